@@ -1,8 +1,8 @@
-"""Tables of comma-separated text, read block by block; faults name row and column.
+"""Read tables of comma-separated text block by block; errors name row and column.
 
-The tables of cluster traces are long, plain and compressed. polars splits and converts a whole
-block of text. Short rows and text in place of numbers, which it would accept, are refused. Rows
-with quotes, which are rare, are split one by one.
+The tables of cluster traces are long, and plain or compressed. polars splits and converts a whole
+block of text at a time. It would accept short rows, and text in place of numbers; both are refused
+here. Rows with quotes are rare, and split one by one.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Literal
 from fairlead.errors import InputError
 from fairlead.traces._stored_files import (
     ProgressReport,
-    faults_of_reading,
     listed,
     open_stored,
-    show,
+    quoted,
+    read_errors,
 )
 
 if TYPE_CHECKING:
@@ -36,42 +36,44 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class TraceColumn:
+    """A column of a table: its name, and the values it may have."""
+
     name: str
     # Whole numbers, finite real numbers, flags (``true`` or ``false``), or text.
     kind: Literal["whole", "real", "flag", "text"] = "text"
     least: int = 0
     most: float = inf  # by default 2^53 for whole numbers
-    optional: bool = False  # whether it may be empty, which reads as null
+    optional: bool = False  # whether a field may be empty; it is read as null
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of a table, with values in `frame` and the file's text in `texts`.
+    """Some rows of a table; the column `ROW` has the number of each row in the file, from 1."""
 
-    The column `ROW` has the number of each row, from 1.
-    """
-
-    source: str
-    frame: pl.DataFrame
-    texts: pl.DataFrame
+    source: str  # the file
+    frame: pl.DataFrame  # converted values
+    texts: pl.DataFrame  # the text of the file
 
     def refuse(self, wrong: pl.Series, fault: str, column: str = "") -> None:
         """Raise InputError for the first wrong row, with its value of a column if given."""
         first = first_true(wrong)
         if first is not None:
-            raise self.fault(first, fault, column)
+            raise self.error(first, fault, column)
 
-    def fault(self, row: int, fault: str, column: str = "") -> InputError:
-        """Return the error for a row, by its position in the block."""
+    def error(self, row: int, fault: str, column: str = "") -> InputError:
+        """Return the error for a row, given by its index in the block."""
         if column:
-            fault = f"{column}: {show(self.texts[column][row])} {fault}"
+            fault = f"{column}: {quoted(self.texts[column][row])} {fault}"
         return InputError(fault, f"row {self.frame[ROW][row]}", self.source)
 
 
 def keep_usable(
     frame: pl.DataFrame, notes: Counter[str], usable: Mapping[str, pl.Expr]
 ) -> pl.DataFrame:
-    """Return the rows that meet all conditions; count each other one by the first that it fails."""
+    """Return the rows that meet all conditions; count the others in `notes`.
+
+    A row is counted under the first condition it does not meet; keys of `usable` are the notes.
+    """
     for reason, condition in usable.items():
         kept = frame.filter(condition)
         notes[reason] += len(frame) - len(kept)
@@ -80,6 +82,7 @@ def keep_usable(
 
 
 def first_true(flags: pl.Series) -> int | None:
+    """Return the index of the first true flag; None without one."""
     return flags.arg_max() if flags.any() else None
 
 
@@ -93,10 +96,10 @@ def read_blocks(
 ) -> Iterator[Block]:
     """Yield the rows of a table, plain or compressed, a block of text at a time.
 
-    Empty lines are skipped. With `header` the first row must be the names of `columns`, and all or
-    the first few of `more` may follow. Raises InputError, which names file, row and column, for a
-    file that cannot be read, is damaged or is not text, another header, a row with a wrong number
-    of columns, or a field that is empty, not a number, or out of range. Memory O(block).
+    Empty lines are skipped. With `header` the first row must be the names of `columns`; some or all
+    of `more`, from the first on, may follow. Raises InputError with file, row and column: for a
+    file that cannot be read, is damaged or is not text; for another header; for a row with a wrong
+    number of columns; for a field that is empty, not a number, or out of range. Memory O(block).
     """
     source = str(path)
     empty = True
@@ -109,7 +112,7 @@ def read_blocks(
         empty = False
         lines = numbered_lines(text, row, source)
         if len(lines):
-            yield converted(split_rows(lines, [c.name for c in columns], source), columns, source)
+            yield convert(split_rows(lines, [c.name for c in columns], source), columns, source)
     if header and empty:
         raise InputError("is empty", "", source)
 
@@ -117,7 +120,7 @@ def read_blocks(
 def read_table(
     path: Path, columns: Sequence[TraceColumn], *, more: Sequence[TraceColumn] = ()
 ) -> Block:
-    """Return all rows of a short table with a header; columns of `more` that it lacks are null."""
+    """Return all rows of a short table with a header; missing columns of `more` are null."""
     import polars as pl
 
     blocks = list(read_blocks(path, columns, header=True, more=more))
@@ -136,10 +139,10 @@ def read_texts(path: Path, on_progress: ProgressReport | None) -> Iterator[tuple
     source = str(path)
     rows_before, pieces, length = 0, list[bytes](), 0
 
-    def here() -> int:
+    def current_row() -> int:
         return rows_before + sum(piece.count(b"\n") for piece in pieces) + 1
 
-    with faults_of_reading(source, here), open_stored(path) as (stream, stored, size):
+    with read_errors(source, current_row), open_stored(path) as (stream, stored, size):
         while True:
             piece = stream.read1(BYTES_PER_READ)  # type: ignore[attr-defined]
             pieces.append(piece)
@@ -151,10 +154,12 @@ def read_texts(path: Path, on_progress: ProgressReport | None) -> Iterator[tuple
                 content = content.removeprefix(codecs.BOM_UTF8)
             whole, newline, rest = content.rpartition(b"\n") if piece else (content, b"", b"")
             if piece and not newline:
-                raise InputError(f"longer than {BYTES_PER_BLOCK} bytes", f"row {here()}", source)
+                raise InputError(
+                    f"longer than {BYTES_PER_BLOCK} bytes", f"row {current_row()}", source
+                )
             if whole:
-                yield rows_before + 1, _decoded(whole + newline, rows_before + 1, source)
-            if on_progress is not None:  # of several files, each is at its end once
+                yield rows_before + 1, _decode(whole + newline, rows_before + 1, source)
+            if on_progress is not None:  # `Progress` needs each file to reach its end exactly once
                 on_progress(min(stored.tell(), size - 1) if piece else size, size)
             if not piece:
                 return
@@ -162,7 +167,7 @@ def read_texts(path: Path, on_progress: ProgressReport | None) -> Iterator[tuple
             pieces, length = [rest], len(rest)
 
 
-def _decoded(content: bytes, row: int, source: str) -> str:
+def _decode(content: bytes, row: int, source: str) -> str:
     zero = content.find(b"\0")
     if zero >= 0:
         here = row + content.count(b"\n", 0, zero)
@@ -177,29 +182,30 @@ def _decoded(content: bytes, row: int, source: str) -> str:
 def _check_header(
     line: str, columns: Sequence[TraceColumn], more: Sequence[TraceColumn], source: str
 ) -> Sequence[TraceColumn]:
+    """Return the columns that a header names; raise InputError for other names or another order."""
     found = split_row(line, 1, source)
-    there = (*columns, *more[: max(0, len(found) - len(columns))])
-    expected = [column.name for column in there]
+    present = (*columns, *more[: max(0, len(found) - len(columns))])
+    expected = [column.name for column in present]
     if found == expected:
-        return there
+        return present
     wanted = [column.name for column in columns]
     known = {*wanted, *(column.name for column in more)}
     missing = [name for name in wanted if name not in found]
     extra = [name for k, name in enumerate(found) if name not in known or name in found[:k]]
     differs = [
-        f"{what} column{'s' * (len(names) > 1)} {listed(list(map(show, names)), _MOST_NAMED)}"
+        f"{what} column{'s' * (len(names) > 1)} {listed(list(map(quoted, names)), _MOST_NAMED)}"
         for what, names in (("lacks the", missing), ("has the unknown", extra))
         if names
     ]
     fault = f"the header {' and '.join(differs) or 'has another order'}"
     if len(missing) == len(wanted):
-        fault = f"the header is {show(line)}"
+        fault = f"the header is {quoted(line)}"
     names = wanted if differs else expected
     raise InputError(f"{fault}; it must be {','.join(names)!r}", "row 1", source)
 
 
 def split_row(line: str, row: int, source: str) -> list[str]:
-    """Split a row at its commas; InputError for quotes that are no CSV."""
+    """Split a row at its commas; raise InputError for malformed quotes."""
     if '"' not in line:
         return line.split(",")
     try:
@@ -209,7 +215,7 @@ def split_row(line: str, row: int, source: str) -> list[str]:
 
 
 def numbered_lines(text: str, first_row: int, source: str) -> pl.DataFrame:
-    """Return the lines of a text that are not empty, without blanks around, and their rows."""
+    """Return the stripped lines of a text that are not empty, with their row numbers."""
     import polars as pl
 
     lines = pl.Series([text]).str.split("\n").explode().str.strip_chars()
@@ -223,11 +229,11 @@ def numbered_lines(text: str, first_row: int, source: str) -> pl.DataFrame:
 
 
 def split_rows(lines: pl.DataFrame, names: Sequence[str], source: str) -> pl.DataFrame:
-    """Return the fields of numbered lines by column; refuse rows of another number of fields."""
+    """Return the fields of numbered lines by column; refuse rows with a wrong number of fields."""
     import polars as pl
 
-    quoted = lines["line"].str.contains('"', literal=True).any()
-    if quoted:
+    has_quotes = lines["line"].str.contains('"', literal=True).any()
+    if has_quotes:
         rows = [split_row(line, row, source) for row, line in lines.select(ROW, "line").iter_rows()]
         counts = pl.Series([len(row) for row in rows], dtype=pl.Int64)
     else:
@@ -236,7 +242,7 @@ def split_rows(lines: pl.DataFrame, names: Sequence[str], source: str) -> pl.Dat
     if first is not None:
         fault = f"{counts[first]} columns separated by commas, not {len(names)}"
         raise InputError(fault, f"row {lines[ROW][first]}", source)
-    if quoted:
+    if has_quotes:
         fields = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     else:
         fields = lines["line"].str.split_exact(",", len(names) - 1).struct.unnest()
@@ -244,13 +250,13 @@ def split_rows(lines: pl.DataFrame, names: Sequence[str], source: str) -> pl.Dat
     return fields.with_columns(lines[ROW])
 
 
-def converted(texts: pl.DataFrame, columns: Sequence[TraceColumn], source: str) -> Block:
-    """Return a block of fields, checked and converted by their columns."""
+def convert(texts: pl.DataFrame, columns: Sequence[TraceColumn], source: str) -> Block:
+    """Check and convert the fields of a block by their columns."""
     block = Block(source, texts, texts)
-    return Block(source, texts.with_columns([_converted(block, c) for c in columns]), texts)
+    return Block(source, texts.with_columns([_convert(block, c) for c in columns]), texts)
 
 
-def _converted(block: Block, column: TraceColumn) -> pl.Series:
+def _convert(block: Block, column: TraceColumn) -> pl.Series:
     import polars as pl
 
     name = column.name

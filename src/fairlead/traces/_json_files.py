@@ -1,7 +1,7 @@
-"""JSON files as they are stored, plain or compressed, and checks of their values.
+"""Read JSON files, plain or compressed, and check their values.
 
-A JSON text is parsed whole, so it takes memory by its length. Faults name the key path of a value,
-such as ``jobs[3].res``.
+A JSON text is parsed at once, so memory grows with its length. The checks raise InputError with the
+key path of a value, `place`, such as ``jobs[3].res``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from fairlead.errors import InputError
 from fairlead.formats.documents import parse_json
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.names import check_name
-from fairlead.traces._stored_files import ProgressReport, faults_of_reading, open_stored, show
+from fairlead.traces._stored_files import ProgressReport, open_stored, quoted, read_errors
 
-# A parsed text takes some ten times its bytes, which is 10 GB for these.
+# A parsed text takes some ten times its length in memory: 10 GB at this limit.
 LARGEST_JSON = 2**30
 BYTES_PER_READ = 2**20
 
@@ -23,13 +23,13 @@ BYTES_PER_READ = 2**20
 def read_json(
     path: Path, on_progress: ProgressReport | None = None, *, most: int = LARGEST_JSON
 ) -> object:
-    """Return the values of a JSON file; `most` bounds its bytes.
+    """Return the values of a JSON file of at most `most` bytes.
 
-    Raises InputError, which names the file, for other text.
+    Raises InputError with the file for a larger file or other text.
     """
     source = str(path)
     pieces, length = list[bytes](), 0
-    with faults_of_reading(source, lambda: 1), open_stored(path) as (stream, stored, size):
+    with read_errors(source, lambda: 1), open_stored(path) as (stream, stored, size):
         while piece := stream.read(BYTES_PER_READ):
             pieces.append(piece)
             length += len(piece)
@@ -50,37 +50,37 @@ def read_json(
 
 def start_of_text(path: Path, length: int) -> str:
     """Return at most the first `length` bytes of a file as text, without its byte order mark."""
-    with faults_of_reading(str(path), lambda: 1), open_stored(path) as (stream, _, _):
+    with read_errors(str(path), lambda: 1), open_stored(path) as (stream, _, _):
         return stream.read(length).decode("utf-8-sig", errors="replace")
 
 
 def mapping(value: object, place: str) -> dict[str, object]:
-    """Return an object's values by key."""
+    """Return a JSON object as a mapping."""
     if not isinstance(value, dict):
-        raise InputError(f"must be an object, not {show(value)}", place)
+        raise InputError(f"must be an object, not {quoted(value)}", place)
     return value
 
 
 def sequence(value: object, place: str) -> list[object]:
-    """Return an array's values."""
+    """Return a JSON array as a list."""
     if not isinstance(value, list):
-        raise InputError(f"must be an array, not {show(value)}", place)
+        raise InputError(f"must be an array, not {quoted(value)}", place)
     return value
 
 
 def field(values: dict[str, object], name: str, place: str) -> object:
-    """Return a field that must be there."""
+    """Return the value of a required field."""
     if name not in values:
         raise InputError(f"has no {name!r}", place)
     return values[name]
 
 
 def text(value: object, place: str) -> str:
-    """Return a text that is not empty, for a name; a whole number counts as its digits."""
+    """Return a text that is not empty and may be a name; a whole number becomes its digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not value:
-        raise InputError(f"must be a text that is not empty, not {show(value)}", place)
+        raise InputError(f"must be a text that is not empty, not {quoted(value)}", place)
     return check_name(value, place)
 
 
@@ -93,20 +93,20 @@ def real(value: object, place: str) -> float:
             number = float("inf")
         if isfinite(number):
             return number
-    raise InputError(f"must be a number, not {show(value)}", place)
+    raise InputError(f"must be a number, not {quoted(value)}", place)
 
 
 def positive(value: object, place: str) -> float:
     """Return a finite number above 0."""
     number = real(value, place)
     if number <= 0:
-        raise InputError(f"must be a positive number, not {show(value)}", place)
+        raise InputError(f"must be a positive number, not {quoted(value)}", place)
     return number
 
 
 def whole(value: object, place: str, *, least: int = 0) -> int:
-    """Return a whole number from `least`; 3.0 is one."""
+    """Return a whole number of at least `least`; 3.0 counts as one."""
     number = real(value, place)
     if not number.is_integer() or number < least:
-        raise InputError(f"must be a whole number from {least}, not {show(value)}", place)
+        raise InputError(f"must be a whole number from {least}, not {quoted(value)}", place)
     return int(number)

@@ -1,6 +1,6 @@
-"""Files as they are stored, plain or compressed, and their rows as text.
+"""Read files that are stored plain or compressed, and their rows as text.
 
-The first bytes decide whether a file is compressed, not its name.
+The first bytes of a file show whether it is compressed; its name does not matter.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import BinaryIO, cast
 from fairlead.errors import InputError
 
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
-# A row that lists a host per core of the largest machines stays far below this; a file without
-# line ends must not be read into memory whole.
+# The longest rows list a host per core of the largest machines, and stay far below this. The limit
+# keeps a file without line ends from being read into memory completely.
 LONGEST_ROW = 16 * 2**20
 ROWS_PER_REPORT = 4096
 
 ProgressReport = Callable[[int, int], None]
-"""Called now and then with the bytes read of the file and the bytes in it."""
+"""Called from time to time with the bytes read so far and the size of the file."""
 
-_FORMS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"PK\x03\x04": "zip"}
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"PK\x03\x04": "zip"}
 _OPENERS: dict[str, Callable[[BinaryIO], object]] = {
     "gzip": gzip.open,
     "bzip2": bz2.open,
@@ -43,7 +43,7 @@ _REFUSED = {
     b"\xff\xfe": "is text in UTF-16; convert it to UTF-8 first",
     b"\xfe\xff": "is text in UTF-16; convert it to UTF-8 first",
 }
-_LONGEST_MAGIC = max(map(len, (*_FORMS, *_REFUSED)))
+_LONGEST_MAGIC = max(map(len, (*_COMPRESSIONS, *_REFUSED)))
 _TAR_MARK = slice(257, 262)
 _MOST_NAMED = 5
 
@@ -55,16 +55,16 @@ def read_lines(
     comment: str | None = None,
     on_cut: Callable[[], None] | None = None,
 ) -> Generator[tuple[int, str], None, None]:
-    """Yield the rows of a text file one by one: number, from 1, and text without blanks around it.
+    """Yield the rows of a text file one by one: the number, from 1, and the stripped text.
 
-    `progress` is called every few thousand rows and at the end; `on_cut` where the last row has no
-    line end, as in a file that was cut off. Rows that begin with `comment` may be in Latin-1, all
-    others are UTF-8. Raises InputError, which names file and row, for a file that cannot be opened,
-    a damaged, truncated or unknown compressed file, or one that is not text.
+    `progress` is called every few thousand rows and at the end. `on_cut` is called if the last row
+    has no line end, as in a truncated file. Rows that begin with `comment` may be in Latin-1, all
+    others must be UTF-8. Raises InputError with file and row: for a file that cannot be opened, is
+    damaged, truncated, compressed in an unknown way, or is not text.
     """
     source = str(path)
     row, last = 0, b"\n"
-    with faults_of_reading(source, lambda: row + 1), open_stored(path) as (stream, stored, size):
+    with read_errors(source, lambda: row + 1), open_stored(path) as (stream, stored, size):
         while line := stream.readline(LONGEST_ROW + 1):
             row, last = row + 1, line
             if row == 1:
@@ -78,14 +78,14 @@ def read_lines(
             progress(size, size)
 
 
-def show(field: object) -> str:
-    """Return a field for a message, cut where it is long."""
+def quoted(field: object) -> str:
+    """Return a field in quotes for a message, shortened to 40 characters."""
     text = str(field)
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
 def listed(names: Sequence[str], most: int, noun: str = "") -> str:
-    """Join at most `most` names by commas, then the number of the rest with a noun."""
+    """Join names by commas; after `most` names, give the number of the others and a noun."""
     left = len(names) - most
     more = f" and {left:,} more{noun and f' {noun}'}" if left > 0 else ""
     return ", ".join(names[:most]) + more
@@ -112,39 +112,39 @@ def _text(line: bytes, row: int, source: str, comment: str | None) -> str:
 def open_stored(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
     """Open a file, plain or compressed by gzip, bzip2 or xz, or the only file of a zip archive.
 
-    Yields the content, the file as stored (its position tells the progress), and its bytes. Raises
-    InputError for other compressed files and for archives of several files; and without a source,
-    which `faults_of_reading` adds, where the compressed data is damaged.
+    Yields the decompressed stream, the stored file (its position shows the progress), and the size
+    of the stored file. Raises InputError for other compressed files, for archives of several files,
+    and for damaged data; the last without a source, which `read_errors` adds.
     """
-    form = "plain"
+    compression = "plain"
     try:
         with ExitStack() as opened:
             stored: BinaryIO = opened.enter_context(path.open("rb"))
             size = path.stat().st_size
-            form = _form(stored, str(path))
-            stream = _content(stored, form, opened, str(path))
+            compression = _compression(stored, str(path))
+            stream = _decompress(stored, compression, opened, str(path))
             _refuse_tar(stream, str(path))
             yield stream, stored, size
     except EOFError:
-        raise InputError(f"the {form} file ends before its data does (truncated?)") from None
+        raise InputError(f"the {compression} file ends before its data does (truncated?)") from None
     except (zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
-        raise InputError(f"the {form} file is damaged: {error}") from None
+        raise InputError(f"the {compression} file is damaged: {error}") from None
     except OSError as error:
         if error.errno is not None:
             raise
         # gzip and bz2 raise an OSError without a number for damaged data.
-        raise InputError(f"the {form} file is damaged: {error}") from None
+        raise InputError(f"the {compression} file is damaged: {error}") from None
 
 
 def uncompressed_name(path: Path) -> Path:
-    """Return the name of a file without the ending of a compressed one."""
+    """Return a path without the suffix of a compressed file."""
     return path.with_suffix("") if path.suffix in SUFFIXES else path
 
 
 def stored_as(folder: Path, name: str) -> Path:
-    """Return the path of a file of a folder, plain or compressed; the plain one if it is absent.
+    """Return the path of a file in a folder, plain or compressed; the plain path if it is absent.
 
-    Raises InputError for a file that is there twice.
+    Raises InputError for a file that is there both ways.
     """
     found = [path for suffix in SUFFIXES if (path := folder / f"{name}{suffix}").exists()]
     if len(found) > 1:
@@ -153,7 +153,7 @@ def stored_as(folder: Path, name: str) -> Path:
 
 
 def only_file(folder: Path, pattern: str, remedy: str) -> Path:
-    """Return the only file of a folder that matches a pattern; InputError without it."""
+    """Return the only file in a folder that matches a pattern; raise InputError otherwise."""
     found = sorted(folder.glob(pattern))
     if len(found) == 1:
         return found[0]
@@ -163,8 +163,8 @@ def only_file(folder: Path, pattern: str, remedy: str) -> Path:
 
 
 @contextmanager
-def faults_of_reading(source: str, row: Callable[[], int]) -> Iterator[None]:
-    """Turn the errors of an unreadable or damaged file into an InputError with file and row."""
+def read_errors(source: str, row: Callable[[], int]) -> Iterator[None]:
+    """Turn errors of reading a file, in a block, into InputErrors with file and row."""
     try:
         yield
     except InputError as error:
@@ -176,8 +176,8 @@ def faults_of_reading(source: str, row: Callable[[], int]) -> Iterator[None]:
 
 
 @contextmanager
-def faults_within(source: str, place: str = "") -> Iterator[None]:
-    """Add the file, and a row if given, to faults that do not name them."""
+def error_source(source: str, place: str = "") -> Iterator[None]:
+    """Add the file, and a row if given, to InputErrors of a block that do not name a file."""
     try:
         yield
     except InputError as error:
@@ -186,21 +186,22 @@ def faults_within(source: str, place: str = "") -> Iterator[None]:
         raise InputError(error.fault, place or error.place, source) from None
 
 
-def _form(stored: BinaryIO, source: str) -> str:
+def _compression(stored: BinaryIO, source: str) -> str:
+    """Return the compression of a file by its first bytes, or ``plain``; refuse other kinds."""
     start = stored.read(_LONGEST_MAGIC)
     stored.seek(0)
     for magic, fault in _REFUSED.items():
         if start.startswith(magic):
             raise InputError(fault, "", source)
-    return next((form for magic, form in _FORMS.items() if start.startswith(magic)), "plain")
+    return next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "plain")
 
 
-def _content(stored: BinaryIO, form: str, opened: ExitStack, source: str) -> BinaryIO:
-    if form == "zip":
+def _decompress(stored: BinaryIO, compression: str, opened: ExitStack, source: str) -> BinaryIO:
+    if compression == "zip":
         archive = opened.enter_context(zipfile.ZipFile(stored))
         return opened.enter_context(_only_member(archive, source))
-    if form in _OPENERS:
-        return opened.enter_context(cast(BinaryIO, _OPENERS[form](stored)))
+    if compression in _OPENERS:
+        return opened.enter_context(cast(BinaryIO, _OPENERS[compression](stored)))
     return stored
 
 

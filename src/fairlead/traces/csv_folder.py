@@ -23,7 +23,7 @@ from fairlead.model.quotas import read_quotas
 from fairlead.model.workload import EVENT_NAMES, IndexArray, Workload
 from fairlead.traces._csv_tables import Block, TraceColumn, first_true, read_blocks, read_table
 from fairlead.traces._json_files import read_json
-from fairlead.traces._stored_files import ProgressReport, faults_within, stored_as
+from fairlead.traces._stored_files import ProgressReport, error_source, stored_as
 from fairlead.traces.parquet_trace import about
 
 MARKER, VERSION_KEY = "trace.json", "trace"
@@ -215,7 +215,7 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
 
 def _read_marker(path: Path) -> dict[str, Any]:
     found = read_json(path, most=LARGEST_FILE)
-    with faults_within(str(path)):
+    with error_source(str(path)):
         if not isinstance(found, dict) or VERSION_KEY not in found:
             raise InputError(f"has no key {VERSION_KEY!r}")
         version = found[VERSION_KEY]
@@ -247,7 +247,7 @@ def _queues(
 ) -> Queues | None:
     if not rows and not any(user_queue):
         return None
-    with faults_within(str(stored_as(path, MARKER))):
+    with error_source(str(stored_as(path, MARKER))):
         return read_queues(rows, user_queue, users)
 
 
@@ -279,7 +279,7 @@ def _labels(block: Block, row: int) -> Any:
     except InputError:
         labels = None
     if not _is_mapping_to(str, labels):
-        raise block.fault(row, "is no JSON object of texts, each key once", "labels")
+        raise block.error(row, "is no JSON object of texts, each key once", "labels")
     return labels
 
 
@@ -301,7 +301,7 @@ def _read_jobs(path: Path, users: pl.Series) -> dict[str, Any]:
     block.refuse((submit.diff() < 0).fill_null(False), "is before the row above", "submit")
     early = first_true((frame["cancel"] < submit).fill_null(False))
     if early is not None:
-        raise block.fault(early, f"is less than {submit[early]:.15g}", "cancel")
+        raise block.error(early, f"is less than {submit[early]:.15g}", "cancel")
     return {
         "job_names": frame["job"].to_list(),
         "job_user": user.to_numpy(),
@@ -377,7 +377,7 @@ def _check_order(block: Block, job: pl.Series, last: int, jobs: list[str]) -> No
         return
     next_job = (last if wrong == 0 else int(job[wrong - 1])) + 1
     expected = f"; {jobs[next_job]!r} comes next" if next_job < len(jobs) else ""
-    raise block.fault(wrong, f"is not in the order of {JOBS}{expected}", "job")
+    raise block.error(wrong, f"is not in the order of {JOBS}{expected}", "job")
 
 
 def _numbered(keys: pl.DataFrame, known: dict[Any, int]) -> pl.Series:

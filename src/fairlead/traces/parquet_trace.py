@@ -29,7 +29,7 @@ from fairlead.model.quotas import read_quotas
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces._csv_tables import first_true
-from fairlead.traces._stored_files import ProgressReport, faults_within
+from fairlead.traces._stored_files import ProgressReport, error_source
 
 FORMAT_VERSION = 1
 METADATA_KEY = "fairlead_trace"
@@ -57,7 +57,7 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     source = str(path)
     content = read_parquet_file(path, _KIND)
     try:
-        with faults_within(source):
+        with error_source(source):
             workload = _workload(content.frame, content.header)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         fault = f"the metadata is not that of a trace: {type(error).__name__} {error}"

@@ -1,4 +1,4 @@
-"""Change a workload for a what-if: another weight, other servers, perfect estimates."""
+"""Change a workload for a what-if: weights, quotas, limits, servers, load, perfect estimates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import check_cluster, check_weights
 from fairlead.traces._stored_files import listed
 
-FORMS = (
+CHANGES = (
     "weight:USER=NUMBER, quota:QUEUE.RESOURCE=NUMBER, limit:QUEUE.RESOURCE=NUMBER, "
     "servers:GROUP+NUMBER, servers:GROUP-NUMBER or preempt:MODE"
 )
@@ -34,22 +34,26 @@ def change_workload(workload: Workload, change: str) -> Workload:
     ----------
     workload : Workload
     change : str
-        ``weight:USER=NUMBER``; ``quota:QUEUE.RESOURCE=NUMBER`` on all servers, and
-        ``limit:QUEUE.RESOURCE=NUMBER``, of a queue or user, where a resource may be ``tasks``;
-        ``servers:GROUP+NUMBER``: add servers to the end of the group for the whole time; or
-        ``servers:GROUP-NUMBER``: remove the last of the group with their events. A Slurm partition
-        may stand for its only group. Servers of later groups keep their events and change their
-        numbers. A name may hold any of the signs.
+        One of these, where USER and QUEUE may each be a user or a queue:
+
+        - ``weight:USER=NUMBER``;
+        - ``quota:QUEUE.RESOURCE=NUMBER``, on all servers;
+        - ``limit:QUEUE.RESOURCE=NUMBER``, where the resource may be ``tasks``;
+        - ``servers:GROUP+NUMBER``: add servers at the end of a group, for the whole time;
+        - ``servers:GROUP-NUMBER``: remove the last servers of a group, with their events.
+
+        The only group of a Slurm partition may be called by the name of the partition. Servers of
+        later groups keep their events and get other numbers. Names may contain ``:=.+-``.
 
     Raises
     ------
     InputError
-        For another form, an unknown name, a number out of range, or when no server of the group
+        For any other text, an unknown name, a number out of range, or when no server of the group
         would be left.
 
     Notes
     -----
-    Cost O(N + X + servers); arrays of tasks are shared with the workload given.
+    O(N + servers + their events), for servers also O(T); other arrays of tasks are shared.
     """
     kind, colon, rest = change.partition(":")
     try:
@@ -60,7 +64,7 @@ def change_workload(workload: Workload, change: str) -> Workload:
         elif colon and kind in ("quota", "limit"):
             changed = _with_amount(workload, kind, rest)
         else:
-            raise InputError(f"must be {FORMS}")
+            raise InputError(f"must be {CHANGES}")
     except InputError as error:
         raise InputError(error.fault, f"what-if {change!r}") from None
     origin = f"{workload.origin}, {change}" if workload.origin else change
@@ -68,18 +72,19 @@ def change_workload(workload: Workload, change: str) -> Workload:
 
 
 def with_perfect_estimates(workload: Workload) -> Workload:
-    """Return the workload with the duration of each job's longest task as its limit, in O(T)."""
+    """Return the workload with each job's limit set to the duration of its longest task. O(T)."""
     longest = np.maximum.reduceat(workload.task_duration, workload.first_task[:-1])
     return replace(workload, job_limit=np.maximum.reduceat(longest, workload.first_set[:-1]))
 
 
 def _with_weight(workload: Workload, rest: str) -> Workload:
+    """Return the workload with another weight of a queue or user."""
     name, equals, text = rest.rpartition("=")
     if not equals or not name:
         raise InputError("must be weight:USER=NUMBER, such as weight:ana=3")
     queues = workload.queues
     names = workload.users if queues is None else (*workload.users, *queues.names)
-    n = _find(name, names, "user", "users")
+    n = _index_of(name, names, "user", "users")
     try:
         if queues is not None and n >= workload.n_users:
             return replace(workload, queues=queues.with_weight(name, typed_number(text)))
@@ -89,7 +94,7 @@ def _with_weight(workload: Workload, rest: str) -> Workload:
     except ValueError:
         raise InputError(f"{text!r} is not a number") from None
     except ProblemError:
-        wanted = "a number from 0" if name in workload.users else "a positive number"
+        wanted = "0 or a positive number" if name in workload.users else "a positive number"
         raise InputError(f"the weight of {name} must be {wanted}, not {text}") from None
 
 
@@ -101,9 +106,9 @@ def _with_amount(workload: Workload, kind: str, rest: str) -> Workload:
         raise InputError(f"must be {kind}:QUEUE.RESOURCE=NUMBER, such as {kind}:ana.gpu=4")
     queues = workload.queues
     names = workload.users if queues is None else (*workload.users, *queues.names)
-    _find(name, names, "queue or user", "queues and users")
+    _index_of(name, names, "queue or user", "queues and users")
     known = workload.cluster.resources
-    _find(resource, known if kind == "quota" else (*known, TASKS), "resource", "resources")
+    _index_of(resource, known if kind == "quota" else (*known, TASKS), "resource", "resources")
     try:
         amount = typed_number(text)
     except ValueError:
@@ -125,9 +130,10 @@ def _with_amount(workload: Workload, kind: str, rest: str) -> Workload:
 
 
 def with_load(workload: Workload, load: float) -> Workload:
-    """Return the workload with all arrivals, withdrawals and events of servers so much faster.
+    """Divide the times of arrivals, withdrawals and events of servers by `load`.
 
-    Durations stay. Raises InputError for a number that is not positive, or gives too large times.
+    Durations stay. The result has no recorded starts and no dates. Raises InputError for a load
+    that is not positive, or so small that times overflow.
     """
     if not 0 < load < np.inf:
         raise InputError(f"must be a positive number, not {load:g}", "load")
@@ -150,41 +156,49 @@ def with_load(workload: Workload, load: float) -> Workload:
 
 
 def _with_servers(workload: Workload, rest: str) -> Workload:
+    """Return the workload with servers added to the end of a group, or removed from it.
+
+    Servers are numbered through all groups, so those of later groups get other numbers. Recorded
+    starts on a removed server lose their server.
+    """
     parts = _SERVERS.fullmatch(rest)
     if parts is None:
-        raise InputError("must be servers:GROUP+NUMBER or servers:GROUP-NUMBER, as servers:big+10")
+        raise InputError(
+            "must be servers:GROUP+NUMBER or servers:GROUP-NUMBER, such as servers:big+10"
+        )
     name, sign, number = parts[1], parts[2], int(parts[3])
     cluster = workload.cluster
     g = group_named(name, cluster)
     if not number:
-        raise InputError("changes nothing: a number from 1 is wanted")
+        raise InputError("changes nothing: the number must be at least 1")
     before = int(cluster.count[g])
     if sign == "-" and number >= before:
-        fault = f"the group {name!r} has {before:,} of them, and one at least has to stay"
+        fault = f"the group {name!r} has {before:,} servers, and at least one must stay"
         raise InputError(fault)
     count = cluster.count.copy()
     count[g] = before + number if sign == "+" else before - number
     changed = replace(cluster, count=count)
     check_cluster(changed)
-    end = int(workload.first_server[g + 1])
-    gone = (workload.server >= end - max(before - int(count[g]), 0)) & (workload.server < end)
-    later = workload.server >= end
-    more = int(count[g]) - before
-    server = workload.server + np.where(later, more, 0)
-    ran_on = workload.task_server
-    ran_on_gone = (ran_on >= end + min(more, 0)) & (ran_on < end)
-    ran_on = np.where(ran_on_gone, -1, ran_on + np.where(ran_on >= end, more, 0))
+    end = int(workload.first_server[g + 1])  # number of the first server of the next group
+    difference = int(count[g]) - before
+    first_gone = end + min(difference, 0)
+    event_gone = (workload.server >= first_gone) & (workload.server < end)
+    server = workload.server + np.where(workload.server >= end, difference, 0)
+    task_server = workload.task_server
+    task_gone = (task_server >= first_gone) & (task_server < end)
+    moved = task_server + np.where(task_server >= end, difference, 0)
+    task_server = np.where(task_gone, -1, moved)
     return replace(
         workload,
         cluster=changed,
-        task_server=ran_on.astype(np.int32),
-        server_time=workload.server_time[~gone],
-        server_event=workload.server_event[~gone],
-        server=server[~gone].astype(np.int32),
+        task_server=task_server.astype(np.int32),
+        server_time=workload.server_time[~event_gone],
+        server_event=workload.server_event[~event_gone],
+        server=server[~event_gone].astype(np.int32),
     )
 
 
-def _find(name: str, known: Sequence[str], what: str, plural: str) -> int:
+def _index_of(name: str, known: Sequence[str], what: str, plural: str) -> int:
     if name in known:
         return known.index(name)
     names = listed(known, _MOST_NAMED, plural)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
-from fairlead.traces._stored_files import ProgressReport, faults_within
+from fairlead.traces._stored_files import ProgressReport, error_source
 from fairlead.traces.logs.job_collector import HALF_SECOND, JobCollector, Place
 from fairlead.traces.logs.openb import cluster_of_nodes
 
@@ -91,7 +91,7 @@ def read_dlrm(
         frames.append(block.frame.select(*USED, "max_instance_per_node", *TIMES))
     if frames:
         _collect(pl.concat(frames), str(path), places, collected)
-    with faults_within(str(path)):
+    with error_source(str(path)):
         return collected.workload(cluster, f"DLRM instances {path.name}", from_first=True)
 
 
@@ -138,7 +138,7 @@ def _collect(
     notes[DENSITY] += int((frame["max_instance_per_node"] > 0).sum())
     for row in frame.iter_rows(named=True):
         start = row["start"]
-        with faults_within(source, f"row {row[ROW]}"):
+        with error_source(source, f"row {row[ROW]}"):
             collected.add_job(row["instance_sn"], row["app_name"], row["submit"])
         collected.add_tasks(
             (row["cpu_request"], row["memory_request"], float(row["gpu_request"])),

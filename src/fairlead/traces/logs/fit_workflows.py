@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces._stored_files import ProgressReport, faults_within, read_lines, show
+from fairlead.traces._stored_files import ProgressReport, error_source, quoted, read_lines
 from fairlead.traces.logs.job_collector import JobCollector
 from fairlead.traces.logs.metacentrum import cluster_of, machines_of
 from fairlead.traces.logs.swf import (
@@ -59,7 +59,7 @@ def read_fit_workflows(
         if not line or (number == 1 and is_fit_workflows(line)):
             continue
         fields = line.split("\t")
-        with faults_within(str(path), f"row {number}"):
+        with error_source(str(path), f"row {number}"):
             if len(fields) != N_COLUMNS:
                 raise InputError(f"{len(fields)} columns separated by tabs, not {N_COLUMNS}")
             before = _preceding(fields[PRECEDING])
@@ -84,7 +84,7 @@ def read_fit_workflows(
         if job not in jobs:
             fault = f"column {PRECEDING + 1} (precjob): the log has no job {job}"
             raise InputError(fault, f"row {number}", str(path))
-    with faults_within(str(path)):
+    with error_source(str(path)):
         return collected.workload(
             cluster,
             f"FIT workflows {path.name}",
@@ -99,6 +99,6 @@ def _preceding(text: str) -> list[int]:
     if text == str(UNKNOWN):
         return []
     if not _JOBS.fullmatch(text):
-        fault = f"{show(text)} is no list of jobs such as 1&2, nor {UNKNOWN}"
+        fault = f"{quoted(text)} is no list of jobs such as 1&2, nor {UNKNOWN}"
         raise InputError(f"column {PRECEDING + 1} (precjob): {fault}")
     return list(map(int, text.split("&")))

@@ -30,7 +30,7 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces import _json_files as json_files
-from fairlead.traces._stored_files import ProgressReport, faults_within, listed, read_lines, show
+from fairlead.traces._stored_files import ProgressReport, error_source, listed, quoted, read_lines
 from fairlead.traces.logs.job_collector import JobCollector, check_given
 
 COLUMNS = (
@@ -119,20 +119,20 @@ def read_gavel(
     for number, line in read_lines(path, on_progress):
         if not line:
             continue
-        with faults_within(str(path), f"row {number}"):
+        with error_source(str(path), f"row {number}"):
             names = names or _columns_of(line)
             row = _row_of(_values_of(line, names))
             name = f"job-{position}"
             if _collect(row, name, throughputs, collected):
                 weight_of[name] = row.weight
         position += 1
-    with faults_within(str(path)):
+    with error_source(str(path)):
         workload = collected.workload(cluster, f"Gavel trace {path.name}", from_first=True)
     return replace(workload, weight=np.array([weight_of[name] for name in workload.users]))
 
 
 def _read_throughputs(path: Path) -> Throughputs:
-    with faults_within(str(path)):
+    with error_source(str(path)):
         types = json_files.mapping(json_files.read_json(path), "")
         gpu = next(iter(types)) if len(types) == 1 else REFERENCE
         if gpu not in types:
@@ -163,9 +163,9 @@ def _throughput(row: GavelRow, throughputs: Throughputs) -> float:
     key = repr((row.job_type, row.gpus))
     place = f"{throughputs.gpu}.{key}"
     if key not in throughputs.of:
-        fault = f"{throughputs.path.name} has no throughput of {show(key)} on {throughputs.gpu}"
+        fault = f"{throughputs.path.name} has no throughput of {quoted(key)} on {throughputs.gpu}"
         raise InputError(fault)
-    with faults_within(str(throughputs.path)):
+    with error_source(str(throughputs.path)):
         of_pairs = json_files.mapping(throughputs.of[key], place)
         throughput = json_files.real(json_files.field(of_pairs, ALONE, place), f"{place}.{ALONE}")
         if throughput < 0:
@@ -212,13 +212,13 @@ def _number(values: dict[str, str], column: str) -> float:
     except ValueError:
         number = float("nan")
     if not abs(number) < LARGEST_NUMBER:
-        raise InputError(f"column {column}: {show(values[column])} is not a usable number")
+        raise InputError(f"column {column}: {quoted(values[column])} is not a usable number")
     return number
 
 
 def _whole(values: dict[str, str], column: str) -> int:
     number = _number(values, column)
     if not number.is_integer() or number < 1:
-        fault = f"must be a whole number from 1, not {show(values[column])}"
+        fault = f"must be a whole number from 1, not {quoted(values[column])}"
         raise InputError(f"column {column}: {fault}")
     return int(number)

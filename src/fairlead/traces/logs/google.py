@@ -1,6 +1,6 @@
-"""Google's trace of 2011: a workload of all its tables, or the arrivals of its job events.
+"""Read Google's trace of 2011: all tables as a workload, or the arrivals of its job events.
 
-The tables are those of `google_tables`, a folder each. A task is its last attempt.
+Each table of `google_tables` is a folder. Of a task only the last attempt counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import keep_usable
-from fairlead.traces._stored_files import ProgressReport, faults_within
+from fairlead.traces._stored_files import ProgressReport, error_source
 from fairlead.traces.generator import Arrivals
 from fairlead.traces.logs._google_machines import Condition, GoogleMachines, read_machines
 from fairlead.traces.logs.google_tables import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 TASK = ("job", "index")
-FIRST = TRACE_START * MICROSECONDS
+FIRST = TRACE_START * MICROSECONDS  # start of the trace
 NEVER_RAN = "tasks left out, as they never ran"
 NO_REQUEST = "tasks left out, as they request nothing"
 NO_TIME = "tasks left out, as they took no time"
@@ -52,22 +52,25 @@ DIFFERENT_MACHINES = "tasks that must be on different machines, which is ignored
 NO_ATTRIBUTES = "tasks with constraints, ignored, as there is no table of machine attributes"
 MET_BY_NONE = "tasks with constraints that no machine meets, taken as none"
 BEFORE = "jobs of the job events left out, as they came before the trace began"
-AGAIN = "submissions of a job again, which is counted once"
+AGAIN = "further submissions of a job, which is counted once"
 NO_USER = "submissions whose user is not known; they are one user"
-OUT_OF_ORDER = "submissions before one of an earlier row or part; they are sorted by time"
+OUT_OF_ORDER = "submissions earlier than one in a previous row or part; they are sorted by time"
 
 
 def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
     """Read the tables of Google's trace of 2011, O(rows), 3 us each.
 
     `path` has the folders ``task_events`` and ``machine_events``, optionally ``task_constraints``
-    and ``machine_attributes``, each with parts ``part-00000-of-00500.csv.gz``. Job events are not
-    read.
+    and ``machine_attributes``, each with files such as ``part-00000-of-00500.csv.gz``. Job events
+    are not read.
 
-    Every task counts once: its duration is that of its last attempt, from scheduling to any end. A
-    job arrives with the first of its tasks. Tasks of a job with equal requests and constraints are
-    a set. Constraints are compared with the first stated attributes of machines. Amounts are shares
-    of the largest machine; time counts from the trace's first moment.
+    Every task counts once, with the duration of its last attempt, from its scheduling to its end of
+    any kind. A job arrives with the first of its tasks. Tasks of a job with equal requests and
+    constraints are a set. Constraints are compared with the first stated attributes of machines.
+    Amounts are shares of the largest machine; times are seconds from the start of the trace.
+
+    Raises InputError with file, row and column for tables that are missing or malformed, or if no
+    task ran.
     """
     tables = {
         table: parts_of(path, table)
@@ -87,10 +90,10 @@ def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     tasks = _last_attempts(*_read_task_events(tables["task_events"], progress), notes)
     if not len(tasks):
         raise InputError("holds no task that ran", "", str(path / "task_events"))
-    known = bool(tables["machine_attributes"])
-    places, place = _places(tasks, wanted, conditions, machines, known, notes)
+    has_attributes = bool(tables["machine_attributes"])
+    places, place = _places(tasks, wanted, conditions, machines, has_attributes, notes)
     tasks = tasks.with_columns(place=np.array(place, dtype=np.int32))
-    with faults_within(str(path)):
+    with error_source(str(path)):
         origin = f"Google's trace of 2011, {path.name}"
         return workload_of_tasks(tasks, machines, origin, notes, places=places)
 
@@ -98,8 +101,10 @@ def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
 def _read_constraints(
     parts: Sequence[Path], progress: Progress
 ) -> dict[tuple[int, int], tuple[Condition, ...]]:
+    """Return the last constraints of each task, by job and index."""
     stated: dict[tuple[int, int], tuple[int, list[Condition]]] = {}
     for block in read_parts(parts, TASK_CONSTRAINTS, progress):
+        # Only the constraints of a task's latest time count.
         for time, job, task, operator, attribute, value in block.frame.select(
             "time",
             "job ID",
@@ -108,8 +113,8 @@ def _read_constraints(
             "attribute name",
             "attribute value",
         ).iter_rows():
-            at, conditions = stated.get((job, task), (-1, []))
-            if time != at:
+            stated_at, conditions = stated.get((job, task), (-1, []))
+            if time != stated_at:
                 conditions = []
                 stated[job, task] = (time, conditions)
             conditions.append(Condition(operator, attribute, value or ""))
@@ -119,7 +124,7 @@ def _read_constraints(
 def _read_task_events(
     parts: Sequence[Path], progress: Progress
 ) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """Return the requests of tasks, the begins and ends of attempts, and the trace's end."""
+    """Return the requests of tasks, the starts and ends of attempts, and the end of the trace."""
     import polars as pl
 
     requests: list[pl.DataFrame] = []
@@ -139,7 +144,7 @@ def _read_task_events(
         order += len(frame)
         inside = frame["time"].filter(frame["time"] < AFTER_TRACE)
         end = max(end, int(inside[-1]) if len(inside) else 0)
-        requests.append(_requests(frame))
+        requests.append(_merge_requests(frame))
         attempts.append(
             frame.filter(pl.col("kind").is_in([SCHEDULE, *ENDINGS])).select(
                 *TASK, "order", "time", pl.col("kind").cast(pl.Int8)
@@ -147,12 +152,12 @@ def _read_task_events(
         )
     if not requests:
         raise InputError("holds no task event", "", str(parts[0]))
-    whole = _requests(pl.concat(requests)).rename({"time": "seen"})
-    return whole.with_columns(pl.col("cpu", "memory").fill_null(0.0)), pl.concat(attempts), end
+    merged = _merge_requests(pl.concat(requests)).rename({"time": "seen"})
+    return merged.with_columns(pl.col("cpu", "memory").fill_null(0.0)), pl.concat(attempts), end
 
 
-def _requests(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each task: its first time, its user, its last request."""
+def _merge_requests(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each task: the first time, the first user, the last request."""
     import polars as pl
 
     return frame.group_by(TASK, maintain_order=True).agg(
@@ -165,6 +170,7 @@ def _requests(frame: pl.DataFrame) -> pl.DataFrame:
 def _last_attempts(
     requests: pl.DataFrame, attempts: pl.DataFrame, end: int, notes: Counter[str]
 ) -> pl.DataFrame:
+    """Return the tasks that ran, with the start and end of their last attempt."""
     import polars as pl
 
     begins = (
@@ -191,10 +197,24 @@ def tasks_that_ran(
     notes: Counter[str],
     left_out: Mapping[str, pl.Expr] = MappingProxyType({}),
 ) -> pl.DataFrame:
-    """Return the tasks that can run again, with their `start` and `end` in microseconds.
+    """Return the tasks that ran, with the `start` and `end` of their last attempt in microseconds.
 
-    `ends` has the events, numbered by `order`, of which the first ends a task's last attempt.
-    `last` is the end of the trace. `left_out` has the conditions of one trace on tasks to keep.
+    Leaves out tasks that never ran, request nothing or took no time, and counts them in `notes`.
+
+    Parameters
+    ----------
+    requests : DataFrame
+        A row for each task, with the columns `cpu` and `memory`.
+    begins : DataFrame
+        For each task that was scheduled, its last start `begin` and its number of `attempts`.
+    ends : DataFrame
+        Events after the last start, numbered by `order`; the first one ends the attempt.
+    last : int
+        The end of the trace, in microseconds.
+    endings : mapping
+        The words for kinds of ends.
+    left_out : mapping
+        Notes, each with the condition that tasks must meet to be kept; checked first.
     """
     import polars as pl
 
@@ -232,28 +252,28 @@ def _places(
     wanted: dict[tuple[int, int], tuple[Condition, ...]],
     conditions: list[Condition],
     machines: GoogleMachines,
-    known: bool,
+    has_attributes: bool,
     notes: Counter[str],
 ) -> tuple[list[list[bool]], list[int]]:
-    """Return the distinct places, unconstrained first, and the place of each task."""
-    number = {condition: c for c, condition in enumerate(conditions)}
+    """Return the distinct places, (G,) bool, unconstrained first, and the place of each task."""
+    column = {condition: c for c, condition in enumerate(conditions)}
     everywhere = [True] * len(machines.cluster.groups)
     places = [everywhere]
-    of_conditions: dict[tuple[Condition, ...], int] = {(): 0}
-    chosen: list[int] = []
+    place_of: dict[tuple[Condition, ...], int] = {(): 0}
+    place_of_task: list[int] = []
     for task in tasks.select(TASK).iter_rows():
         asked = wanted.get(task, ())
-        if asked not in of_conditions:
-            columns = [number[c] for c in asked]
+        if asked not in place_of:
+            columns = [column[c] for c in asked]
             allowed = [bool(np.all(row[columns])) for row in machines.meets]
-            of_conditions[asked] = len(places) if known and any(allowed) else 0
-            if of_conditions[asked]:
+            place_of[asked] = len(places) if has_attributes and any(allowed) else 0
+            if place_of[asked]:
                 places.append(allowed)
-        place = of_conditions[asked]
+        place = place_of[asked]
         if asked and not place:
-            notes[MET_BY_NONE if known else NO_ATTRIBUTES] += 1
-        chosen.append(place)
-    return places, chosen
+            notes[MET_BY_NONE if has_attributes else NO_ATTRIBUTES] += 1
+        place_of_task.append(place)
+    return places, place_of_task
 
 
 def workload_of_tasks(
@@ -263,9 +283,10 @@ def workload_of_tasks(
     notes: Counter[str],
     **more: Any,
 ) -> Workload:
-    """Return the workload of tasks of the columns of `TASK`, seen, user, cpu, memory and place.
+    """Return the workload of a table of tasks.
 
-    Recorded starts are those of tasks with a column `server`. `more` are further arguments of
+    Its columns are those of `TASK`, `seen`, `user`, `cpu`, `memory`, `place`, `start` and `end`; a
+    column `server` also makes starts and servers recorded ones. `more` are further arguments of
     `Workload.from_arrays`.
     """
     import polars as pl
@@ -305,9 +326,12 @@ def read_job_arrivals(
 ) -> Arrivals:
     """Read the submissions of jobs and their users, in O(rows), about 3 us each.
 
-    Times are seconds from the trace's first moment (600 s in its own time), ascending; users are
-    the hashes of the trace. Parts may be in any order; times may not run backwards within one. Jobs
-    from before the trace are left out; a repeated submission counts once. Notes count both.
+    Times are seconds from the start of the trace (600 s on its own clock), ascending; users are the
+    hashes of the trace. Parts may be in any order, but times must ascend within each. Jobs
+    submitted before the trace are left out, a repeated submission counts once, and all jobs of
+    unknown users are of one user; `Arrivals.notes` counts these, and rows that had to be sorted.
+
+    Raises InputError with file, row and column for malformed files, or without a submission.
     """
     import polars as pl
 

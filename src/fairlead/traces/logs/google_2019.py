@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces._stored_files import ProgressReport, faults_within
+from fairlead.traces._stored_files import ProgressReport, error_source
 from fairlead.traces.logs._google_machines import GoogleMachines, group_machines, machine_history
 from fairlead.traces.logs.google import TASK, tasks_that_ran, workload_of_tasks
 from fairlead.traces.logs.google_2019_tables import (
@@ -83,7 +83,7 @@ def read_google_2019(path: Path, *, on_progress: ProgressReport | None = None) -
         raise InputError(f"holds no task that ran{in_brackets(notes)}", "", str(path))
     tasks = _with_users(_with_servers(tasks, machines), collections, notes)
     notes[NO_SERVER] += int((tasks["server"] < 0).sum())
-    with faults_within(str(path)):
+    with error_source(str(path)):
         origin = f"Google's trace of 2019, {path.name}"
         return workload_of_tasks(tasks.with_columns(place=0), machines, origin, notes)
 

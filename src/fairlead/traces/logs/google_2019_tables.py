@@ -19,13 +19,13 @@ from fairlead.errors import InputError
 from fairlead.traces._csv_tables import (
     ROW,
     TraceColumn,
-    converted,
+    convert,
     numbered_lines,
     read_texts,
     split_row,
     split_rows,
 )
-from fairlead.traces._stored_files import faults_within, show
+from fairlead.traces._stored_files import error_source, quoted
 from fairlead.traces.logs.google_tables import AFTER_TRACE, Progress, each_once, stem_of
 from fairlead.traces.logs.job_collector import LARGEST_POOL
 
@@ -104,14 +104,14 @@ def read_rows(
         for row, text in read_texts(part, progress.report_bytes):
             lines = numbered_lines(text, row, source)
             if len(lines) and not heading and not lines["line"][0].startswith("{"):
-                with faults_within(source, f"row {lines[ROW][0]}"):
+                with error_source(source, f"row {lines[ROW][0]}"):
                     heading = _heading(lines["line"][0], columns)
                 lines = lines[1:]
             if len(lines):
                 fields = split_rows(lines, heading, source) if heading else None
                 if fields is None:
                     fields = _fields_of_json(lines, columns, source)
-                yield converted(_as_texts(fields, columns), columns, source).frame
+                yield convert(_as_texts(fields, columns), columns, source).frame
 
 
 def _heading(line: str, columns: Sequence[TraceColumn]) -> list[str]:
@@ -136,13 +136,13 @@ def _fields_of_json(
     paths = [column.name.partition(".") for column in columns]
     found: list[list[str]] = [[] for _ in columns]
     for row, line in lines.iter_rows():
-        with faults_within(source, f"row {row}"):
+        with error_source(source, f"row {row}"):
             record = _record(line)
             for fields, (name, _, inner) in zip(found, paths, strict=True):
                 value = record.get(name)
                 if inner and value is not None:
                     if not isinstance(value, dict):
-                        raise InputError(f"{name}: {show(value)} is not a record")
+                        raise InputError(f"{name}: {quoted(value)} is not a record")
                     value = value.get(inner)
                 fields.append("" if value is None else str(value))
     texts = {column.name: fields for column, fields in zip(columns, found, strict=True)}
@@ -153,9 +153,9 @@ def _record(line: str) -> dict[str, object]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        raise InputError(f"is not JSON: {show(line)}") from None
+        raise InputError(f"is not JSON: {quoted(line)}") from None
     if not isinstance(record, dict):
-        raise InputError(f"is not a JSON record: {show(line)}")
+        raise InputError(f"is not a JSON record: {quoted(line)}")
     return record
 
 

@@ -32,7 +32,7 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
-from fairlead.traces._stored_files import ProgressReport, faults_within, only_file, read_lines
+from fairlead.traces._stored_files import ProgressReport, error_source, only_file, read_lines
 from fairlead.traces.logs.job_collector import (
     EARLY_START,
     HALF_SECOND,
@@ -111,7 +111,7 @@ def read_helios(
         units=("cores", "GPUs"),
         labels=({},),
     )
-    with faults_within(str(log)):
+    with error_source(str(log)):
         return collected.workload(
             cluster, f"Helios log {log.name}", from_first=True, has_dates=True
         )
@@ -141,7 +141,7 @@ def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
     kept = keep_usable(frame, collected.notes, usable)
     most = 0.0
     for row in kept.iter_rows(named=True):
-        with faults_within(block.source, f"row {row[ROW]}"):
+        with error_source(block.source, f"row {row[ROW]}"):
             submit, start, user = row["submit_time"], row["start_time"], row[user_column]
             if submit is None:
                 raise InputError("submit_time: is not known")

@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.formats.kubernetes_runs import read_pod_runs
 from fairlead.model.cluster import BoolArray, Cluster, common_labels, name_of_group
 from fairlead.model.workload import Workload
-from fairlead.traces._stored_files import ProgressReport, faults_within
+from fairlead.traces._stored_files import ProgressReport, error_source
 from fairlead.traces.logs.job_collector import HALF_SECOND, JobCollector
 
 
@@ -35,7 +35,7 @@ def read_pods(
     collected = JobCollector()
     collected.notes.update(found.notes)
     for run, amounts in zip(found.runs, found.amounts.tolist(), strict=True):
-        with faults_within(str(path), run.place):
+        with error_source(str(path), run.place):
             collected.add_job(run.name, run.user, run.submitted)
             place = tuple(bool(run.allowed[nodes].any()) for nodes in group_of)
             collected.add_tasks(
@@ -45,7 +45,7 @@ def read_pods(
                 start=run.started,
                 servers=[server_of[run.node] if run.node >= 0 else -1],
             )
-    with faults_within(str(path)):
+    with error_source(str(path)):
         return collected.workload(cluster, f"pods of {path.name}", from_first=True, has_dates=True)
 
 

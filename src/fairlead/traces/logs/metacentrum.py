@@ -26,9 +26,9 @@ from fairlead.model.fitting import ROUNDING
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import (
     ProgressReport,
-    faults_of_reading,
-    faults_within,
-    show,
+    error_source,
+    quoted,
+    read_errors,
     uncompressed_name,
 )
 from fairlead.traces.logs.job_collector import JobCollector, Place, Shape
@@ -113,12 +113,12 @@ def read_metacentrum(
     reader = _Reader(park, cluster)
     clock = SubmissionClock()
     jobs = 0
-    with faults_of_reading(str(path), lambda: job.row.row):
+    with read_errors(str(path), lambda: job.row.row):
         for job in read_jobs(path, on_progress):
             reader.add(job, clock.since_first(job.row.submit))
             jobs += 1
     note_excerpt(read_header(path), jobs, reader.collected.notes)
-    with faults_within(str(path)):
+    with error_source(str(path)):
         return reader.collected.workload(
             cluster,
             f"MetaCentrum log {path.name}",
@@ -275,7 +275,7 @@ def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[Lo
     Raises InputError as `read_swf`, and for a job without user, cores or memory, or a malformed
     list of hosts or node specification. Memory O(1) in the length of the log.
     """
-    with faults_of_reading(str(path), lambda: row.row):
+    with read_errors(str(path), lambda: row.row):
         for row in read_swf(path, extra_columns=len(EXTRA_COLUMNS), progress=progress):
             yield _job(row)
 
@@ -298,5 +298,5 @@ def _hosts(text: str) -> tuple[int, ...]:
     if text == "{}":
         return ()
     if not _HOSTS.fullmatch(text):
-        raise InputError(f"column 19 (hosts): {show(text)} is no list of hosts in braces")
+        raise InputError(f"column 19 (hosts): {quoted(text)} is no list of hosts in braces")
     return tuple(map(int, text[1:-1].split(",")))

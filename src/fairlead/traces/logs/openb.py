@@ -21,9 +21,9 @@ from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
 from fairlead.traces._stored_files import (
     ProgressReport,
-    faults_of_reading,
-    faults_within,
+    error_source,
     only_file,
+    read_errors,
 )
 from fairlead.traces.logs.job_collector import JobCollector, Place
 
@@ -79,7 +79,7 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
     collected = JobCollector()
     for block in read_blocks(pods, POD_COLUMNS, header=True, on_progress=on_progress):
         _collect(block, models, collected)
-    with faults_within(str(pods)):
+    with error_source(str(pods)):
         return collected.workload(cluster, f"openb pods {pods.name}", from_first=True)
 
 
@@ -114,9 +114,9 @@ def cluster_of_nodes(nodes: Path) -> Cluster:
         for row, name, cpu, memory, gpu, model in frame.select(
             ROW, *(column.name for column in NODE_COLUMNS)
         ).iter_rows():
-            with faults_within(block.source, f"row {row}"):
+            with error_source(block.source, f"row {row}"):
                 add_machine(machines, name, Machine(cpu / 1000, memory / 1024, gpu, model or ""))
-    with faults_within(str(nodes)):
+    with error_source(str(nodes)):
         cluster, _ = group_machines(machines)
     return replace(cluster, devices=("gpu",))
 
@@ -181,7 +181,7 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
     }
     frame = keep_usable(frame.with_columns(part=shared), notes, usable)
     places: dict[str | None, Place | None] = {None: (True,) * len(models)}
-    with faults_of_reading(block.source, lambda: int(row[ROW])):
+    with read_errors(block.source, lambda: int(row[ROW])):
         for row in frame.iter_rows(named=True):
             spec = row["gpu_spec"]
             if spec not in places:

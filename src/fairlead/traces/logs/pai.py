@@ -31,7 +31,7 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.devices import with_devices
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, TraceColumn, keep_usable, read_blocks
-from fairlead.traces._stored_files import ProgressReport, faults_within, stored_as
+from fairlead.traces._stored_files import ProgressReport, error_source, stored_as
 from fairlead.traces.logs.google_tables import Progress
 from fairlead.traces.logs.job_collector import (
     HALF_SECOND,
@@ -130,7 +130,7 @@ def read_pai(
         fault = f"holds no instance that ran{in_brackets(notes)}"
         raise InputError(fault, "", str(instance_table))
     _note_instances(instances, notes)
-    with faults_within(str(path)):
+    with error_source(str(path)):
         found = _workload(instances, jobs, cluster, places, notes, path.name)
         return replace(found, cluster=with_devices(found.cluster, found.shapes, ("gpu",)))
 
@@ -154,9 +154,9 @@ def _read_machines(path: Path) -> tuple[Cluster, pl.DataFrame]:
             ROW, *(column.name for column in MACHINE_COLUMNS)
         ).iter_rows():
             model = "" if kind == NO_GPU else kind
-            with faults_within(block.source, f"row {row}"):
+            with error_source(block.source, f"row {row}"):
                 add_machine(machines, name, Machine(cpu, memory, gpu, model))
-    with faults_within(str(path)):
+    with error_source(str(path)):
         cluster, numbers = group_machines(machines)
     return cluster, pl.DataFrame({"machine": list(numbers), "server": list(numbers.values())})
 

@@ -40,10 +40,10 @@ from fairlead.model.workload import Workload
 from fairlead.traces import _json_files as json_files
 from fairlead.traces._stored_files import (
     ProgressReport,
-    faults_within,
+    error_source,
     only_file,
+    quoted,
     read_lines,
-    show,
 )
 from fairlead.traces.logs.job_collector import (
     EARLY_START,
@@ -138,16 +138,16 @@ def read_philly(
     known = _read_machines(table)
     collected = JobCollector()
     used = _UsedServers()
-    with faults_within(str(log)):
+    with error_source(str(log)):
         jobs = json_files.sequence(json_files.read_json(log, on_progress), "")
     for number, item in enumerate(jobs):
         place = f"jobs[{number}]"
-        with faults_within(str(log)):
+        with error_source(str(log)):
             record = check_object(_RECORD, item, place)
-        with faults_within(str(log), f"{place} ({show(record['jobid'])})"):
+        with error_source(str(log), f"{place} ({quoted(record['jobid'])})"):
             _collect(record, user_from or "user", used, collected)
     cluster, numbers = _cluster(_corrected(known, used, collected.notes), used)
-    with faults_within(str(log)):
+    with error_source(str(log)):
         return collected.workload(
             cluster,
             f"Philly trace {log.name}",
@@ -169,10 +169,10 @@ def _read_machines(path: Path) -> dict[str, _Machine]:
         if not header:
             header = tuple(field.lower() for field in fields)
             if header != MACHINE_COLUMNS:
-                fault = f"the header is {show(line)}; it must be {','.join(MACHINE_COLUMNS)!r}"
+                fault = f"the header is {quoted(line)}; it must be {','.join(MACHINE_COLUMNS)!r}"
                 raise InputError(fault, f"row {row}", source)
             continue
-        with faults_within(source, f"row {row}"):
+        with error_source(source, f"row {row}"):
             if len(fields) != len(header):
                 raise InputError(f"has {len(fields)} columns, not {len(header)}")
             name, number, memory = fields
@@ -182,7 +182,7 @@ def _read_machines(path: Path) -> dict[str, _Machine]:
                 raise InputError(f"duplicate server {name!r}")
             gpus = int(number) if number.isascii() and number.isdigit() and len(number) < 8 else 0
             if not 0 < gpus <= MOST_GPUS:
-                fault = f"number of GPUs: {show(number)} is no number from 1 to {MOST_GPUS:,}"
+                fault = f"number of GPUs: {quoted(number)} is no number from 1 to {MOST_GPUS:,}"
                 raise InputError(fault)
             found[name] = _Machine(gpus, check_name(memory, "single GPU mem"))
     if not found:
@@ -256,7 +256,7 @@ def _time(text: str | None, key: str) -> float | None:
     except ValueError:
         found = None
     if found is None or found.tzinfo is not None:
-        raise InputError(f"{key}: {show(text)} is not a time such as 2017-10-07 01:12:09")
+        raise InputError(f"{key}: {quoted(text)} is not a time such as 2017-10-07 01:12:09")
     return found.replace(tzinfo=UTC).timestamp()
 
 

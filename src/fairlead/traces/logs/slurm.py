@@ -26,10 +26,10 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import DRAIN, Workload
 from fairlead.traces._stored_files import (
     ProgressReport,
-    faults_within,
+    error_source,
     listed,
+    quoted,
     read_lines,
-    show,
 )
 from fairlead.traces.logs.job_collector import (
     HALF_SECOND,
@@ -172,7 +172,7 @@ def read_slurm(
     if not of_nodes and len(of_jobs) > 1:
         collected.notes[NO_NODE_PARTITION] = sum(bool(row.partition) for row in rows)
     for parts in sorted(_jobs_of(rows), key=lambda parts: parts[0].submit):
-        with faults_within(str(path), f"row {parts[0].row}"):
+        with error_source(str(path), f"row {parts[0].row}"):
             _collect(parts, table, used, collected)
     cluster = Cluster(
         groups=table.groups,
@@ -185,7 +185,7 @@ def read_slurm(
     if table.out:
         what = OUT_AT_END if unended is not None else OUT_OF_SERVICE
         collected.notes[what.format(listed(table.out, NODES_NAMED))] = len(table.out)
-    with faults_within(str(path)):
+    with error_source(str(path)):
         workload = collected.workload(
             cluster,
             f"sacct table {path.name}",
@@ -231,7 +231,7 @@ def _rows_of(
             cause = "the table may be cut off, or names of jobs hold a |"
             raise InputError(f"{fault}; {cause}", f"row {number}", source)
         values = dict(zip(names, map(str.strip, fields), strict=True))
-        with faults_within(source, f"row {number}"):
+        with error_source(source, f"row {number}"):
             row = _row_of(number, values, columns, notes)
         if row is not None:
             yield row
@@ -457,10 +457,10 @@ def _time(text: str, column: str) -> float | None:
         found = datetime.fromisoformat(text)
         if found.tzinfo is not None:
             fault = "has a time zone; let SLURM_TIME_FORMAT be standard, or %s for all times"
-            raise InputError(f"column {column}: {show(text)} {fault}")
+            raise InputError(f"column {column}: {quoted(text)} {fault}")
         return found.replace(tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
-        raise InputError(f"column {column}: {show(text)} is not a time") from None
+        raise InputError(f"column {column}: {quoted(text)} is not a time") from None
 
 
 def _seconds(text: str) -> float:
@@ -474,12 +474,12 @@ def _seconds(text: str) -> float:
         return (float(parts[1]) * 24 + float(parts[2])) * 3600
     if text.isascii() and text.isdigit() and len(text) < 10:
         return float(text) * 60
-    raise InputError(f"column timelimit: {show(text)} is not a time limit")
+    raise InputError(f"column timelimit: {quoted(text)} is not a time limit")
 
 
 def _whole(text: str, column: str) -> int:
     if text.lower() in ABSENT:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InputError(f"column {column}: {show(text)} is not a whole number")
+        raise InputError(f"column {column}: {quoted(text)} is not a whole number")
     return int(text)

@@ -16,7 +16,7 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray, IntArray, name_of_group
 from fairlead.model.problem_changes import PARTITION
-from fairlead.traces._stored_files import faults_within, read_lines, show
+from fairlead.traces._stored_files import error_source, quoted, read_lines
 
 MIB_PER_GIB = 1024.0
 # In GiB; Slurm's amounts of memory are binary, and of MiB without a suffix.
@@ -116,7 +116,7 @@ def _nodes_of_scontrol(
             blocks[-1][1].update(pairs)
     nodes = {}
     for row, pairs in blocks:
-        with faults_within(source, f"row {row}"):
+        with error_source(source, f"row {row}"):
             configured = amounts_of(pairs.get("CfgTRES", ""))
             # Either may be absent, and CfgTRES has precedence; CPUTot is checked all the same.
             total = pairs.get("CPUTot", "0" if configured.get("cpu") else "")
@@ -147,7 +147,7 @@ def _nodes_of_sinfo(content: list[tuple[int, str]], source: str) -> dict[str, _N
     nodes: dict[str, _Node] = {}
     for row, line in content[1:]:
         fields = line.split("|")
-        with faults_within(source, f"row {row}"):
+        with error_source(source, f"row {row}"):
             if len(fields) != len(heading):
                 raise InputError(f"has {len(fields)} columns, not {len(heading)}")
             values = dict(zip(heading, map(str.strip, fields), strict=True))
@@ -178,11 +178,11 @@ def amounts_of(tres: str) -> dict[str, float]:
         if equals and name in ("cpu", "memory", "gpu", "node"):
             parts = _AMOUNT.fullmatch(text)
             if parts is None:
-                raise InputError(f"{show(pair)} is not an amount")
+                raise InputError(f"{quoted(pair)} is not an amount")
             suffix = parts[2].upper()
             scale = _MEMORY[suffix] if name == "memory" else {"": 1.0, "K": 1000.0}.get(suffix, 0.0)
             if not scale:
-                raise InputError(f"{show(pair)} is not an amount")
+                raise InputError(f"{quoted(pair)} is not an amount")
             amount = float(parts[1]) * scale
             if is_typed:
                 typed += amount
@@ -201,7 +201,7 @@ def host_names(text: str) -> list[str]:
     for part in _split(text):
         found += _expanded(part)
         if len(found) > MOST_HOSTS:
-            raise InputError(f"{show(text)} has more than {MOST_HOSTS:,} hosts")
+            raise InputError(f"{quoted(text)} has more than {MOST_HOSTS:,} hosts")
     return found
 
 
@@ -226,10 +226,10 @@ def _expanded(name: str) -> list[str]:
     for part in inner.split(","):
         bounds = _RANGE.fullmatch(part)
         if bounds is None:
-            raise InputError(f"{show(name)} is not a list of hosts")
+            raise InputError(f"{quoted(name)} is not a list of hosts")
         first, last = bounds[1], bounds[2] or bounds[1]
         if int(last) - int(first) >= MOST_HOSTS:
-            raise InputError(f"{show(name)} has more than {MOST_HOSTS:,} hosts")
+            raise InputError(f"{quoted(name)} has more than {MOST_HOSTS:,} hosts")
         numbers = range(int(first), int(last) + 1)
         found += [f"{before}{number:0{len(first)}}{after}" for number in numbers]
     return [each for name in found for each in _expanded(name)] if "[" in after else found
@@ -253,5 +253,5 @@ def _names(text: str) -> frozenset[str]:
 
 def _number(text: str, column: str) -> float:
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise InputError(f"{column}: {show(text)} is not a whole number")
+        raise InputError(f"{column}: {quoted(text)} is not a whole number")
     return float(text)

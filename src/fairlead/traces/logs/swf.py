@@ -27,10 +27,10 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import (
     ProgressReport,
-    faults_of_reading,
-    faults_within,
+    error_source,
+    quoted,
+    read_errors,
     read_lines,
-    show,
 )
 from fairlead.traces.logs.job_collector import (
     HALF_SECOND,
@@ -121,7 +121,7 @@ def read_swf_workload(
     collected = JobCollector()
     clock = SubmissionClock()
     jobs = 0
-    with faults_of_reading(str(path), lambda: row.row):
+    with read_errors(str(path), lambda: row.row):
         for row in read_swf(path, progress=on_progress):
             jobs += row.status not in PARTS_OF_JOBS
             if row.submit == UNKNOWN:
@@ -130,7 +130,7 @@ def read_swf_workload(
             submit = clock.since_first(row.submit)
             _collect(row, submit, collected, servers is not None, memory is not None)
     note_excerpt(header, jobs, collected.notes)
-    with faults_within(str(path)):
+    with error_source(str(path)):
         return collected.workload(
             cluster,
             f"SWF log {path.name}",
@@ -290,7 +290,7 @@ class SwfHeader:
         for row, value in self.entries.get(name, ()):
             number = _header_number(value)
             if number is None:
-                fault = f"{name}: {show(value)} is not clearly a whole number; write plain digits"
+                fault = f"{name}: {quoted(value)} is not clearly a whole number; write plain digits"
                 raise InputError(fault, f"row {row}", self.source)
             found.setdefault(number, row)
         if len(found) > 1:
@@ -376,4 +376,6 @@ def _value(column: int, text: str, place: str, source: str) -> float:
         fault = "is not a whole number"
     else:
         fault = "is not a number" if math.isnan(value) else "is out of range"
-    raise InputError(f"column {column + 1} ({FIELDS[column]}): {show(text)} {fault}", place, source)
+    raise InputError(
+        f"column {column + 1} ({FIELDS[column]}): {quoted(text)} {fault}", place, source
+    )
