@@ -89,7 +89,7 @@ def test_a_policy_that_is_not_random_runs_once(monkeypatch: pytest.MonkeyPatch) 
 
 def test_trials_are_handed_out_without_a_list_of_them() -> None:
     class Refusing:
-        is_here = True
+        starts_processes = True
 
         def do_all(self, _work: object, jobs: Sequence[Any], *_: object) -> None:
             assert isinstance(jobs, range)

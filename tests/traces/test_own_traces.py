@@ -422,7 +422,7 @@ def test_starts_in_a_parquet_file_are_as_many_as_tasks(tmp_path: Path) -> None:
 def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder(tmp_path)
     older = {file.name: file.read_bytes() for file in path.iterdir()}
-    monkeypatch.setattr(csv_folder, "_events", lambda _: {}["events"])
+    monkeypatch.setattr(csv_folder, "_events_frame", lambda _: {}["events"])
     with pytest.raises(KeyError):
         write_folder(random_workload(2), path)
     assert {file.name: file.read_bytes() for file in path.iterdir()} == older
@@ -448,7 +448,7 @@ def test_folders_of_something_else_are_left_alone(tmp_path: Path) -> None:
 def test_names_that_csv_would_lose_are_refused(tmp_path: Path) -> None:
     workload = random_workload(2)
     object.__setattr__(workload, "users", (" two", *workload.users[1:]))
-    with pytest.raises(InputError, match=r"the name ' two' has a blank"):
+    with pytest.raises(InputError, match=r"the name ' two' begins or ends with a blank"):
         write_folder(workload, tmp_path / "trace")
     assert not list(tmp_path.iterdir())
 

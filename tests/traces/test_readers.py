@@ -160,7 +160,10 @@ def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
             "is a problem file, which has no jobs",
         ),
         (b"dear diary\n", "row 1: 2 columns separated by blanks, 1 by commas: is no trace; wanted"),
-        (b"sn,cpu_milli,memory_mib,gpu,model\n", "row 1: is openb's table of nodes; name that of"),
+        (
+            b"sn,cpu_milli,memory_mib,gpu,model\n",
+            "row 1: is openb's table of nodes; name the pods' table",
+        ),
         (b"0,1,0,p,1,1\n", "row 1: looks like a table of Google's trace; name the folder"),
         (b"0,,1,0,,0,a,2,9,1,1,1,0\n", "row 1: looks like Google's task events; name the"),
     ],

@@ -278,7 +278,7 @@ def test_jobs_without_a_submission_are_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("header", ["", "; MaxProcs: 0\n", "; MaxProcs: many\n"])
 def test_a_header_without_processors(tmp_path: Path, header: str) -> None:
-    with pytest.raises(InputError, match="its header names no MaxProcs or MaxNodes; say --serv"):
+    with pytest.raises(InputError, match="its header names no MaxProcs or MaxNodes; give --serv"):
         read(tmp_path, row(1), header=header)
 
 

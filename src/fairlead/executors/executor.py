@@ -14,8 +14,8 @@ class Executor(Protocol):
     """Runs several jobs at a time."""
 
     @property
-    def is_here(self) -> bool:
-        """Whether its processes are forked from this one."""
+    def starts_processes(self) -> bool:
+        """Whether jobs run in new processes of this machine."""
 
     def do_all(
         self,
@@ -24,13 +24,14 @@ class Executor(Protocol):
         on_finished: Callable[[int, Answer], None],
         on_report: Callable[..., None] | None = None,
     ) -> None:
-        """Call ``work(job)`` for each job, or ``work(job, report)`` if reports are wanted.
+        """Call ``work(job)`` for each job, or ``work(job, report)`` if `on_report` is given.
 
         Parameters
         ----------
         work : callable
-            A function of a module. It, jobs and answers are pickled.
+            A function of a module. The function, jobs and answers may be pickled.
         jobs : sequence
+            Any arguments; a job's number is its index.
         on_finished : callable
             Called with the number of a job and its answer, in the order in which they finish.
         on_report : callable, optional
@@ -39,9 +40,9 @@ class Executor(Protocol):
         Raises
         ------
         FairleadError
-            The error of a job.
+            If a job raised one; other errors of jobs are raised as well.
         WorkerDiedError
-            When a process ended without an answer.
+            If a process ended without an answer.
 
         Notes
         -----
@@ -63,8 +64,8 @@ def do_in_order(
     jobs: Sequence[Any],
     on_next: Callable[[Answer], None],
 ) -> None:
-    """Run all jobs; call `on_next` with the answers, in the order of the jobs."""
-    early: dict[int, Answer] = {}
+    """Run all jobs, and call `on_next` with their answers in the order of the jobs."""
+    early: dict[int, Answer] = {}  # answers that wait for those of earlier jobs
     expected = 0
 
     def finish(number: int, answer: Answer) -> None:

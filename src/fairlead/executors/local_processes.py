@@ -1,6 +1,6 @@
 """Run jobs on the processors of this machine.
 
-Worker processes end with their parent process, and ignore interruptions, which the parent handles.
+Worker processes end when their parent ends. They ignore interruptions, which the parent handles.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ FORKS = sys.platform == "linux"
 class Processes:
     """Processes of this machine; see `fairlead.executors.executor.Executor`.
 
-    Where processes are not forked, as on macOS, jobs with functions that no other process can load
-    run in this one.
+    Where processes are not forked, as on macOS, functions that no other process can load run in
+    this process.
     """
 
-    # Whether mechanisms were added that only forked processes have.
+    # Whether mechanisms were added to this process that only forked processes inherit.
     needs_fork: ClassVar[bool] = False
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or os.cpu_count() or 1
 
     @property
-    def is_here(self) -> bool:
-        """Whether its processes are forked from this one."""
+    def starts_processes(self) -> bool:
+        """Whether jobs run in new processes of this machine."""
         return self.count > 1
 
     def _can_send(self, *given: Any) -> bool:
-        """Return whether other processes can have the work and its jobs."""
+        """Return whether the work and its jobs can be sent to other processes."""
         if FORKS:
             return True
         with suppress(pickle.PicklingError, AttributeError, TypeError):
@@ -76,9 +76,9 @@ class Processes:
             for number in islice(waiting, min(self.count, len(jobs))):
                 ours, theirs = context.Pipe()
                 process = context.Process(
-                    target=_serve, args=(work, jobs, on_report is not None, theirs), daemon=True
+                    target=_run_jobs, args=(work, jobs, on_report is not None, theirs), daemon=True
                 )
-                with interruptions_held():
+                with interruptions_blocked():
                     process.start()
                 theirs.close()
                 running[ours] = process, number
@@ -108,11 +108,11 @@ class Processes:
                 process.join()
 
 
-def _serve(
+def _run_jobs(
     work: Callable[..., Any], jobs: Sequence[Any], listens: bool, connection: Connection
 ) -> None:
-    """In the forked child: run jobs, and send reports and answers to the parent."""
-    serve_parent()
+    """In a child process: run jobs, and send reports and answers to the parent."""
+    follow_parent()
 
     def send(*report: Any) -> None:
         connection.send((False, report))
@@ -120,7 +120,7 @@ def _serve(
     with suppress(EOFError, OSError):  # the parent is gone
         while (number := connection.recv()) is not None:
             report = (Reporter(send, SECONDS_BETWEEN_REPORTS),) if listens else ()
-            answer = attempt(work, jobs[number], *report)
+            answer = answer_or_error(work, jobs[number], *report)
             connection.send((True, answer))
 
 
@@ -137,8 +137,8 @@ class Reporter:
             self._next = monotonic() + self._seconds
 
 
-def attempt(work: Callable[..., Any], *given: Any) -> Any:
-    """Return the answer of the work, or its error in a form that can be pickled."""
+def answer_or_error(work: Callable[..., Any], *given: Any) -> Any:
+    """Call the work; return its answer, or its error as an exception that can be pickled."""
     try:
         return work(*given)
     except (FairleadError, OSError, MemoryError, OverflowError) as error:
@@ -148,13 +148,16 @@ def attempt(work: Callable[..., Any], *given: Any) -> Any:
 
 
 def _send_job(connection: Any, number: int | None) -> None:
-    """Send a process a job, or None to end it; `_receive` detects its death."""
+    """Send a process a job, or None to end it; `_receive` detects a dead process."""
     with suppress(OSError):
         connection.send(number)
 
 
 def _receive(connection: Any, process: Any, number: int) -> tuple[bool, Any]:
-    """Return whether the job has ended, and its answer or report; raise its error."""
+    """Return whether the job has ended, and its answer or else a report.
+
+    Raises the error of the job, or WorkerDiedError.
+    """
     try:
         is_over, answer = connection.recv()
     except (EOFError, ConnectionResetError):
@@ -167,22 +170,22 @@ def _receive(connection: Any, process: Any, number: int) -> tuple[bool, Any]:
     return is_over, answer
 
 
-def serve_parent() -> None:
-    """Ignore interruptions in this process, and end it as soon as its parent is gone.
+def follow_parent() -> None:
+    """Ignore interruptions in this process, and end it when its parent ends.
 
-    Otherwise a child would outlive a killed parent for hours, or for ever: it blocks on writing to
-    a pipe whose other end its siblings hold open.
+    Otherwise a child would outlive a killed parent for hours, or for ever: it blocks while it
+    writes to a pipe whose other end its siblings hold open.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
 
 
 @contextmanager
-def interruptions_held() -> Iterator[None]:
+def interruptions_blocked() -> Iterator[None]:
     """Block interruptions while child processes start.
 
-    A child would print a traceback for an interruption before it calls `serve_parent`, which drops
-    the blocked ones.
+    A child would print a traceback for an interruption before it calls `follow_parent`, which drops
+    blocked interruptions.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

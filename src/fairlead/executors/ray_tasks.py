@@ -1,7 +1,7 @@
 """Run jobs on the nodes of a Ray cluster; jobs of a lost node run again elsewhere.
 
-Ray receives only few jobs more than it has processors. Jobs and answers are pickled bytes that a
-node unpickles only after its version of fairlead was compared with ours.
+Ray gets only few jobs more than it has processors. Jobs and answers are pickled; a node unpickles
+jobs only after its version of fairlead was compared with that of this process.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from ray._private import services
 from ray.util.queue import Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from fairlead.executors.local_processes import Reporter, attempt
+from fairlead.executors.local_processes import Reporter, answer_or_error
 from fairlead.source_digest import digest_of_sources
 
 LOCAL = "local"
-REACH_SECONDS = 5.0  # to connect to an address
-NODE_SECONDS = 60.0  # for nodes to report their version of fairlead
-ALONE_SECONDS = 60.0  # to wait when no node is left
+REACH_SECONDS = 5.0  # timeout of a connection to an address
+NODE_SECONDS = 60.0  # timeout for nodes to report their version of fairlead
+NO_NODE_SECONDS = 60.0  # timeout for a node to return when none is left
 POLL_SECONDS = 0.2  # between checks for finished jobs
 COUNT_SECONDS = 1.0  # between counts of processors
 SECONDS_BETWEEN_REPORTS = 0.5
 # Jobs submitted to Ray for each processor: one that runs, and one that waits.
 JOBS_PER_CPU = 2
-# Number of workers that one job may kill; then the job is at fault, not the nodes.
+# Number of workers that one job may kill; then the job, not the nodes, is the cause.
 MOST_DEATHS = 5
 
 Version = tuple[str, str, str]  # of fairlead, a digest of its sources, and of Python
@@ -51,7 +51,7 @@ Version = tuple[str, str, str]  # of fairlead, a digest of its sources, and of P
 
 @contextmanager
 def joined_ray(address: str) -> Iterator[None]:
-    """Join a Ray cluster in a block, unless this process is in one already.
+    """Join a Ray cluster for a block, unless this process has already joined one.
 
     `address` is ``host:port``, ``auto`` for the cluster of this machine, or ``local`` to start one.
     Raises InputError for an unreachable cluster, one with another Ray or Python, or one without
@@ -75,23 +75,23 @@ def joined_ray(address: str) -> Iterator[None]:
 
 
 def join_cluster(address: str, place: str = "", **options: Any) -> None:
-    """Join a Ray cluster, with options of `ray.init`; raise InputError where there is none."""
-    noted = address
+    """Join a Ray cluster, with options of `ray.init`; raise InputError if that fails."""
+    resolved = address
     if address == "auto":  # Ray would try the recorded address of a stopped cluster for minutes
         try:
-            noted = services.canonicalize_bootstrap_address("auto") or address
+            resolved = services.canonicalize_bootstrap_address("auto") or address
         except ConnectionError:
             fault_text = "no Ray cluster is there; ray start --head starts one"
             raise InputError(fault_text, place) from None
-    host, _, port = noted.rpartition(":")
-    has_listener = bool(host) and port.isdigit() and "/" not in noted
+    host, _, port = resolved.rpartition(":")
+    has_listener = bool(host) and port.isdigit() and "/" not in resolved
     if has_listener:
         try:
-            check_listener(noted)
+            check_listener(resolved)
         except (OSError, OverflowError) as fault:
             why = reason_of(fault)
-            raise InputError(f"no Ray cluster is there: {why}", place, noted) from None
-    try:  # "auto" and not the address, because only then Ray sends its token
+            raise InputError(f"no Ray cluster is there: {why}", place, resolved) from None
+    try:  # not the resolved address: Ray sends its token only for "auto"
         ray.init(address=address, **options)
     except (OSError, ValueError, RuntimeError, exceptions.RayError) as fault:
         why = str(fault).strip().splitlines()[0].rstrip(".")
@@ -124,18 +124,18 @@ def working_nodes() -> dict[str, tuple[str, float]]:
 
 @contextmanager
 def ray_executor(address: str) -> Iterator[RayExecutor]:
-    """Run an executor on a Ray cluster joined by `joined_ray`, in a block.
+    """Yield an executor on a Ray cluster, which `joined_ray` joins.
 
-    Also raises InputError when a node has no fairlead, or another version of it or of Python.
+    Raises InputError also when a node has no fairlead, or another version of fairlead or Python.
     """
     with joined_ray(address):
         yield RayExecutor(address)
 
 
 class RayExecutor:
-    """The Ray cluster that this process is in; see `fairlead.executors.executor.Executor`."""
+    """The nodes of the joined Ray cluster; see `fairlead.executors.executor.Executor`."""
 
-    is_here = False
+    starts_processes = False
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -146,7 +146,7 @@ class RayExecutor:
         self._check_nodes()
 
     def _check_nodes(self) -> None:
-        """Refuse nodes with another version; this also starts a process on each node."""
+        """Raise InputError for a node with another version; also starts a process on each node."""
         asked = {
             self._attempt.options(
                 num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
@@ -160,7 +160,7 @@ class RayExecutor:
             except exceptions.RayError as fault:
                 node, name = asked[ref]
                 if node not in working_nodes():
-                    continue  # it was lost since
+                    continue  # the node was lost meanwhile
                 why = f"node {name} cannot work: {last_line(fault)}"
                 raise InputError(why, "--ray", self._address) from None
         if silent:
@@ -168,7 +168,7 @@ class RayExecutor:
             raise InputError(why, "--ray", self._address)
 
     def _checked_answer(self, answered: tuple[str, bytes]) -> bytes:
-        """Return the content of a node's answer; raise InputError for another version."""
+        """Return the content of a node's answer; raise InputError if its version differs."""
         difference, content = answered
         if difference:
             fault = f"{difference}; here is {format_version(self._version)}"
@@ -193,7 +193,7 @@ class RayExecutor:
         on_report: Callable[..., None] | None = None,
     ) -> None:
         """Run the work for each job; see `Executor`."""
-        # In a list, Ray passes on the reference, and each process fetches the object once.
+        # Ray passes a reference in a list on unresolved, so each process fetches the object once.
         given = [ray.put(cloudpickle.dumps((work, list(jobs))))]
         reports = None if on_report is None else _queue_here()
         waiting = list(range(len(jobs)))[::-1]
@@ -208,7 +208,7 @@ class RayExecutor:
                     running[self._attempt.remote(self._version, given, number, reports)] = number
                 if most:
                     last_seen = monotonic()
-                elif monotonic() - last_seen > ALONE_SECONDS:
+                elif monotonic() - last_seen > NO_NODE_SECONDS:
                     raise FairleadError(f"{self._address}: no node of the Ray cluster is left")
                 if not running:
                     sleep(POLL_SECONDS)
@@ -234,7 +234,7 @@ class RayExecutor:
         except exceptions.RayTaskError as fault:
             raise RuntimeError(str(fault)) from None
         except exceptions.RayError as fault:
-            how = f"{MOST_DEATHS} times; at last: {last_line(fault)}"
+            how = f"{MOST_DEATHS} times; last cause: {last_line(fault)}"
             raise WorkerDiedError(number, how) from None
         answer = pickle.loads(content)
         if isinstance(answer, Exception):
@@ -249,12 +249,12 @@ def _queue_here() -> Queue:
 
 
 def _node_function() -> Callable[..., tuple[str, bytes]]:
-    """Return the function that nodes run; it is pickled by value, and starts without fairlead."""
+    """Return the function that nodes run; it is pickled by value, so it starts without fairlead."""
 
     def attempt_on_node(
         wanted: Version, given: Any, number: int, reports: Any
     ) -> tuple[str, bytes]:
-        """Return how this node's version differs, or the pickled answer."""
+        """Return the difference of this node's version, or nothing, and the pickled answer."""
         import platform  # noqa: PLC0415
 
         import ray  # noqa: PLC0415
@@ -274,7 +274,7 @@ def _node_function() -> Callable[..., tuple[str, bytes]]:
 
 
 def installed_version() -> Version:
-    """Return the version of this process."""
+    """Return the versions of fairlead, its sources and Python in this process."""
     return sys.modules["fairlead"].__version__, digest_of_sources(), platform.python_version()
 
 
@@ -285,16 +285,16 @@ def format_version(version: Version) -> str:
 
 def run_job(given: Any, number: int, reports: Any) -> bytes:
     """On a node: run one of the jobs, and return the pickled answer or error."""
-    work, jobs = _unpickled(given)
+    work, jobs = _unpickle(given)
     reporters = []
     if reports is not None:
         send = reports.put_nowait
         reporters.append(Reporter(lambda *r: send((number, r)), SECONDS_BETWEEN_REPORTS))
-    return pickle.dumps(attempt(work, jobs[number], *reporters))
+    return pickle.dumps(answer_or_error(work, jobs[number], *reporters))
 
 
 @lru_cache(maxsize=1)
-def _unpickled(given: Any) -> tuple[Callable[..., Any], Sequence[Any]]:
+def _unpickle(given: Any) -> tuple[Callable[..., Any], Sequence[Any]]:
     work, jobs = pickle.loads(ray.get(given))
     return work, jobs
 

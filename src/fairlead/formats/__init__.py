@@ -1,6 +1,6 @@
 """Files of users: problems, allocations, Kubernetes dumps and run logs.
 
-Every fault of a file is an `InputError` of one line: file, place in it, fault.
+Unusable files raise an `InputError` of one line: file, place in the file, fault.
 """
 
 __all__ = [

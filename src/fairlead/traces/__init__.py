@@ -1,6 +1,6 @@
 """Traces: workloads read from logs of real systems (`logs`), generated, stored and summarised.
 
-`readers.read_workload` reads any format. A fault of a file is an `InputError` of one line: file,
+`readers.read_workload` reads any format. Unusable files raise an `InputError` of one line: file,
 row, fault.
 """
 

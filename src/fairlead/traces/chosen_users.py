@@ -1,4 +1,4 @@
-"""A trace without some users, or with other weights."""
+"""Change the users of a trace: leave some out, or give them other weights."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def without_users(workload: Workload, names: Sequence[str]) -> Workload:
     """
     left_out = np.zeros(workload.n_users, dtype=bool)
     for name in names:
-        left_out[_position(name, workload.users, "--exclude")] = True
+        left_out[_index_of(name, workload.users, "--exclude")] = True
     kept = np.flatnonzero(~left_out)
     sets = ~left_out[workload.job_user[workload.set_job]]
     if not sets.any():
         raise InputError("leaves no job", "--exclude")
-    part = excerpt(workload, sets, np.ones(workload.n_servers, dtype=bool)).workload
+    rest = excerpt(workload, sets, np.ones(workload.n_servers, dtype=bool)).workload
     position = np.cumsum(~left_out) - 1
     users = tuple(workload.users[n] for n in kept)
     gone = {workload.users[n] for n in np.flatnonzero(left_out)}
     queues = workload.queues
     return replace(
-        part,
+        rest,
         users=users,
         weight=workload.weight[kept],
-        job_user=position[part.job_user].astype(np.int32),
+        job_user=position[rest.job_user].astype(np.int32),
         queues=None if queues is None else queues.of_users(kept),
         limits={name: limit for name, limit in workload.limits.items() if name not in gone},
         quotas={name: quota for name, quota in workload.quotas.items() if name not in gone},
@@ -48,8 +48,8 @@ def without_users(workload: Workload, names: Sequence[str]) -> Workload:
 def with_weights(workload: Workload, path: Path) -> Workload:
     """Return the workload with the weights of a YAML or JSON file, ``{ana: 2, bo: 0.5}``.
 
-    Users that it does not name keep theirs. A note counts the named ones that have no job in the
-    trace. Raises InputError for an unusable file.
+    Users that the file does not name keep their weights. A note counts the named users without a
+    job in the trace. Raises InputError for an unusable file.
     """
     weight = workload.weight.copy()
     weights = read_weights(path)
@@ -67,7 +67,7 @@ def with_weights(workload: Workload, path: Path) -> Workload:
         raise InputError(error.fault, error.place, str(path)) from None
 
 
-def _position(name: str, users: Sequence[str], place: str) -> int:
+def _index_of(name: str, users: Sequence[str], place: str) -> int:
     if name not in users:
         fault = f"there is no user {name!r:.60} in the trace{did_you_mean(name, users)}"
         raise InputError(fault, place)

@@ -1,6 +1,6 @@
-"""The project's own trace as a folder of CSV files, to be written or edited by hand.
+"""Read and write the project's own trace as a folder of CSV files, which can be edited by hand.
 
-The files hold exactly the content of one Parquet trace; docs/traces.md shows them.
+The content is exactly that of a Parquet trace; docs/traces.md shows the files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairlead.model.workload import EVENT_NAMES, IndexArray, Workload
 from fairlead.traces._csv_tables import Block, TraceColumn, first_true, read_blocks, read_table
 from fairlead.traces._json_files import read_json
 from fairlead.traces._stored_files import ProgressReport, error_source, stored_as
-from fairlead.traces.parquet_trace import about
+from fairlead.traces.parquet_trace import metadata_of
 
 MARKER, VERSION_KEY = "trace.json", "trace"
 SERVERS, USERS, JOBS = "servers.csv", "users.csv", "jobs.csv"
@@ -49,9 +49,9 @@ EVENT_COLUMNS = (TraceColumn("time", "real"), TraceColumn("event"), TraceColumn(
 # Present when any start or server is known.
 RECORDED_COLUMNS = (TraceColumn("start", optional=True), TraceColumn("server", optional=True))
 
-# A server: its group, and its number in it.
+# A server: its group, and its number in the group.
 _SERVER = "^(?<group>.*)-(?<number>[0-9]{1,10})$"
-# The file of each part of a workload; the header is its first row.
+# File by the name of an entry in errors of `Workload`.
 _FILE_OF_ENTRY = {
     "groups": SERVERS,
     "users": USERS,
@@ -62,26 +62,26 @@ _FILE_OF_ENTRY = {
 
 
 def write_folder(workload: Workload, path: Path) -> None:
-    """Write a workload as a folder of CSV files, all of it or nothing, in O(T).
+    """Write a workload as a folder of CSV files, completely or not at all, in O(T).
 
-    An older trace there is replaced. Raises InputError for any other folder that is not empty, and
-    for names with a blank at the end or (groups) a ``|``.
+    Replaces an existing trace. Raises InputError for any other folder that is not empty, for names
+    that begin or end with a blank, and for names of groups with a ``|``.
     """
     cluster = workload.cluster
     _check_names(workload, str(path))
     with replaced_folder(path, MARKER) as draft:
         for name, frame in (
-            (SERVERS, _servers(cluster)),
-            (USERS, _users(workload)),
-            (JOBS, _jobs(workload)),
-            (TASKS, _tasks(workload)),
-            (EVENTS, _events(workload)),
+            (SERVERS, _servers_frame(cluster)),
+            (USERS, _users_frame(workload)),
+            (JOBS, _jobs_frame(workload)),
+            (TASKS, _tasks_frame(workload)),
+            (EVENTS, _events_frame(workload)),
         ):
             frame.write_csv(draft / name)
         marker = {
             VERSION_KEY: FORMAT_VERSION,
             "resources": dict(zip(cluster.resources, cluster.units, strict=True)),
-            **about(workload),
+            **metadata_of(workload),
         }
         (draft / MARKER).write_text(json.dumps(marker, indent=2) + "\n", encoding="utf-8")
 
@@ -90,14 +90,14 @@ def _check_names(workload: Workload, source: str) -> None:
     for names in (workload.cluster.groups, workload.users, workload.job_names.tolist()):
         for name in names:
             if name != name.strip():
-                fault = "has a blank at its end, which CSV would lose"
+                fault = "begins or ends with a blank, which CSV would lose"
                 raise InputError(f"the name {name!r} {fault}", "", source)
     for name in workload.cluster.groups:
         if BETWEEN_GROUPS in name:
             raise InputError(f"group {name!r}: its name holds a {BETWEEN_GROUPS!r}", "", source)
 
 
-def _servers(cluster: Cluster) -> pl.DataFrame:
+def _servers_frame(cluster: Cluster) -> pl.DataFrame:
     amounts = {name: cluster.capacity[:, r] for r, name in enumerate(cluster.resources)}
     labels = [json.dumps(dict(given)) if given else None for given in cluster.labels]
     return pl.DataFrame(
@@ -106,7 +106,7 @@ def _servers(cluster: Cluster) -> pl.DataFrame:
     )
 
 
-def _users(workload: Workload) -> pl.DataFrame:
+def _users_frame(workload: Workload) -> pl.DataFrame:
     frame = pl.DataFrame({"user": workload.users, "weight": workload.weight})
     if workload.queues is None:
         return frame
@@ -114,7 +114,7 @@ def _users(workload: Workload) -> pl.DataFrame:
     return frame.with_columns(queue)
 
 
-def _jobs(workload: Workload) -> pl.DataFrame:
+def _jobs_frame(workload: Workload) -> pl.DataFrame:
     frame = pl.DataFrame(
         {
             "job": workload.job_names,
@@ -131,7 +131,7 @@ def _jobs(workload: Workload) -> pl.DataFrame:
     return frame if frame["limit"].is_not_null().any() else frame.drop("limit")
 
 
-def _tasks(workload: Workload) -> pl.DataFrame:
+def _tasks_frame(workload: Workload) -> pl.DataFrame:
     """Return a row for each task, with starts and servers if any is known."""
     places = [
         None if place.all() else BETWEEN_GROUPS.join(np.array(workload.cluster.groups)[place])
@@ -161,7 +161,7 @@ def _tasks(workload: Workload) -> pl.DataFrame:
     return frame
 
 
-def _events(workload: Workload) -> pl.DataFrame:
+def _events_frame(workload: Workload) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "time": workload.server_time,
@@ -172,7 +172,7 @@ def _events(workload: Workload) -> pl.DataFrame:
 
 
 def _server_names(workload: Workload, server: IndexArray) -> pl.Series:
-    """Name each server by its group and its number in it; a negative number by anything."""
+    """Return the names of servers, such as ``big-0``; those of negative numbers mean nothing."""
     first = workload.first_server
     group = np.maximum(np.searchsorted(first, server, side="right") - 1, 0)
     frame = pl.DataFrame(
@@ -187,13 +187,16 @@ def _server_names(workload: Workload, server: IndexArray) -> pl.Series:
 def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
     """Read a trace from a folder of CSV files, plain or compressed, in O(J + T).
 
-    Raises InputError, which names file and row, for a file that is missing or there twice, a wrong
-    header, a malformed row, an unknown name, or tasks not in the order of their jobs.
+    Raises InputError with file and row: for a file that is missing, or there both plain and
+    compressed; for a wrong header, a malformed row or an unknown name; for tasks that are not in
+    the order of their jobs.
     """
     marker = _read_marker(stored_as(path, MARKER))
     resources, devices, queues = (marker.pop(key) for key in ("resources", "devices", "queues"))
     cluster = _read_servers(stored_as(path, SERVERS), resources, devices)
-    users = _named(read_table(stored_as(path, USERS), USER_COLUMNS, more=QUEUE_COLUMNS), "user")
+    users = _check_unique(
+        read_table(stored_as(path, USERS), USER_COLUMNS, more=QUEUE_COLUMNS), "user"
+    )
     names = users.frame["user"].to_list()
     jobs = _read_jobs(stored_as(path, JOBS), users.frame["user"])
     tasks = _read_tasks(stored_as(path, TASKS), cluster, jobs["job_names"], on_progress)
@@ -259,7 +262,7 @@ def _read_servers(path: Path, units: dict[str, str], devices: tuple[str, ...]) -
     amounts = [TraceColumn(name, "real") for name in units]
     labels = TraceColumn("labels", optional=True)
     columns = (TraceColumn("group"), TraceColumn("count", "whole", least=1), *amounts, labels)
-    block = _named(read_table(path, columns), "group", "group of servers")
+    block = _check_unique(read_table(path, columns), "group", "group of servers")
     frame = block.frame
     return Cluster(
         groups=tuple(frame["group"]),
@@ -283,8 +286,8 @@ def _labels(block: Block, row: int) -> Any:
     return labels
 
 
-def _named(block: Block, column: str, what: str = "") -> Block:
-    """Refuse a table without rows, or with a repeated name."""
+def _check_unique(block: Block, column: str, what: str = "") -> Block:
+    """Return the table; raise InputError if it has no rows or a repeated name."""
     names = block.frame[column]
     if not len(names):
         raise InputError(f"holds no {what or column}", "", block.source)
@@ -293,7 +296,7 @@ def _named(block: Block, column: str, what: str = "") -> Block:
 
 
 def _read_jobs(path: Path, users: pl.Series) -> dict[str, Any]:
-    block = _named(read_table(path, JOB_COLUMNS, more=LIMIT_COLUMNS), "job")
+    block = _check_unique(read_table(path, JOB_COLUMNS, more=LIMIT_COLUMNS), "job")
     frame = block.frame
     user = _positions(frame["user"], users)
     block.refuse(user.is_null(), f"is no user of {USERS}", "user")
@@ -313,7 +316,7 @@ def _read_jobs(path: Path, users: pl.Series) -> dict[str, Any]:
 
 
 def _positions(names: pl.Series, known: pl.Series) -> pl.Series:
-    """Return the positions of names among the known ones, null for unknown names."""
+    """Return the index of each name among the known ones; null for unknown names."""
     numbers = pl.int_range(len(known), eager=True)
     return names.replace_strict(known, numbers, default=None, return_dtype=pl.Int64)
 
@@ -321,9 +324,9 @@ def _positions(names: pl.Series, known: pl.Series) -> pl.Series:
 def _read_tasks(
     path: Path, cluster: Cluster, jobs: list[str], on_progress: ProgressReport | None
 ) -> dict[str, Any]:
-    """Return the arguments of `Workload.from_arrays`.
+    """Return the arguments of `Workload.from_arrays` for sets and tasks.
 
-    Consecutive tasks of one shape and place become a set.
+    Consecutive tasks of a job with equal shape and place become a set.
     """
     amounts = [TraceColumn(name, "real") for name in cluster.resources]
     ends = (*amounts, TraceColumn("duration", "real"))
@@ -341,12 +344,12 @@ def _read_tasks(
         _check_order(block, job, last, jobs)
         last = int(job[-1])
         block.refuse(frame["duration"] == 0, "is not positive", "duration")
-        shape = _numbered(frame.select(cluster.resources), shapes)
+        shape = _number_rows(frame.select(cluster.resources), shapes)
         takes = frame.select(pl.sum_horizontal(cluster.resources)).to_series()
         block.refuse(takes == 0, "takes nothing of any resource", "job")
-        place = _numbered(frame.select("place"), places)
+        place = _number_rows(frame.select("place"), places)
         _check_places(block, frame["place"], cluster)
-        start, server = _recorded(block, cluster)
+        start, server = _recorded_starts(block, cluster)
         columns_of_part = {"job": job, "shape": shape, "place": place, "start": start}
         parts.append(
             pl.DataFrame({**columns_of_part, "server": server, "duration": frame["duration"]})
@@ -380,8 +383,8 @@ def _check_order(block: Block, job: pl.Series, last: int, jobs: list[str]) -> No
     raise block.error(wrong, f"is not in the order of {JOBS}{expected}", "job")
 
 
-def _numbered(keys: pl.DataFrame, known: dict[Any, int]) -> pl.Series:
-    """Return the number of each row among the known ones; new rows are added to these."""
+def _number_rows(keys: pl.DataFrame, known: dict[Any, int]) -> pl.Series:
+    """Return the number of each row among the known rows; add new rows to `known`."""
     for key in keys.unique(maintain_order=True).iter_rows():
         known.setdefault(key, len(known))
     table = pl.DataFrame(list(known), schema=keys.schema, orient="row")
@@ -405,8 +408,8 @@ def _place(text: str | None, groups: tuple[str, ...]) -> list[bool]:
     return [group in names for group in groups]
 
 
-def _recorded(block: Block, cluster: Cluster) -> tuple[pl.Series, pl.Series]:
-    """Return starts and servers of tasks, unknown without such columns."""
+def _recorded_starts(block: Block, cluster: Cluster) -> tuple[pl.Series, pl.Series]:
+    """Return the start and server of each task: NaN and -1 if unknown, inf for `NEVER`."""
     frame = block.frame
     start = pl.repeat(np.nan, len(frame), eager=True)
     server = pl.repeat(-1, len(frame), eager=True)
@@ -429,9 +432,9 @@ def _recorded(block: Block, cluster: Cluster) -> tuple[pl.Series, pl.Series]:
 
 
 def _server_numbers(block: Block, cluster: Cluster) -> pl.Series:
-    """Return the numbers of the servers that a column names, null for none.
+    """Return the numbers of the servers in the column ``server``; null for an empty field.
 
-    Servers are not listed one by one: there may be ten million of them.
+    Numbers are computed from names, as a list of all servers could have ten million entries.
     """
     names = block.frame["server"]
     parts = names.str.extract_groups(_SERVER).struct
@@ -459,7 +462,7 @@ def _read_events(path: Path, cluster: Cluster) -> dict[str, Any]:
 
 
 def _fault_at_row(error: ProblemError, path: Path) -> InputError:
-    """Name the file and row of an entry that a workload refused."""
+    """Return the error for an entry that `Workload` refused, with the file and row of the entry."""
     match = re.fullmatch(r"([a-z ]+)\[([0-9]+)\](?:\.(\w+))?", error.place)
     if match is None or match[1] not in _FILE_OF_ENTRY:
         return InputError(error.fault, error.place, str(path))

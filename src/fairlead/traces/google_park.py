@@ -1,14 +1,14 @@
-"""The machine park of Google's trace of 2011: Table I of Wang, Liang and Li.
+"""Build the machine park of Google's trace of 2011: Table I of Wang, Liang and Li.
 
 Capacities are shares of the largest server. Source: W. Wang, B. Liang, B. Li, "Dominant resource
 fairness in cloud computing systems with heterogeneous servers", INFOCOM 2014, Table I.
 
-The 100 servers of its Fig. 4 were drawn from that table. The paper prints their totals, 52.75 CPU
-and 51.32 memory, and the shares of users: user 1 alone 62 % of the memory, users 1 and 2 44 % each,
-all three 26 % each. `figure_4_park` is, of the parks with those totals, the one whose shares under
-best-fit come nearest to all three readings: 61.9 %, 43.2 and 42.7 %, and 27.4 to 28.0 %.
-
-papers/docs/reproducing.md says why no park with those totals gives 26 % with tasks packed as well.
+The 100 servers of the paper's Fig. 4 were drawn from that table. The paper prints their totals,
+52.75 CPU and 51.32 memory, and the users' shares of memory: 62 % for user 1 by itself, 44 % each
+for users 1 and 2, 26 % each for all three. Of the parks with those totals, `figure_4_park` is the
+one whose shares under best-fit come nearest to the three readings: 61.9 %, 43.2 and 42.7 %, and
+27.4 to 28.0 %. papers/docs/reproducing.md explains why no such park gives 26 % with tasks packed as
+well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairlead.model.quantity import show
 RESOURCES = ("cpu", "memory")
 UNITS = ("of the largest server", "of the largest server")
 
-# Servers, CPU, memory.
+# Number of servers, CPU, memory.
 TABLE_I = (
     (6732, 0.50, 0.50),
     (3863, 0.50, 0.25),
@@ -37,7 +37,7 @@ TABLE_I = (
 )
 SERVERS = sum(count for count, _, _ in TABLE_I)
 
-# A replay keeps some hundred bytes for each.
+# A replay keeps some hundred bytes for each server.
 MOST_SERVERS = 10_000_000
 
 # The servers of Fig. 4 of the same paper, in the order of the table.
@@ -45,33 +45,33 @@ FIGURE_4_COUNTS = (72, 12, 8, 6, 1, 1, 0, 0, 0, 0)
 
 
 def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
-    """Draw servers at random from Table I; classes keep the order of the table."""
+    """Draw servers at random from Table I; groups keep the order of the table."""
     _check(servers)
     return _cluster(rng.multinomial(servers, _counts() / SERVERS))
 
 
 def scale_park(servers: int = SERVERS) -> Cluster:
-    """Return servers in the proportions of Table I."""
+    """Return a number of servers in the proportions of Table I."""
     _check(servers)
-    return _cluster(_in_proportion(_counts(), servers))
+    return _cluster(_divide(_counts(), servers))
 
 
 def figure_4_park(servers: int = 100) -> Cluster:
-    """Return the 100 servers of Fig. 4, which have 52.75 CPU and 51.37 memory in all.
+    """Return the 100 servers of Fig. 4, or another number in the same proportions.
 
-    With the trace's own memory sizes (0.4995, 0.2493, 0.749 and 0.1241; Table I prints two digits)
-    that is 51.32 memory. Another number of servers is divided in the same proportions.
+    The 100 servers have 52.75 CPU and 51.37 memory in total. With the memory sizes of the trace
+    (0.4995, 0.2493, 0.749 and 0.1241; Table I prints two digits) it is 51.32 memory.
     """
     _check(servers)
-    return _cluster(_in_proportion(np.array(FIGURE_4_COUNTS, dtype=np.int64), servers))
+    return _cluster(_divide(np.array(FIGURE_4_COUNTS, dtype=np.int64), servers))
 
 
 def _counts() -> IntArray:
     return np.array([count for count, _, _ in TABLE_I], dtype=np.int64)
 
 
-def _in_proportion(counts: IntArray, servers: int) -> IntArray:
-    """Divide servers in the proportions of counts, rounded by largest remainders."""
+def _divide(counts: IntArray, servers: int) -> IntArray:
+    """Divide a number of servers in proportion to counts, rounded by largest remainders."""
     exact, total = counts * servers, counts.sum()
     divided: IntArray = exact // total
     missing = servers - divided.sum()

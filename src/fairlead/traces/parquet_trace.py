@@ -1,7 +1,7 @@
-"""The project's own trace: one Parquet file with a whole workload.
+"""Read and write the project's own trace: one Parquet file with a whole workload.
 
-Each row is a set of equal tasks with its job; cluster, users, places and events of servers are a
-JSON text in the file's metadata, under `METADATA_KEY`. docs/traces.md describes the format.
+A row is a set of equal tasks with its job. Cluster, users, places and events of servers are JSON in
+the file's metadata, under `METADATA_KEY`. docs/traces.md describes the format.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ _KIND = ParquetKind("trace", METADATA_KEY, FORMAT_VERSION)
 
 
 def write_parquet(workload: Workload, path: Path) -> None:
-    """Write a workload as one Parquet file, all of it or nothing.
+    """Write a workload as one Parquet file, completely or not at all.
 
-    Raises InputError when it cannot be written. Cost O(K + T): a million tasks in 50,000 jobs take
-    half a second.
+    Raises InputError when the file cannot be written. Cost O(K + T): a million tasks in 50,000 jobs
+    take half a second.
     """
     write_parquet_file(_frame(workload), _header(workload), _KIND, path)
 
 
 def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
-    """Read a workload of `write_parquet`, equal to it in every array, in O(K + T).
+    """Read a workload that `write_parquet` wrote, with equal arrays, in O(K + T).
 
-    Raises InputError, which names the file and the row or entry, for a file that is damaged, is no
-    trace or of a later version, lacks a column, or has values without meaning.
+    Raises InputError with the file and the row or entry: for a file that is damaged, is no trace or
+    of another version, has other columns, or values without meaning.
     """
     source = str(path)
     content = read_parquet_file(path, _KIND)
@@ -67,11 +67,11 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     return workload
 
 
-def about(workload: Workload) -> dict[str, Any]:
-    """Return the parts of a workload beside its tables, as plain values without empty ones."""
+def metadata_of(workload: Workload) -> dict[str, Any]:
+    """Return the origin, notes, times, devices, queues, limits and quotas, except empty ones."""
     queues = workload.queues
     times = {"start_date": workload.start_date, "recorded_until": workload.recorded_until}
-    parts = {
+    optional = {
         "devices": list(workload.cluster.devices),
         "queues": [] if queues is None else queues.rows(),
         "limits": workload.limits,
@@ -81,7 +81,7 @@ def about(workload: Workload) -> dict[str, Any]:
         "origin": workload.origin,
         "notes": dict(workload.notes),
         **{name: time for name, time in times.items() if time is not None},
-        **{name: part for name, part in parts.items() if part},
+        **{name: value for name, value in optional.items() if value},
     }
 
 
@@ -89,7 +89,7 @@ def _header(workload: Workload) -> dict[str, Any]:
     cluster, queues = workload.cluster, workload.queues
     user_queue = {} if queues is None else {"user_queue": queues.user_queue()}
     return {
-        **about(workload),
+        **metadata_of(workload),
         **user_queue,
         "resources": list(cluster.resources),
         "units": list(cluster.units),
@@ -170,8 +170,8 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
             raise InputError("must be numbers of groups", f"places[{row}]")
         places[row, groups] = True
     users = [user["name"] for user in header["users"]]
-    opens = _opens_job(frame)
-    jobs = frame.filter(opens)
+    starts_job = _starts_job(frame)
+    jobs = frame.filter(starts_job)
     events = header["server_events"]
     return Workload.from_arrays(
         cluster,
@@ -183,14 +183,14 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         job_gang=jobs["gang"].to_numpy(),
         job_cancel=jobs["cancel"].fill_null(np.inf).to_numpy(),
         job_limit=jobs[LIMIT].fill_null(np.inf).to_numpy() if LIMIT in jobs.columns else None,
-        set_job=np.cumsum(opens.to_numpy()) - 1,
+        set_job=np.cumsum(starts_job.to_numpy()) - 1,
         set_tasks=frame["durations"].list.len().to_numpy(),
         shapes=frame.select([f"{DEMAND}{resource}" for resource in resources]).to_numpy(),
         places=places,
         set_place=frame["place"].to_numpy(),
         task_duration=frame["durations"].explode().to_numpy(),
-        task_start=_of_tasks(frame, STARTS, np.nan),
-        task_server=_of_tasks(frame, SERVERS, -1),
+        task_start=_task_values(frame, STARTS, np.nan),
+        task_server=_task_values(frame, SERVERS, -1),
         server_time=events["time"],
         server_event=[EVENT_NAMES.index(event) for event in events["event"]],
         server=events["server"],
@@ -215,8 +215,8 @@ def _counts(groups: list[Mapping[str, Any]]) -> list[int]:
     return [group["count"] for group in groups]
 
 
-def _of_tasks(frame: pl.DataFrame, column: str, unknown: float) -> Any:
-    """Return a column of lists task by task, None if the column is absent."""
+def _task_values(frame: pl.DataFrame, column: str, unknown: float) -> Any:
+    """Return the tasks' values in a column of lists; None if the column is absent."""
     if column not in frame.columns:
         return None
     wrong = frame[column].list.len() != frame["durations"].list.len()
@@ -239,8 +239,8 @@ def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
     refuse_rows(holes, "durations: one is empty")
 
 
-def _opens_job(frame: pl.DataFrame) -> pl.Series:
-    """Return whether each row is the first of its job; all rows of a job must agree."""
+def _starts_job(frame: pl.DataFrame) -> pl.Series:
+    """Return whether each row is the first of its job; refuse rows that differ within a job."""
     opens = (frame["job"] != frame["job"].shift(1)).fill_null(True)
     for column in ("user", "submit", "gang", "cancel", *((LIMIT,) * (LIMIT in frame.columns))):
         same = frame[column].eq_missing(frame[column].shift(1))

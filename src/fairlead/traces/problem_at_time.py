@@ -1,4 +1,4 @@
-"""The problem of one moment of a trace: the present servers, and the users with active tasks."""
+"""Build the problem at one time of a trace: the present servers, the users with active tasks."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from fairlead.model.workload import JOIN, Workload
 
 @dataclass(frozen=True)
 class ProblemAtTime:
-    """A problem, and the numbers of tasks from which it was made."""
+    """A problem, and the tasks from which it was made."""
 
     problem: Problem
-    held: FloatArray  # (N, G, R): amounts of running tasks on the servers that the trace records
-    running: int  # tasks
-    waiting: int  # tasks
+    held: FloatArray  # (N, G, R): amounts of the running tasks whose server is recorded
+    running: int  # number of running tasks
+    waiting: int  # number of waiting tasks
     too_large: int  # active tasks left out, as they fit no present server that they may use
     unplaced: int  # running tasks whose server is not recorded; `held` lacks them
-    kinds: Mapping[str, list[str]]  # the users of the problem that stand for one of the trace
+    kinds: Mapping[str, list[str]]  # the users of the problem for each split user of the trace
     of_one_size: bool  # whether all tasks of each user of the problem are equal
-    overfull: tuple[str, ...]  # servers on which more runs than they have, by the trace
-    # Names in the problem of users whose name in the trace is as that of a kind of tasks.
+    overfull: tuple[str, ...]  # servers whose recorded tasks exceed the capacity
+    # New names of users whose name in the trace looks like that of a split user, such as a@b.
     renamed: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class ProblemAtTime:
         return {
             "fairlead": FORMAT_VERSION,
             "mechanism": RECORDED,
-            # Less than the mean of unlike tasks may be a whole task of the smallest ones.
+            # Where tasks differ, the smallest one may be less than a mean task.
             "whole_tasks": self.of_one_size,
             "users": rows,
         }
@@ -90,23 +90,24 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
 
     A task is active from its submission to its recorded end. A task without a recorded start waits
     until its job is withdrawn. A user's demand is the mean of its active tasks, its limit their
-    number. A user with tasks of several kinds (`fairlead.model.task_kinds`) becomes as many users,
-    ``ana@big`` and ``ana@old`` by the groups that they may use, which share its weight; in a tree
-    of queues it is a queue of them. Weights and queues are those of the trace; its limits and
-    quotas are left out. Servers that drain or are away count only while tasks run on them. Devices
-    are kept where each mean is of a part of one, or of whole ones.
+    number. A user with several kinds of tasks (`fairlead.model.task_kinds`) is split into a user
+    for each kind, named by the groups open to it, such as ``ana@big`` and ``ana@old``. These share
+    the weight; in a tree of queues, the split user becomes their queue. Weights and queues are
+    those of the trace; its limits and quotas are left out. Servers that drain or are away count
+    only while tasks run on them. A resource stays in devices if each mean demand is a part of one
+    device or a whole number of devices.
 
     Parameters
     ----------
     workload : Workload
     seconds : float
-        Since the start of the trace.
+        Time since the start of the trace.
 
     Raises
     ------
     InputError
-        For a time after the end of the trace, a time at which no task is active, or tasks of one
-        kind whose mean fits no server.
+        For a time after the end of the trace, a time without active tasks, or a kind of tasks whose
+        mean fits no server.
 
     Notes
     -----
@@ -123,7 +124,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     number = np.add.reduceat(active, workload.first_task[:-1], dtype=np.int64)
     count = _present_servers(workload, seconds, runs)
     sets = np.flatnonzero(number)
-    # Servers that are away make no difference between tasks.
+    # Absent servers must not split tasks into kinds.
     places, of_place = np.unique(workload.places & (count > 0), axis=0, return_inverse=True)
     place, shape = of_place[workload.set_place[sets]], workload.set_shape[sets]
     fit = (places[place] & workload.fits[shape]).any(axis=1)
@@ -136,16 +137,16 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     kinds = kinds_of_tasks(user, place, workload.shapes[shape])
     _, first = np.unique(kinds.of_set, return_index=True)
     limit = np.bincount(kinds.of_set, number[sets])
-    # As a distance from the first shape, which keeps the amounts of equal tasks exact.
+    # The mean is the first shape plus a mean difference, which is exact for equal tasks.
     demand = workload.shapes[shape[first]]
     distance = np.zeros_like(demand)
     distances = workload.shapes[shape] - demand[kinds.of_set]
     np.add.at(distance, kinds.of_set, distances * number[sets, None])
     demand = demand + distance / limit[:, None]
-    eligible = np.zeros((len(limit), len(count)), dtype=bool)  # on servers that are away, too
+    eligible = np.zeros((len(limit), len(count)), dtype=bool)  # also on absent servers
     np.logical_or.at(eligible, kinds.of_set, workload.places[workload.set_place[sets]])
     cluster = workload.cluster
-    users = _names(workload, kinds, demand, places[kinds.place], count > 0)
+    users = _name_kinds(workload, kinds, demand, places[kinds.place], count > 0)
     for name, mean, allowed in zip(users, demand, places[kinds.place], strict=True):
         if not (mean <= cluster.capacity[allowed] * (1 + ROUNDING)).all(axis=1).any():
             fault = f"user {name!r:.60}: the mean of its tasks fits no server that it may use"
@@ -171,7 +172,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     kind_of_set[sets] = kinds.of_set
     runs &= np.repeat(kind_of_set >= 0, workload.set_tasks)
     running = int(runs.sum())
-    used = _used_amounts(workload, runs, kind_of_set, len(users))
+    used = _sum_running(workload, runs, kind_of_set, len(users))
     split = _split_users(kinds.user)
     return ProblemAtTime(
         problem,
@@ -195,37 +196,37 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
 
 
 def end_of_run(workload: Workload) -> float:
-    """Return the last time of a trace, in seconds; tasks that end then are not active. O(T)."""
+    """Return the last time of a trace, in seconds; no task that ends then is active. O(T)."""
     if workload.recorded_until is not None:
         return workload.recorded_until
-    end = _ends(workload)
+    end = _end_times(workload)
     return max(workload.span, float(end[np.isfinite(end)].max(initial=0.0)))
 
 
-def _ends(workload: Workload) -> FloatArray:
-    """Return when each task ended, or was withdrawn (T,); infinite where neither is recorded."""
+def _end_times(workload: Workload) -> FloatArray:
+    """Return (T,): when each task ended or was withdrawn; infinite where neither is recorded."""
     job = np.repeat(workload.set_job, workload.set_tasks)
     ended = workload.task_start + workload.task_duration
     return np.where(np.isfinite(workload.task_start), ended, workload.job_cancel[job])
 
 
 def _split_users(of_kind: IntArray) -> list[int]:
-    """Return the users of several kinds of tasks."""
+    """Return the users with several kinds of tasks."""
     split: list[int] = np.flatnonzero(np.bincount(of_kind) > 1).tolist()
     return split
 
 
-def _names(
+def _name_kinds(
     workload: Workload,
     kinds: TaskKinds,
     demand: FloatArray,
     eligible: BoolArray,
     present: BoolArray,
 ) -> list[str]:
-    """Return a name of each kind: its user, and where it has several, its servers and resources.
+    """Return a name for each kind: the user, and if the user is split, servers and resources.
 
-    A user of one kind whose name is as that of a kind gets another name, so that reports do not
-    add up its amounts and those of a user of several kinds.
+    A user of one kind whose name looks like that of a split user is renamed, so that reports do not
+    add its amounts to those of the split user.
     """
     cluster, split = workload.cluster, set(_split_users(kinds.user))
     names: list[str] = []
@@ -242,7 +243,7 @@ def _names(
             taken.add(user)
             continue
         everywhere = bool((eligible[m] == present).all())
-        where = "all" if everywhere else _servers(list(compress(cluster.groups, eligible[m])))
+        where = "all" if everywhere else _name_servers(list(compress(cluster.groups, eligible[m])))
         name = f"{user}@{where}"
         if ((kinds.user == n) & (kinds.place == kinds.place[m])).sum() > 1:
             name = f"{name}:{'+'.join(compress(cluster.resources, demand[m] > 0))}"
@@ -252,13 +253,13 @@ def _names(
     return names
 
 
-def _servers(groups: list[str]) -> str:
-    """Name groups of servers: two, or the first and the number of the others."""
+def _name_servers(groups: list[str]) -> str:
+    """Join the names of at most two groups; of more, the first and the number of the others."""
     return "+".join(groups) if len(groups) <= 2 else f"{groups[0]}+{len(groups) - 1} more"
 
 
 def _queues_of_kinds(workload: Workload, queues: Queues, of_kind: IntArray) -> Queues:
-    """Return the tree with each user of several kinds as a queue of them."""
+    """Return the tree with each split user as the queue of its kinds."""
     split = [n for n in _split_users(of_kind) if workload.weight[n] > 0]
     above = queues.of_user.copy()
     above[split] = len(queues.names) + np.arange(len(split))
@@ -273,7 +274,7 @@ def _queues_of_kinds(workload: Workload, queues: Queues, of_kind: IntArray) -> Q
 def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolArray]:
     """Return which tasks wait or run, and which run; both (T,) bool."""
     submit = np.repeat(workload.job_submit[workload.set_job], workload.set_tasks)
-    start, end = workload.task_start, _ends(workload)
+    start, end = workload.task_start, _end_times(workload)
     last = end_of_run(workload)
     if seconds > last:
         given, end_time = (workload.time_text(time) for time in (seconds, last))
@@ -283,15 +284,17 @@ def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolAr
 
 
 class _UsedAmounts(NamedTuple):
+    """See `ProblemAtTime`."""
+
     held: FloatArray
     unplaced: int
     overfull: tuple[str, ...]
 
 
-def _used_amounts(
+def _sum_running(
     workload: Workload, runs: BoolArray, kind_of_set: IntArray, n_kinds: int
 ) -> _UsedAmounts:
-    """Add up the tasks that run, by kind and group and by server."""
+    """Add up the amounts of running tasks, by kind and group and by server."""
     tasks = np.flatnonzero(runs)
     placed = tasks[workload.task_server[tasks] >= 0]
     sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)[placed]
@@ -314,12 +317,12 @@ def _used_amounts(
 
 
 def _present_servers(workload: Workload, seconds: float, runs: BoolArray) -> IntArray:
-    """Return (G,) int: the servers that take tasks at a time, or on which tasks run."""
-    there = workload.there_at_start.copy()
+    """Return (G,) int: numbers of servers that accept or run tasks at a time."""
+    is_present = workload.there_at_start.copy()
     past = workload.server_time <= seconds
-    # Times ascend, so the last event of a server stays.
-    there[workload.server[past]] = workload.server_event[past] == JOIN
+    # Events are in order of time, so the last event of each server decides.
+    is_present[workload.server[past]] = workload.server_event[past] == JOIN
     used = workload.task_server[runs]
-    there[used[used >= 0]] = True
-    present: IntArray = np.add.reduceat(there, workload.first_server[:-1], dtype=np.int64)
+    is_present[used[used >= 0]] = True
+    present: IntArray = np.add.reduceat(is_present, workload.first_server[:-1], dtype=np.int64)
     return present

@@ -1,7 +1,7 @@
 """Turn a batch log into a problem.
 
-A user of the log becomes a user whose task is one node of its median job. Its placement constraint
-is that of at least half of its jobs.
+A user's task is one node of its median job. Its placement constraint excludes the groups that at
+least half of its jobs exclude.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from fairlead.traces.logs.metacentrum_machines import Machines, NodeSpec
 
 @dataclass(frozen=True)
 class ConvertedLog:
-    """A problem, and the figures of the conversion."""
+    """A problem, and counts of the conversion."""
 
     problem: Problem  # users ``user-<id>`` by ascending id; cores and GiB
-    jobs: int
+    jobs: int  # jobs that ran
     dropped: int  # jobs left out because they never ran (run time <= 0)
     restricted: Mapping[str, tuple[str, ...]]  # groups open to users with a placement constraint
-    # Groups open to users where one task exceeds one server. Only divisible tasks fit there.
+    # Groups open to users where one task exceeds a server, so that only a part of a task fits.
     larger_than_a_server: Mapping[str, tuple[str, ...]]
-    indifferent: Mapping[str, int]  # jobs that name a property that does not distinguish groups
+    indifferent: Mapping[str, int]  # number of jobs by property that does not distinguish groups
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the conversion as plain values, for JSON."""
@@ -50,49 +50,51 @@ class ConvertedLog:
 
 
 @dataclass
-class _Habits:
+class _UserJobs:
+    """Counts of a user's jobs, by shape of a node and by excluded group."""
+
     jobs: int = 0
     shapes: Counter[Shape] = field(default_factory=Counter)
-    ruled_out: Counter[str] = field(default_factory=Counter)
+    excluded: Counter[str] = field(default_factory=Counter)
 
 
 def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> ConvertedLog:
     """Turn the jobs of a log into a problem.
 
-    A user's demand is that of its median job per node: its jobs are ordered by cores per node,
-    then by memory per node, and the (lower) middle one is taken. A group is closed to a user when
-    at least half of its jobs rule it out, by naming another group or one of its nodes or by
-    excluding the group; a user to which this would close every group has no constraint. Weights
-    are 1. Jobs that never ran are left out.
+    A user's demand is that of a node of its median job: the lower median, with jobs ordered by
+    cores per node and then by memory per node. A group is closed to a user when at least half of
+    the user's jobs exclude it, by naming another group, a node of another group, or the group as
+    excluded. A user to which every group would be closed has no constraint. Weights are 1. Jobs
+    that never ran are left out.
 
     Raises InputError when a job names an unknown group or node, or no job ever ran. Cost O(J G +
-    S log S) for J jobs of S different shapes, memory O(S) beside the problem.
+    S log S) for J jobs of S different shapes; memory O(S) and the problem.
     """
     cluster = cluster_of(machines)
     groups = list(cluster.groups)
-    habits: dict[int, _Habits] = {}
+    of_users: dict[int, _UserJobs] = {}
     indifferent: Counter[str] = Counter()
-    ruled_out: dict[NodeSpec, tuple[tuple[str, ...], frozenset[str]]] = {}
+    excluded: dict[NodeSpec, tuple[tuple[str, ...], frozenset[str]]] = {}
     kept = dropped = 0
     for job in jobs:
         if job.row.run <= 0:
             dropped += 1
             continue
         kept += 1
-        if job.spec not in ruled_out:
-            ruled_out[job.spec] = _judge(job, machines)
-        closed, meaningless = ruled_out[job.spec]
-        user = habits.setdefault(job.row.user, _Habits())
+        if job.spec not in excluded:
+            excluded[job.spec] = _excluded_groups(job, machines)
+        closed, meaningless = excluded[job.spec]
+        user = of_users.setdefault(job.row.user, _UserJobs())
         user.jobs += 1
         user.shapes[job.cores_per_node, job.row.memory_requested] += 1
-        user.ruled_out.update(closed)
+        user.excluded.update(closed)
         indifferent.update(meaningless)
-    if not habits:
+    if not of_users:
         raise InputError("no job of the log ever ran")
-    order = sorted(habits)
+    order = sorted(of_users)
     names = [f"user-{user}" for user in order]
-    demand = np.array([_median_shape(habits[user].shapes) for user in order]) / (1, GIB)
-    eligible = np.array([_open_groups(habits[user], groups) for user in order])
+    demand = np.array([_median_shape(of_users[user].shapes) for user in order]) / (1, GIB)
+    eligible = np.array([_open_groups(of_users[user], groups) for user in order])
     problem = Problem.from_arrays(
         cluster.capacity,
         demand,
@@ -114,8 +116,8 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
     )
 
 
-def _judge(job: LoggedJob, machines: Machines) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the groups a job rules out, and its properties that do not distinguish groups."""
+def _excluded_groups(job: LoggedJob, machines: Machines) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the groups that a job excludes, and its properties that do not distinguish groups."""
     try:
         allowed = machines.groups_allowed(job.spec)
         names = {name for chunk in job.spec.chunks for name in (*chunk.required, *chunk.excluded)}
@@ -127,7 +129,7 @@ def _judge(job: LoggedJob, machines: Machines) -> tuple[tuple[str, ...], frozens
 
 
 def _median_shape(shapes: Counter[Shape]) -> Shape:
-    """Return the lower median of the shapes, ordered by cores and then by memory."""
+    """Return the lower median of shapes, ordered by cores and then by memory."""
     middle = (shapes.total() - 1) // 2
     seen = 0
     for shape in sorted(shapes):
@@ -137,8 +139,9 @@ def _median_shape(shapes: Counter[Shape]) -> Shape:
     raise AssertionError("a user has at least one job")
 
 
-def _open_groups(user: _Habits, groups: list[str]) -> list[bool]:
-    open_groups = [2 * user.ruled_out[group] < user.jobs for group in groups]
+def _open_groups(user: _UserJobs, groups: list[str]) -> list[bool]:
+    """Return whether fewer than half of a user's jobs exclude each group; all if none is open."""
+    open_groups = [2 * user.excluded[group] < user.jobs for group in groups]
     return open_groups if any(open_groups) else [True] * len(groups)
 
 

@@ -1,6 +1,6 @@
-"""Find the format of a trace by its content, and read it.
+"""Detect the format of a trace by its content, and read the trace.
 
-`READERS` names the module and function of each format; a module is imported when it is used.
+`READERS` names the module and function of each format; a module is imported on its first use.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PHILLY = "Philly trace"
 HELIOS = "Helios trace"
 FIT_WORKFLOWS = "FIT workflows"
 
-GROUP = "fairlead.traces"  # of entry points: each names a `TraceFormat`
+GROUP = "fairlead.traces"  # group of entry points that name a `TraceFormat`
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
 MARKER_OF_CSV_FOLDER = "trace.json"
 GOOGLE_TABLES = ("task_events", "machine_events")
@@ -63,6 +63,7 @@ _WANTED = (
     "Alibaba's DLRM instances, a folder of its PAI tables, a folder of Google's tables of 2019, "
     "a trace of Philly or Helios, a log of FIT's workflows"
 )
+# Errors for files of Google's tables, by their number of columns separated by commas.
 _BY_COMMAS = {
     6: "looks like a table of Google's trace; name the folder that holds task_events",
     8: (
@@ -75,15 +76,15 @@ _BY_COMMAS = {
 
 @dataclass(frozen=True, slots=True)
 class MachineOptions:
-    """Options about machines and users, for formats that leave them open."""
+    """Options about machines and users, for formats that do not state them."""
 
-    machines: Path | None = None  # a file beside the log that lists them
-    servers: int | None = None
+    machines: Path | None = None  # a file that lists the machines of the log
+    servers: int | None = None  # number of equal servers
     cores: int | None = None  # of each server
     memory: float | None = None  # GiB of each server
     user_from: str | None = None  # the column that names users
-    # Jobs that had not ended are kept, where a format has them, and run until this time, in seconds
-    # since 1970 by the log's clock, or the log's last time if that is later; None leaves them out.
+    # Seconds since 1970 by the log's clock, until which unended jobs run, or until the log's last
+    # time if that is later. None leaves out unended jobs.
     unended: float | None = None
 
 
@@ -95,7 +96,7 @@ class TraceFormat:
     """A format of another package, named by an entry point of the group ``fairlead.traces``."""
 
     name: str
-    # Whether it can read a path whose first line is given; the line is empty for a folder.
+    # Whether the format can read a path with the given first line, which is empty for a folder.
     recognises: Callable[[Path, str], bool]
     read: Callable[[Path, MachineOptions, ProgressReport | None], Workload]
 
@@ -106,8 +107,8 @@ class Reader:
 
     module: str  # in `fairlead.traces`
     function: str
-    takes: tuple[str, ...] = ()  # the fields of `MachineOptions` that it takes; others are refused
-    called: str = ""  # the format in faults of `servers`, `cores` and `memory`
+    takes: tuple[str, ...] = ()  # the fields of `MachineOptions` that the format allows
+    called: str = ""  # the format in errors about options that another format does not allow
 
 
 READERS = {
@@ -144,11 +145,10 @@ def read_workload(
     *,
     on_progress: ProgressReport | None = None,
 ) -> tuple[Workload, str]:
-    """Read a trace of any format.
+    """Read a trace of any format; also return the format, by its name in `READERS`.
 
-    Also return its format, a name in `READERS`. Raises InputError, which names the file and the
-    row, for a file of no known format, a fault of its content, or options that its format does not
-    have.
+    Raises InputError with the file and the row: for a file of no known format, malformed content,
+    or options that the format does not allow.
     """
     try:
         found = detect_format(path)
@@ -169,7 +169,7 @@ def read_workload(
 
 
 def _added_format(path: Path) -> TraceFormat | None:
-    """Return a format of another package that recognises a path; None without one."""
+    """Return the first format of another package that recognises a path; None without one."""
     first = ""
     if not path.exists():
         return None
@@ -178,7 +178,7 @@ def _added_format(path: Path) -> TraceFormat | None:
             with closing(read_lines(path)) as lines:
                 first = next((line for _, line in lines if line), "")
         except InputError:
-            return None  # of no known form
+            return None  # not a text file
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
             added = point.load()
@@ -191,6 +191,7 @@ def _added_format(path: Path) -> TraceFormat | None:
 
 
 def _refuse_ignored(found: str, reader: Reader, machines: MachineOptions) -> None:
+    """Raise InputError for an option that the format does not allow."""
     if machines.machines is not None and "machines" not in reader.takes:
         raise InputError(f"this was read as {found}, which has no machine file", "--machines")
     for name in ("servers", "cores", "memory", "user_from"):
@@ -203,7 +204,7 @@ def _refuse_ignored(found: str, reader: Reader, machines: MachineOptions) -> Non
 def detect_format(path: Path) -> str:
     """Return the format of a file or folder, a key of `READERS`, from its first rows.
 
-    Raises InputError when it is not there, empty, or in none of the formats.
+    Raises InputError for a path that does not exist, is empty, or has no known format.
     """
     source = str(path)
     if source == "-":
@@ -226,12 +227,12 @@ def detect_format(path: Path) -> str:
     if _is_problem(path):
         fault = "is a problem file, which has no jobs; allocate, fill and audit take it"
         raise InputError(fault, "", source)
-    # Its JSON may be one line of any length.
+    # A Philly log may be one line of any length, so it is not read by lines.
     return PHILLY if is_philly_log(path) else _format_of_text(path)
 
 
 def _is_problem(path: Path) -> bool:
-    """Return whether a file begins as a problem file does, YAML or JSON."""
+    """Return whether a file begins like a problem file in YAML or JSON."""
     with path.open("rb") as file:
         start = file.read(4096).lstrip()
     if start.startswith(b"#"):
@@ -274,7 +275,7 @@ def _format_of_folder(path: Path) -> str:
 
 
 def _format_of_first_line(path: Path, line: str) -> str:
-    """Return the format that the first line of a file decides; empty if none does."""
+    """Return the format of a file if its first line determines it; else an empty text."""
     if line.startswith("{") and _is_csv_folder(path.parent):
         return ""
     if line.startswith("{") and is_batsim(path):
@@ -291,6 +292,7 @@ def _format_of_first_line(path: Path, line: str) -> str:
 
 
 def _format_of_text(path: Path) -> str:
+    """Return the format of a text file by its first lines; raise InputError for another file."""
     source, comments = str(path), False
     with closing(read_lines(path, comment=COMMENT)) as lines:
         for row, line in lines:
@@ -312,7 +314,9 @@ def _format_of_text(path: Path) -> str:
             if table == "pods":
                 return OPENB
             if table == "nodes":
-                fault = "is openb's table of nodes; name that of pods, and this with --machines"
+                fault = (
+                    "is openb's table of nodes; name the pods' table, and this one with --machines"
+                )
                 raise InputError(fault, f"row {row}", source)
             if _is_csv_folder(path.parent):
                 fault = "is a part of a CSV trace; name the folder that holds it"

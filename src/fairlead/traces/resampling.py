@@ -1,8 +1,8 @@
-"""Resampled traces: the same jobs, with the users moved against each other in time.
+"""Resample a trace: shift the jobs of each user in time.
 
-Each user's jobs are moved together by a random number of whole weeks, or days in a trace of less
-than four weeks, around the end to the beginning. So every user keeps its own rhythm of days and
-weeks, and other users' jobs meet it. (Zakay and Feitelson 2013 resample users, too.)
+All jobs of a user are shifted by the same random number of whole weeks, or days in a trace shorter
+than four weeks; jobs shifted beyond the end continue at the beginning. So each user keeps its daily
+and weekly rhythm, and competes with other jobs. (Zakay and Feitelson 2013 also resample users.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WEEK = 7 * DAY
 def resampled(workload: Workload, seed: int) -> Workload:
     """Return a resampled workload; the servers and their events stay.
 
-    Raises InputError if all jobs come within a day, as nothing could be moved then.
+    Raises InputError if all jobs are submitted within a day, as none could be shifted then.
 
     Examples
     --------
@@ -38,9 +38,9 @@ def resampled(workload: Workload, seed: int) -> Workload:
     shift = np.random.default_rng(seed).integers(periods, size=workload.n_users) * unit
     moved = first + (workload.job_submit - first + shift[workload.job_user]) % (periods * unit)
     order = np.argsort(moved, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(workload.n_jobs)
-    sets = np.argsort(place[workload.set_job], kind="stable")
+    new_number = np.empty_like(order)  # of each job
+    new_number[order] = np.arange(workload.n_jobs)
+    sets = np.argsort(new_number[workload.set_job], kind="stable")
     sizes = workload.set_tasks[sets].astype(np.int64)
     before = np.cumsum(sizes) - sizes
     tasks = np.repeat(workload.first_task[:-1][sets] - before, sizes) + np.arange(sizes.sum())
@@ -56,7 +56,7 @@ def resampled(workload: Workload, seed: int) -> Workload:
         job_cancel=(workload.job_cancel - workload.job_submit + moved)[order],
         job_limit=workload.job_limit[order],
         job_gang=workload.job_gang[order],
-        set_job=place[workload.set_job][sets].astype(workload.set_job.dtype),
+        set_job=new_number[workload.set_job][sets].astype(workload.set_job.dtype),
         set_tasks=workload.set_tasks[sets],
         set_shape=workload.set_shape[sets],
         set_place=workload.set_place[sets],

@@ -1,4 +1,4 @@
-"""A window of a trace: the jobs submitted between two times."""
+"""Cut a window out of a trace: the jobs submitted between two times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def why_no_starts(workload: Workload) -> str:
 
 
 def runs_over(workload: Workload, begin: float) -> bool:
-    """Return whether jobs submitted before a time waited or ran then, or may have."""
+    """Return whether jobs submitted before a time waited or ran at it, or may have."""
     job = np.repeat(workload.set_job, workload.set_tasks)
     end = workload.task_start + workload.task_duration
     return bool(((workload.job_submit[job] < begin) & ~(end <= begin)).any())
@@ -31,7 +31,7 @@ def runs_over(workload: Workload, begin: float) -> bool:
 def seconds_since_start(workload: Workload, time: float | datetime, place: str) -> float:
     """Return a time as seconds since the start of a trace, negative before it.
 
-    A date is one of the log's own clock. Raises InputError for a date if the trace has none.
+    A date is by the log's own clock. Raises InputError for a date if the trace has no dates.
     """
     if not isinstance(time, datetime):
         return time
@@ -44,10 +44,10 @@ def seconds_since_start(workload: Workload, time: float | datetime, place: str) 
 def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Workload:
     """Return the jobs submitted from `begin` up to `end`, exclusive, with times from `begin`.
 
-    Earlier jobs are left out, even if they still ran at `begin`; if any waited or ran then, so are
-    all recorded starts, as those of the others alone are no run of the servers. Servers begin in
-    their state at `begin`: a server that is away leaves at time 0. Servers that first join after
-    `end` are removed. O(J + K + T + X + servers).
+    Earlier jobs are left out, even if they still ran at `begin`. If any of them waited or ran then,
+    all recorded starts are left out too, as the remaining ones would not fill the servers as they
+    were. Servers start in their state at `begin`: an absent server leaves at time 0. Servers that
+    first join after `end` are removed. O(J + K + T + servers + their events).
 
     Parameters
     ----------
@@ -82,7 +82,9 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
     jobs = part.job_submit >= begin
     events = part.server_time >= begin
     last_event = np.full(part.n_servers, -1)
-    last_event[part.server[~events]] = np.flatnonzero(~events)  # ascending: the latest stays
+    last_event[part.server[~events]] = np.flatnonzero(
+        ~events
+    )  # in order of time: the last one stays
     state = last_event[last_event >= 0]
     events[state[part.server_event[state] != JOIN]] = True
     everywhere = np.ones(part.n_servers, dtype=bool)

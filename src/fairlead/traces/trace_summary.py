@@ -1,4 +1,4 @@
-"""The figures of a workload."""
+"""Summarise a workload: sizes, demands, load and durations."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ QUANTILES = (0, 10, 25, 50, 75, 90, 99, 100)
 def summarize(workload: Workload) -> dict[str, Any]:
     """Return the figures of a workload as plain values, in O(T log T + K R).
 
-    Demand is a share of the largest server, quantiles are by percent, times are seconds,
-    ``start_date`` is by the clock of the log. ``load`` is, for each resource, amounts times
-    durations of all tasks over the capacity in the span;
-    ``constrained_tasks`` the share of tasks with a placement constraint; ``too_large`` the tasks,
-    and names of jobs, that fit no server.
+    Times are seconds; keys of quantiles are percents; ``start_date`` is by the clock of the log.
+
+    - ``demand``: quantiles over tasks, as shares of the largest server;
+    - ``load``: for each resource, amounts times durations of all tasks over the capacity in the
+      span; None without capacity;
+    - ``constrained_tasks``: the share of tasks with a placement constraint;
+    - ``too_large``: the number of tasks that fit no server, and the names of their jobs.
     """
     cluster, start = workload.cluster, workload.date_of(0.0)
     tasks = workload.set_tasks
@@ -88,15 +90,15 @@ def _groups(workload: Workload) -> list[dict[str, Any]]:
 
 
 def _quantiles(values: FloatArray) -> dict[str, float]:
-    """Return quantiles that are values of the array, not means of two."""
+    """Return quantiles that are values of the array, not interpolated ones."""
     found = np.percentile(values, QUANTILES, method="inverted_cdf")
     return {str(percent): float(value) for percent, value in zip(QUANTILES, found, strict=True)}
 
 
 def _load(workload: Workload, demand: FloatArray) -> dict[str, float | None]:
     seconds = np.add.reduceat(workload.task_duration, workload.first_task[:-1])
-    room = workload.cluster.total_capacity * workload.span
+    available = workload.cluster.total_capacity * workload.span
     return {
-        resource: float(seconds @ demand[:, r] / room[r]) if room[r] > 0 else None
+        resource: float(seconds @ demand[:, r] / available[r]) if available[r] > 0 else None
         for r, resource in enumerate(workload.cluster.resources)
     }

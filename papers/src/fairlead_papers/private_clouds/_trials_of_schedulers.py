@@ -193,8 +193,8 @@ def _run(row: PrintedTrials, setting: Setting) -> Trials:
     on_progress: Callable[[int, int], None] | None = None
     if setting.on_step is not None and policy.is_random:
         on_progress = partial(setting.on_step, f"trials of {row.name}")
-    # On this machine it takes longer to start processes.
-    executor = None if setting.executor.is_here else setting.executor
+    # Starting processes takes longer than these trials.
+    executor = None if setting.executor.starts_processes else setting.executor
     return run_trials(kesidis_problem(), policy, TRIALS, setting.seed, on_progress, executor)
 
 

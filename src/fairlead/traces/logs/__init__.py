@@ -1,4 +1,4 @@
-"""Readers of logs and traces of other systems: one module a format, or its tables beside it.
+"""Readers of logs and traces of other systems: a module a format, sometimes one for its tables.
 
 Each returns a `Workload`, whose notes count the records left out; `fairlead.traces.readers` chooses
 one by the content of a file.

@@ -1,4 +1,4 @@
-"""Machines of Google's trace: their presence over time, and the constraints they meet."""
+"""Read the machines of Google's traces: their presence, and the constraints they meet."""
 
 from __future__ import annotations
 
@@ -37,19 +37,21 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 
 
 class Condition(NamedTuple):
+    """A placement constraint of a task: a comparison with an attribute of a machine."""
+
     operator: int  # 0 equal, 1 not equal, 2 less, 3 greater
     attribute: str
     value: str  # empty where the trace has none
 
     def met_by(self, value: str | None) -> bool:
-        """Return whether a machine with this value of the attribute, or without it, qualifies.
+        """Return whether a machine with this value of the attribute meets the condition.
 
-        A missing attribute is the empty text for ``equal`` and ``not equal``. It meets neither
-        ``less`` nor ``greater``, like a value that is no whole number.
+        A missing attribute, None, counts as an empty text for ``equal`` and ``not equal``. Like
+        any value that is no whole number, it meets neither ``less`` nor ``greater``.
         """
         if self.operator in (EQUAL, NOT_EQUAL):
             return ((value or "") == self.value) == (self.operator == EQUAL)
-        # int() alone would accept 1_000.
+        # int() would also accept 1_000.
         if not (_WHOLE.fullmatch(value or "") and _WHOLE.fullmatch(self.value)):
             return False
         found, bound = int(value or ""), int(self.value)
@@ -65,8 +67,8 @@ class GoogleMachines(NamedTuple):
 
     cluster: Cluster
     events: list[tuple[float, int, int]]  # time, event, server, as in `Workload`
-    meets: BoolArray  # (G, conditions)
-    joined: list[tuple[float, int, int]]  # time, machine, server from then on
+    meets: BoolArray  # (G, conditions): whether the machines of a group meet each condition
+    joined: list[tuple[float, int, int]]  # time, machine, and its server from that time on
 
 
 class _MachineRow(NamedTuple):
@@ -100,10 +102,14 @@ def read_machines(
 def machine_history(
     rows: Iterable[tuple[Any, ...]], source: str, notes: Counter[str]
 ) -> MachineHistory:
-    """Return the history of events by time: microseconds, machine, event of 2011, CPU, memory."""
+    """Collect events of machines in order of time.
+
+    A row is time in microseconds, machine, number of the event in 2011, CPU and memory. Raises
+    InputError if no machine has a known capacity.
+    """
     history = MachineHistory(notes)
     for time, machine, event, cpu, memory in rows:
-        # Seconds from the trace's first moment; 0 for all that was before.
+        # Seconds from the start of the trace; 0 for all earlier events.
         history.add(max(0.0, time / MICROSECONDS - TRACE_START), machine, event, cpu, memory)
     if not history.servers:
         raise InputError("holds no machine of known capacity", "", source)
@@ -115,7 +121,7 @@ def group_machines(
     attributes: Mapping[int, Mapping[str, str]],
     conditions: Sequence[Condition],
 ) -> GoogleMachines:
-    """Group the servers of a history, of which there is one, at least."""
+    """Group the servers of a history by capacity and met conditions; it has at least one server."""
     groups: dict[tuple[float, float, tuple[bool, ...]], list[int]] = {}
     for number, server in enumerate(history.servers):
         of_machine = attributes.get(server.machine, {})
@@ -155,22 +161,22 @@ class MachineHistory:
         self.servers: dict[_MachineRow, int] = {}
         self.events: list[tuple[float, int, int]] = []  # time, event, server
         self.joined: list[tuple[float, int, int]] = []  # time, machine, server
-        self._there: dict[int, _MachineRow] = {}
+        self._present: dict[int, _MachineRow] = {}
         self._notes = notes
 
     def add(
         self, time: float, machine: int, event: int, cpu: float | None, memory: float | None
     ) -> None:
-        """Add an event of 2011's numbers, at seconds from the trace's first moment."""
-        present = self._there.get(machine)
+        """Add an event by its number in 2011; `time` is seconds from the start of the trace."""
+        present = self._present.get(machine)
         if event == MACHINE_REMOVE:
             if present is None:
                 self._notes[NOT_THERE] += 1
             else:
-                self._leaves(time, present)
+                self._remove(time, present)
             return
         if event != MACHINE_ADD and present is None:
-            # A later addition states the capacity again.
+            # The machine's next addition states its capacity again.
             self._notes[UPDATE_AWAY] += 1
             return
         if cpu is None or memory is None or cpu + memory == 0:
@@ -180,17 +186,17 @@ class MachineHistory:
         if server == present:
             return
         if present is not None:
-            self._leaves(time, present)
+            self._remove(time, present)
         known = server in self.servers
         number = self.servers.setdefault(server, len(self.servers))
-        self._there[machine] = server
+        self._present[machine] = server
         self.joined.append((time, machine, number))
-        # Servers that are there from the first moment have no event of joining.
+        # Servers that are present from the start need no event.
         if time > 0 or known:
             self.events.append((time, JOIN, number))
 
-    def _leaves(self, time: float, server: _MachineRow) -> None:
-        del self._there[server.machine]
+    def _remove(self, time: float, server: _MachineRow) -> None:
+        del self._present[server.machine]
         self.events.append((time, LEAVE, self.servers[server]))
 
 

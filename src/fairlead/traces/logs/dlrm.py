@@ -1,18 +1,18 @@
-"""Alibaba's trace of 2025: instances that serve recommendation models (DLRM) on two kinds of nodes.
+"""Read Alibaba's trace of 2025: instances that serve recommendation models (DLRM).
 
 Source: github.com/alibaba/clusterdata, cluster-trace-gpu-v2025, a table of instances. An instance
 is a job of one task; its user is its application (``app_name``). It takes the cores, memory and
 GPUs that it requests.
 
-The trace names no nodes. They are given in the form of openb's table of nodes, Alibaba's trace of
-2023. An instance of role HN (heterogeneous GPU node) may run on nodes with GPUs, one of role CN
-(CPU node) on nodes without; on all nodes, if each has GPUs.
+The trace names no nodes. A table like openb's table of nodes (Alibaba's trace of 2023) must be
+given. An instance of role HN (heterogeneous GPU node) may run on nodes with GPUs. An instance of
+role CN (CPU node) may run on nodes without GPUs, or on all nodes if each has GPUs.
 
-An instance arrives at its creation and lasts from being scheduled to its deletion. Times before or
-after the trace are empty in it: such instances are cut at its start, second 0, and at its end, the
-latest time of the table, and counted. Instances that were never scheduled, that end before they
-start or that ask for nothing are left out. Nodes have no disk and no share of a network card here,
-so requests of these are ignored; limits of instances per node are counted and not used.
+An instance arrives at its creation and runs from its scheduling to its deletion. Times before or
+after the trace are empty in the table: such instances are cut at the start of the trace, second 0,
+or at its end, the latest time of the table, and counted. Instances that were never scheduled, end
+before they start or request nothing are left out. Requests of disk and network cards are ignored;
+limits of instances per node are counted and not used.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def is_dlrm(line: str) -> bool:
 def read_dlrm(
     path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
 ) -> Workload:
-    """Read a table of instances with recorded starts, on openb's nodes. O(instances + nodes)."""
+    """Read a table of instances with recorded starts, O(instances + nodes).
+
+    `machines` is a table of nodes like openb's.
+    """
     import polars as pl
 
     if machines is None:
@@ -87,7 +90,7 @@ def read_dlrm(
     }
     collected, frames = JobCollector(), list[pl.DataFrame]()
     for block in read_blocks(path, COLUMNS, header=True, on_progress=on_progress):
-        _refuse(block, any(with_gpus), machines)
+        _check_roles(block, any(with_gpus), machines)
         frames.append(block.frame.select(*USED, "max_instance_per_node", *TIMES))
     if frames:
         _collect(pl.concat(frames), str(path), places, collected)
@@ -95,14 +98,14 @@ def read_dlrm(
         return collected.workload(cluster, f"DLRM instances {path.name}", from_first=True)
 
 
-def _refuse(block: Block, gpus: bool, machines: Path) -> None:
-    """Refuse rows of an unknown role, or of one that no node serves."""
+def _check_roles(block: Block, has_gpus: bool, machines: Path) -> None:
+    """Raise InputError for an unknown role, or one whose instances no node could run."""
     role = block.frame["role"]
     known = role.is_in([CPU_ROLE, GPU_ROLE])
     block.refuse(~known, f"is neither {CPU_ROLE} nor {GPU_ROLE}", "role")
     on_cpu = (role == CPU_ROLE) & (block.frame["gpu_request"] > 0)
     block.refuse(on_cpu, f"asks for GPUs, and its role is {CPU_ROLE}", "instance_sn")
-    if not gpus:
+    if not has_gpus:
         fault = f"needs a node with GPUs, and {machines.name} has none"
         block.refuse(role == GPU_ROLE, fault, "instance_sn")
 
@@ -120,7 +123,7 @@ def _collect(
         before=created.is_null(),
         after=deleted.is_null(),
         submit=created.fill_null(0.0),
-        # Without both times an instance ran before the trace began.
+        # An instance with neither time was scheduled before the trace.
         start=pl.when(created.is_null()).then(scheduled.fill_null(0.0)).otherwise(scheduled),
         end=deleted.fill_null(last),
     )

@@ -1,12 +1,12 @@
-"""Logs of workflows named FIT, as published with the Alea simulator.
+"""Read the logs of workflows named FIT, as published with the Alea simulator.
 
-Source: github.com/aleasimulator/alea, ``data-set/FIT``. A heading, then a job per row in 20 columns
-separated by tabs: those of the Standard Workload Format, the workflow and the task within it. The
-preceding job may be several, as ``1&2&3``: the jobs that must end first.
+Source: github.com/aleasimulator/alea, ``data-set/FIT``. A heading, then a row for each job with 20
+columns separated by tabs: those of the Standard Workload Format, the workflow, and the task in it.
+The column of the preceding job may list several, such as ``1&2&3``, which must all end first.
 
-A job is one task on one server. Its memory is that of the job in KiB: Alea takes it per node, and
-per core the largest jobs would exceed every server. Preceding jobs are counted and not used. The
-wait is 0 for all jobs, also for those that wait for others, so starts are unknown.
+A job is one task on one server. Its memory is read as KiB of the whole job: Alea reads it per node,
+and read per core the largest jobs would exceed every server. Preceding jobs are counted and not
+used. The wait is 0 even for jobs that waited for others, so starts are unknown.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def is_fit_workflows(line: str) -> bool:
 def read_fit_workflows(
     path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
 ) -> Workload:
-    """Read a log of workflows and its machine file, which is as of MetaCentrum's logs. O(rows)."""
+    """Read a log of workflows and its machine file, in MetaCentrum's format. O(rows)."""
     cluster = cluster_of(machines_of(path, machines))
     collected = JobCollector()
-    jobs, preceding = set[int](), dict[int, int]()  # preceding jobs with the first row of each
+    jobs, preceding = set[int](), dict[int, int]()  # first row that names each preceding job
     for number, line in read_lines(path, on_progress):
         if not line or (number == 1 and is_fit_workflows(line)):
             continue
@@ -62,7 +62,7 @@ def read_fit_workflows(
         with error_source(str(path), f"row {number}"):
             if len(fields) != N_COLUMNS:
                 raise InputError(f"{len(fields)} columns separated by tabs, not {N_COLUMNS}")
-            before = _preceding(fields[PRECEDING])
+            before = _parse_preceding(fields[PRECEDING])
             fields[PRECEDING] = str(before[0] if before else UNKNOWN)
             row = swf_row(number, fields, str(path))
             jobs.add(row.job)
@@ -94,7 +94,7 @@ def read_fit_workflows(
         )
 
 
-def _preceding(text: str) -> list[int]:
+def _parse_preceding(text: str) -> list[int]:
     """Return the jobs that must end first."""
     if text == str(UNKNOWN):
         return []

@@ -1,19 +1,21 @@
-"""Traces of Gavel: jobs of deep learning, each with a type, a number of steps and of GPUs.
+"""Read traces of Gavel: deep learning jobs with a type, a number of steps and of GPUs.
 
 Source: github.com/stanford-futuredata/gavel, ``scheduler/traces`` and ``parse_trace``. A row has
 ten columns separated by tabs, or nine without the working directory. A job's scale factor is its
 number of workers, and a worker of Gavel is one GPU: the job is a gang of as many tasks of one GPU.
-A task may run on any server; these are equal ones given by options, as the trace names none.
+A task may run on any server. The trace names no servers; equal ones are given by options.
 
-A row states steps, not seconds. A duration is the steps divided by the steps a second that a file
-of throughputs, such as Gavel's ``simulation_throughputs.json``, states for the job's type and
-scale factor when it runs alone. Workloads here have one duration for all servers, so one GPU type
-counts: V100, by which Gavel draws the steps, or the only type of the file. Jobs with a throughput
-of 0, which do not fit into the memory of that GPU, are left out and counted.
+A row states steps, not seconds. The duration of a job is its steps divided by its throughput in
+steps a second. A file such as Gavel's ``simulation_throughputs.json`` states throughputs by GPU
+type, job type and scale factor; that of a job without others on its GPU counts. A task has one
+duration on all servers, so one GPU type is used: V100, for which Gavel draws the steps, or the only
+type of the file. Jobs with a throughput of 0, which do not fit into the memory of that GPU, are
+left out and counted.
 
 Gavel has no users. It shares GPUs among jobs by their priority weights, so each job is a user of
 its own with this weight. Jobs are named by their position in the trace, as Gavel numbers them.
-Deadlines (the column SLO) are counted and not used. Starts are unknown, as nothing ran yet.
+Deadlines (the column SLO) are counted and not used. Starts are unknown, as a trace is an input of
+a simulation.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ COLUMNS = (
 )
 WITHOUT_DIRECTORY = tuple(name for name in COLUMNS if name != "working_directory")
 REFERENCE = "v100"
-ALONE = "null"  # the key of a job's throughput without another one on its GPU
+ALONE = "null"  # key of a job's throughput without another job on its GPU
 ONE_GPU = (1.0,)
 LARGEST_NUMBER = 1e15
 
@@ -70,14 +72,14 @@ class Throughputs(NamedTuple):
     """Steps a second of each job type and scale factor on one GPU type, running alone."""
 
     path: Path
-    gpu: str
-    of: dict[str, object]
+    gpu: str  # the type
+    by_job: dict[str, object]  # by job type and scale factor
 
 
 def is_gavel(line: str) -> bool:
     """Return whether a line is a row of a trace of Gavel, with nine or ten columns."""
     try:
-        values = _values_of(line, _columns_of(line))
+        values = _split_values(line, _columns_of(line))
         numbers = [float(values[name]) for name in COLUMNS[5:]]
     except (InputError, ValueError):
         return False
@@ -92,10 +94,10 @@ def read_gavel(
     cores: int | None = None,
     on_progress: ProgressReport | None = None,
 ) -> Workload:
-    """Read a trace of Gavel; times count from the first arrival. O(GPUs of all jobs).
+    """Read a trace of Gavel; times are seconds from the first arrival. O(GPUs of all jobs).
 
-    `machines` is a JSON file of throughputs: GPU types, each with keys ``('job type', scale
-    factor)``; `cores` are the GPUs of each server.
+    `machines` is a JSON file of throughputs by GPU type and ``('job type', scale factor)``; `cores`
+    are the GPUs of each server. Raises InputError with file and row or key path.
     """
     check_given(servers, cores)
     if machines is None:
@@ -121,9 +123,9 @@ def read_gavel(
             continue
         with error_source(str(path), f"row {number}"):
             names = names or _columns_of(line)
-            row = _row_of(_values_of(line, names))
+            row = _parse_row(_split_values(line, names))
             name = f"job-{position}"
-            if _collect(row, name, throughputs, collected):
+            if _add_job(row, name, throughputs, collected):
                 weight_of[name] = row.weight
         position += 1
     with error_source(str(path)):
@@ -143,8 +145,8 @@ def _read_throughputs(path: Path) -> Throughputs:
         return Throughputs(path, gpu, json_files.mapping(types[gpu], gpu))
 
 
-def _collect(row: GavelRow, name: str, throughputs: Throughputs, collected: JobCollector) -> bool:
-    """Add a job; return False for one that does not run, which is counted."""
+def _add_job(row: GavelRow, name: str, throughputs: Throughputs, collected: JobCollector) -> bool:
+    """Add a job and return True; count a job that does not run and return False."""
     throughput = _throughput(row, throughputs)
     if not throughput:
         collected.notes[TOO_LARGE] += 1
@@ -162,11 +164,11 @@ def _collect(row: GavelRow, name: str, throughputs: Throughputs, collected: JobC
 def _throughput(row: GavelRow, throughputs: Throughputs) -> float:
     key = repr((row.job_type, row.gpus))
     place = f"{throughputs.gpu}.{key}"
-    if key not in throughputs.of:
+    if key not in throughputs.by_job:
         fault = f"{throughputs.path.name} has no throughput of {quoted(key)} on {throughputs.gpu}"
         raise InputError(fault)
     with error_source(str(throughputs.path)):
-        of_pairs = json_files.mapping(throughputs.of[key], place)
+        of_pairs = json_files.mapping(throughputs.by_job[key], place)
         throughput = json_files.real(json_files.field(of_pairs, ALONE, place), f"{place}.{ALONE}")
         if throughput < 0:
             raise InputError(f"must not be negative, as {throughput:g} is", f"{place}.{ALONE}")
@@ -183,7 +185,7 @@ def _columns_of(line: str) -> tuple[str, ...]:
     raise InputError(f"has {found} columns separated by tabs, not {wanted}")
 
 
-def _values_of(line: str, names: tuple[str, ...]) -> dict[str, str]:
+def _split_values(line: str, names: tuple[str, ...]) -> dict[str, str]:
     """Return the values of a row by column."""
     values = line.split("\t")
     if len(values) != len(names):
@@ -192,7 +194,7 @@ def _values_of(line: str, names: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(names, map(str.strip, values), strict=True))
 
 
-def _row_of(values: dict[str, str]) -> GavelRow:
+def _parse_row(values: dict[str, str]) -> GavelRow:
     weight = _number(values, "priority_weight")
     if weight <= 0:
         raise InputError(f"column priority_weight: must be positive, not {weight:g}")

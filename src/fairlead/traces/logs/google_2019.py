@@ -1,15 +1,15 @@
-"""Google's traces of 2019: the cells of Borg, each with events of collections and machines.
+"""Read Google's traces of 2019: cells of Borg, with events of collections and machines.
 
-1. An instance of a collection is a task, and a collection is a job, of tasks or of alloc instances.
-   An alloc instance reserves amounts on a machine. Tasks that run inside one are left out, as they
-   take nothing of the machine themselves. There are no gangs.
+1. A collection is a job, and its instances are tasks. Collections are of tasks or of alloc
+   instances, which reserve amounts on a machine. Tasks that run inside an alloc instance are left
+   out, as they take nothing more of the machine. There are no gangs.
 2. A task may run everywhere: its constraints are ignored and counted.
-3. Left out are tasks that never ran, request nothing or took no time, and earlier attempts. A task
-   still running at the end of the trace is cut there, as is the part before its first moment.
+3. Left out are tasks that never ran, request nothing or took no time, and earlier attempts. Tasks
+   that run at the start or end of the trace are cut there.
 4. The servers are those of the machine events. A machine whose capacity changes is another server.
 
-`google_2019_tables` describes the files. Their rows have no order, so a few files of a cell hold
-parts of all tasks: read all of a cell, or a query's result for some collections.
+`google_2019_tables` describes the files. Their rows have no order, so the events of a task may be
+in any file: read a whole cell, or the result of a query for some collections.
 """
 
 from __future__ import annotations
@@ -66,9 +66,10 @@ def read_google_2019(path: Path, *, on_progress: ProgressReport | None = None) -
     `path` has the files of ``collection_events``, ``instance_events`` and ``machine_events``, all
     in it or in a folder for each table.
 
-    A job arrives with the first event of its tasks that ran. A task counts once: its duration is
-    that of its last attempt, from scheduling to any end. It takes the last amounts that are not
-    all 0. Amounts are shares of the largest machine; time counts from the trace's first moment.
+    A job arrives with the first event of its tasks that ran. A task counts once, with the duration
+    of its last attempt, from its scheduling to its end of any kind. It takes the last amounts that
+    are not all 0. Amounts are shares of the largest machine; times are seconds from the start of
+    the trace.
     """
     parts = {table: parts_of(path, table) for table in TABLES}
     for table, files in parts.items():
@@ -78,7 +79,7 @@ def read_google_2019(path: Path, *, on_progress: ProgressReport | None = None) -
     notes: Counter[str] = Counter()
     machines = _read_machines(parts[MACHINES], notes, progress)
     collections = _read_collections(parts[COLLECTIONS], progress)
-    tasks = _tasks(_read_events(parts[INSTANCES], progress), notes)
+    tasks = _last_attempts(_read_events(parts[INSTANCES], progress), notes)
     if not len(tasks):
         raise InputError(f"holds no task that ran{in_brackets(notes)}", "", str(path))
     tasks = _with_users(_with_servers(tasks, machines), collections, notes)
@@ -99,10 +100,8 @@ def _read_machines(
         events = pl.concat(frames).sort("time", maintain_order=True)
         during = events.filter(pl.col("time") < AFTER_TRACE)
         notes[AFTER_END] += len(events) - len(during)
-        number = pl.col("type") - ADD  # of 2011
-        rows = during.select(
-            "time", "machine_id", number, "capacity.cpus", "capacity.memory"
-        ).rows()
+        kind = pl.col("type") - ADD  # the number of this event in the trace of 2011
+        rows = during.select("time", "machine_id", kind, "capacity.cpus", "capacity.memory").rows()
     return group_machines(machine_history(rows, str(parts[0]), notes), {}, ())
 
 
@@ -122,7 +121,7 @@ def _read_collections(parts: Sequence[Path], progress: Progress) -> Collections:
 
 
 def _read_events(parts: Sequence[Path], progress: Progress) -> pl.DataFrame:
-    """Return the events of instances by time; amounts are 0 where the event has none."""
+    """Return the events of instances in order of time; missing amounts are 0."""
     import polars as pl
 
     frames = [
@@ -144,8 +143,8 @@ def _read_events(parts: Sequence[Path], progress: Progress) -> pl.DataFrame:
     return pl.concat(frames).sort("time", maintain_order=True).with_row_index("order")
 
 
-def _tasks(events: pl.DataFrame, notes: Counter[str]) -> pl.DataFrame:
-    """Return the tasks that can run again; times are microseconds."""
+def _last_attempts(events: pl.DataFrame, notes: Counter[str]) -> pl.DataFrame:
+    """Return the tasks that ran, with the times of their last attempt in microseconds."""
     import polars as pl
 
     time, kind = pl.col("time"), pl.col("kind")
@@ -161,7 +160,7 @@ def _tasks(events: pl.DataFrame, notes: Counter[str]) -> pl.DataFrame:
         .group_by(TASK)
         .agg(begin=time.last(), machine=pl.col("machine").last(), attempts=pl.len())
     )
-    # An end at the moment of the last begin belongs to the attempt before it, if there is one.
+    # An end at the time of the last start belongs to the previous attempt, if there is one.
     after = time > pl.col("begin")
     at_once = (time == pl.col("begin")) & (pl.col("attempts") == 1)
     ends = events.filter(kind.is_in(list(ENDINGS))).join(begins, on=TASK).filter(after | at_once)
@@ -174,7 +173,7 @@ def _tasks(events: pl.DataFrame, notes: Counter[str]) -> pl.DataFrame:
 
 
 def _with_servers(tasks: pl.DataFrame, machines: GoogleMachines) -> pl.DataFrame:
-    """Add the server that each task's machine was at its start; -1 where it is not known."""
+    """Add the server that each task's machine was at the task's start; -1 if unknown."""
     import polars as pl
 
     schema = {"since": pl.Float64, "machine": pl.Int64, "server": pl.Int32}

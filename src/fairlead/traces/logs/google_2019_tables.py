@@ -1,8 +1,8 @@
-"""The published schema of Google's traces of 2019, and the rows of their tables.
+"""Read the rows of the tables of Google's traces of 2019, by their published schema.
 
 Version 3 of the format. A cell has files such as ``instance_events-000000000000.json.gz``: JSON
-lines as BigQuery exports them, with whole numbers in quotes, and absent fields left out. A query's
-result may be CSV with a heading, where a field of a record is ``resource_request.cpus`` or
+lines as BigQuery exports them: whole numbers are in quotes, and empty fields are absent. The result
+of a query may be CSV with a heading, where a field of a record is ``resource_request.cpus`` or
 ``resource_request_cpus``. Rows have no order. Source: J. Wilkes, "Google cluster-usage traces v3",
 and ``clusterdata_trace_format_v3.proto`` in github.com/google/cluster-data.
 """
@@ -72,7 +72,7 @@ _FILE = r"(-\d+)?\.(json|jsonl|ndjson|csv)(\.(gz|bz2|xz|zip))?"
 
 
 def is_google_2019(folder: Path) -> bool:
-    """Return whether a folder holds tables of 2019: files named by table, in a folder each or not.
+    """Return whether a folder holds tables of 2019: files named by table, maybe in subfolders.
 
     A folder of the tables of 2011 has other files: ``part-00000-of-00500.csv.gz``.
     """
@@ -80,7 +80,7 @@ def is_google_2019(folder: Path) -> bool:
 
 
 def parts_of(folder: Path, table: str) -> list[Path]:
-    """Return a table's files by name; one that is there twice is refused."""
+    """Return a table's files by name; refuse a file that is there plain and compressed."""
     return each_once(_files_of(folder, table))
 
 
@@ -95,9 +95,9 @@ def read_rows(
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of a table, a block at a time; O(rows).
 
-    A flag is whether a list has an entry. Raises InputError, which names file, row and column, for
-    a file that is damaged or is neither JSON lines nor CSV, and a field that is absent, no number
-    or out of range.
+    A column of kind ``flag`` is true where a list has an entry. Raises InputError with file, row
+    and column: for a file that is damaged or is neither JSON lines nor CSV; for a field that is
+    absent, no number or out of range.
     """
     for part in parts:
         source, heading = str(part), list[str]()
@@ -110,12 +110,12 @@ def read_rows(
             if len(lines):
                 fields = split_rows(lines, heading, source) if heading else None
                 if fields is None:
-                    fields = _fields_of_json(lines, columns, source)
+                    fields = _json_fields(lines, columns, source)
                 yield convert(_as_texts(fields, columns), columns, source).frame
 
 
 def _heading(line: str, columns: Sequence[TraceColumn]) -> list[str]:
-    """Return the names of a heading, with a dot before the field of a record."""
+    """Return the names in a heading, with a dot before the field of a record."""
     names = [name.strip().replace(".", "_") for name in split_row(line, 0, "")]
     for column in columns:
         flat = column.name.replace(".", "_")
@@ -128,9 +128,7 @@ def _heading(line: str, columns: Sequence[TraceColumn]) -> list[str]:
     return names
 
 
-def _fields_of_json(
-    lines: pl.DataFrame, columns: Sequence[TraceColumn], source: str
-) -> pl.DataFrame:
+def _json_fields(lines: pl.DataFrame, columns: Sequence[TraceColumn], source: str) -> pl.DataFrame:
     import polars as pl
 
     paths = [column.name.partition(".") for column in columns]
@@ -160,13 +158,15 @@ def _record(line: str) -> dict[str, object]:
 
 
 def _as_texts(fields: pl.DataFrame, columns: Sequence[TraceColumn]) -> pl.DataFrame:
-    """Return the fields of the columns in the form of other tables, empty where there is none."""
+    """Return the fields of the columns as text like that of other tables; empty if absent."""
     import polars as pl
 
     texts = []
     for column in columns:
-        there = column.name in fields.columns
-        text = (pl.col(column.name).str.strip_chars() if there else pl.lit("")).alias(column.name)
+        is_present = column.name in fields.columns
+        text = (pl.col(column.name).str.strip_chars() if is_present else pl.lit("")).alias(
+            column.name
+        )
         if column.kind == "whole":  # pandas writes 4.0 where some fields of a column are empty
             text = text.str.replace(r"\.0+$", "")
         elif column.kind == "flag":

@@ -1,8 +1,8 @@
-"""The published schema of Google's trace of 2011, and its tables, one part after another.
+"""Read the tables of Google's trace of 2011, by their published schema.
 
 Clusterdata-2011-2, format version 2.1: tables without headers, one folder each, in parts
-``part-00000-of-00500.csv.gz``. Times are whole microseconds; 0 is before the trace, its first
-moment is 600 s, 2^63 - 1 after its end. Sizes are shares of the largest machine. Source: C. Reiss,
+``part-00000-of-00500.csv.gz``. Times are whole microseconds: 0 is before the trace, which starts at
+600 s, and 2^63 - 1 is after its end. Sizes are shares of the largest machine. Source: C. Reiss,
 J. Wilkes, J. L. Hellerstein, "Google cluster-usage traces: format + schema"; field names as in the
 trace's own ``schema.csv``.
 """
@@ -19,7 +19,7 @@ from fairlead.traces._stored_files import ProgressReport
 
 PART = "part-*-of-*.csv*"
 MICROSECONDS = 1_000_000
-TRACE_START = 600
+TRACE_START = 600  # seconds
 AFTER_TRACE = 2**63 - 1
 
 SUBMIT, SCHEDULE, EVICT, FAIL, FINISH, KILL, LOST, UPDATE_PENDING, UPDATE_RUNNING = range(9)
@@ -79,15 +79,15 @@ TASK_CONSTRAINTS = (
 
 
 def parts_of(folder: Path, table: str) -> list[Path]:
-    """Return a table's parts in order, none without its folder; a part given twice is refused."""
+    """Return a table's parts in order; none if it has no folder. Refuse a repeated part."""
     return each_once(sorted((folder / table).glob(PART)))
 
 
 def each_once(parts: list[Path]) -> list[Path]:
-    """Return parts in order of their names; refuse one that is there in two forms."""
-    for one, part in pairwise(parts):
-        if stem_of(one) == stem_of(part):
-            raise InputError(f"is there twice, also as {one.name}", "", str(part))
+    """Return sorted parts; refuse a part that is there plain and compressed."""
+    for previous, part in pairwise(parts):
+        if stem_of(previous) == stem_of(part):
+            raise InputError(f"is there twice, also as {previous.name}", "", str(part))
     return parts
 
 
@@ -97,7 +97,7 @@ def stem_of(part: Path) -> str:
 
 
 class Progress:
-    """Reports the progress of several files as that of one."""
+    """Reports the progress of several files as if they were one file."""
 
     def __init__(self, report: ProgressReport | None, files: Sequence[Path]) -> None:
         self._report = report
@@ -105,7 +105,7 @@ class Progress:
         self._total = sum(file.stat().st_size for file in files if file.exists())
 
     def report_bytes(self, done: int, size: int) -> None:
-        """Report the bytes read of the current file; it ends when all were read."""
+        """Report the bytes read of the current file; after all of them, the next file follows."""
         if self._report is not None:
             self._report(self._before + done, self._total)
         if done == size:
@@ -115,7 +115,7 @@ class Progress:
 def read_parts(
     parts: Sequence[Path], columns: Sequence[TraceColumn], progress: Progress
 ) -> Iterator[Block]:
-    """Yield the blocks of a table; times may not run backwards, within parts or between them."""
+    """Yield the blocks of a table; refuse times that descend, also between parts."""
     latest = 0
     for part in parts:
         for block in read_blocks(part, columns, on_progress=progress.report_bytes):

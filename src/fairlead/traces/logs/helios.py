@@ -1,19 +1,19 @@
-"""SenseTime's Helios traces of 2020: jobs of four clusters of servers with GPUs, run by Slurm.
+"""Read SenseTime's Helios traces of 2020: jobs of four Slurm clusters with GPUs.
 
 Source: github.com/S-Lab-System-Group/HeliosData. Each cluster is a folder with ``cluster_log.csv``,
 a row for each job, and ``cluster_gpu_number.csv``, the GPUs of each virtual cluster by day.
 
-- **Task and gang.** A row is a job. It is a gang of as many tasks as it had nodes; its cores and
-  GPUs are divided among them in whole numbers, the larger shares first. Jobs without GPUs count.
-- **Where it may run.** On all servers. The servers of a virtual cluster were its own, but they
-  moved between virtual clusters from day to day, and the log names no server of a job.
-- **Left out.** Jobs that never ran, had not ended, end before they start, or ask for nothing.
-- **Servers.** Equal ones, by options: the trace lists no cores and no servers. A server has 8 GPUs,
-  as those of all four clusters, or those of the largest task if it has more. The column ``total``
-  of ``cluster_gpu_number.csv``, divided by 8, is the number of servers of a day.
+- **Tasks and gangs.** A row is a job: a gang of as many tasks as it had nodes. Its cores and GPUs
+  are divided among the tasks in whole numbers, larger shares first. Jobs without GPUs count.
+- **Placement.** A task may run on all servers. Each virtual cluster had servers of its own, but
+  servers moved between virtual clusters daily, and the log names no server of a job.
+- **Left out.** Jobs that never ran, had not ended, end before they start, or request nothing.
+- **Servers.** Equal servers, given by options: the trace lists neither cores nor servers. A server
+  has 8 GPUs, as in all four clusters, or as many as the largest task if that has more. The number
+  of servers of a day is the column ``total`` of ``cluster_gpu_number.csv`` divided by 8.
 
 A job has one run, from ``start_time`` to ``end_time``. The columns ``duration`` and ``queue`` are
-differences of its times, and are not read. Times are those of the cluster's clock.
+differences of these times, and are not read. Times are by the cluster's clock.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def read_helios(
 ) -> Workload:
     """Read the folder or log of a Helios cluster, with recorded starts. O(tasks).
 
-    A server has `GPUS_PER_SERVER` GPUs, or those of the largest task if it has more. Users are
-    those of the column ``user``, or ``vc`` for virtual clusters.
+    A server has `GPUS_PER_SERVER` GPUs, or as many as the largest task if that has more. Users are
+    those of the column `user_from`: ``user`` (default), or ``vc`` for virtual clusters.
     """
     check_given(servers, cores)
     log = only_file(path, JOB_LOGS, "name one of them") if path.is_dir() else path
@@ -118,7 +118,7 @@ def read_helios(
 
 
 def _columns(path: Path) -> list[TraceColumn]:
-    """Return the columns of the log, with the names of jobs if its heading has them."""
+    """Return the columns of the log, with ``jobname`` only if its heading has it."""
     with closing(read_lines(path)) as lines:
         _, heading = next(lines, (1, ""))
     named = "jobname" in heading.split(",")
@@ -129,7 +129,7 @@ def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
     """Collect the jobs of a block, and return the GPUs of its largest task."""
     import polars as pl
 
-    frame = block.frame.with_columns([_seconds(block, name) for name in TIMES])
+    frame = block.frame.with_columns([_parse_times(block, name) for name in TIMES])
     state = pl.col("state").str.to_uppercase()
     usable = {
         NEVER_RAN: pl.col("start_time").is_not_null(),
@@ -139,30 +139,30 @@ def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
         NO_DEMAND: pl.col("gpu_num") + pl.col("cpu_num") > 0,
     }
     kept = keep_usable(frame, collected.notes, usable)
-    most = 0.0
+    largest = 0.0
     for row in kept.iter_rows(named=True):
         with error_source(block.source, f"row {row[ROW]}"):
             submit, start, user = row["submit_time"], row["start_time"], row[user_column]
             if submit is None:
                 raise InputError("submit_time: is not known")
-            nodes = _tasks(row["cpu_num"], row["gpu_num"], row["node_num"], collected.notes)
-            collected.refuse_beyond(nodes, "node_num")
+            tasks = _count_tasks(row["cpu_num"], row["gpu_num"], row["node_num"], collected.notes)
+            collected.refuse_beyond(tasks, "node_num")
             check_name(row["job_id"], "job_id")
             check_name(user or "", user_column)
             collected.notes[NO_USER] += user is None
             collected.notes[EARLY_START] += start < submit
             collected.notes[ROUNDED_UP] += row["end_time"] == start
             collected.add_job(
-                row["job_id"], user or "unknown", float(min(submit, start)), gang=nodes > 1
+                row["job_id"], user or "unknown", float(min(submit, start)), gang=tasks > 1
             )
         seconds = float(row["end_time"] - start) or HALF_SECOND
-        for shape, count in _divided(row["cpu_num"], row["gpu_num"], nodes):
+        for shape, count in _divide(row["cpu_num"], row["gpu_num"], tasks):
             collected.add_tasks(shape, None, repeat(seconds, count), start=float(start))
-            most = max(most, shape[1])
-    return most
+            largest = max(largest, shape[1])
+    return largest
 
 
-def _seconds(block: Block, name: str) -> pl.Series:
+def _parse_times(block: Block, name: str) -> pl.Series:
     """Return a column of times as seconds since 1970, null where a time is absent."""
     texts = block.frame[name]
     given = texts.is_not_null() & ~texts.str.to_lowercase().is_in(ABSENT).fill_null(False)
@@ -171,17 +171,17 @@ def _seconds(block: Block, name: str) -> pl.Series:
     return times.dt.epoch("s").alias(name)
 
 
-def _tasks(cores: int, gpus: int, nodes: int, notes: Counter[str]) -> int:
-    """Return the number of tasks of a job: one for each node, as far as each takes something."""
+def _count_tasks(cores: int, gpus: int, nodes: int, notes: Counter[str]) -> int:
+    """Return the number of tasks of a job: one a node, but at most its cores, or GPUs if more."""
     notes[NO_NODES] += nodes == 0
     notes[FEWER_TASKS] += nodes > max(cores, gpus)
     return min(max(nodes, 1), max(cores, gpus))
 
 
-def _divided(cores: int, gpus: int, tasks: int) -> Iterator[tuple[tuple[float, float], int]]:
-    """Yield the shapes of a job's tasks, with the number of tasks of each; larger ones first.
+def _divide(cores: int, gpus: int, tasks: int) -> Iterator[tuple[tuple[float, float], int]]:
+    """Yield the shapes of a job's tasks with their number of tasks, larger shapes first.
 
-    The first ``cores % tasks`` tasks have a core more than the others, and so it is with GPUs.
+    The first ``cores % tasks`` tasks have one core more than the others; GPUs are divided likewise.
     """
     begin = 0
     for end in sorted({cores % tasks, gpus % tasks, tasks} - {0}):

@@ -1,4 +1,4 @@
-"""Jobs collected one by one from a log and made into a workload, and servers given by options."""
+"""Collect the jobs of a log one by one into a workload; check options about servers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fairlead.model.workload_checks import MOST_SERVERS
 
 Shape = tuple[float, ...]
 Place = tuple[bool, ...]
-# A task takes some 90 bytes while a workload is made, which is 4.5 GB for these.
+# A task takes some 90 bytes while a workload is built: 4.5 GB at this limit.
 MOST_TASKS = 50_000_000
 LARGEST_POOL = 10**9
-EARLIEST_DATE = 1e8  # 1973; smaller times count from the start of a log
-HALF_SECOND = 0.5  # of a run that ends in the second of its start, where times are whole seconds
+EARLIEST_DATE = 1e8  # 1973; smaller times are seconds from the start of a log
+HALF_SECOND = 0.5  # duration of a run within one second, where a log has whole seconds
 OUT_OF_ORDER = "jobs submitted before the job of an earlier row; jobs are sorted by submission"
 # Notes of several formats.
 ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
@@ -58,10 +58,10 @@ class JobCollector:
         limit: float = inf,
         cancel: float = inf,
     ) -> None:
-        """Begin a job, its sets of tasks follow; raises InputError, placeless, for a name in use.
+        """Begin a job; calls of `add_tasks` follow. Raises InputError for a repeated name.
 
-        `submit`, and `cancel` when its user withdraws it, are seconds from the start of the trace;
-        a `limit`, seconds of a task, counts if positive.
+        `submit`, and `cancel` (when its user withdraws it), are seconds on the log's clock or from
+        the first submission; `limit` is the limit of a task in seconds, and counts if positive.
         """
         if name in self._names:
             raise InputError(f"duplicate job {name!r}")
@@ -74,10 +74,9 @@ class JobCollector:
         self._sets_of_job.append(0)
 
     def refuse_beyond(self, tasks: int, what: str) -> None:
-        """Raise InputError if these further tasks are more than a workload may have.
+        """Raise InputError if further tasks would exceed `MOST_TASKS`; `what` names their number.
 
-        `what` names the number in the log. Call this before listing the tasks: one digit too many
-        would take all memory.
+        Call this before the tasks are listed: a number with a digit too many would fill memory.
         """
         if len(self._duration) + tasks > MOST_TASKS:
             raise InputError(f"{what}: {tasks:,} make more than {MOST_TASKS:,} tasks in all")
@@ -91,10 +90,11 @@ class JobCollector:
         start: float = nan,
         servers: Sequence[int] | None = None,
     ) -> None:
-        """Add equal tasks to the last job: (R,) amounts each, (G,) place, durations in seconds.
+        """Add a set of equal tasks to the last job.
 
-        Without a place they may run everywhere. `start` is on the clock of submissions, NaN if
-        unknown; `servers` are numbers of servers, -1 if unknown (of the log, see `workload`).
+        `shape` is (R,) amounts of a task; `place` (G,) bool, None for everywhere; `durations` are
+        in seconds, one for each task. `start` is on the clock of `submit`, NaN if unknown.
+        `servers` are numbers of the log (see `workload`), -1 if unknown.
         """
         before = len(self._duration)
         self._duration.extend(durations)
@@ -119,13 +119,24 @@ class JobCollector:
         has_dates: bool = False,
         server_numbers: Mapping[int, int] | None = None,
     ) -> Workload:
-        """Return the workload; jobs of one instant keep the order of the log.
+        """Return the workload, with jobs in order of submission and then of the log.
 
-        `from_first` subtracts the first submission from all times; `first` is its time on the log's
-        clock where the reader subtracted it. With `has_dates` that clock is seconds since 1970,
-        unless its times are small; else `start_date` is the date of the first submission.
-        `server_numbers` maps the log's own numbers of servers to the cluster's, where they differ;
-        others are unknown. Without `user_order` users come by first job.
+        Parameters
+        ----------
+        cluster : Cluster
+        origin : str
+        user_order : callable, optional
+            Sort key of users; by default they are in order of their first job.
+        from_first : bool
+            Subtract the first submission from all times.
+        first : float
+            The first submission on the log's clock, if the reader has subtracted it already.
+        start_date : float, optional
+            Date of the first submission, where the log's clock does not show it.
+        has_dates : bool
+            Whether the log's clock is seconds since 1970, if its times are not small.
+        server_numbers : mapping, optional
+            The log's numbers of servers to the cluster's, where they differ; others are unknown.
         """
         if not self._names:
             raise InputError(f"holds no job that ever ran{in_brackets(self.notes)}")
@@ -171,7 +182,7 @@ class JobCollector:
         )
 
     def _servers(self, numbers: Mapping[int, int] | None) -> IntArray:
-        """Return the cluster's server of each task, -1 for unknown ones."""
+        """Return the cluster's server of each task; -1 if unknown."""
         found = np.frombuffer(self._server, dtype=np.int64)
         if numbers is None:
             return found
@@ -183,18 +194,18 @@ class JobCollector:
 
 
 def counted(notes: Mapping[str, int]) -> dict[str, int]:
-    """Return the notes that apply, in alphabetical order."""
+    """Return the notes with a count above 0, in alphabetical order."""
     return {what: count for what, count in sorted(notes.items()) if count}
 
 
 def in_brackets(notes: Mapping[str, int]) -> str:
-    """Return the notes that apply as a text such as `` (jobs left out: 2)``; empty without any."""
+    """Return the notes as text such as `` (jobs left out: 2)``; empty without notes."""
     listed = "; ".join(f"{what}: {count:,}" for what, count in counted(notes).items())
     return f" ({listed})" if listed else ""
 
 
 def _rows_in_order(counts: Any, order: Any) -> Any:
-    """Return the indices of rows in their owners' order; owner k has the next `counts[k]` rows."""
+    """Return row indices sorted by owner; owner k has `counts[k]` rows, after those of k - 1."""
     first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
     sizes = counts[order]
     offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -202,7 +213,7 @@ def _rows_in_order(counts: Any, order: Any) -> Any:
 
 
 def check_given(servers: int | None, cores: int | None, memory: float | None = None) -> None:
-    """Refuse ``--servers`` without ``--cores``, the reverse, and numbers out of range."""
+    """Raise InputError if only one of ``--servers`` and ``--cores`` is given, or out of range."""
     if (servers is None) != (cores is None):
         given, missing = ("--servers", "--cores") if cores is None else ("--cores", "--servers")
         raise InputError(f"needs {missing} as well", given)
@@ -216,13 +227,13 @@ def check_given(servers: int | None, cores: int | None, memory: float | None = N
 
 
 def check_user_from(user_from: str | None, known: Sequence[str]) -> None:
-    """Refuse ``--user-from`` for a column that names no users."""
+    """Raise InputError for a ``--user-from`` that is not a known column."""
     if user_from is not None and user_from not in known:
         raise InputError(f"must be one of {', '.join(known)}, not {user_from!r:.60}", "--user-from")
 
 
 def equal_servers(group: str, count: int, cores: float, memory: float | None = None) -> Cluster:
-    """Return one group of equal servers; without memory (GiB of each) it is no resource."""
+    """Return one group of equal servers, with `memory` GiB each; without it, only cores."""
     capacity = [float(cores)] if memory is None else [float(cores), memory]
     return Cluster(
         groups=(group,),

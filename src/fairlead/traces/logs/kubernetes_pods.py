@@ -1,4 +1,4 @@
-"""The pods of a Kubernetes dump as a trace: a job of one task for each pod that ended."""
+"""Read the pods of a Kubernetes dump as a trace: a job of one task for each ended pod."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlead.traces.logs.job_collector import HALF_SECOND, JobCollector
 
 
 def is_kubernetes_dump(line: str) -> bool:
-    """Return whether the first line of a file may be that of a dump: JSON, or YAML of objects."""
+    """Return whether the first line of a file may be that of a dump in JSON or YAML."""
     return line.startswith("{") or line.startswith(("apiVersion:", "kind:"))
 
 
@@ -26,12 +26,12 @@ def read_pods(
 ) -> Workload:
     """Read the ended pods of ``kubectl get nodes,pods -A -o json`` as a workload.
 
-    A pod is a job of one task that takes its requests on one node; where it may run follows from
-    selectors, affinity to nodes, and taints. It was submitted when it was created. Nodes are groups
-    of one, or of equal ones. Users are namespaces, or ``label:KEY``.
+    A pod is a job of one task that takes the pod's requests. Node selectors, node affinity and
+    taints restrict where it may run. It was submitted when it was created. Equal nodes are a group.
+    Users are namespaces, or values of a label with `user_from` ``label:KEY``.
     """
     found = read_pod_runs(path, user_from or "namespace")
-    cluster, group_of, server_of = _in_groups(found.cluster, [run.allowed for run in found.runs])
+    cluster, group_of, server_of = _group_nodes(found.cluster, [run.allowed for run in found.runs])
     collected = JobCollector()
     collected.notes.update(found.notes)
     for run, amounts in zip(found.runs, found.amounts.tolist(), strict=True):
@@ -49,12 +49,12 @@ def read_pods(
         return collected.workload(cluster, f"pods of {path.name}", from_first=True, has_dates=True)
 
 
-def _in_groups(
+def _group_nodes(
     cluster: Cluster, allowed: list[BoolArray]
 ) -> tuple[Cluster, list[list[int]], list[int]]:
-    """Return nodes in groups of equal ones: the cluster, nodes of each group, servers of nodes.
+    """Group equal nodes; return the cluster, the nodes of each group, and the server of each node.
 
-    Equal nodes have equal amounts, and are open to the same pods. A group has their common labels.
+    Equal nodes have equal amounts and are open to the same pods. A group has their common labels.
     """
     open_to = np.unique(np.array(allowed), axis=0).T
     groups: dict[object, list[int]] = {}

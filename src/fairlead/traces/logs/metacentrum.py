@@ -1,10 +1,10 @@
-"""Logs of MetaCentrum's PBS, as published with the Alea simulator.
+"""Read logs of MetaCentrum's PBS, as published with the Alea simulator.
 
-The Standard Workload Format with three columns more: the host of every core in braces, the name of
-the queue and the node specification. Requested memory is in bytes per node.
+The Standard Workload Format with three more columns: the host of every core in braces, the name of
+the queue, and the node specification. Requested memory is in bytes per node.
 
-A node of a job is a task, and the nodes of one job start together: a gang. Nodes of different
-sizes are several sets of tasks of one gang.
+Each node of a job is a task, and the nodes of a job are a gang. Nodes of different sizes are
+several sets of tasks of the gang.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread e
 
 @dataclass(slots=True)
 class LoggedJob:
-    """One job of a log."""
+    """A job of a log."""
 
     row: SwfRow  # its requested memory is in bytes per node
     cores: int  # of the whole job
-    spec: NodeSpec  # nodes requested, which all start together (a gang)
+    spec: NodeSpec  # requested nodes, which start together
     hosts: tuple[int, ...]  # the host of each core
 
     @property
     def cores_per_node(self) -> float:
-        """Cores on each node; the mean where the job asked for nodes of several sizes."""
+        """Cores on each node; the mean for a job with nodes of several sizes."""
         return self.cores / self.spec.nodes
 
 
@@ -88,7 +88,7 @@ def machine_file_beside(log: Path) -> Path:
 
 
 def machines_of(log: Path, machines: Path | None) -> Machines:
-    """Read the named machine file of a log, else the conventional one; InputError without it."""
+    """Read the given machine file, else the conventional one; raise InputError if it is absent."""
     machine_file = machine_file_beside(log) if machines is None else machines
     if not machine_file.exists():
         fault = "there is no such machine file; name one with --machines"
@@ -101,12 +101,12 @@ def read_metacentrum(
 ) -> Workload:
     """Read a MetaCentrum log and its machine file, O(rows), about 35 us each.
 
-    The machine file is ``x.swf.machines`` beside ``x.swf.gz`` unless named. Times count from the
-    log's first submission. The duration of a task is the run time of its job, its start the end of
-    its job's wait, and its servers are the hosts of the log. The log does not name their groups: a
-    host belongs to the group that most of its tasks fit and were allowed on. A job with exclusive
-    nodes (``#excl``) asks for a whole node if all its possible nodes are equal, otherwise for the
-    cores and memory that it names. Users are ``user-<id>`` by ascending id.
+    The machine file of ``x.swf.gz`` is ``x.swf.machines`` in the same folder, unless `machines` is
+    given. Times are seconds from the first submission. A task lasts for the run time of its job,
+    and starts at the end of the job's wait. Servers are the hosts of the log, but the log does not
+    name the groups of hosts: a host belongs to the group on which most of its tasks fit and were
+    allowed. A job with exclusive nodes (``#excl``) requests whole nodes if all nodes open to it are
+    equal, otherwise the stated cores and memory. Users are ``user-<id>`` by ascending id.
     """
     park = machines_of(path, machines)
     cluster = cluster_of(park)
@@ -143,7 +143,7 @@ def cluster_of(park: Machines) -> Cluster:
 
 
 class _Reader:
-    """Turns jobs into sets of tasks, one by one."""
+    """Adds jobs, one by one, as sets of tasks."""
 
     def __init__(self, park: Machines, cluster: Cluster) -> None:
         self.collected = JobCollector()
@@ -153,15 +153,16 @@ class _Reader:
         self._capacity = {
             group.name: (float(group.cores), group.memory / GIB) for group in park.groups
         }
-        # A log repeats few specifications many times over.
-        self._meaning = lru_cache(maxsize=65536)(self._means)
+        # A log has few different specifications.
+        self._interpret = lru_cache(maxsize=65536)(self._interpret_spec)
 
     def add(self, job: LoggedJob, submit: float) -> None:
+        """Add a job submitted at `submit`, in seconds from the first submission."""
         notes, row = self.collected.notes, job.row
         if row.run <= 0:
             notes[NEVER_RAN] += 1
             return
-        places, whole_nodes, remarks = self._meaning(job.spec)
+        places, whole_nodes, remarks = self._interpret(job.spec)
         self.collected.refuse_beyond(job.spec.nodes, f"node specification '{job.spec}': nodes")
         notes.update(remarks)
         notes[NO_START] += row.wait < 0
@@ -177,7 +178,7 @@ class _Reader:
             cores = [job.cores_per_node] * len(chunks)
         notes[CORES_OF_SPEC] += len(chunks) > 1 and differ
         of_nodes = [k for k, chunk in zip(cores, chunks, strict=True) for _ in range(chunk.nodes)]
-        hosts = iter(self.hosts.of_nodes(job.hosts, of_nodes))
+        hosts = iter(self.hosts.assign(job.hosts, of_nodes))
         for chunk, chunk_cores, place, node in zip(chunks, cores, places, whole_nodes, strict=True):
             shape = node or (float(chunk_cores), row.memory_requested / GIB)
             ran_on = list(islice(hosts, chunk.nodes))
@@ -190,8 +191,10 @@ class _Reader:
                 servers=ran_on,
             )
 
-    def _means(self, spec: NodeSpec) -> tuple[list[Place], list[Shape | None], dict[str, int]]:
-        """Return each chunk's place, each chunk's node if it takes a whole one, and remarks."""
+    def _interpret_spec(
+        self, spec: NodeSpec
+    ) -> tuple[list[Place], list[Shape | None], dict[str, int]]:
+        """Return the place of each chunk, its nodes' capacity if it takes whole ones, and notes."""
         places: list[Place] = []
         nodes: list[Shape | None] = []
         remarks: set[str] = set()
@@ -218,9 +221,9 @@ class _Reader:
 class _LoggedHosts:
     """Assigns the hosts of a log to servers by the tasks that ran on them.
 
-    A host belongs to the group that most of its tasks fit and were allowed on; if two groups have
-    equally many, it is unknown. The hosts of a group are its servers in ascending order of their
-    numbers in the log; further ones are unknown.
+    A host belongs to the group on which most of its tasks fit and were allowed; if two groups tie,
+    the host is unknown. The hosts of a group, by ascending number in the log, are its servers; if
+    there are more hosts than servers, the last hosts are unknown.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -228,11 +231,12 @@ class _LoggedHosts:
         self._numbers: dict[int, int] = {}
         self._ran: Counter[tuple[int, Shape, Place]] = Counter()
 
-    def of_nodes(self, hosts: Sequence[int], cores: Sequence[float]) -> list[int]:
+    def assign(self, hosts: Sequence[int], cores: Sequence[float]) -> list[int]:
         """Return the host of each node of a job, as numbers for `count`.
 
-        `hosts` has the host of each core. The node with most cores is on the host with most;
-        all are `UNKNOWN_HOST` unless there are as many hosts as nodes.
+        `hosts` has the host of each core, `cores` the cores of each node. Nodes and hosts are
+        matched by descending number of cores. All are `UNKNOWN_HOST` unless there are as many
+        different hosts as nodes.
         """
         given = Counter(hosts).most_common()
         if len(given) != len(cores):
@@ -249,15 +253,15 @@ class _LoggedHosts:
             self._ran[number, shape, place] += 1
 
     def server_numbers(self) -> dict[int, int]:
-        """Return the server of each known host, by the numbers of `of_nodes`."""
+        """Return the server of each known host, by the numbers of `assign`."""
         count = self._cluster.count
         first = np.cumsum(count) - count
         taken = np.zeros(len(count), dtype=np.int64)
-        room: FloatArray = self._cluster.capacity * (1 + ROUNDING)
+        largest: FloatArray = self._cluster.capacity * (1 + ROUNDING)
         votes = np.zeros((len(self._numbers), len(count)), dtype=np.int64)
         for (number, shape, place), tasks in self._ran.items():
             if number != UNKNOWN_HOST:
-                fits = (np.array(shape) <= room).all(axis=1)
+                fits = (np.array(shape) <= largest).all(axis=1)
                 votes[number] += tasks * (np.array(place) & fits)
         servers: dict[int, int] = {}
         for _, number in sorted(self._numbers.items()):
@@ -272,15 +276,15 @@ class _LoggedHosts:
 def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[LoggedJob]:
     """Yield the jobs of a MetaCentrum log in its order, including jobs that never ran.
 
-    Raises InputError as `read_swf`, and for a job without user, cores or memory, or a malformed
-    list of hosts or node specification. Memory O(1) in the length of the log.
+    Raises InputError like `read_swf`, and for a job without user, cores or memory, or with a
+    malformed list of hosts or node specification. Memory does not grow with the log.
     """
     with read_errors(str(path), lambda: row.row):
         for row in read_swf(path, extra_columns=len(EXTRA_COLUMNS), progress=progress):
-            yield _job(row)
+            yield _parse_job(row)
 
 
-def _job(row: SwfRow) -> LoggedJob:
+def _parse_job(row: SwfRow) -> LoggedJob:
     hosts, _, spec = row.extra
     cores = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
     for what, column, known in (
@@ -291,10 +295,10 @@ def _job(row: SwfRow) -> LoggedJob:
     ):
         if not known:
             raise InputError(f"column {column} ({what}): unknown or none")
-    return LoggedJob(row, cores, parse_node_spec(spec), _hosts(hosts))
+    return LoggedJob(row, cores, parse_node_spec(spec), _parse_hosts(hosts))
 
 
-def _hosts(text: str) -> tuple[int, ...]:
+def _parse_hosts(text: str) -> tuple[int, ...]:
     if text == "{}":
         return ()
     if not _HOSTS.fullmatch(text):

@@ -1,9 +1,9 @@
-"""The machine file of MetaCentrum, and the groups of it that a PBS node specification allows.
+"""Read MetaCentrum's machine file, and find the groups that a PBS node specification allows.
 
 A node specification is ``2:ppn=8:x86_64:^zewura12+1:ppn=4#excl``: chunks joined by ``+``. A chunk
-is a number of nodes (1 when absent), cores per node (``ppn=``, 1 when absent) and properties that
-each of its nodes must have, or with ``^`` must not have, in any order. ``#excl`` at the end asks
-for nodes without other jobs.
+is a number of nodes (1 when absent), then, in any order, cores per node (``ppn=``, 1 when absent)
+and properties that each node must have or, with ``^``, must not have. ``#excl`` at the end requests
+nodes without other jobs.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """All nodes that one job asks for, in one chunk or more; `exclusive` shuts out other jobs."""
+    """All nodes that a job requests."""
 
-    chunks: tuple[Chunk, ...]
-    exclusive: bool = False
+    chunks: tuple[Chunk, ...]  # at least one
+    exclusive: bool = False  # whether the nodes run no other job
 
     @property
     def nodes(self) -> int:
@@ -68,18 +68,18 @@ class NodeSpec:
         return "+".join(map(str, self.chunks)) + (f"#{EXCLUSIVE}" if self.exclusive else "")
 
 
-# A log repeats few specifications many times over.
+# A log has few different specifications.
 @lru_cache(maxsize=65536)
 def parse_node_spec(text: str) -> NodeSpec:
-    """Parse a node specification such as ``1:ppn=12:cl_zewura#excl``; `str` is the inverse."""
+    """Parse a node specification such as ``1:ppn=12:cl_zewura#excl``; may raise InputError."""
     body, hash_sign, suffix = text.partition("#")
     if hash_sign and suffix != EXCLUSIVE:
         raise InputError(f"node specification {text!r}: unknown suffix '#{suffix}'")
-    chunks = tuple(_chunk(part, text) for part in body.split("+"))
+    chunks = tuple(_parse_chunk(part, text) for part in body.split("+"))
     return NodeSpec(chunks, exclusive=bool(hash_sign))
 
 
-def _chunk(part: str, text: str) -> Chunk:
+def _parse_chunk(part: str, text: str) -> Chunk:
     nodes = 1
     cores: float | None = None
     properties: list[str] = []
@@ -102,17 +102,17 @@ def _chunk(part: str, text: str) -> Chunk:
 
 @dataclass(frozen=True, slots=True)
 class MachineGroup:
-    """One cluster of identical nodes; `cores` and `memory`, in bytes, are of one node."""
+    """A cluster of identical nodes."""
 
     name: str
     nodes: int
-    cores: int
-    memory: int
+    cores: int  # of a node
+    memory: int  # bytes of a node
 
 
 @dataclass(frozen=True)
 class Machines:
-    """All machines behind a log, in groups in the order of the file."""
+    """All machines of a log, in groups in the order of the file."""
 
     groups: tuple[MachineGroup, ...]
 
@@ -122,25 +122,25 @@ class Machines:
 
     @cached_property
     def _by_property(self) -> dict[str, frozenset[str]]:
-        """The groups of all nodes that a property names."""
+        """The groups by each property that names groups: their names, and their number of cores."""
         found: dict[str, frozenset[str]] = {}
         for group in self.groups:
             for alias in (group.name, f"cl_{group.name}"):
                 found[alias] = frozenset({group.name})
-            alike = f"nodecpus{group.cores}"
-            found[alike] = found.get(alike, frozenset()) | {group.name}
+            size = f"nodecpus{group.cores}"
+            found[size] = found.get(size, frozenset()) | {group.name}
         return found
 
     @cached_property
     def _host(self) -> re.Pattern[str]:
-        """Match a node's name: the group's name, a number, and maybe a domain."""
+        """A pattern for a node's name: the group's name, a number, and maybe a domain."""
         names = "|".join(sorted(map(re.escape, self._all), key=len, reverse=True))
         return re.compile(rf"({names})([0-9]{{1,9}})(?:\.[\w.-]+)?", re.ASCII)
 
     def groups_named(self, name: str) -> frozenset[str] | None:
         """Return the groups with a node of this name or property; None for other properties.
 
-        The name is a group (``zewura``, ``cl_zewura``), a size (``nodecpus80``) or a node
+        A name may be of a group (``zewura``, ``cl_zewura``), a size (``nodecpus80``) or a node
         (``zewura12``, ``zewura12.cerit-sc.cz``, ``host=zewura12``). Raises InputError if the
         machine file has no such group, node or size.
         """
@@ -162,9 +162,9 @@ class Machines:
     def groups_allowed(self, spec: NodeSpec) -> frozenset[str]:
         """Return the groups that a job's node specification allows, at least one.
 
-        A chunk that names groups or nodes is allowed on those alone. Excluded groups are removed;
-        excluded single nodes leave their group open. Groups of several chunks are united. Raises
-        InputError for an unknown name, or a chunk without any group.
+        A chunk that names groups or nodes is allowed only on their groups. Excluded groups are
+        closed; the group of an excluded single node stays open. The result is the union over
+        chunks. Raises InputError for an unknown name, or a chunk that no group is open to.
         """
         allowed: frozenset[str] = frozenset()
         for chunk in spec.chunks:
@@ -185,7 +185,7 @@ class Machines:
         return allowed
 
     def is_group_name(self, name: str) -> bool:
-        """Return whether a property means whole groups, and not single nodes of one."""
+        """Return whether a property names whole groups, not single nodes."""
         return name in self._by_property
 
     def without_groups(self, names: Iterable[str]) -> frozenset[str]:
@@ -197,8 +197,8 @@ def read_machines(path: Path) -> Machines:
     """Read a machine file: one cluster per row, six columns separated by tabs or blanks.
 
     The columns are `MACHINE_COLUMNS`; the speed and a seventh column are not used. Raises
-    InputError, which names file and row, for a malformed row, a repeated name, or more than
-    `MOST_SERVERS` nodes in all.
+    InputError with file and row for a malformed row, a repeated name, or more than `MOST_SERVERS`
+    nodes in total.
     """
     source = str(path)
     groups: list[MachineGroup] = []

@@ -1,7 +1,7 @@
-"""Alibaba's openb trace: nodes with GPUs of several models, and the pods that asked for them.
+"""Read Alibaba's openb trace: nodes with GPUs of several models, and pods that request them.
 
 Source: github.com/alibaba/clusterdata, cluster-trace-gpu-v2023. One table of nodes and one of pods;
-in some of the published tables a part of the pods may use certain GPU models only (``gpu_spec``).
+in some of the published tables, some pods may use only certain GPU models (``gpu_spec``).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ POD_COLUMNS = (
     TraceColumn("deletion_time", "whole"),
     TraceColumn("scheduled_time", "real", optional=True),
 )
-# With fewer of the columns a file has another format; with more, a fault names the missing ones.
-_ENOUGH = 3
+# Columns by which a table is recognised; errors name the missing ones.
+_MIN_COLUMNS = 3
 
 RESOURCES = ("cpu", "memory", "gpu")
 UNITS = ("cores", "GiB", "GPUs")
@@ -67,12 +67,11 @@ SHARED_GPU = "pods that ask for part of a GPU"
 def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = None) -> Workload:
     """Read an openb table of pods and its table of nodes, O(pods + nodes), 12 us a pod.
 
-    A pod is a job of one task. Its user is its quality of service, as the trace names no other. It
-    arrives at its creation and runs from its scheduled time, its start, to its deletion; time
-    counts from the first creation. A pod of several GPUs takes as many; one that shares a GPU takes
-    ``gpu_milli / 1000`` of one: GPUs are counted by device. ``gpu_spec`` restricts a pod to nodes
-    of the models it lists. Its node is unknown. Nodes that are alike in cores, memory, GPUs and
-    their model are a group.
+    A pod is a job of one task. Its user is its quality of service, as the trace names no users. It
+    arrives at its creation and runs from its scheduled time to its deletion; times are seconds from
+    the first creation. GPUs are devices: a pod takes several, or ``gpu_milli / 1000`` of one.
+    ``gpu_spec`` restricts a pod to nodes of the listed models. The node on which it ran is unknown.
+    Nodes with equal cores, memory, GPUs and GPU model are a group.
     """
     cluster = cluster_of_nodes(nodes)
     models = [label.get("gpu", "") for label in cluster.labels]
@@ -84,12 +83,12 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
 
 
 def table_of(header: Sequence[str]) -> Literal["pods", "nodes"] | None:
-    """Return the table that most columns of a header are of, or None."""
+    """Return the table to which most columns of a header belong; None for another table."""
     names = {name.strip().lower() for name in header}
     pods, nodes = (
         len(names & {column.name for column in columns}) for columns in (POD_COLUMNS, NODE_COLUMNS)
     )
-    if max(pods, nodes) < _ENOUGH:
+    if max(pods, nodes) < _MIN_COLUMNS:
         return None
     return "pods" if pods >= nodes else "nodes"
 
@@ -97,7 +96,7 @@ def table_of(header: Sequence[str]) -> Literal["pods", "nodes"] | None:
 def read_openb_beside(
     path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
 ) -> Workload:
-    """Read a folder or a table of pods; without `machines`, the only table of nodes beside it."""
+    """Read a folder or a table of pods, with `machines` or the folder's only table of nodes."""
     folder = path if path.is_dir() else path.parent
     pods = path if path.is_file() else only_file(folder, POD_TABLES, "name one of them")
     nodes = machines or only_file(folder, NODE_TABLES, "name one with --machines")
@@ -105,7 +104,7 @@ def read_openb_beside(
 
 
 def cluster_of_nodes(nodes: Path) -> Cluster:
-    """Group equal nodes, in order of their first."""
+    """Read a table of nodes; equal nodes are a group, in order of the first node."""
     machines: dict[str, Machine] = {}
     for block in read_blocks(nodes, NODE_COLUMNS, header=True):
         frame = block.frame
@@ -122,16 +121,16 @@ def cluster_of_nodes(nodes: Path) -> Cluster:
 
 
 class Machine(NamedTuple):
-    """Cores, GiB and GPUs of a machine, and the model of its GPUs, empty without any."""
+    """The capacity of a machine."""
 
-    cpu: float
-    memory: float
-    gpu: float
-    model: str
+    cpu: float  # cores
+    memory: float  # GiB
+    gpu: float  # number of GPUs
+    model: str  # of the GPUs; empty without any
 
 
 def add_machine(machines: dict[str, Machine], name: str, machine: Machine) -> None:
-    """Add a machine by its name; refuse a repeated name, and a machine of nothing."""
+    """Add a machine by its name; refuse a repeated name, and no CPU and no memory."""
     if name in machines:
         raise InputError(f"duplicate machine {name!r}")
     if machine.cpu + machine.memory <= 0:
@@ -140,14 +139,14 @@ def add_machine(machines: dict[str, Machine], name: str, machine: Machine) -> No
 
 
 def group_machines(machines: Mapping[str, Machine]) -> tuple[Cluster, dict[str, int]]:
-    """Group equal machines, in order of their first; also return the server of each name."""
+    """Group equal machines, in order of the first; also return the server of each name."""
     if not machines:
         raise InputError("holds no machine")
     groups: dict[Machine, list[str]] = {}
     for name, machine in machines.items():
         groups.setdefault(machine, []).append(name)
     cluster = Cluster(
-        # Such as 2xT4-96c-384g.
+        # For example 2xT4-96c-384g.
         groups=tuple(
             f"{f'{gpu:g}x{model}' if model else 'cpu'}-{cpu:g}c-{memory:g}g"
             for cpu, memory, gpu, model in groups
@@ -162,6 +161,7 @@ def group_machines(machines: Mapping[str, Machine]) -> tuple[Cluster, dict[str, 
 
 
 def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
+    """Add the pods of a block; `models` has the GPU model of each group of nodes."""
     import polars as pl
 
     frame, notes = block.frame, collected.notes

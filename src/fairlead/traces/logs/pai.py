@@ -1,19 +1,19 @@
-"""Alibaba's PAI trace of 2020: jobs of machine learning on a cluster with GPUs of several types.
+"""Read Alibaba's PAI trace of 2020: machine learning jobs on GPUs of several types.
 
 Source: github.com/alibaba/clusterdata, cluster-trace-gpu-v2020, and Q. Weng et al., "MLaaS in the
 Wild", NSDI 2022. The folder has four tables without headings: jobs, their tasks (roles such as
 ``ps`` and ``worker``), the instances of the tasks, and the machines.
 
-1. An instance is a task of the project, with the amounts that its PAI task plans. The instances of
-   all PAI tasks of a job are one gang if all of them ran at one moment. The trace does not mark
-   gangs, but instances that never ran together cannot have been one.
-2. An instance may run on the machines of the ``gpu_type`` of its PAI task, or everywhere if the
-   task names none. That is the type that was assigned; the trace has the wanted one elsewhere.
-3. Left out are instances that never started, had not ended or are not described, and earlier runs
-   of a worker. Failed instances count, as they held their amounts.
-4. The servers are the machines of ``pai_machine_spec.csv``. They are there all the time.
+1. An instance becomes a task, with the planned amounts of its PAI task. All instances of a job are
+   one gang if they all ran at some common time. The trace does not mark gangs, but instances that
+   never all ran together cannot have been a gang.
+2. An instance may run on machines of the ``gpu_type`` of its PAI task, or everywhere if the task
+   names no type. This is the assigned type; the trace states the requested one elsewhere.
+3. Left out are instances that never started, had not ended, or whose task or job has no row, and
+   earlier runs of a worker. Failed instances count, as they held their amounts.
+4. The servers are the machines of ``pai_machine_spec.csv``, present for the whole time.
 
-A job is submitted at its ``start_time``, which the publishers define as its submission. Its
+A job is submitted at its ``start_time``, which the publishers define as its submission; its
 instances start later. An unknown time is empty or 0.
 """
 
@@ -114,11 +114,12 @@ def read_pai(
 ) -> Workload:
     """Read a folder of PAI tables as a workload with recorded starts and servers. O(rows).
 
-    `machines` is the table of machines, if it is not in the folder.
+    `machines` is the table of machines, if it is not in the folder. Raises InputError with file and
+    row for tables that are missing or malformed, or if no instance ran.
     """
     names = (JOB_TABLE, TASK_TABLE, INSTANCE_TABLE)
-    job_table, task_table, instance_table = tables = [_table(path, name) for name in names]
-    spec = machines or _table(path, MACHINE_TABLE)
+    job_table, task_table, instance_table = tables = [_find_table(path, name) for name in names]
+    spec = machines or _find_table(path, MACHINE_TABLE)
     progress = Progress(on_progress, tables)
     notes: Counter[str] = Counter()
     cluster, servers = _read_machines(spec)
@@ -135,7 +136,7 @@ def read_pai(
         return replace(found, cluster=with_devices(found.cluster, found.shapes, ("gpu",)))
 
 
-def _table(folder: Path, name: str) -> Path:
+def _find_table(folder: Path, name: str) -> Path:
     path = stored_as(folder, name)
     if not path.exists():
         archive = folder / name.replace(".csv", ".tar.gz")
@@ -145,7 +146,7 @@ def _table(folder: Path, name: str) -> Path:
 
 
 def _read_machines(path: Path) -> tuple[Cluster, pl.DataFrame]:
-    """Return the machines in groups, and the `server` of each `machine`."""
+    """Read the machines; return their groups, and a table of `machine` and `server`."""
     import polars as pl
 
     machines: dict[str, Machine] = {}
@@ -162,7 +163,7 @@ def _read_machines(path: Path) -> tuple[Cluster, pl.DataFrame]:
 
 
 def _read_jobs(path: Path, notes: Counter[str], progress: Progress) -> pl.DataFrame:
-    """Return a row of each job: its number `job`, name, user and submission, null if unknown."""
+    """Read a row for each job: its number `job`, name, user and submission, null if unknown."""
     import polars as pl
 
     known = pl.when(pl.col("start_time") > 0).then("start_time").alias("submit")
@@ -181,7 +182,7 @@ def _read_jobs(path: Path, notes: Counter[str], progress: Progress) -> pl.DataFr
 def _read_tasks(
     path: Path, jobs: pl.DataFrame, notes: Counter[str], progress: Progress
 ) -> pl.DataFrame:
-    """Return a row of each PAI task: its number `task`, names, job, amounts and GPU type."""
+    """Read a row for each PAI task: its number `task`, names, job, amounts and GPU type."""
     import polars as pl
 
     numbers = jobs.select("job_name", "job")
@@ -206,7 +207,7 @@ def _read_tasks(
 
 
 def _places(tasks: pl.DataFrame, types: list[str]) -> tuple[list[list[bool]], pl.DataFrame]:
-    """Return the distinct places, everywhere first, and the tasks with the number of theirs."""
+    """Return the distinct places, everywhere first, and the tasks with a column `place`."""
     import polars as pl
 
     places = [[True] * len(types)]
@@ -233,10 +234,10 @@ def _read_instances(
     notes: Counter[str],
     progress: Progress,
 ) -> pl.DataFrame:
-    """Return the instances that can run again, in order of the table; count the others."""
+    """Read the instances that ran and ended, in order of the table; count the others."""
     import polars as pl
 
-    # A worker's name has 60 characters; its hash tells the workers of one task apart.
+    # Names of workers have 60 characters; hashes distinguish the workers of a task.
     worker = pl.when(pl.col("worker_name").is_not_null()).then(pl.col("worker_name").hash())
     usable = {
         NEVER_RAN: pl.col("start_time") > 0,
@@ -281,7 +282,7 @@ def _note_instances(instances: pl.DataFrame, notes: Counter[str]) -> None:
 def _jobs_that_ran(
     instances: pl.DataFrame, jobs: pl.DataFrame, notes: Counter[str]
 ) -> pl.DataFrame:
-    """Return the jobs by submission, with `gang`; jobs of one instant keep the table's order."""
+    """Return the jobs with usable instances, with `gang`, by submission and then by row."""
     import polars as pl
 
     ran = instances.group_by("job").agg(
@@ -320,10 +321,10 @@ def _workload(
     jobs = _jobs_that_ran(instances, jobs, notes).with_row_index("position")
     tasks = instances.join(jobs.select("job", "position"), on="job", how="inner")
     tasks = tasks.sort("position", "task", ROW)
-    opens = (tasks["task"] != tasks["task"].shift(1)).fill_null(True)
-    sets = tasks.filter(opens)
+    starts_set = (tasks["task"] != tasks["task"].shift(1)).fill_null(True)
+    sets = tasks.filter(starts_set)
     first = float(jobs["submit"][0])
-    begins = np.flatnonzero(opens.to_numpy())
+    set_starts = np.flatnonzero(starts_set.to_numpy())
     users = jobs["user"].unique(maintain_order=True).to_list()
     number = {user: n for n, user in enumerate(users)}
     return Workload.from_arrays(
@@ -334,7 +335,7 @@ def _workload(
         job_submit=jobs["submit"].to_numpy() - first,
         job_gang=jobs["gang"].to_numpy(),
         set_job=sets["position"].to_numpy(),
-        set_tasks=np.diff(begins, append=len(tasks)),
+        set_tasks=np.diff(set_starts, append=len(tasks)),
         shapes=sets.select(RESOURCES).to_numpy(),
         places=places,
         set_place=sets["place"].to_numpy(),

@@ -1,21 +1,21 @@
-"""Microsoft's Philly traces of 2017: training jobs of deep learning on servers with GPUs.
+"""Read Microsoft's Philly traces of 2017: deep learning jobs on servers with GPUs.
 
 Source: github.com/msr-fiddle/philly-traces. ``cluster_job_log`` is a JSON list of jobs, each with
 its attempts; ``cluster_machine_list`` is a table of servers.
 
-- **Task and gang.** A job runs again after a fault or a preemption, and each run is an attempt. A
-  job counts once, with its last attempt: the job's status is that attempt's, and attempts differ in
-  servers and GPUs. Its GPUs on each server are a task; several tasks are a gang. The wait until its
-  start includes earlier attempts. The log names no cores and no memory.
-- **Where it may run.** On all servers: the log names no demanded kind of GPU, and a virtual cluster
-  is a share of all servers, not a part of them.
-- **Left out.** Earlier attempts, and jobs that never ran, still ran when the log was taken, or
-  whose last attempt has no start, ends before its start, or lists no GPU.
-- **Servers.** The table beside the log. It contradicts the log (issue 8 of the repository: a job
-  ran on eight GPUs of a server listed with two). Each attempt is evidence, also one left out: a
-  server has at least the GPUs that attempts used on it.
+- **Tasks and gangs.** A job runs again after a failure or a preemption, and each run is an attempt.
+  A job counts once, with its last attempt, as the job's status is that of its last attempt, and
+  attempts differ in servers and GPUs. Its GPUs on each server are a task; several tasks are a gang.
+  The wait until its start includes earlier attempts. The log names neither cores nor memory.
+- **Placement.** A task may run on all servers: the log names no requested kind of GPU, and a
+  virtual cluster is a share of all servers, not a set of servers.
+- **Left out.** Earlier attempts; jobs that never ran or had not ended; jobs whose last attempt has
+  no start, ends before its start, or lists no GPU.
+- **Servers.** Those of the machine list, which contradicts the log (issue 8 of the repository: a
+  job ran on eight GPUs of a server listed with two). So a server has at least the GPUs that
+  attempts used on it, including attempts that are left out.
 
-Times are those of the cluster's clock; across a change to winter time an hour is there twice.
+Times are by the cluster's clock; when summer time ends, an hour occurs twice.
 """
 
 from __future__ import annotations
@@ -101,14 +101,14 @@ class _Machine(NamedTuple):
 
 
 class _UsedServers:
-    """The servers that attempts used, numbered in order of the log, and their GPUs."""
+    """Collects the servers that attempts used, numbered in order of the log, and their GPUs."""
 
     def __init__(self) -> None:
         self.gpus: dict[str, set[str]] = {}
         self._numbers: dict[str, int] = {}
 
     def add(self, server: str, gpus: Iterable[str]) -> int:
-        """Count these GPUs to a server, and return its number."""
+        """Add GPUs to a server, and return the server's number."""
         self.gpus.setdefault(server, set()).update(gpus)
         return self._numbers.setdefault(server, len(self._numbers))
 
@@ -128,8 +128,8 @@ def read_philly(
 ) -> Workload:
     """Read the folder or log of a Philly trace, with recorded starts and servers. O(attempts).
 
-    Without `machines` the table of servers is the ``cluster_machine_list`` beside the log. Users
-    are those of the key ``user``, or ``vc`` for virtual clusters.
+    Without `machines` the table of servers is the ``cluster_machine_list`` in the folder of the
+    log. Users are those of the key `user_from`: ``user`` (default), or ``vc`` for virtual clusters.
     """
     check_user_from(user_from, USERS)
     folder = path if path.is_dir() else path.parent
@@ -146,7 +146,7 @@ def read_philly(
             record = check_object(_RECORD, item, place)
         with error_source(str(log), f"{place} ({quoted(record['jobid'])})"):
             _collect(record, user_from or "user", used, collected)
-    cluster, numbers = _cluster(_corrected(known, used, collected.notes), used)
+    cluster, numbers = _cluster(_correct_gpus(known, used, collected.notes), used)
     with error_source(str(log)):
         return collected.workload(
             cluster,
@@ -158,7 +158,7 @@ def read_philly(
 
 
 def _read_machines(path: Path) -> dict[str, _Machine]:
-    """Read the table of servers; its header and fields have blanks behind their commas."""
+    """Read the table of servers, whose commas may be followed by blanks."""
     source = str(path)
     found: dict[str, _Machine] = {}
     header: tuple[str, ...] = ()
@@ -193,23 +193,23 @@ def _read_machines(path: Path) -> dict[str, _Machine]:
 def _collect(
     record: _Record, user_key: Literal["user", "vc"], used: _UsedServers, collected: JobCollector
 ) -> None:
-    """Add a job that ran and ended; count another one."""
+    """Add a job that ran and ended; count any other job in the notes."""
     attempts, notes = record["attempts"], collected.notes
     if not record["jobid"]:
         raise InputError("jobid: is empty")
     check_name(record["jobid"], "jobid")
-    shares: dict[int, int] = {}  # of the last attempt
+    shares: dict[int, int] = {}  # GPUs of the last attempt by server
     for number, attempt in enumerate(attempts):
-        shares = _shares(attempt, number, used)
+        shares = _gpus_by_server(attempt, number, used)
     if not attempts:
         notes[NEVER_RAN] += 1
         return
-    start = _time(attempts[-1].get("start_time"), "start_time")
-    end = _time(attempts[-1].get("end_time"), "end_time")
+    start = _parse_time(attempts[-1].get("start_time"), "start_time")
+    end = _parse_time(attempts[-1].get("end_time"), "end_time")
     if start is None or end is None or end < start or not shares:
         notes[_why_left_out(start, end)] += 1
         return
-    submit = _time(record.get("submitted_time"), "submitted_time")
+    submit = _parse_time(record.get("submitted_time"), "submitted_time")
     if submit is None:
         raise InputError("submitted_time: is not known")
     user = check_name(record.get(user_key) or "", user_key)
@@ -228,7 +228,7 @@ def _collect(
         collected.add_tasks((float(gpus),), None, durations, start=start, servers=servers)
 
 
-def _shares(attempt: _Attempt, number: int, used: _UsedServers) -> dict[int, int]:
+def _gpus_by_server(attempt: _Attempt, number: int, used: _UsedServers) -> dict[int, int]:
     """Return the number of GPUs of an attempt on each server, by the server's number."""
     gpus: dict[int, set[str]] = {}
     for share in attempt["detail"]:
@@ -247,8 +247,8 @@ def _why_left_out(start: float | None, end: float | None) -> str:
     return BACKWARDS if end < start else NO_GPU
 
 
-def _time(text: str | None, key: str) -> float | None:
-    """Return seconds of a time such as ``2017-10-07 01:12:09``; None for none."""
+def _parse_time(text: str | None, key: str) -> float | None:
+    """Return the seconds since 1970 of a time such as ``2017-10-07 01:12:09``; None if absent."""
     if text is None or text.strip().lower() in ABSENT:
         return None
     try:
@@ -260,12 +260,12 @@ def _time(text: str | None, key: str) -> float | None:
     return found.replace(tzinfo=UTC).timestamp()
 
 
-def _corrected(
+def _correct_gpus(
     known: Mapping[str, _Machine], used: _UsedServers, notes: Counter[str]
 ) -> dict[str, _Machine]:
     """Return the servers with at least the GPUs that attempts used on them.
 
-    The memory of a corrected server's GPUs is not known: its row is wrong.
+    A corrected server has GPUs of unknown memory, as its row is wrong.
     """
     servers = dict(known)
     for name, gpus in used.gpus.items():
@@ -280,13 +280,15 @@ def _corrected(
 
 
 def _cluster(servers: Mapping[str, _Machine], used: _UsedServers) -> tuple[Cluster, dict[int, int]]:
-    """Group equal servers; also return the cluster's numbers of servers by those of the log."""
+    """Group equal servers; also return the cluster's number of each server by the log's number."""
     names_of: dict[_Machine, list[str]] = {}
     for name, machine in servers.items():
         names_of.setdefault(machine, []).append(name)
     in_order = {name: k for k, name in enumerate(chain.from_iterable(names_of.values()))}
     cluster = Cluster(
-        groups=tuple(f"{gpus}x{memory or 'unknown'}" for gpus, memory in names_of),  # as 8x24GB
+        groups=tuple(
+            f"{gpus}x{memory or 'unknown'}" for gpus, memory in names_of
+        ),  # such as 8x24GB
         resources=("gpu",),
         capacity=np.array([[float(machine.gpus)] for machine in names_of]),
         count=np.array([len(names) for names in names_of.values()], dtype=np.int64),

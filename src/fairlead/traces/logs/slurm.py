@@ -1,9 +1,9 @@
-"""Slurm's accounting: the output of ``sacct --parsable2``, and of its nodes.
+"""Read Slurm's accounting: the output of ``sacct --parsable2``, and a list of nodes.
 
-A row of a job is a gang of as many tasks as it had nodes, with its allocated amounts divided among
-them; a row of a step says nothing more and is left out. Each job of an array is a job. The rows
+A job is a gang of as many tasks as it had nodes, and its allocated amounts are divided among them.
+Rows of job steps add nothing and are left out. Each element of a job array is a job. The rows
 ``7+0`` and ``7+1`` of a heterogeneous job are one gang. Jobs that never started, still ran, or
-ended before their start, are left out.
+ended before their start are left out.
 """
 
 from __future__ import annotations
@@ -84,24 +84,24 @@ _DAYS_AND_HOURS = re.compile(r"(\d{1,7})-(\d{1,7})")
 
 
 class SlurmRow(NamedTuple):
-    """A job, or a part of a heterogeneous one; times are seconds by the cluster's clock."""
+    """A job, or a component of a heterogeneous job; times are seconds by the cluster's clock."""
 
-    row: int
+    row: int  # of the file
     job: str
     user: str
     submit: float
-    start: float
-    seconds: float
-    cancel: float  # when it was cancelled while pending; else infinite
-    limit: float
-    amounts: Mapping[str, float]
+    start: float  # infinite for a job that never started
+    seconds: float  # run time; infinite for a job that had not ended
+    cancel: float  # time at which it was cancelled while pending; else infinite
+    limit: float  # seconds
+    amounts: Mapping[str, float]  # of the whole job
     nodes: int
     hosts: str
     partition: str
 
 
-class _Columns(NamedTuple):
-    """How rows are read."""
+class _RowOptions(NamedTuple):
+    """Options for the reading of rows."""
 
     user: str  # the column that names users
     unended: bool  # whether jobs that had not ended, or were cancelled while pending, are kept
@@ -126,8 +126,9 @@ def read_slurm(
 ) -> Workload:
     """Read an accounting table as a workload with recorded starts. O(rows).
 
-    Needs the columns JobID, User, Submit, Start, End and State, one of AllocTRES and ReqTRES, and
-    takes Eligible, Timelimit, NNodes, NodeList and Partition; others are ignored.
+    The columns JobID, User, Submit, Start, End, State, and AllocTRES or ReqTRES are required;
+    Eligible, Timelimit, NNodes, NodeList and Partition are optional; others are ignored. Raises
+    InputError with file and row.
 
     Parameters
     ----------
@@ -136,12 +137,14 @@ def read_slurm(
         Output of ``scontrol show node`` or ``sinfo -N -o "%N|%c|%m|%G|%P"``; jobs run on nodes of
         their partition.
     servers, cores, memory : optional
-        Equal servers instead, with `memory` in GiB, as many GPUs as the largest task holds.
+        Number of equal servers, and the cores and GiB of each, instead of `machines`. Each has as
+        many GPUs as the largest task.
     user_from : str, optional
         The column that names users: one of `USERS`; ``user`` when absent.
     unended : float, optional
-        Keep the jobs that had not ended. Running ones run until this time, in seconds since 1970 by
-        the cluster's clock, or the table's last time if that is later; pending ones never start.
+        If given, jobs that had not ended are kept. Running jobs run until this time, in seconds
+        since 1970 by the cluster's clock, or until the table's last time if that is later. Pending
+        jobs never start.
     """
     check_given(servers, cores, memory)
     if machines is None and servers is None:
@@ -151,19 +154,19 @@ def read_slurm(
         raise InputError("cannot be given with --machines", "--servers")
     check_user_from(user_from, USERS)
     collected = JobCollector()
-    columns = _Columns(user_from or "user", unended is not None)
-    rows = _last_rows(_rows_of(path, columns, collected.notes, on_progress), collected)
+    options = _RowOptions(user_from or "user", unended is not None)
+    rows = _last_rows(_read_rows(path, options, collected.notes, on_progress), collected)
     last = max(_last_time(rows), -inf if unended is None else unended)
     if unended is not None:
-        rows = _with_unended(rows, last)
+        rows = _end_unended(rows, last)
     if machines is not None:
         table = read_nodes(machines)
     else:
         assert servers is not None
         assert cores is not None
-        most = max((row.amounts.get("gpu", 0.0) / row.nodes for row in rows), default=0.0)
+        gpus = max((row.amounts.get("gpu", 0.0) / row.nodes for row in rows), default=0.0)
         collected.notes[GPUS_GUESSED] = sum("gpu" in row.amounts for row in rows)
-        table = NodeTable.equal(servers, cores, memory, most)
+        table = NodeTable.equal(servers, cores, memory, gpus)
     used = [r for r, name in enumerate(RESOURCES) if table.has(name)]
     of_nodes = frozenset[str]().union(*table.partitions)
     of_jobs = {row.partition for row in rows if row.partition}
@@ -204,8 +207,8 @@ def read_slurm(
     )
 
 
-def _rows_of(
-    path: Path, columns: _Columns, notes: Counter[str], on_progress: ProgressReport | None
+def _read_rows(
+    path: Path, options: _RowOptions, notes: Counter[str], on_progress: ProgressReport | None
 ) -> Iterator[SlurmRow]:
     source = str(path)
     names: list[str] = []
@@ -215,10 +218,10 @@ def _rows_of(
         fields = line.split("|")
         if not names:
             names = [name.strip().lower() for name in fields]
-            for name in {*NEEDED, *TRES, columns.user}:
+            for name in {*NEEDED, *TRES, options.user}:
                 if names.count(name) > 1:
                     raise InputError(f"has column {name} twice", f"row {number}", source)
-            for name in (*NEEDED, columns.user):
+            for name in (*NEEDED, options.user):
                 if name not in names:
                     fault = f"has no column {name}; ask sacct for it with --format"
                     raise InputError(fault, f"row {number}", source)
@@ -232,25 +235,26 @@ def _rows_of(
             raise InputError(f"{fault}; {cause}", f"row {number}", source)
         values = dict(zip(names, map(str.strip, fields), strict=True))
         with error_source(source, f"row {number}"):
-            row = _row_of(number, values, columns, notes)
+            row = _parse_row(number, values, options, notes)
         if row is not None:
             yield row
 
 
-def _row_of(
-    number: int, values: Mapping[str, str], columns: _Columns, notes: Counter[str]
+def _parse_row(
+    number: int, values: Mapping[str, str], options: _RowOptions, notes: Counter[str]
 ) -> SlurmRow | None:
-    """Return a row of a job that ran and ended; None for another one, which is counted.
+    """Return the row of a job to keep; count any other row in `notes` and return None.
 
-    A job that had not ended has an infinite run time, and one that never started an infinite start.
+    Only jobs that ran and ended are kept, unless `options.unended`. A job that had not ended has an
+    infinite run time, and a job that never started an infinite start.
     """
     job = values["jobid"]
     if not job:
         raise InputError("column jobid: is empty")
-    if "." in job.partition("[")[0]:  # not ``9_[1-100...]``, where sacct cuts a list
+    if "." in job.partition("[")[0]:  # but not ``9_[1-100...]``, a list that sacct cut off
         notes[STEPS] += 1
         return None
-    times = {name: _time(values[name], name) for name in ("submit", "start", "end")}
+    times = {name: _parse_time(values[name], name) for name in ("submit", "start", "end")}
     start, end = times["start"], times["end"]
     state = values["state"].partition(" ")[0].upper()
     held = values["alloctres"] if "alloctres" in values else values["reqtres"]
@@ -262,14 +266,14 @@ def _row_of(
             reason = STILL_PENDING
         elif end is not None and (start is None or state == "CANCELLED"):
             reason, cancel = CANCELLED_WHILE_PENDING, end
-        if not columns.unended or reason == NEVER_RAN:
+        if not options.unended or reason == NEVER_RAN:
             notes[reason] += len(_jobs_of_array(job))
             return None
         start, held = inf, values.get("reqtres", "") or held
     elif end is not None and end < start:
         notes[ENDED_BEFORE_START] += 1
         return None
-    if is_unended and not columns.unended:
+    if is_unended and not options.unended:
         notes[STILL_RAN] += 1
         return None
     held = held or values.get("reqtres", "")
@@ -284,8 +288,8 @@ def _row_of(
     submit = times["submit"]
     if submit is None:
         raise InputError("column submit: is not known")
-    if "eligible" in values:  # a job that is held, or waits for other jobs, asks for nothing yet
-        eligible = _time(values["eligible"], "eligible")
+    if "eligible" in values:  # a held or dependent job requests nothing until it is eligible
+        eligible = _parse_time(values["eligible"], "eligible")
         is_never = eligible is None and not isfinite(start)
         if is_never or (eligible is not None and submit <= cancel < eligible):
             notes[NOT_ELIGIBLE] += len(_jobs_of_array(job))
@@ -296,7 +300,7 @@ def _row_of(
         return None
     amounts = amounts_of(held)
     nodes = int(amounts.get("node", 0) or _whole(values.get("nnodes", ""), "nnodes") or 1)
-    user = values[columns.user]
+    user = values[options.user]
     notes[NO_USER] += not user
     notes[NO_PARTITION] += "partition" not in values
     limit = values.get("timelimit", "")
@@ -310,7 +314,7 @@ def _row_of(
         start,
         seconds,
         cancel,
-        inf if limit.lower() in NO_LIMIT else _seconds(limit),
+        inf if limit.lower() in NO_LIMIT else _parse_limit(limit),
         amounts,
         max(nodes, 1),
         values.get("nodelist", ""),
@@ -319,7 +323,7 @@ def _row_of(
 
 
 def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmRow]:
-    """Return the last row of each job: ``--duplicates`` lists all runs of a requeued one."""
+    """Return the last row of each job; ``--duplicates`` lists all runs of a requeued job."""
     found: dict[str, SlurmRow] = {}
     for row in rows:
         collected.notes[EARLIER_RUNS] += row.job in found
@@ -328,9 +332,9 @@ def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmR
 
 
 def _jobs_of_array(job: str) -> list[str]:
-    """Return the jobs of a pending array, ``9_[1-3%2]`` or ``9_[0-9:3]``; of another its name."""
+    """Return the jobs of a pending array, ``9_[1-3%2]`` or ``9_[0-9:3]``; for others, the job."""
     whole = re.sub(r"%[0-9]+", "", job)
-    with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cuts
+    with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cut off
         if (steps := _STEPS.fullmatch(whole)) is not None:
             first, last, step = (int(steps[k]) for k in (2, 3, 4))
             return [f"{steps[1]}{k}" for k in range(first, last + 1, step)] or [job]
@@ -339,20 +343,19 @@ def _jobs_of_array(job: str) -> list[str]:
 
 
 def _last_time(rows: list[SlurmRow]) -> float:
-    """Return the last time of a table; minus infinity of an empty one."""
+    """Return the last time in a table; minus infinity if it is empty."""
     times = (
         t for row in rows for t in (row.submit, row.start, row.start + row.seconds, row.cancel)
     )
     return max(filter(isfinite, times), default=-inf)
 
 
-def _with_unended(rows: list[SlurmRow], last: float) -> list[SlurmRow]:
-    """Return rows that all end, with a row for each pending job of an array.
+def _end_unended(rows: list[SlurmRow], last: float) -> list[SlurmRow]:
+    """Give every row an end, and every job of a pending array a row.
 
-    Running jobs end a second after the `last` time, so that they run then.
-
-    Rows without an end begin with the first one that has an end at the earliest, so that they do
-    not change what second 0 is.
+    Running jobs end a second after the time `last`, so that they still run then. Times of rows
+    without an end are moved to the first submission of the others if they are earlier, so that
+    second 0 of the trace stays the same.
     """
     first = min((row.submit for row in rows if isfinite(row.seconds)), default=-inf)
     found: list[SlurmRow] = []
@@ -372,7 +375,7 @@ def _with_unended(rows: list[SlurmRow], last: float) -> list[SlurmRow]:
 
 
 def _jobs_of(rows: list[SlurmRow]) -> list[list[SlurmRow]]:
-    """Return the rows of each job; a heterogeneous one has several."""
+    """Return the rows of each job; a heterogeneous job has several."""
     found: dict[str, list[SlurmRow]] = {}
     for row in rows:
         found.setdefault(row.job.partition("+")[0], []).append(row)
@@ -382,6 +385,7 @@ def _jobs_of(rows: list[SlurmRow]) -> list[list[SlurmRow]]:
 def _collect(
     parts: list[SlurmRow], table: NodeTable, used: list[int], collected: JobCollector
 ) -> None:
+    """Add a job of one or more components; `used` are the indices of resources that count."""
     first = parts[0]
     places = [_place(part, table, collected.notes) for part in parts]
     parts = [_spread(part, table, place, used) for part, place in zip(parts, places, strict=True)]
@@ -398,31 +402,31 @@ def _collect(
         if len(hosts) != part.nodes:
             hosts = [-1] * part.nodes
         collected.notes[NO_SERVER] += -1 in hosts and isfinite(part.start)
-        begin = 0
-        for shape, count in _shares(part, used):
+        first_host = 0
+        for shape, count in _divide_amounts(part, used):
             collected.add_tasks(
                 shape, place, repeat(part.seconds, count), start=part.start,
-                servers=hosts[begin : begin + count],
+                servers=hosts[first_host : first_host + count],
             )  # fmt: skip
-            begin += count
+            first_host += count
 
 
 def _spread(part: SlurmRow, table: NodeTable, place: Place, used: list[int]) -> SlurmRow:
-    """Return a job that never started on as many nodes as it needs.
+    """Return a row with as many nodes as a job that never started needs.
 
-    Until a job starts ReqTRES has one node, unless it asked for several.
+    Until a job starts, ReqTRES has one node, unless the job requested several.
     """
     if isfinite(part.start):
         return part
-    most = table.capacity[np.array(place)][:, used].max(axis=0).tolist()
-    asked = (part.amounts.get(RESOURCES[r], 0.0) for r in used)
-    needed = [ceil(amount / each) for amount, each in zip(asked, most, strict=True) if each]
+    largest = table.capacity[np.array(place)][:, used].max(axis=0).tolist()
+    requested = (part.amounts.get(RESOURCES[r], 0.0) for r in used)
+    needed = [ceil(amount / each) for amount, each in zip(requested, largest, strict=True) if each]
     nodes = max([part.nodes, *needed])
     return part._replace(nodes=nodes) if nodes <= table.count[np.array(place)].sum() else part
 
 
-def _shares(part: SlurmRow, used: list[int]) -> list[tuple[tuple[float, ...], int]]:
-    """Divide a job's amounts among its nodes: whole cores and GPUs, the larger shares first."""
+def _divide_amounts(part: SlurmRow, used: list[int]) -> list[tuple[tuple[float, ...], int]]:
+    """Divide a job's amounts among its nodes: whole cores and GPUs, larger shares first."""
     shares: Counter[tuple[float, ...]] = Counter()
     for node in range(part.nodes):
         amounts = []
@@ -438,7 +442,7 @@ def _shares(part: SlurmRow, used: list[int]) -> list[tuple[tuple[float, ...], in
 
 
 def _place(part: SlurmRow, table: NodeTable, notes: Counter[str]) -> Place:
-    """Return the groups of servers of a job's partitions; all where none has it."""
+    """Return whether each group is in a partition of the job; all groups if none is."""
     names = set(part.partition.split(",")) if part.partition else set()
     place = tuple(bool(names & of_group) for of_group in table.partitions)
     if any(place):
@@ -447,8 +451,8 @@ def _place(part: SlurmRow, table: NodeTable, notes: Counter[str]) -> Place:
     return (True,) * len(table.partitions)
 
 
-def _time(text: str, column: str) -> float | None:
-    """Return seconds of a time such as ``2025-01-31T08:00:00``, or of seconds since 1970."""
+def _parse_time(text: str, column: str) -> float | None:
+    """Return seconds since 1970 of ``2025-01-31T08:00:00``, or of such seconds; None if absent."""
     if text.lower() in ABSENT:
         return None
     try:
@@ -463,8 +467,8 @@ def _time(text: str, column: str) -> float | None:
         raise InputError(f"column {column}: {quoted(text)} is not a time") from None
 
 
-def _seconds(text: str) -> float:
-    """Return seconds of ``D-HH:MM:SS``, ``HH:MM:SS``, ``MM:SS``, ``D-HH`` or minutes."""
+def _parse_limit(text: str) -> float:
+    """Return the seconds of a limit: ``D-HH:MM:SS``, ``HH:MM:SS``, ``MM:SS``, ``D-HH``, minutes."""
     if (parts := _DURATION.fullmatch(text)) is not None:
         days, hours, minutes, seconds = (float(part or 0) for part in parts.groups())
         if parts[1] and not parts[2]:  # D-HH:MM

@@ -1,6 +1,6 @@
-"""Slurm's nodes, amounts and lists of hosts.
+"""Read Slurm's lists of nodes, amounts of resources, and lists of hosts.
 
-Nodes are read from the output of ``scontrol show node`` (blocks, or a line each with ``-o``), or of
+Nodes are read from the output of ``scontrol show node`` (blocks, or with ``-o`` lines), or of
 ``sinfo -N -o "%N|%c|%m|%G|%P"`` with its heading.
 """
 
@@ -19,12 +19,13 @@ from fairlead.model.problem_changes import PARTITION
 from fairlead.traces._stored_files import error_source, quoted, read_lines
 
 MIB_PER_GIB = 1024.0
-# In GiB; Slurm's amounts of memory are binary, and of MiB without a suffix.
+# GiB by suffix. Slurm's units of memory are binary; without a suffix it is MiB.
 _MEMORY = {"": 2**-10, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2**10, "P": 2**20}
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)(?:i?B|[nc])?", re.IGNORECASE)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 MOST_HOSTS = 1_000_000
-# Parts of a state such as ``MIXED+DRAIN``. POWERED_DOWN is none: such a node starts for a job.
+# States of nodes without new jobs; a state may be ``MIXED+DRAIN``. A node in POWERED_DOWN is
+# powered up for a job.
 OUT = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING"})
 SINFO = {"nodelist": "name", "cpus": "cpu", "memory": "memory", "gres": "gres",
          "partition": "partition", "avail_features": "features"}  # fmt: skip
@@ -32,29 +33,25 @@ SINFO = {"nodelist": "name", "cpus": "cpu", "memory": "memory", "gres": "gres",
 
 @dataclass(frozen=True)
 class NodeTable:
-    """Nodes in groups of equal ones.
+    """Nodes in groups of equal nodes."""
 
-    `numbers` has the server of each name; `partitions` those of each group, empty where nodes name
-    none.
-    """
-
-    groups: tuple[str, ...]
+    groups: tuple[str, ...]  # (G,): names
     capacity: FloatArray  # (G, 3): cores, GiB, GPUs of one node
     count: IntArray  # (G,)
-    partitions: tuple[frozenset[str], ...]
-    labels: tuple[Mapping[str, str], ...]
-    numbers: Mapping[str, int]
-    out: tuple[str, ...] = ()  # names of nodes in one of the states `OUT`, as far as they are known
+    partitions: tuple[frozenset[str], ...]  # (G,): empty if the list names none
+    labels: tuple[Mapping[str, str], ...]  # (G,)
+    numbers: Mapping[str, int]  # the server of each name of a node
+    out: tuple[str, ...] = ()  # names of nodes in one of the states `OUT`, if states are known
 
     @classmethod
     def equal(cls, servers: int, cores: int, memory: float | None, gpus: float) -> NodeTable:
-        """Return equal nodes without names; memory counts if it is given."""
+        """Return equal nodes without names; without memory, it is no resource."""
         amounts = [float(cores), -1.0 if memory is None else memory, gpus]
         count = np.array([servers], dtype=np.int64)
         return cls(("server",), np.array([amounts]), count, (frozenset(),), ({},), {})
 
     def has(self, resource: str) -> bool:
-        """Return whether some node has the resource, or cores, which always count."""
+        """Return whether any node has a resource; true for cores, which always count."""
         column = ("cpu", "memory", "gpu").index(resource)
         return resource == "cpu" or bool((self.capacity[:, column] > 0).any())
 
@@ -67,16 +64,16 @@ class _Node:
 
 
 def read_nodes(path: Path) -> NodeTable:
-    """Read a list of nodes; equal ones, by amounts, partitions and features, are a group."""
+    """Read a list of nodes; nodes of equal amounts, partitions and features are a group."""
     lines = list(read_lines(path))
     content = [(row, line) for row, line in lines if line]
     if not content:
         raise InputError("is empty", "", str(path))
     out: list[str] = []
     if content[0][1].startswith("NodeName="):
-        nodes = _nodes_of_scontrol(content, str(path), out)
+        nodes = _read_scontrol(content, str(path), out)
     elif "|" in content[0][1]:
-        nodes = _nodes_of_sinfo(content, str(path))
+        nodes = _read_sinfo(content, str(path))
     else:
         fault = "is no output of scontrol show node, nor of sinfo -N -o '%N|%c|%m|%G|%P'"
         raise InputError(fault, f"row {content[0][0]}", str(path))
@@ -100,10 +97,8 @@ def read_nodes(path: Path) -> NodeTable:
     )
 
 
-def _nodes_of_scontrol(
-    content: list[tuple[int, str]], source: str, out: list[str]
-) -> dict[str, _Node]:
-    """Read blocks of ``Key=value``; a value may hold blanks, and is then cut at the first.
+def _read_scontrol(content: list[tuple[int, str]], source: str, out: list[str]) -> dict[str, _Node]:
+    """Read blocks of ``Key=value``; a value with blanks is cut at its first blank.
 
     Appends the names of nodes in a state of `OUT` to `out`.
     """
@@ -118,12 +113,12 @@ def _nodes_of_scontrol(
     for row, pairs in blocks:
         with error_source(source, f"row {row}"):
             configured = amounts_of(pairs.get("CfgTRES", ""))
-            # Either may be absent, and CfgTRES has precedence; CPUTot is checked all the same.
+            # Either may be absent. CfgTRES takes precedence, but CPUTot is always checked.
             total = pairs.get("CPUTot", "0" if configured.get("cpu") else "")
             cpus = _number(total, "CPUTot")
-            # A block that is cut off lacks it, or what follows it.
+            # A truncated block lacks RealMemory or what follows it.
             mib = _number(pairs.get("RealMemory", ""), "RealMemory")
-            gpus = configured.get("gpu") or _gpus_of(pairs.get("Gres", ""))
+            gpus = configured.get("gpu") or _parse_gpus(pairs.get("Gres", ""))
             if OUT & {*re.findall("[A-Z_]+", pairs.get("State", "").upper())}:
                 out.append(pairs["NodeName"])
             nodes[pairs["NodeName"]] = _Node(
@@ -138,7 +133,7 @@ def _nodes_of_scontrol(
     return nodes
 
 
-def _nodes_of_sinfo(content: list[tuple[int, str]], source: str) -> dict[str, _Node]:
+def _read_sinfo(content: list[tuple[int, str]], source: str) -> dict[str, _Node]:
     """Read a row for each node and partition."""
     heading = [SINFO.get(name.strip().lower(), "") for name in content[0][1].split("|")]
     for needed in ("name", "cpu", "memory"):
@@ -157,7 +152,7 @@ def _nodes_of_sinfo(content: list[tuple[int, str]], source: str) -> dict[str, _N
             for name in host_names(values["name"]):
                 known = nodes.get(name)
                 nodes[name] = _Node(
-                    (cpus, mib / MIB_PER_GIB, _gpus_of(values.get("gres", ""))),
+                    (cpus, mib / MIB_PER_GIB, _parse_gpus(values.get("gres", ""))),
                     partitions if known is None else partitions | known.partitions,
                     values.get("features", "").replace("(null)", ""),
                 )
@@ -165,9 +160,9 @@ def _nodes_of_sinfo(content: list[tuple[int, str]], source: str) -> dict[str, _N
 
 
 def amounts_of(tres: str) -> dict[str, float]:
-    """Return amounts of ``cpu=4,mem=16G,node=2,gres/gpu=1``; other resources are left out.
+    """Parse amounts such as ``cpu=4,mem=16G,node=2,gres/gpu=1``; other resources are left out.
 
-    GPUs by type (``gres/gpu:a100=1``) are summed where their total is not named.
+    GPUs by type (``gres/gpu:a100=1``) are summed if their total is not stated.
     """
     found: dict[str, float] = {}
     typed = 0.0
@@ -194,12 +189,12 @@ def amounts_of(tres: str) -> dict[str, float]:
 
 
 def host_names(text: str) -> list[str]:
-    """Return the names of a list of hosts: ``gpu[01-03,07],login``."""
+    """Return the names in a list of hosts such as ``gpu[01-03,07],login``."""
     if not text or text.lower() in ("none assigned", "none", "(null)"):
         return []
     found: list[str] = []
     for part in _split(text):
-        found += _expanded(part)
+        found += _expand(part)
         if len(found) > MOST_HOSTS:
             raise InputError(f"{quoted(text)} has more than {MOST_HOSTS:,} hosts")
     return found
@@ -207,17 +202,17 @@ def host_names(text: str) -> list[str]:
 
 def _split(text: str) -> Iterator[str]:
     """Split a list of hosts at the commas outside of brackets."""
-    depth = begin = 0
-    for k, sign in enumerate(text):
-        depth += (sign == "[") - (sign == "]")
-        if sign == "," and depth == 0:
-            yield text[begin:k]
-            begin = k + 1
-    yield text[begin:]
+    depth = start = 0
+    for k, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            yield text[start:k]
+            start = k + 1
+    yield text[start:]
 
 
-def _expanded(name: str) -> list[str]:
-    """Return the names that a name with brackets stands for."""
+def _expand(name: str) -> list[str]:
+    """Return the names for which a name with brackets stands."""
     before, bracket, rest = name.partition("[")
     if not bracket:
         return [name]
@@ -232,11 +227,11 @@ def _expanded(name: str) -> list[str]:
             raise InputError(f"{quoted(name)} has more than {MOST_HOSTS:,} hosts")
         numbers = range(int(first), int(last) + 1)
         found += [f"{before}{number:0{len(first)}}{after}" for number in numbers]
-    return [each for name in found for each in _expanded(name)] if "[" in after else found
+    return [each for name in found for each in _expand(name)] if "[" in after else found
 
 
-def _gpus_of(gres: str) -> float:
-    """Return the GPUs of ``gpu:a100:4(S:0-1),shard:8``, of ``gpu:4`` or of ``gpu``."""
+def _parse_gpus(gres: str) -> float:
+    """Return the number of GPUs in ``gpu:a100:4(S:0-1),shard:8``, ``gpu:4`` or ``gpu``."""
     gpus = 0
     for part in re.split(r",(?![^(]*\))", gres):
         name, *more = part.partition("(")[0].split(":")

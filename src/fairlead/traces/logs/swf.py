@@ -1,12 +1,12 @@
-"""Logs in Standard Workload Format: a job per row, 18 numbers, -1 for unknown.
+"""Read logs in Standard Workload Format: a row for each job, 18 numbers, -1 for unknown.
 
-The format of D. Feitelson and others, version 2.2, for the Parallel Workloads Archive. Some logs
+Version 2.2 of the format of D. Feitelson and others, for the Parallel Workloads Archive. Some logs
 append columns of their own, which are kept as text.
 
-The format knows processors, not nodes. Simulators of the field (those of the archive, Alea, Batsim)
-give a job p processors of one pool, all at once, and so does this reader: a job is one task of p
-processors on one server that has all of them (the header's ``MaxProcs``, else ``MaxNodes``). With
-servers given, a job is a gang of p tasks of one core, wherever they fit.
+The format has processors, not nodes. Simulators of the field (those of the archive, Alea, Batsim)
+give a job p processors of one pool at once. So does this reader: a job is one task of p processors,
+on one server with all processors (the header's ``MaxProcs``, else ``MaxNodes``). If servers are
+given, a job is a gang of p tasks of one core, which may run on any server.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ _HEADER_NUMBER = re.compile(
 )
 # The columns of counts and identifiers; all others may have a fraction.
 WHOLE_COLUMNS = frozenset((0, 4, 7, 10, 11, 12, 13, 14, 15, 16))
-# Whole numbers up to here are exact as floats.
+# Whole numbers below this are exact as floats.
 LARGEST_NUMBER = 2.0**53
 
 KIB_PER_GIB = 2**20
-# Rows of status 2 to 4 are parts of a job whose row of status 0 or 1 sums them up.
+# Rows of status 2 to 4 are parts of a job; a row of status 0 or 1 has its totals.
 PARTS_OF_JOBS = frozenset({2, 3, 4})
 COMPLETED = 1
 
@@ -108,10 +108,10 @@ def read_swf_workload(
 ) -> Workload:
     """Read a log as a workload, O(rows), 23 us each.
 
-    A job has the processors it requested, else those allocated to it; with `memory`, the memory it
-    requested for each processor, else the memory it used, else none. Its duration is its run time,
-    its limit the requested time (column 9), its start the end of its wait (column 3). Its servers
-    are unknown. Users are ``user-<id>`` by ascending id; times count from the first submission.
+    A job has its requested processors, else its allocated ones; with `memory`, its requested memory
+    for each processor, else its used memory, else none. Its duration is its run time, its limit the
+    requested time (column 9), its start the end of its wait (column 3). Its servers are unknown.
+    Users are ``user-<id>`` by ascending id; times are seconds from the first submission.
 
     The cluster has `servers` servers of `cores` cores and `memory` GiB; by default one server with
     the processors of the header. Without `memory`, memory is no resource.
@@ -143,13 +143,13 @@ def read_swf_workload(
 
 @dataclass(slots=True)
 class SubmissionClock:
-    """Counts time from the first submission of a log in order of submission."""
+    """Converts submissions of a log, in ascending order, to seconds from the first one."""
 
-    first: float | None = None
+    first: float | None = None  # first submission on the log's clock
     latest: float = -math.inf
 
     def since_first(self, submit: float) -> float:
-        """Return the seconds since the first submission; refuse a time before the latest one."""
+        """Return the seconds from the first submission; raise InputError for a descending time."""
         if submit < self.latest:
             raise InputError(f"column 2 (submit time): {submit:.15g} is before the row above")
         if self.first is None:
@@ -181,13 +181,14 @@ def _processors(header: SwfHeader) -> int:
         number = header.number(name)
         if number:
             return number
-    fault = "its header names no MaxProcs or MaxNodes; say --servers and --cores"
+    fault = "its header names no MaxProcs or MaxNodes; give --servers and --cores"
     raise InputError(fault, "", header.source)
 
 
 def _collect(
     row: SwfRow, submit: float, collected: JobCollector, on_servers: bool, with_memory: bool
 ) -> None:
+    """Add a job submitted at `submit`, in seconds from the first submission, if it ran."""
     notes = collected.notes
     processors = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
     rounded = row.run == 0 and row.status == COMPLETED
@@ -224,7 +225,7 @@ class SwfRow(NamedTuple):
     unit of the log: KiB per core by the standard, other units in practice.
     """
 
-    row: int  # of the file, from 1, comments counted
+    row: int  # of the file, from 1, including comments
     job: int
     submit: float
     wait: float
@@ -233,7 +234,7 @@ class SwfRow(NamedTuple):
     average_cpu: float
     memory_used: float
     cores_requested: int
-    walltime: float  # the limit requested
+    walltime: float  # the requested limit
     memory_requested: float
     status: int  # 1 for a completed job by the standard
     user: int
@@ -256,7 +257,7 @@ def read_swf(
 ) -> Iterator[SwfRow]:
     """Yield the jobs of a log; rows that are empty or start with ``;`` are skipped.
 
-    Memory O(1) in the length of the log.
+    Raises InputError with file and row. Memory does not grow with the log.
     """
     source = str(path)
     empty = True
@@ -284,24 +285,24 @@ class SwfHeader:
     def number(self, name: str) -> int:
         """Return the whole number of an entry, or 0 if it is absent or unknown.
 
-        Raises InputError for a value that is not clearly one whole number, and for two values.
+        Raises InputError for a value that is not clearly a whole number, or differing values.
         """
         found: dict[int, int] = {}  # number to row
         for row, value in self.entries.get(name, ()):
-            number = _header_number(value)
+            number = _parse_header_number(value)
             if number is None:
                 fault = f"{name}: {quoted(value)} is not clearly a whole number; write plain digits"
                 raise InputError(fault, f"row {row}", self.source)
             found.setdefault(number, row)
         if len(found) > 1:
-            one, other, *_ = found
-            fault = f"{name}: is {other}, and {one} in row {found[one]}; keep one of them"
+            first, other, *_ = found
+            fault = f"{name}: is {other}, and {first} in row {found[first]}; keep one of them"
             raise InputError(fault, f"row {found[other]}", self.source)
         return next(iter(found), 0)
 
 
 def _start_date(header: SwfHeader, first: float) -> float | None:
-    """Return the date of the first submission, seconds since 1970, if the header is clear."""
+    """Return the date of the first submission, in seconds since 1970; None if unclear."""
     try:
         start = header.number("UnixStartTime")
     except InputError:
@@ -310,7 +311,7 @@ def _start_date(header: SwfHeader, first: float) -> float | None:
 
 
 def read_header(path: Path) -> SwfHeader:
-    """Return what the header of a log states."""
+    """Read the header of a log."""
     header = SwfHeader(str(path))
     with closing(read_lines(path, comment=COMMENT)) as lines:
         for row, line in lines:
@@ -322,10 +323,10 @@ def read_header(path: Path) -> SwfHeader:
     return header
 
 
-def _header_number(value: str) -> int | None:
-    """Return a whole number, 0 where the value holds no digit, None where it is not clear.
+def _parse_header_number(value: str) -> int | None:
+    """Return a whole number, 0 if the value has no digit, None if it is ambiguous.
 
-    ``1.024`` may be one and a bit, ``4k`` may be 4,000 or 4,096, ``1 024`` may be two numbers.
+    ``1.024`` may be a fraction, ``4k`` may be 4,000 or 4,096, ``1 024`` may be two numbers.
     """
     if not re.search(r"\d", value):
         return 0
@@ -334,12 +335,12 @@ def _header_number(value: str) -> int | None:
 
 
 def note_excerpt(header: SwfHeader, jobs: int, notes: Counter[str]) -> None:
-    """Note jobs of the header that the log lacks, as a part of a larger log does."""
+    """Note jobs that the header counts and the log lacks: the log is then an excerpt."""
     notes[EXCERPT] += max(0, header.number("MaxJobs") - jobs)
 
 
 def is_left_out(reasons: Mapping[str, bool], notes: Counter[str]) -> bool:
-    """Return whether a reason applies to leave out a job, and count it by the first one."""
+    """Return whether a job is left out for any of `reasons`; count it under the first one."""
     reason = next((reason for reason, applies in reasons.items() if applies), "")
     notes[reason] += bool(reason)
     return bool(reason)
@@ -362,9 +363,9 @@ def swf_row(row: int, fields: list[str], source: str) -> SwfRow:
 
 
 def _value(column: int, text: str, place: str, source: str) -> float:
-    """Return the number of a field, an integer in `WHOLE_COLUMNS`."""
+    """Return the number in a field, an int in `WHOLE_COLUMNS`."""
     try:
-        # Python alone reads 1_000 as a number, and digits of other scripts.
+        # Python also reads 1_000 and digits of other scripts as numbers.
         value = float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
         value = math.nan
