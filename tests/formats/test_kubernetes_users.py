@@ -61,7 +61,7 @@ def test_a_user_of_which_no_pod_fits_is_idle(tmp_path: Path) -> None:
     held = read(tmp_path, *NODES, *items, weights={"ml": 2})
     assert held.problem.users.names == ("shop",)
     (idle,) = held.idle
-    assert (idle.name, idle.weight, idle.why) == ("ml", 2, "no node could run any pod of it")
+    assert (idle.name, idle.weight, idle.why) == ("ml", 2, "no node could run any of its pods")
 
 
 def test_nodes_that_list_no_places_for_pods(tmp_path: Path) -> None:

@@ -408,7 +408,7 @@ def test_a_pod_deleted_before_it_has_a_node_wants_nothing(tmp_path: Path) -> Non
 
 def test_the_refusal_names_running_pods_that_do_not_count(tmp_path: Path) -> None:
     items = [node("n", CORES), RUNS, pod("w", {GPU: 1})]
-    with pytest.raises(InputError, match="no pod that runs asks for what counts"):
+    with pytest.raises(InputError, match="no running pod requests a resource that counts"):
         look(tmp_path, *items, resources=[GPU])
 
 

@@ -371,10 +371,9 @@ def _idle_users(
     for n, name in enumerate(census.names):
         if user_number[n] < 0:
             own = np.flatnonzero(census.user == n)
-            never = all(p in census.unrunnable for p in own.tolist())
-            why = "no pod of it asks for what counts"
-            if never:
-                why = "no node could run any pod of it"
+            why = "none of its pods requests a resource that counts"
+            if all(p in census.unrunnable for p in own.tolist()):
+                why = "no node could run any of its pods"
             elif stranded[own].any():
                 why = "its nodes no longer have the resources that its pods hold"
             held = (census.request[own[stranded[own]]].sum(axis=0) / census.size)[requested]
@@ -396,7 +395,7 @@ def _find_doubts(
         n = index.get(lost.user, -1)
         users |= n < 0
         if n >= 0 or not lost.user:
-            owners = n if n >= 0 else slice(None)  # an unknown user may be any
+            owners = n if n >= 0 else slice(None)  # a pod of unknown user may be of any
             holds[owners] |= lost.holds
             wants[owners] |= not lost.holds or lost.waits
         waits |= lost.waits
@@ -429,9 +428,11 @@ def _pod_name(census: Census, p: int) -> str:
 
 
 def _no_pod_counts(census: Census) -> InputError:
-    runs = "no pod that runs asks for what counts" if (census.node >= 0).any() else "no pod runs"
+    """Return the error for a dump without a pod that counts."""
+    has_bound = (census.node >= 0).any()
+    running = "no running pod requests a resource that counts" if has_bound else "no pod runs"
     for p, why in census.unrunnable.items():
-        fault = f"{runs}, and no waiting pod fits any node: {why}"
+        fault = f"{running}, and no waiting pod fits any node: {why}"
         return ProblemError(fault, census.pods[p].place)
     return InputError("no pod asks for any of the resources that count")
 

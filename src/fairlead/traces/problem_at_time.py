@@ -121,14 +121,14 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     True
     """
     active, runs = _active_tasks(workload, seconds)
-    number = np.add.reduceat(active, workload.first_task[:-1], dtype=np.int64)
+    n_active = np.add.reduceat(active, workload.first_task[:-1], dtype=np.int64)
     count = _present_servers(workload, seconds, runs)
-    sets = np.flatnonzero(number)
+    sets = np.flatnonzero(n_active)
     # Absent servers must not split tasks into kinds.
     places, of_place = np.unique(workload.places & (count > 0), axis=0, return_inverse=True)
     place, shape = of_place[workload.set_place[sets]], workload.set_shape[sets]
     fit = (places[place] & workload.fits[shape]).any(axis=1)
-    too_large = int(number[sets[~fit]].sum())
+    too_large = int(n_active[sets[~fit]].sum())
     sets, place, shape = sets[fit], place[fit], shape[fit]
     if not len(sets):
         fits = " that fits a server" if too_large else ""
@@ -136,13 +136,13 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     user = workload.job_user[workload.set_job[sets]]
     kinds = kinds_of_tasks(user, place, workload.shapes[shape])
     _, first = np.unique(kinds.of_set, return_index=True)
-    limit = np.bincount(kinds.of_set, number[sets])
+    limit = np.bincount(kinds.of_set, n_active[sets])
     # The mean is the first shape plus a mean difference, which is exact for equal tasks.
     demand = workload.shapes[shape[first]]
-    distance = np.zeros_like(demand)
-    distances = workload.shapes[shape] - demand[kinds.of_set]
-    np.add.at(distance, kinds.of_set, distances * number[sets, None])
-    demand = demand + distance / limit[:, None]
+    sums = np.zeros_like(demand)
+    differences = workload.shapes[shape] - demand[kinds.of_set]
+    np.add.at(sums, kinds.of_set, differences * n_active[sets, None])
+    demand = demand + sums / limit[:, None]
     eligible = np.zeros((len(limit), len(count)), dtype=bool)  # also on absent servers
     np.logical_or.at(eligible, kinds.of_set, workload.places[workload.set_place[sets]])
     cluster = workload.cluster
@@ -178,14 +178,14 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
         problem,
         used.held,
         running,
-        int(number[sets].sum()) - running,
+        int(n_active[sets].sum()) - running,
         too_large,
         used.unplaced,
         {
             workload.users[n]: [users[m] for m in np.flatnonzero(kinds.user == n).tolist()]
             for n in split
         },
-        not distances.any(),
+        not differences.any(),
         used.overfull,
         {
             workload.users[n]: name
