@@ -29,7 +29,8 @@ _GPU_ANNOTATIONS = (
     "nvidia.com/use-gpuuuid",
     "nvidia.com/nouse-gpuuuid",
 )
-# Fields (Kubernetes 1.35 and later), annotations and labels that put a pod into a gang, unless empty.
+# Fields (Kubernetes 1.35 and later), annotations and labels that put a pod into a gang, if they
+# are not empty.
 _FIELDS = ("workloadRef", "schedulingGroup")
 _ANNOTATIONS = (
     "scheduling.k8s.io/group-name",

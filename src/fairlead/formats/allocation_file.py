@@ -144,7 +144,7 @@ class _Reading:
         if any(isinstance(row, dict) and "amounts" in row for row in rows):
             self.amounts = np.zeros((*self.tasks.shape, problem.n_resources))
         self.row_of: dict[int, str] = {}  # key path of the row of each user that was read
-        self.is_named = np.zeros(problem.n_users, dtype=bool)  # (N,): by any row, also a skipped one
+        self.is_named = np.zeros(problem.n_users, dtype=bool)  # (N,): also by a skipped row
         self.repeated = np.zeros(problem.n_users, dtype=bool)  # (N,): users with several rows
         self.other_problem: InputError | None = None  # a row's weight is not that of the problem
 
