@@ -1,10 +1,10 @@
 """Certify that every user has a bottleneck on every server it may use: Theorems 1 and 2 of PS-DSF.
 
 A resource of a server is a user's bottleneck there if the user demands it, it is used up, and no
-user that holds some of it there has a higher share. Shares are those on the server. An allocation
-is PS-DSF exactly if every user below its task limit has a bottleneck on every server that could run
-its tasks (Theorem 1); on a single pool that is DRF. Where users share a server's time, time is its
-only resource (Theorem 2).
+user that holds some of it there has a higher share. A share is the virtual dominant share on that
+server. An allocation is PS-DSF exactly if every user below its task limit has a bottleneck on every
+server that could run its tasks (Theorem 1); on a single pool that is DRF. Where users share a
+server's time, time is its only resource (Theorem 2).
 
 Source: Khamse-Ashari et al. 2017, Definition 6, Theorems 1 and 2.
 """
@@ -26,7 +26,7 @@ from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 
 TOLERANCE = 1e-6
-# Limits closer than this (relative) count as reached.
+# A total this close (relative) to its task limit counts as at the limit.
 REACHED = 1e-9
 
 
@@ -35,6 +35,7 @@ def certify_bottleneck(problem: Problem, tasks: FloatArray) -> Certificate:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = tasks.sum(axis=1, keepdims=True) / (problem.gamma * problem.weight[:, None])
     share = np.where(problem.runnable, share, 0.0)
+    # Users at their task limit are exempt: see the module.
     condition = "every user has a bottleneck on every eligible server (Theorem 1)"
     return certify_shares(problem, tasks, share, condition)
 
@@ -43,8 +44,11 @@ def certify_time_sharing(problem: Problem, tasks: FloatArray) -> Certificate:
     """Certify a PS-DSF allocation (N, G) under time division (TDM), by Theorem 2."""
     (time,) = use_per_task(problem, time_shared=True)
     share = tasks.sum(axis=1, keepdims=True) * time / problem.weight[:, None]
-    condition = "every server's time is used up, by the users with the lowest shares there"
-    return certify_shares(problem, tasks, share, f"{condition} (Theorem 2)", time_shared=True)
+    condition = (
+        "on every server where a user below its task limit may run, time is used up, and no user "
+        "that runs there has a higher share (Theorem 2)"
+    )
+    return certify_shares(problem, tasks, share, condition, time_shared=True)
 
 
 def certify_shares(
@@ -72,8 +76,8 @@ def certify_shares(
     Returns
     -------
     Certificate
-        Its violation is the largest of the missing bottleneck, the overuse of a resource and the
-        share of misplaced tasks.
+        Its violation is the largest of the distance from a bottleneck, the overuse of a resource
+        (or of time) and the share of misplaced tasks.
 
     Notes
     -----
@@ -95,11 +99,12 @@ def certify_shares(
 def _measure_missing_bottleneck(
     share: FloatArray, tasks: FloatArray, use: Iterable[FloatArray], counted: BoolArray
 ) -> float:
-    """Measure the worst distance to a bottleneck of the counted pairs of user and server.
+    """Return the largest distance from a bottleneck over the counted pairs of user and server.
 
-    The distance of a demanded resource is the larger of two numbers: its free fraction, and the
-    relative excess of the highest share among its holders over the user's own. The distance of a
-    pair is the least one of its demanded resources.
+    A demanded resource is as far from being a bottleneck as the larger of two numbers: its free
+    fraction, and the relative excess of the highest share among its holders over the user's own.
+    The distance of a pair is the smallest of its demanded resources. `share`, `tasks`, `counted`
+    and each resource's `use` by one task are (N, G).
     """
     served = tasks > 0
     missing = np.full(share.shape, np.inf)
@@ -109,6 +114,6 @@ def _measure_missing_bottleneck(
         highest = np.where(served & asks, share, 0.0).max(axis=0, initial=0.0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             excess = np.where(highest > share, highest / share - 1.0, 0.0)
-        here = np.maximum(np.maximum(unused, 0.0), excess)
-        np.minimum(missing, np.where(asks, here, np.inf), out=missing)
+        distance = np.maximum(np.maximum(unused, 0.0), excess)
+        np.minimum(missing, np.where(asks, distance, np.inf), out=missing)
     return float(np.where(counted, missing, 0.0).max(initial=0.0))

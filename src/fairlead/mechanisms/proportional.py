@@ -1,8 +1,9 @@
 """Proportional fairness, alpha-fairness and task efficiency, under RDM and TDM.
 
 Kesidis et al., III, eq. 15 to 17, after Mo and Walrand 2000: ``max sum_n phi[n] g_a(x[n])`` with
-g_1 = log and else ``g_a(x) = x^(1-a) / (1-a)``. a = 0 is task efficiency, a = 1 proportional
-fairness, and as a grows the least x[n] is raised first. Under TDM proportional fairness is PS-DSF.
+g_1 = log and otherwise ``g_a(x) = x^(1-a) / (1-a)``; phi are weights, x tasks. a = 0 is task
+efficiency, a = 1 proportional fairness; a larger a favours the users with the fewest tasks. Under
+TDM proportional fairness is PS-DSF.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from fairlead.solvers.utility_continuation import UtilityPath
 DEFAULT_ALPHA = 2.0
 # Beyond this, x^-alpha overflows for values of x that differ by 10^6.
 LARGEST_ALPHA = 32.0
-EASIEST_ALPHA = 2.0
+# Where the path to a steeper utility starts.
+GENTLE_ALPHA = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,7 @@ class AlphaUtility:
     """The utilities ``phi[n] g_a(x[n])`` of eq. 15, by their derivatives ``phi / x^a``."""
 
     alpha: float
-    weight: FloatArray
+    weight: FloatArray  # (N,): phi
 
     def log_marginal(self, amount: FloatArray) -> FloatArray:
         """Return log(phi / x^a)."""
@@ -38,15 +40,16 @@ class AlphaUtility:
         return logs if self.alpha == 0 else logs - self.alpha * np.log(amount)
 
     def elasticity(self, amount: FloatArray) -> FloatArray:
-        """Return a, for all."""
+        """Return alpha for all users."""
         return np.full(len(amount), self.alpha)
 
 
 def solve_alpha_fair(problem: Problem, alpha: float = DEFAULT_ALPHA) -> Allocation:
     """Divide by (phi, alpha)-proportional fairness, servers divided by resource (RDM).
 
-    Totals are unique for a > 0 (Kesidis et al., Proposition 2). For a = 0 the result is the
-    centre of all best allocations, in which equal users have equal totals.
+    Totals are unique for alpha > 0 (Kesidis et al., Proposition 2). For alpha = 0 the result is the
+    centre of all optimal allocations, in which equal users have equal totals. Raises InputError
+    for an alpha outside of 0 to 32.
     """
     return _solve(problem, "alpha-fair", alpha, time_shared=False)
 
@@ -64,8 +67,8 @@ def solve_proportional(problem: Problem) -> Allocation:
 def solve_proportional_tdm(problem: Problem) -> Allocation:
     """Divide by weighted proportional fairness, servers shared by time (TDM).
 
-    Its totals are those of PS-DSF under TDM: Theorem 2 of Khamse-Ashari et al. has the same
-    conditions.
+    Its totals are those of PS-DSF under TDM, whose conditions (Khamse-Ashari et al., Theorem 2) are
+    the same.
     """
     return _solve(problem, "proportional-tdm", 1.0, time_shared=True)
 
@@ -89,20 +92,20 @@ def check_alpha(alpha: float) -> float:
 
 
 def _solve(problem: Problem, mechanism: str, alpha: float, *, time_shared: bool) -> Allocation:
-    place = check_alpha(alpha)
+    alpha = check_alpha(alpha)
     condition = (
         "no feasible allocation has a larger sum of phi x (eq. 18"
-        if place == 0
-        else f"no feasible allocation has sum phi (x - x*) / x*^{place:g} > 0 (eq. 17"
+        if alpha == 0
+        else f"no feasible allocation has sum phi (x - x*) / x*^{alpha:g} > 0 (eq. 17"
     )
-    # Only ratios of weights matter. They are scaled so that their unit cannot decide a tie.
+    # Only ratios of weights matter; scaled, their unit cannot decide a tie.
     weight = problem.weight / problem.weight.max()
-    path = UtilityPath(lambda step: AlphaUtility(step, weight), EASIEST_ALPHA, place)
+    path = UtilityPath(lambda a: AlphaUtility(a, weight), GENTLE_ALPHA, alpha)
     return divide_by_utility(
         problem,
         mechanism,
-        AlphaUtility(place, weight),
+        AlphaUtility(alpha, weight),
         time_shared=time_shared,
-        path=path if place > 0 else None,
+        path=path if alpha > 0 else None,
         what=condition,
     )

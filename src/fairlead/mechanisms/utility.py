@@ -1,12 +1,12 @@
 """Divide so that a sum of users' concave utilities is largest.
 
-Kesidis et al., eq. 5 and Corollary 1, for any increasing concave utility of any linear score. The
-alpha-fair mechanisms use the utilities of eq. 15.
+Kesidis et al., eq. 5 and Corollary 1, for any increasing concave utility of a score that is linear
+in the tasks. The alpha-fair mechanisms use the utilities of eq. 15.
 
-Steep utilities are hard: some users spend 10^20 times as much as others. A single solution is exact
-for the users that spend most, and rounding errors for the others. So the programme is solved in
-stages. Each stage keeps the totals of the users that spend most, as limits that they reach in any
-case, but not their servers, and solves the programme again for the others.
+With steep utilities, some users spend 10^20 times as much as others. A single solution is then
+exact for the users that spend most, and a rounding error for the others. If no other method finds
+a proof, the programme is solved in stages. Each stage fixes the totals, but not the servers, of the
+users that spend most, and solves the programme again for the others.
 """
 
 from __future__ import annotations
@@ -35,19 +35,21 @@ from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution
 from fairlead.solvers.linear_programmes import maximize_linear, raise_together
 from fairlead.solvers.utility_continuation import UtilityPath, follow_path
 
-# A holding below this part of a user's total is removed if its price is higher by more than that.
-DUST = 1e-9
-# If an answer misses its condition by more, another method is tried.
-EXACT = 1e-9
+# A holding below this part of a user's total is a rounding error if it costs too much: see
+# `_without_rounding_errors`.
+ROUNDING = 1e-9
+# If an answer violates its condition by more, another method is tried.
+SMALL_VIOLATION = 1e-9
 # The relative residual below which a stage is not solved again from another start, and the
 # largest one that still gives a proof.
 STAGE_CLOSE = 3e-8
 STAGE_ACCEPTED = 1e-6
+# The parameter of a path is multiplied by this.
 STRIDE = 1.5
-# The least total at a start, relative to the total that the user could have alone.
-LEAST = 1e-12
-# Marginal utility of users that reach their limit in any case; all resources cost about 1 in all.
-AMPLE = 1e3
+# The smallest total at a start, relative to the total that the user could have alone.
+SMALLEST_TOTAL = 1e-12
+# Marginal utility of users that reach their limit in any case. All resources together cost about 1.
+SATED_MARGINAL = 1e3
 
 Derivative = Callable[[FloatArray], FloatArray]
 
@@ -72,20 +74,20 @@ class LevelUtility:
 
 @dataclass(frozen=True, eq=False)
 class ScaledUtility:
-    """A utility of a user's total as a part of its total alone, in some unit of utility."""
+    """A utility of scores relative to the score that each user could have alone."""
 
-    raw: Utility
+    raw: Utility  # of scores Z
     alone: FloatArray  # (N,): score that each user could have alone
-    offset: float  # logarithm of the unit
-    sated: BoolArray  # (N,): users that reach their limit anyway; constant marginal utility
+    offset: float  # logarithm of the unit of utility
+    sated: BoolArray  # (N,): users that reach their limit in any case; constant marginal utility
 
     def log_marginal(self, amount: FloatArray) -> FloatArray:
-        """Return the logarithm of the marginal utility of one more part, (N,)."""
+        """Return the logarithms of the marginal utilities of relative scores, (N,)."""
         logs = self.raw.log_marginal(amount * self.alone) + np.log(self.alone) - self.offset
-        return np.where(self.sated, np.log(AMPLE), logs)
+        return np.where(self.sated, np.log(SATED_MARGINAL), logs)
 
     def elasticity(self, amount: FloatArray) -> FloatArray:
-        """Return the relative fall of the marginal utility with growing parts, (N,)."""
+        """Return -U f''(U) / f'(U) at relative scores U, (N,); the unit cancels out."""
         return np.where(self.sated, 0.0, self.raw.elasticity(amount * self.alone))
 
 
@@ -140,12 +142,12 @@ def maximize_utility(
         raise RefusalError("max-utility", "its definition does not admit queues")
     utility = LevelUtility(problem.weight, marginal, curvature)
     level = np.ones(problem.n_users)
-    slope, bend = utility.marginal(level), utility.curvature(level)
-    for name, values, right, sign in (
-        ("marginal", slope, np.all(np.asarray(slope) > 0), "positive"),
-        ("curvature", bend, np.all(np.asarray(bend) <= 0), "zero or negative"),
+    first, second = utility.marginal(level), utility.curvature(level)
+    for name, values, has_sign, sign in (
+        ("marginal", first, np.all(np.asarray(first) > 0), "positive"),
+        ("curvature", second, np.all(np.asarray(second) <= 0), "zero or negative"),
     ):
-        if np.shape(values) != level.shape or not right:
+        if np.shape(values) != level.shape or not has_sign:
             raise InputError(f"must return {level.size} {sign} numbers", name)
     return divide_by_utility(
         problem,
@@ -169,15 +171,17 @@ def divide_by_utility(
 ) -> Allocation:
     """Divide so that the sum of utilities of scores is largest, and certify it.
 
-    Utilities are of ``Z[n] = sum_g u[n,g] x[n,g]``; `score` is u, (N, G), 1 when absent. `path`,
-    from a less steep utility, is followed if no answer is found directly; `what` is the condition.
+    Utilities are functions of the scores ``Z[n] = sum_g u[n,g] x[n,g]``; `score` is u, (N, G), 1
+    when absent. `path`, from a less steep utility, is followed if no answer is found directly.
+    `what` is the condition in words. Raises RefusalError and NoConvergenceError as
+    `maximize_utility`.
     """
     if problem.users.rates is not None and not time_shared:
         raise RefusalError(mechanism, "given rates say how a server's time is divided, not how")
     table = np.ones((problem.n_users, problem.n_groups)) if score is None else score
     first = table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
-    unlike = (problem.runnable & (table != first[:, None])).any(axis=1)
-    if (unlike & np.isfinite(problem.task_limit)).any():
+    differs = (problem.runnable & (table != first[:, None])).any(axis=1)
+    if (differs & np.isfinite(problem.task_limit)).any():
         raise RefusalError(
             mechanism,
             "its definition does not admit finite tasks with scores that differ by server",
@@ -197,21 +201,21 @@ def divide_by_utility(
     )
 
     def certified(solution: ConcaveSolution, *stages: Stage) -> Allocation:
-        tasks = _without_dust(solution, programme) * (alone[:, None] / table)
+        tasks = _without_rounding_errors(solution, programme) * (alone[:, None] / table)
         total = tasks.sum(axis=1)
         over = total > problem.task_limit
         tasks[over] *= (problem.task_limit[over] / total[over])[:, None]
         total = (tasks * table).sum(axis=1)
         with np.errstate(divide="ignore"):
             logs = utility.log_marginal(total)
-        bend = utility.elasticity(total)
+        elasticity = utility.elasticity(total)
         if len(stages) == 1:
             logs = logs - stages[0].unit
             certificate = certify_largest_utility(
                 problem,
                 tasks,
                 logs,
-                bend,
+                elasticity,
                 stages[0].prices,
                 score=score,
                 time_shared=time_shared,
@@ -219,7 +223,14 @@ def divide_by_utility(
             )
         else:
             certificate = certify_in_stages(
-                problem, tasks, logs, bend, stages, score=score, time_shared=time_shared, what=what
+                problem,
+                tasks,
+                logs,
+                elasticity,
+                stages,
+                score=score,
+                time_shared=time_shared,
+                what=what,
             )
         return Allocation(problem, mechanism, tasks, certificate)
 
@@ -228,25 +239,28 @@ def divide_by_utility(
         return certified(solution, Stage(solution.prices, scaled.offset))
 
     def solve_linear() -> Allocation:
-        parts = _in_parts(utility, alone)
-        worth = np.exp(parts.log_marginal(np.ones(len(alone))) - scaled.offset)
+        relative = _relative_to_alone(utility, alone)
+        worth = np.exp(relative.log_marginal(np.ones(len(alone))) - scaled.offset)
         solution = maximize_linear(programme, worth)
         return certified(solution, Stage(solution.prices, scaled.offset))
 
     def follow(path: UtilityPath) -> Allocation:
         gentle = _scale(path.at(path.first), alone, start, limit)
-        begin = maximize_concave(replace(programme, utility=gentle))
-        solution, unit = follow_path(programme, begin, gentle.offset, _path_in_parts(path, alone))
+        answer = maximize_concave(replace(programme, utility=gentle))
+        solution, unit = follow_path(programme, answer, gentle.offset, _relative_path(path, alone))
         return certified(solution, Stage(solution.prices, unit))
 
     def solve_in_stages(path: UtilityPath) -> Allocation:
-        solution, stages = _maximize_in_stages(programme, _path_in_parts(path, alone))
+        solution, stages = _maximize_in_stages(programme, _relative_path(path, alone))
         return certified(solution, *stages)
 
-    # Each method, with the violation of an earlier answer below which it is not tried.
-    methods: list[tuple[Callable[[], Allocation], float]] = [(solve_directly, EXACT)]
+    # Methods, each with the violation of an earlier answer up to which it is not tried.
+    methods: list[tuple[Callable[[], Allocation], float]] = [(solve_directly, SMALL_VIOLATION)]
     if path is not None:
-        methods += [(lambda: follow(path), EXACT), (lambda: solve_in_stages(path), TOLERANCE)]
+        methods += [
+            (lambda: follow(path), SMALL_VIOLATION),
+            (lambda: solve_in_stages(path), TOLERANCE),
+        ]
     elif not utility.elasticity(alone).any():
         methods.append((solve_linear, TOLERANCE))
     best, failure = None, None
@@ -272,11 +286,11 @@ def _scale(
     limit: FloatArray,
     settled: BoolArray | None = None,
 ) -> ScaledUtility:
-    """Return a utility in the unit in which the uniform slices of all users are worth about 1.
+    """Return a utility of relative scores, in a unit in which all resources cost about 1.
 
-    All resources together then cost about 1. Settled users, and users whose last task before their
-    limit is worth far more than that, get their limit in any case: a marginal utility such as
-    f'(limit) would dwarf all others.
+    The unit is ``sum_n f_n'(start[n]) start[n]`` over users that are not settled. Settled users,
+    and users whose marginal utility at their limit exceeds SATED_MARGINAL, get their limit in any
+    case. Their marginal utility becomes that constant, because f'(limit) would dwarf all others.
     """
     logs = raw.log_marginal(alone * start) + np.log(alone * start)
     done = np.zeros(len(alone), dtype=bool) if settled is None else settled
@@ -284,28 +298,33 @@ def _scale(
     offset = largest + float(np.log(np.exp(logs[~done] - largest).sum()))
     last = np.where(np.isfinite(limit), limit, 1.0)
     worth = raw.log_marginal(alone * last) + np.log(alone) - offset
-    sated = done | (np.isfinite(limit) & (worth > np.log(AMPLE)))
+    sated = done | (np.isfinite(limit) & (worth > np.log(SATED_MARGINAL)))
     return ScaledUtility(raw, alone, offset, sated)
 
 
-def _in_parts(raw: Utility, alone: FloatArray) -> ScaledUtility:
-    """Return a utility of totals as parts of the totals alone, in its own unit."""
+def _relative_to_alone(raw: Utility, alone: FloatArray) -> ScaledUtility:
+    """Return a utility of scores relative to the scores alone, in its own unit."""
     return ScaledUtility(raw, alone, 0.0, np.zeros(len(alone), dtype=bool))
 
 
-def _path_in_parts(path: UtilityPath, alone: FloatArray) -> UtilityPath:
-    return UtilityPath(lambda place: _in_parts(path.at(place), alone), path.first, path.last)
+def _relative_path(path: UtilityPath, alone: FloatArray) -> UtilityPath:
+    return UtilityPath(
+        lambda parameter: _relative_to_alone(path.at(parameter), alone), path.first, path.last
+    )
 
 
-def _without_dust(solution: ConcaveSolution, programme: ConcaveProgramme) -> FloatArray:
-    """Remove entries that are positive only because the point is interior."""
+def _without_rounding_errors(solution: ConcaveSolution, programme: ConcaveProgramme) -> FloatArray:
+    """Remove entries that are positive only because the point is interior.
+
+    Their relative excess cost is larger than their share of the user's total.
+    """
     amount = solution.split.sum(axis=1)
-    # A user of linear utility may get nothing, so it is measured by its uniform slice.
-    linear = programme.utility.elasticity(np.maximum(amount, DUST)) == 0
+    # A user of linear utility may get nothing, so its start counts as its total.
+    linear = programme.utility.elasticity(np.maximum(amount, ROUNDING)) == 0
     held = np.where(linear, np.maximum(amount, programme.start), amount)[:, None]
     share = solution.split / np.maximum(held, np.finfo(float).tiny)
     dear = solution.reduced_cost > share * solution.marginal[:, None]
-    return np.where((share < DUST) & dear, 0.0, solution.split)
+    return np.where((share < ROUNDING) & dear, 0.0, solution.split)
 
 
 def _maximize_in_stages(
@@ -313,7 +332,8 @@ def _maximize_in_stages(
 ) -> tuple[ConcaveSolution, list[Stage]]:
     """Return the last stage's solution and all prices; the programme's utility is unused.
 
-    At most one stage for each user.
+    A stage settles the users that spend at least SIGHT of the largest spending of an unsettled
+    user: one user or more.
     """
     utility = path.at(path.last)
     settled = np.zeros(len(programme.limit), dtype=bool)
@@ -322,7 +342,7 @@ def _maximize_in_stages(
         limit = np.where(settled, total, programme.limit)
         solution, unit = _solve_stage(replace(programme, limit=limit), settled, path)
         stages.append(Stage(solution.prices, unit))
-        total = np.where(settled, total, np.maximum(solution.split.sum(axis=1), LEAST))
+        total = np.where(settled, total, np.maximum(solution.split.sum(axis=1), SMALLEST_TOTAL))
         logs = utility.log_marginal(total) - unit
         cost = np.where(programme.allowed, System(programme).cost(solution.prices), np.inf)
         with np.errstate(divide="ignore"):
@@ -341,7 +361,7 @@ def _solve_stage(
     starts = [(even, path.last), (even, path.first)]
     raised = raise_together(programme, settled, _equal_worth(even, settled, path))
     if raised is not None:
-        starts.insert(0, (np.maximum(raised, LEAST), path.last))
+        starts.insert(0, (np.maximum(raised, SMALLEST_TOTAL), path.last))
     best: tuple[ConcaveSolution, float] | None = None
     for start, first in starts:
         found = _solve_from(programme, settled, path, start, first)
@@ -357,12 +377,12 @@ def _solve_stage(
 
 
 def _equal_worth(even: FloatArray, settled: BoolArray, path: UtilityPath) -> FloatArray:
-    """Return amounts at which marginal utilities of unsettled users are about equal."""
+    """Return totals (N,), at most `even`, at which unsettled users have about equal f'."""
     utility = path.at(path.last)
     logs = utility.log_marginal(even)
-    bend = np.maximum(utility.elasticity(even), 1.0)
-    alike: FloatArray = even * np.exp((logs - logs[~settled].max()) / bend)
-    return np.where(settled, even, np.clip(alike, LEAST, even))
+    elasticity = np.maximum(utility.elasticity(even), 1.0)
+    equal: FloatArray = even * np.exp((logs - logs[~settled].max()) / elasticity)
+    return np.where(settled, even, np.clip(equal, SMALLEST_TOTAL, even))
 
 
 def _solve_from(
@@ -373,21 +393,21 @@ def _solve_from(
     first: float,
 ) -> tuple[ConcaveSolution, float] | None:
     """Solve a stage from a start, then along the path to its end; None if that fails."""
-    places = [first]
-    while places[-1] < path.last:
-        places.append(min(STRIDE * places[-1], path.last))
-    if places[-1] != path.last:
+    parameters = [first]
+    while parameters[-1] < path.last:
+        parameters.append(min(STRIDE * parameters[-1], path.last))
+    if parameters[-1] != path.last:  # the last utility is gentler than the first
         return None
     found = None
-    for place in places:
+    for parameter in parameters:
         ones = np.ones(len(start))
-        utility = _scale(path.at(place), ones, start, programme.limit, settled)
+        utility = _scale(path.at(parameter), ones, start, programme.limit, settled)
         try:
             solution = maximize_concave(replace(programme, start=start, utility=utility))
         except NoConvergenceError:
             found = None
             continue
         found = solution, utility.offset
-        total = np.maximum(solution.split.sum(axis=1), LEAST)
+        total = np.maximum(solution.split.sum(axis=1), SMALLEST_TOTAL)
         start = np.where(settled, programme.limit, total)
     return found

@@ -7,12 +7,13 @@ The linear programme
                sum_n d[n,r] x[n,g] + a[g,r] t + s[g,r] = c[g,r]  (each group's capacity)
                x, s >= 0
 
-has N G unknowns but only G R prices: eliminating the users leaves a Newton system of G R rows
-for any number of users. Its dual asks for prices p of the resources of each group and values
-y[n] = min_g d[n].p[g] of each user's unit, with sum_n w[n] y[n] + a.p = 1: the price of the level.
+has N G unknowns x but only G R prices: eliminating the users leaves a Newton system of G R rows for
+any number of users. Its dual has prices p of the resources of each group and the prices
+y[n] = min_g d[n].p[g] of each user's unit, with sum_n w[n] y[n] + a.p = 1: the level costs 1.
 
-An interior point ends in the middle of the optimal face, so that exactly one of x and its reduced
-cost z is positive. That shows which users can still rise, and which resources stay used up.
+An interior-point method ends in the middle of the optimal face, so that exactly one of x and its
+reduced cost z is positive. So the answer shows which users can still rise, and which resources are
+used up in every optimal division.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
 
 MAXIMUM_ITERATIONS = 200
-STEP_TO_BOUNDARY = 0.995
-LEAST_CENTRING = 1e-4
-LEAST_CENTRALITY = 1e-3
-# Beyond this the residuals are rounding errors and further steps lose digits.
+STEP_TO_BOUNDARY = 0.995  # longest step, as a part of the distance to the boundary
+SMALLEST_CENTRING = 1e-4  # target of the next mean product, relative to the present one
+SMALLEST_CENTRALITY = 1e-3  # a product of complementary unknowns, relative to their mean
+# Smaller residuals are rounding errors, and further steps lose digits.
 RESIDUAL_TARGET = 1e-13
-# Below the first residual, a step without gain ends the search; above the second it has failed.
-# Between them the polish corrects the answer, or the certificate refuses it.
+# Below the first residual, `PATIENCE` steps that do not halve it end the search; above the second
+# the search has failed. Between them `_polish` corrects the answer, or the certificate rejects it.
 RESIDUAL_SMALL = 1e-7
 RESIDUAL_ACCEPTED = 1e-4
 PATIENCE = 4
-# Added to the balanced diagonal of the Newton system, where rows are linearly dependent: those of
-# resources whose users have no other group left, and those known to be used up.
-DEPENDENT = 1e-15
-DEPENDENT_EXHAUSTED = 1e-11
+# Added to the balanced diagonal of the Newton system. Its rows are linearly dependent for resources
+# whose users have no other group left, and for exhausted ones, whose rows get the larger ridge.
+RIDGE = 1e-15
+RIDGE_EXHAUSTED = 1e-11
 SMALLEST_PIVOT = 1e-200
 
 
@@ -71,7 +72,7 @@ class LevelSolution:
 
 @dataclass(eq=False)
 class _Iterate:
-    """An iterate, or a direction from one."""
+    """An iterate or a direction, in the letters and shapes of `LevelSolution`."""
 
     x: FloatArray
     s: FloatArray
@@ -81,6 +82,7 @@ class _Iterate:
     z: FloatArray
 
     def stepped(self, direction: _Iterate, primal: float, dual: float) -> _Iterate:
+        """Return the point at `primal` and `dual` times a direction from here."""
         return _Iterate(
             x=self.x + primal * direction.x,
             s=self.s + primal * direction.s,
@@ -95,11 +97,11 @@ class _Iterate:
 class _Residuals:
     """The residuals of the optimality conditions at an iterate."""
 
-    users: FloatArray
-    capacity: FloatArray
-    level: float
-    reduced_cost: FloatArray
-    largest: float
+    users: FloatArray  # (N,): w t + b - sum_g x
+    capacity: FloatArray  # (G, R): c - a t - s - use by x
+    level: float  # 1 - price of the level
+    reduced_cost: FloatArray  # (N, G): cost - y - z
+    largest: float  # of the relative residuals and the duality gap
 
 
 class _System:
@@ -109,6 +111,7 @@ class _System:
         lp = programme
         self.lp = lp
         used = ((lp.allowed.T.astype(float) @ (lp.demand > 0)) > 0) | (lp.slope > 0)
+        # (G, R): resources with a slack; without one, as exhausted; either.
         self.bounded = used & ~lp.exhausted
         self.free = used & lp.exhausted
         self.live = self.bounded | self.free
@@ -123,7 +126,7 @@ class _System:
         ]
 
     def start(self) -> _Iterate:
-        """Return users spread evenly at half the level that this allows, and balanced prices."""
+        """Return the starting point: even splits at half the level that these allow."""
         lp = self.lp
         groups = lp.allowed.sum(axis=1)
         share = np.where(lp.allowed, 1.0 / groups[:, None], 0.0)
@@ -152,6 +155,7 @@ class _System:
         return products / max(self.pairs, 1)
 
     def residuals(self, point: _Iterate) -> _Residuals:
+        """Return the residuals of the optimality conditions at a point."""
         lp = self.lp
         users = lp.fixed + lp.need * point.t - point.x.sum(axis=1)
         missing = lp.capacity - lp.slope * point.t - point.x.T @ lp.demand
@@ -174,7 +178,7 @@ class _System:
     ) -> Callable[[FloatArray, FloatArray], _Iterate]:
         """Factor the Newton system at a point and return a function that solves for the direction.
 
-        It takes targets of the complementary products x z and s p, as changes.
+        It takes the wanted changes of the complementary products x z and s p.
         """
         lp, bounded = self.lp, self.bounded
         theta = np.where(lp.allowed, point.x / point.z, 0.0)
@@ -188,7 +192,7 @@ class _System:
         rows = np.flatnonzero(self.live.ravel())
         matrix = matrix[np.ix_(rows, rows)]
         exhausted = self.free.ravel()[rows]
-        ridge = np.where(exhausted, DEPENDENT_EXHAUSTED, DEPENDENT)
+        ridge = np.where(exhausted, RIDGE_EXHAUSTED, RIDGE)
         rise = (lp.slope + (theta * relative_need[:, None]).T @ lp.demand).ravel()[rows]
 
         def solve(products: FloatArray, slack_products: FloatArray) -> _Iterate:
@@ -204,15 +208,15 @@ class _System:
             flat = np.zeros(size)
             flat[rows] = both[:, 0] * dt - both[:, 1]
             dp = flat.reshape(lp.capacity.shape)
-            dearer = lp.demand @ dp.T
-            dy = shift + relative_need * dt + (theta * dearer).sum(axis=1) / total
+            dcost = lp.demand @ dp.T
+            dy = shift + relative_need * dt + (theta * dcost).sum(axis=1) / total
             return _Iterate(
-                x=held - theta * (dearer - dy[:, None]),
+                x=held - theta * (dcost - dy[:, None]),
                 s=np.where(bounded, (slack_products - point.s * dp) / price, 0.0),
                 t=dt,
                 p=dp,
                 y=dy,
-                z=np.where(lp.allowed, dearer - dy[:, None] + residuals.reduced_cost, 0.0),
+                z=np.where(lp.allowed, dcost - dy[:, None] + residuals.reduced_cost, 0.0),
             )
 
         return solve
@@ -246,6 +250,7 @@ class _System:
 
 
 def _distance(values: FloatArray, direction: FloatArray) -> float:
+    """Return the longest step, at most 1, at which no value is negative."""
     falling = direction < 0
     return min(1.0, float((-values[falling] / direction[falling]).min(initial=np.inf)))
 
@@ -310,7 +315,7 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
 
 
 def _raise_slope(programme: LevelProgramme) -> LevelSolution:
-    """Solve a programme without listed users: the first used-up row decides."""
+    """Solve a programme without users: the level at which the first resource is used up."""
     rising = programme.slope > 0
     reach = np.full(programme.capacity.shape, np.inf)
     np.divide(programme.capacity, programme.slope, out=reach, where=rising)
@@ -320,9 +325,9 @@ def _raise_slope(programme: LevelProgramme) -> LevelSolution:
     first = rising & (reach <= level * (1 + RESIDUAL_TARGET))
     prices = np.zeros_like(reach)
     prices[first] = 1.0 / (programme.slope[first] * first.sum())
-    nobody = np.zeros(programme.allowed.shape)
+    nothing = np.zeros(programme.allowed.shape)  # (0, G)
     slack = np.where(rising, np.maximum(programme.capacity - programme.slope * level, 0.0), 0.0)
-    return LevelSolution(level, nobody, slack, prices, nobody.sum(axis=1), nobody)
+    return LevelSolution(level, nothing, slack, prices, nothing.sum(axis=1), nothing)
 
 
 def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
@@ -333,7 +338,7 @@ def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterat
     predictor = solve(-products, -slack_products)
     primal, dual = system.steps(point, predictor)
     reached = system.mu(point.stepped(predictor, primal, dual))
-    target = mu * min(1.0, max((reached / mu) ** 3, LEAST_CENTRING)) if mu > 0 else 0.0
+    target = mu * min(1.0, max((reached / mu) ** 3, SMALLEST_CENTRING)) if mu > 0 else 0.0
     corrector = solve(
         target - products - predictor.x * predictor.z,
         target - slack_products - predictor.s * predictor.p,
@@ -345,7 +350,10 @@ def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterat
 
 
 def _polish(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
-    """Adjust holdings so that resources with a price are used up to the last digit."""
+    """Adjust the split so that resources with a price are used up to the last digit.
+
+    Return the point unchanged where the adjustment is large, or worsens its residuals.
+    """
     lp = system.lp
     x_scale, p_scale = float(point.x.max()), float(np.abs(point.p).max())
     held = lp.allowed & (point.x * p_scale > point.z * x_scale)
@@ -361,7 +369,7 @@ def _polish(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate
     solution[rows] = _solve_balanced(
         system.normal_matrix(weights, total)[np.ix_(rows, rows)],
         (right + missing).ravel()[rows][:, None],
-        np.full(rows.size, DEPENDENT_EXHAUSTED),
+        np.full(rows.size, RIDGE_EXHAUSTED),
     )[:, 0]
     worth = lp.demand @ solution.reshape(scarce.shape).T
     mean = (weights * worth).sum(axis=1) / total
@@ -392,7 +400,7 @@ def _centre(system: _System, point: _Iterate) -> _Iterate:
     The next step would divide by it. The disturbance is smaller than the remaining gap.
     """
     allowed, bounded = system.lp.allowed, system.bounded
-    least = LEAST_CENTRALITY * system.mu(point)
+    least = SMALLEST_CENTRALITY * system.mu(point)
     scale = max(float(point.x.max(initial=0.0)), 1e-300) / max(float(point.p.max()), 1e-300)
     held = point.x > scale * point.z
     z = np.where(allowed & held, np.maximum(point.z, least / point.x), point.z)

@@ -1,4 +1,4 @@
-"""The number of BLAS threads for small matrices.
+"""Limit BLAS to one thread for small matrices.
 
 For a few hundred unknowns all cores are slower than one, and ten times slower on busy cores,
 because waiting threads spin.
@@ -16,7 +16,7 @@ MOST_UNKNOWNS = 1000  # beyond this, all cores are faster
 
 
 def threads_for(unknowns: int) -> AbstractContextManager[object]:
-    """Return a context that limits BLAS to one thread for matrices of few rows."""
+    """Return a context that limits BLAS to one thread for at most `MOST_UNKNOWNS` unknowns."""
     if unknowns > MOST_UNKNOWNS:
         return nullcontext()
     libraries = _libraries("scipy.linalg" in sys.modules)
@@ -26,5 +26,5 @@ def threads_for(unknowns: int) -> AbstractContextManager[object]:
 
 @cache
 def _libraries(_with_scipy: bool) -> ThreadpoolController:
-    """Return the loaded BLAS libraries; scipy loads a separate one."""
+    """Return the controller of the loaded BLAS libraries; loading scipy adds another library."""
     return ThreadpoolController()

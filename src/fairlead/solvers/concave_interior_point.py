@@ -20,12 +20,13 @@ from fairlead.solvers.concave_programme import (
 )
 
 MAXIMUM_ITERATIONS = 200
+# Largest residuals: at which the search ends, which is still an answer, and below which `PATIENCE`
+# steps that do not halve it end the search.
 GAP_TARGET = 1e-12
 GAP_ACCEPTED = 1e-4
-# Below this residual, `PATIENCE` steps without gain end the search.
 GAP_SMALL = 1e-8
 PATIENCE = 4
-# Steps without gain that end the search at any residual.
+# Steps without a new smallest residual that end the search at any residual.
 PATIENCE_FAR = 25
 
 
@@ -36,11 +37,11 @@ class _Stepping:
     least_centring: float  # least target of the next mean product, relative to the present one
     second_order: bool  # whether the step corrects for the curvature along the predictor
     to_boundary: float  # longest step, as a part of the distance to the boundary
-    relative: bool = False  # complementary products go to zero relative to each user's spending
+    relative: bool = False  # whether products go to zero relative to each user's spending
 
 
 BOLD = _Stepping(least_centring=1e-4, second_order=True, to_boundary=0.995)
-# Steep utilities sometimes make the second-order correction diverge.
+# With steep utilities the second-order correction may diverge.
 CAREFUL = _Stepping(least_centring=0.1, second_order=False, to_boundary=0.9)
 # For users whose spending differs by many orders of magnitude.
 RELATIVE = _Stepping(least_centring=0.1, second_order=False, to_boundary=0.9, relative=True)
@@ -85,7 +86,7 @@ def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
 
 
 def _follow(system: System, stepping: _Stepping) -> ConcaveSolution:
-    """Step until the optimality conditions are met, or steps gain nothing."""
+    """Step until the optimality conditions are met, or the residual stops falling."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         point = system.start()
         best, best_residuals = point, system.residuals(point)
@@ -123,18 +124,19 @@ def _iterate(system: System, point: Point, residuals: Residuals, stepping: _Step
     reach = system.longest_step(point, predictor)
     ahead = point.stepped(predictor, stepping.to_boundary * reach)
     target = mu * min(1.0, max((system.mu(ahead, money) / mu) ** 3, stepping.least_centring))
-    bent = residuals.log_marginal
+    log_marginal = residuals.log_marginal
     if stepping.second_order:
         products = products + predictor.x * predictor.z
         slack = slack + predictor.s * predictor.p
         spare = spare + predictor.t * predictor.w
-        missed = system.residuals(ahead).log_marginal - (1.0 - reach) * bent
-        bent = bent + reach * missed
+        # The part of the residual ahead that the linear equation did not predict.
+        nonlinear = system.residuals(ahead).log_marginal - (1.0 - reach) * log_marginal
+        log_marginal = log_marginal + reach * nonlinear
     corrector = solve(
         target * money.spent[:, None] - products,
         target * money.worth - slack,
         np.where(system.limited, target * money.spent - spare, 0.0),
-        bent,
+        log_marginal,
     )
     reach = system.longest_step(point, corrector)
     return point.stepped(corrector, min(1.0, stepping.to_boundary * reach))

@@ -7,8 +7,9 @@ The programme
                X[n] + t[n] = limit[n]                  (users that have one)
                x, s, t >= 0
 
-has N G unknowns but only R G prices p: eliminating the users leaves a Newton system of R G rows for
-any number of users. At its optimum a user's marginal utility v[n] = f_n'(X[n]) is the price of a
+has N G unknowns x but only R G prices p: eliminating the users leaves a Newton system of R G rows
+for any number of users. s (R,G) is the free part of each resource, t (N,) the distance of each
+total X from its limit. At its optimum a user's marginal utility v[n] = f_n'(X[n]) is the price of a
 unit on its cheapest groups, sum_r a[r,n,g] p[r,g], plus the value w[n] of its limit:
 
     z[n,g] = sum_r a[r,n,g] p[r,g] + w[n] - v[n] >= 0,   x z = s p = t w = 0.
@@ -29,12 +30,13 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from fairlead.model.cluster import BoolArray, FloatArray
 
-# Added to the balanced diagonal of the Newton system, where rows are linearly dependent.
-DEPENDENT = 1e-15
+# Added to the balanced diagonal of the Newton system, whose rows may be linearly dependent.
+RIDGE = 1e-15
 SMALLEST_PIVOT = 1e-200
-# The least spending of a user or group in relative measures, as a part of the mean.
-LEAST_MONEY = 1e-12
-SMALL_MONEY = 1e-6
+# The smallest spending to divide by, relative to the mean spending of a user.
+SMALLEST_SPENDING = 1e-12
+# Residuals of users that spend less than this part of the mean weigh proportionally less.
+SMALL_SPENDING = 1e-6
 
 
 class Utility(Protocol):
@@ -53,12 +55,14 @@ class Utility(Protocol):
 class ConcaveProgramme:
     """The data of one programme."""
 
-    # (R, N, G): a, the part of a group's resource that one unit takes there; scaled so that a user
-    # could have about one unit in all.
+    # (R, N, G): a, the part of a group's resource that one unit takes there; in units of which a
+    # user could have about one in all.
     use: FloatArray
     allowed: BoolArray  # (N, G): at least one group each, where the user demands a resource
-    limit: FloatArray  # (N,): units at which a user has enough; infinite for none
-    start: FloatArray  # (N,): units that are feasible together, each spread by the groups' gamma
+    limit: FloatArray  # (N,): the most units that a user may have; infinite for no limit
+    # (N,): totals that are feasible together if each is spread in proportion to the units that the
+    # user could have on each group alone
+    start: FloatArray
     utility: Utility  # f, in a unit in which ``sum_n start[n] f_n'(start[n])`` is about 1
 
 
@@ -75,18 +79,18 @@ class ConcaveSolution:
 
 @dataclass(eq=False)
 class Point:
-    """An iterate, or a direction from one."""
+    """An iterate or a direction, in the letters of the module."""
 
-    x: FloatArray
-    s: FloatArray
-    t: FloatArray
-    p: FloatArray
-    z: FloatArray
-    w: FloatArray
-    v: FloatArray
+    x: FloatArray  # (N, G): split
+    s: FloatArray  # (R, G): free part of each resource
+    t: FloatArray  # (N,): distance of the total from the limit
+    p: FloatArray  # (R, G): prices
+    z: FloatArray  # (N, G): reduced cost
+    w: FloatArray  # (N,): value of the limit
+    v: FloatArray  # (N,): marginal utility
 
     def stepped(self, direction: Point, step: float) -> Point:
-        """Return the point so far along a direction."""
+        """Return the point at `step` times a direction from here."""
         values = (
             getattr(self, field.name) + step * getattr(direction, field.name)
             for field in fields(self)
@@ -96,29 +100,29 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Money:
-    """Measures of products of complementary unknowns: (N,) per user, (G,) per group."""
+    """Scales for the products of complementary unknowns, in units of utility."""
 
-    spent: FloatArray
-    worth: FloatArray
+    spent: FloatArray  # (N,): spending of each user, v X
+    worth: FloatArray  # (G,): price of each whole group
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
     """The residuals of the optimality conditions at an iterate."""
 
-    reduced_cost: FloatArray
-    capacity: FloatArray
-    limit: FloatArray
-    log_marginal: FloatArray
-    largest: float
+    reduced_cost: FloatArray  # (N, G): z - (cost + w - v)
+    capacity: FloatArray  # (R, G): used + s - 1
+    limit: FloatArray  # (N,): X + t - limit
+    log_marginal: FloatArray  # (N,): log v - log f'(X)
+    largest: float  # of the relative residuals and the duality gap
 
 
 class PriceStep(NamedTuple):
     """A change of prices, and its effect on the users."""
 
     prices: FloatArray  # (R, G)
-    dearer: FloatArray  # (N, G): change of a unit's cost
-    change: FloatArray  # (N,): change of each total
+    cost: FloatArray  # (N, G): change of a unit's cost
+    total: FloatArray  # (N,): change of each total
 
 
 class System:
@@ -128,8 +132,9 @@ class System:
         self.programme = programme
         self.allowed = programme.allowed
         self.use = np.where(programme.allowed, programme.use, 0.0)
-        self.live = self.use.max(axis=1) > 0
-        self.limited = np.isfinite(programme.limit)
+        self.live = self.use.max(axis=1) > 0  # (R, G): resources that some user can use
+        self.limited = np.isfinite(programme.limit)  # (N,)
+        # Number of pairs of complementary unknowns.
         self.pairs = int(self.allowed.sum() + self.live.sum() + self.limited.sum())
 
     def cost(self, prices: FloatArray) -> FloatArray:
@@ -144,7 +149,7 @@ class System:
         return np.stack([(use * split).sum(axis=0) for use in self.use])
 
     def start(self) -> Point:
-        """Return half of the feasible start, and balanced prices."""
+        """Return the starting point: half of the feasible totals, and prices that they pay for."""
         lp = self.programme
         most = np.where(self.allowed, 1.0 / np.where(self.allowed, self.use.max(axis=0), 1.0), 0.0)
         spread = most / most.sum(axis=1, keepdims=True)
@@ -161,35 +166,34 @@ class System:
         return Point(x, s, t, p, z, w, v)
 
     def mu(self, point: Point, money: Money) -> float:
-        """Return the mean product of complementary unknowns, relative to the money there."""
+        """Return the mean product of complementary unknowns, relative to their scales."""
         products = (point.x * point.z).sum(axis=1) @ (1.0 / money.spent)
         products += (point.s * point.p).sum(axis=0) @ (1.0 / money.worth)
         return float(products + (point.t * point.w) @ (1.0 / money.spent)) / self.pairs
 
     def money(self, point: Point, relative: bool) -> Money:
-        """Return the money of each user and group, or the mean spending for all."""
+        """Return the mean spending as all scales; if `relative`, each user's and group's own."""
         spent = point.v * point.x.sum(axis=1)
         mean = float(spent.mean())
         n_groups = point.p.shape[1]
         if not relative:
             return Money(np.full(len(spent), mean), np.full(n_groups, mean))
-        least = LEAST_MONEY * mean
+        least = SMALLEST_SPENDING * mean
         return Money(np.maximum(spent, least), np.maximum(point.p.sum(axis=0), least))
 
     def residuals(self, point: Point) -> Residuals:
         """Return the residuals of the optimality conditions at a point."""
         lp = self.programme
         amount = point.x.sum(axis=1)
-        dearness = self.cost(point.p) + (point.w - point.v)[:, None]
-        reduced = np.where(self.allowed, point.z - dearness, 0.0)
+        excess_cost = self.cost(point.p) + (point.w - point.v)[:, None]
+        reduced = np.where(self.allowed, point.z - excess_cost, 0.0)
         capacity = np.where(self.live, self.used(point.x) + point.s - 1.0, 0.0)
         limit = np.where(self.limited, amount + point.t - lp.limit, 0.0)
         log_marginal = lp.utility.log_marginal(amount)
         marginal = np.log(point.v) - log_marginal
         spent = point.v * amount
-        # Residuals are weighted by the money that is spent.
         due = np.maximum(spent, np.exp(log_marginal) * amount)
-        counts = np.minimum(due / spent.mean() / SMALL_MONEY, 1.0)
+        counts = np.minimum(due / spent.mean() / SMALL_SPENDING, 1.0)  # weight of each user
         gap = (point.x * point.z).sum() + (point.s * point.p).sum() + point.t @ point.w
         largest = max(
             float((np.abs(reduced).max(axis=1) / point.v * counts).max()),
@@ -203,28 +207,28 @@ class System:
     def newton(self, point: Point, residuals: Residuals) -> Callable[..., Point]:
         """Factor the Newton system at a point and return a function that solves for the direction.
 
-        It takes targets of x z, s p and t w (as changes), and what to take off log v - log f'.
+        It takes the wanted changes of x z, s p and t w, and the wanted decrease of log v - log f'.
         """
         theta = np.where(self.allowed, point.x / point.z, 0.0)
         amount = point.x.sum(axis=1)
-        bend = point.v * self.programme.utility.elasticity(amount) / amount
+        curvature = point.v * self.programme.utility.elasticity(amount) / amount
         price = np.where(self.live, point.p, 1.0)
-        stiffness = bend + point.w / point.t
+        stiffness = curvature + point.w / point.t
         solve_prices = self.eliminate_users(theta, stiffness, point.s / price, self.live)
 
         def solve(
             products: FloatArray, slack: FloatArray, spare: FloatArray, log_marginal: FloatArray
         ) -> Point:
-            moved = np.where(self.allowed, products / point.z, 0.0) + theta * residuals.reduced_cost
+            base = np.where(self.allowed, products / point.z, 0.0) + theta * residuals.reduced_cost
             push = spare / point.t + point.w / point.t * residuals.limit
             push = push + point.v * log_marginal
-            dp, dearer, change = solve_prices(moved, push, slack / price, residuals.capacity)
-            dt = -change - residuals.limit
+            dp, dcost, dtotal = solve_prices(base, push, slack / price, residuals.capacity)
+            dt = -dtotal - residuals.limit
             dw = np.where(self.limited, (spare - point.w * dt) / point.t, 0.0)
-            dv = -point.v * log_marginal - bend * change
-            dz = dearer + (dw - dv)[:, None] - residuals.reduced_cost
+            dv = -point.v * log_marginal - curvature * dtotal
+            dz = dcost + (dw - dv)[:, None] - residuals.reduced_cost
             return Point(
-                x=moved - theta * (dz + residuals.reduced_cost),
+                x=base - theta * (dz + residuals.reduced_cost),
                 s=np.where(self.live, (slack - point.s * dp) / price, 0.0),
                 t=np.where(self.limited, dt, 0.0),
                 p=dp,
@@ -241,14 +245,18 @@ class System:
         stiffness: FloatArray,
         diagonal: FloatArray,
         priced: BoolArray,
-        ridge: float = DEPENDENT,
+        ridge: float = RIDGE,
     ) -> Callable[..., PriceStep]:
-        """Factor the matrix of prices that is left when the users are eliminated.
+        """Factor the linear system of a Newton step, with the users eliminated.
 
-        An entry moves by ``moved - theta (dearer + push + stiffness change)``, where `theta` (N, G)
-        says how easily, `stiffness` (N,) how fast the user's worth of a unit falls, `push` (N,) and
-        `moved` (N, G) are given, and `change` (N,) is that of the user's total. The solver takes
-        (moved, push, *over), with the sum of `over` (R, G) what has to be freed of each resource.
+        The unknowns are changes of the split, dx (N, G), of totals, dX = sum_g dx (N,), and of the
+        prices of `priced` resources, dp (R, G), with their effect dcost = cost(dp) (N, G):
+
+            dx[n,g] = base[n,g] - theta[n,g] (dcost[n,g] + push[n] + stiffness[n] dX[n])
+            used(dx)[r,g] + excess[r,g] = diagonal[r,g] dp[r,g]
+
+        The returned function takes `base` (N, G), `push` (N,) and summands of `excess` (R, G).
+        `ridge` is added to the diagonal of the matrix of prices, scaled to 1.
         """
         n_resources, _, n_groups = self.use.shape
         total = theta.sum(axis=1)
@@ -256,8 +264,8 @@ class System:
         root = np.sqrt(stiffness / softened)[:, None] * theta
         columns = np.concatenate([root * use for use in self.use], axis=1)
         matrix = -(columns.T @ columns)  # one array twice: half the work
-        # theta - theta^2 stiffness / softened, without losing the digits that the two share where
-        # nearly all of a user's theta is on one group.
+        # theta - theta^2 stiffness / softened, without cancellation of digits where nearly all of a
+        # user's theta is on one group.
         own = theta * (1.0 + stiffness[:, None] * _sum_of_others(theta)) / softened[:, None]
         group = np.arange(n_groups)
         for r in range(n_resources):
@@ -274,15 +282,16 @@ class System:
         matrix[np.arange(len(rows)), np.arange(len(rows))] += ridge
         solve_matrix = _factor(matrix)
 
-        def solve(moved: FloatArray, push: FloatArray, *over: FloatArray) -> PriceStep:
-            shift = moved.sum(axis=1) - total * push
-            gives = moved - theta * (push + stiffness / softened * shift)[:, None]
-            right = np.where(priced, sum(over, start=self.used(gives)), 0.0).ravel()
+        def solve(base: FloatArray, push: FloatArray, *excess: FloatArray) -> PriceStep:
+            shift = base.sum(axis=1) - total * push
+            # dx at dp = 0, with the dX that follows from it: dX = shift / softened.
+            at_old_prices = base - theta * (push + stiffness / softened * shift)[:, None]
+            right = np.where(priced, sum(excess, start=self.used(at_old_prices)), 0.0).ravel()
             flat = np.zeros(right.size)
             flat[rows] = solve_matrix(right[rows] * balance) * balance
             prices = flat.reshape(priced.shape)
-            dearer = self.cost(prices)
-            return PriceStep(prices, dearer, (shift - (theta * dearer).sum(axis=1)) / softened)
+            dcost = self.cost(prices)
+            return PriceStep(prices, dcost, (shift - (theta * dcost).sum(axis=1)) / softened)
 
         return solve
 
@@ -309,7 +318,7 @@ def _sum_of_others(theta: FloatArray) -> FloatArray:
 
 
 def _factor(matrix: FloatArray) -> Callable[[FloatArray], NDArray[np.floating]]:
-    """Return a solver of a symmetric system, positive definite but for rounding."""
+    """Return a solver of a symmetric system that is positive definite except for rounding."""
     if not matrix.size:  # scipy before 1.14 refuses it
         return lambda right: right
     try:

@@ -1,4 +1,4 @@
-"""Hill climbing: random changes to the best candidate so far, and random restarts."""
+"""Hill climbing: random changes to the current candidate, and random restarts."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def climb(
         Draws a candidate: near the given one, or anywhere when given None. It owns all randomness,
         so that equal seeds find equal candidates.
     height : callable
-        The value to maximise; a NaN is lower than anything.
+        The value to maximise; a NaN is lower than every number.
     tries : int
         Number of candidates to draw, at least 1.
     patience : int
-        Restart after this many candidates in a row that are no higher than the best near them.
+        Restart after this many candidates in a row that are no higher than the current one.
     on_progress : callable, optional
         Called with the number of candidates drawn and the number of all.
     openings : iterable, optional
@@ -40,6 +40,11 @@ def climb(
     Returns
     -------
     Candidate
+
+    Raises
+    ------
+    ValueError
+        When `tries` is below 1.
     """
 
     def height_of(candidate: Candidate) -> float:
@@ -69,5 +74,5 @@ def climb(
         if failures >= patience:
             current, failures = None, 0
     if highest is None:
-        raise ValueError("at least one candidate has to be drawn")
+        raise ValueError("tries must be at least 1")
     return highest

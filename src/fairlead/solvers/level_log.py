@@ -1,9 +1,9 @@
-"""A log of levels: the least level of each kind of participant after each step.
+"""A log of levels: the lowest level of each kind of participant after each step.
 
-Participants that demand the same resources (of one *kind*) rise from the least level together. So a
-participant's level is the largest that its kind's least level ever was since its arrival. The
-levels of P participants over as many steps, P^2 / 2 numbers, fit into a log with an entry for each
-kind that rose in a step.
+Participants that demand the same resources (of one *kind*) rise from the lowest level together. So
+a participant's level is the maximum of its kind's lowest level since its arrival. The levels of P
+participants over P steps, P^2 / 2 numbers, fit into a log with one entry for each kind that rose in
+a step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LevelLog:
     kind: IntArray  # (P,): kind of each participant; kinds are numbered by first arrival
     step: IntArray  # (L,): steps, counted from 1, in which a kind rose; never decreasing
     of_kind: IntArray  # (L,): the kind that rose
-    level: FloatArray  # (L,): its least level after the step
+    level: FloatArray  # (L,): its lowest level after the step
 
     def levels_at(self, step: int) -> FloatArray:
         """Return the levels (step,) of the participants present after a step. O(K P + L log L)."""
@@ -31,8 +31,8 @@ class LevelLog:
         of_kind, level = self.of_kind[:until], np.zeros(step)
         order = np.argsort(of_kind, kind="stable")
         bounds = np.searchsorted(of_kind[order], np.arange(int(self.kind.max(initial=-1)) + 2))
-        for kind, (begin, end) in enumerate(pairwise(bounds)):
-            rises = order[begin:end]
+        for kind, (start, end) in enumerate(pairwise(bounds)):
+            rises = order[start:end]
             # Participant i arrived in step i + 1: the first rise that counts is at or after it.
             arrived = np.flatnonzero(self.kind[:step] == kind)
             first = np.searchsorted(self.step[rises], arrived, side="right")
@@ -42,13 +42,13 @@ class LevelLog:
 
 
 def number_kinds(demand: FloatArray) -> IntArray:
-    """Return the kinds (P,) of the rows of a table (P, R): the set of resources demanded."""
+    """Return the kind of each row of demands (P, R), numbered by first appearance, (P,)."""
     n_agents, n_resources = demand.shape
     n_bytes = -(-n_resources // 8)
     # NumPy packs one long row three times as fast as many short ones.
     demanded = np.zeros((n_agents, 8 * n_bytes), dtype=np.bool_)
     demanded[:, :n_resources] = demand > 0
-    # NumPy sorts single bytes by counting, and compares raw bytes (V) one pair after another.
+    # NumPy sorts single bytes by counting, and raw bytes (V) by comparisons.
     rows = np.packbits(demanded).view("u1" if n_bytes == 1 else f"V{n_bytes}")
     _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int64)

@@ -1,19 +1,20 @@
 """Path following (pseudo-arclength continuation) for several levels per server.
 
 These are the levels of PS-DSF where users demand different resources. Let resource r of server i be
-used up at level L[i,r], infinite if it never is. User n is served there up to the lowest level of
-the resources it demands, and PS-DSF asks that
+used up at level L[i,r], infinite if it is never used up. User n, of weight phi[n], could run
+gamma[n,i] tasks on server i alone. It is served there up to the lowest level of the resources it
+demands, so that its total x[n] of tasks is
 
-    x[n] = phi[n] max_i gamma[n,i] min_(r demanded) L[i,r],
+    x[n] = phi[n] max_i gamma[n,i] min_(r demanded) L[i,r].
 
-that tasks run only where the maximum is attained, and that every resource with a finite level is
-just used up. With soft maxima and minima of temperature tau, and an imaginary user that takes
-``tau L[i,r]`` of everything, this is one smooth equation per server and resource in the logarithms
-of the levels: log of use = 0.
+Its tasks run only where the maximum is attained, and every resource with a finite level is just
+used up. With soft maxima and minima of temperature tau (as ``tau log sum exp(value / tau)``), and
+an imaginary user that takes the fraction ``tau phi_min L[i,r]`` of each resource, this is one
+smooth equation per server and resource in the logarithms of the levels: log of use = 0.
 
-Raising one level may lower another. So the solutions at all temperatures are a curve that need not
-descend steadily, and Newton's method at falling temperatures loses it. The curve itself is
-followed, with the temperature as one more unknown.
+Raising one level may lower another. So the solutions at all temperatures are a curve on which the
+temperature need not fall steadily, and Newton's method at falling temperatures loses it. Therefore
+the curve itself is followed, with log tau as one more unknown.
 """
 
 from __future__ import annotations
@@ -25,27 +26,29 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray
 
-# Levels that are more than this many temperatures below the best have no weight.
+# A level further from the best than this many temperatures has no weight in a soft extremum.
 NEGLIGIBLE = 25.0
 LARGEST_EXPONENT = 300.0
 SMALLEST_USE = 1e-300
-# Equations hold to this fraction of the temperature on the curve.
+# On the curve, errors of the equations are below this fraction of the temperature.
 PRECISION = 1e-3
+# Logarithms of temperatures this close count as equal.
 ROUNDING = 1e-9
-CORRECTIONS = 6
-# Corrections longer than half the step, or than this, may reach other parts of the curve.
+MAX_CORRECTIONS = 6
+# A correction may be as long as half the step, or this if it is longer: a longer one may reach
+# another part of the curve.
 LONGEST_CORRECTION = 1.0
-# Steps are measured in logarithms of the temperature, or of levels of resources not used up.
-# Levels of used-up resources may move by this many temperatures instead.
+# A step of length 1 changes log tau, or the log level of a resource not used up, by 1; or the log
+# level of a used-up resource by this many temperatures.
 TEMPERATURES_PER_STEP = 3.0
 FIRST_STEP = 0.3
 SMALLEST_STEP = 1e-9
-SHORTER, LONGER = 1 / 3, 3.0
-STEPS = 1000
-# Tasks at temperature 0 on the parabola through those at a temperature, half and a quarter of it.
+SHORTER, LONGER = 1 / 3, 3.0  # factors of a step that failed, or was corrected quickly
+MAX_STEPS = 1000
+# Factors of the tasks at tau, tau / 2 and tau / 4 that give the parabola through them at 0.
 PARABOLA = (1 / 3, -2.0, 8 / 3)
-# Tasks that fell below this part of their first value are rounding errors at temperature 0.
-FASTER = 0.1
+# Tasks that fall below this part of their value while tau falls to a quarter vanish at 0.
+VANISHING = 0.1
 LOG_2 = float(np.log(2.0))
 
 
@@ -62,13 +65,13 @@ class LevelProblem:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """The quantities at given levels (flat) and the logarithm of a temperature (last)."""
+    """The equations and their derivatives at given levels and a temperature. M = R G equations."""
 
-    at: FloatArray
-    tasks: FloatArray
-    error: FloatArray
-    slopes: FloatArray
-    idle: FloatArray
+    at: FloatArray  # (M + 1,): logarithms of the levels, then of the temperature
+    tasks: FloatArray  # (N, G)
+    error: FloatArray  # (M,): log of the use of each resource
+    slopes: FloatArray  # (M, M + 1): derivatives of `error` by `at`
+    idle: FloatArray  # (M,): the imaginary user's part of the use; near 1 if not used up
 
     @property
     def temperature(self) -> float:
@@ -81,11 +84,14 @@ class _Point:
 
     @property
     def scale(self) -> FloatArray:
-        """Weight of a change of each unknown in the length of a step."""
+        """(M + 1,): weight of a change of each unknown in the length of a step."""
         return np.append(1.0 / (TEMPERATURES_PER_STEP * self.temperature + self.idle), 1.0)
 
     def solve(self, row: FloatArray, right: FloatArray) -> FloatArray:
-        """Solve the linearised equations and that of `row`; NaN where they are singular."""
+        """Return the change d (M + 1,) with slopes d = right[:-1] and row d = right[-1].
+
+        NaN where the equations are singular.
+        """
         try:
             change = np.linalg.solve(np.vstack([self.slopes, row]), right)
         except np.linalg.LinAlgError:
@@ -94,7 +100,12 @@ class _Point:
 
 
 def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
-    """Add up the use of each resource, and its derivatives by all levels and by log tau."""
+    """Evaluate the use of each resource, and its derivatives by all levels and by log tau.
+
+    `_soft_parts` gives for a soft extremum the derivatives by its arguments (parts of 1), and
+    tau (log_sum + mean) is its derivative by log tau, up to the sign; log_sum + mean is the entropy
+    of the parts.
+    """
     n_resources, _, n_groups = problem.use.shape
     tau = float(np.exp(at[-1]))
     # Soft minima of the levels of the resources that a user demands, (N, G).
@@ -151,25 +162,28 @@ def _by_user(values: FloatArray) -> FloatArray:
 def _soft_parts(
     distance: FloatArray, counted: BoolArray, axis: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return parts of 1 that fall with exp(-distance), log of their raw sum, mean distance."""
+    """Return weights exp(-distance) normalised to 1, the log of their sum, the mean distance."""
     distance = np.where(counted, distance, np.inf)
-    weight = np.exp(-distance)
-    total = weight.sum(axis=axis, keepdims=True)
-    part = weight / np.where(total > 0.0, total, 1.0)
+    raw = np.exp(-distance)
+    total = raw.sum(axis=axis, keepdims=True)
+    part = raw / np.where(total > 0.0, total, 1.0)
     mean = (part * np.where(counted, distance, 0.0)).sum(axis=axis)
     total = total.squeeze(axis)
     return part, np.log(np.where(total > 0.0, total, 1.0)), mean
 
 
-def _last(n_unknowns: int) -> FloatArray:
-    """Return the direction in which the temperature alone rises."""
+def _warmer(n_unknowns: int) -> FloatArray:
+    """Return the direction (n_unknowns,) in which only the temperature rises."""
     direction = np.zeros(n_unknowns)
     direction[-1] = 1.0
     return direction
 
 
 def _ahead(here: _Point, tangent: FloatArray, step: float) -> FloatArray:
-    """Predict: levels of used-up resources go with the temperature, others with its logarithm."""
+    """Predict the unknowns after a step along the tangent.
+
+    Levels of used-up resources are nearly linear in the temperature, others in its logarithm.
+    """
     warming = step * tangent[-1]
     change = step * tangent
     if warming != 0.0:
@@ -180,9 +194,12 @@ def _ahead(here: _Point, tangent: FloatArray, step: float) -> FloatArray:
 def _correct(
     problem: LevelProblem, at: FloatArray, row: FloatArray, longest: float
 ) -> tuple[_Point, int] | None:
-    """Return the point of the curve on the plane through `at` across `row`, and steps to it."""
+    """Return the curve's point on the plane through `at` normal to `row`, and the Newton steps.
+
+    None if they diverge, or a step is longer than `longest`.
+    """
     previous = np.inf
-    for corrections in range(CORRECTIONS):
+    for corrections in range(MAX_CORRECTIONS):
         here = _evaluate(problem, at)
         if here.largest < PRECISION:
             return here, corrections
@@ -196,17 +213,20 @@ def _correct(
     return None
 
 
-def _next(
+def _take_step(
     problem: LevelProblem, here: _Point, tangent: FloatArray, step: float, goal: float
 ) -> tuple[_Point, float] | None:
-    """Return the next point, no colder than the goal, and the next step length to try."""
+    """Return the next point, no colder than the goal (a log tau), and the next step's length.
+
+    None if even the shortest step fails.
+    """
     row = tangent * here.scale**2
     row /= np.abs(row).max()
     while step > SMALLEST_STEP:
         at, across = _ahead(here, tangent, step), row
         if at[-1] < goal:
             at = _ahead(here, tangent, (goal - here.at[-1]) / tangent[-1])
-            at[-1], across = goal, _last(at.size)
+            at[-1], across = goal, _warmer(at.size)
         found = _correct(problem, at, across, max(0.5 * step, LONGEST_CORRECTION))
         if found is not None:
             point, corrections = found
@@ -216,11 +236,11 @@ def _next(
 
 
 def _settle(problem: LevelProblem, at: FloatArray) -> _Point:
-    """Return the point at this temperature by Newton's method from a nearby point."""
+    """Return the curve's point at the temperature of `at`, by Newton's method from there."""
     best = here = _evaluate(problem, at)
-    for _ in range(CORRECTIONS):
+    for _ in range(MAX_CORRECTIONS):
         right = -np.append(here.error, 0.0)
-        change = here.solve(_last(at.size), right)
+        change = here.solve(_warmer(at.size), right)
         if not np.abs(change).max() < LARGEST_EXPONENT:
             break
         here = _evaluate(problem, here.at + change)
@@ -232,31 +252,34 @@ def _settle(problem: LevelProblem, at: FloatArray) -> _Point:
 
 
 def _tasks_at_zero(problem: LevelProblem, here: _Point) -> FloatArray | None:
-    """Guess the tasks at temperature 0 from those here, at half and at a quarter."""
+    """Extrapolate the tasks to temperature 0 from three temperatures: tau, tau / 2 and tau / 4.
+
+    None if the curve is not found at one of them.
+    """
     points = []
     for _ in PARABOLA:
         here = _settle(problem, here.at)
         if here.largest > 0.5:
             return None
         points.append(here.tasks)
-        cooling = here.solve(_last(here.at.size), -_last(here.at.size))
+        cooling = here.solve(_warmer(here.at.size), -_warmer(here.at.size))
         if np.isnan(cooling).any():
             return None
         here = replace(here, at=_ahead(here, cooling, LOG_2))
-    # Tasks that vanish faster than the temperature are 0 at 0.
-    stays = points[-1] > FASTER * points[0]
+    stays = points[-1] > VANISHING * points[0]
     tasks = sum(factor * found for factor, found in zip(PARABOLA, points, strict=True))
     return np.where(stays, np.maximum(tasks, 0.0), 0.0)
 
 
 def follow_level_path(problem: LevelProblem, temperatures: Sequence[float]) -> Iterator[FloatArray]:
-    """Follow the curve of levels down, and yield ever better tasks at temperature 0.
+    """Follow the curve of levels to low temperatures; yield ever better tasks at temperature 0.
 
     Parameters
     ----------
+    problem : LevelProblem
     temperatures : sequence of float
-        Points of the curve from which tasks are extrapolated to temperature 0, in descending order,
-        all below 1. Rounding errors are about 1e-16 / temperature.
+        Temperatures from which tasks are extrapolated to 0, in descending order, all below 1.
+        Rounding errors are about 1e-16 / temperature.
 
     Yields
     ------
@@ -266,21 +289,21 @@ def follow_level_path(problem: LevelProblem, temperatures: Sequence[float]) -> I
     Notes
     -----
     PS-DSF: Khamse-Ashari et al. 2017; the curve is derived in ``docs/design``. Some 300 to 1000
-    Newton steps of O(N G R + (G R)^3), and O(N (G R)^2) while it is warm.
+    Newton steps of O(N G R + (G R)^3), or O(N (G R)^2) at high temperatures.
     """
     here = _settle(problem, np.zeros(problem.use[:, 0].size + 1))
-    along, step = -_last(here.at.size), FIRST_STEP
-    left = STEPS if here.largest < PRECISION else 0
+    along, step = -_warmer(here.at.size), FIRST_STEP
+    left = MAX_STEPS if here.largest < PRECISION else 0
     for goal in np.log(temperatures):
         while here.at[-1] > goal + ROUNDING:
             left -= 1
-            tangent = here.solve(along, _last(here.at.size))
+            tangent = here.solve(along, _warmer(here.at.size))
             if left < 0 or np.isnan(tangent).any():
                 return
             tangent /= np.abs(tangent * here.scale).max()
             along = tangent * here.scale**2
             along /= np.abs(along).max()
-            found = _next(problem, here, tangent, step, goal)
+            found = _take_step(problem, here, tangent, step, goal)
             if found is None:
                 return
             here, step = found

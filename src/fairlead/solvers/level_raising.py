@@ -1,10 +1,10 @@
 """Raise levels within a grown budget: by water-filling, by halving, and by linear programmes.
 
-Halving is Li, Liu, Zhang and Zhang 2019, Algorithm 1, with another first test. Line 6 as printed
-asks whether the levels of the previous step, with 0 for the newcomer, fit into the budget. They
-always do, because they fitted into a smaller one; the algorithm would then raise all as if from 0,
-and overuse the budget. The right test is whether the budget suffices to raise all to the first and
-highest level.
+Halving is Algorithm 1 of Li, Liu, Zhang and Zhang 2019, with another first test. Line 6 as printed
+tests whether the levels of the previous step, with 0 for the newcomer, fit into the budget. They
+always do, because they fitted into a smaller budget. The algorithm would then raise all as if from
+0, and overuse the budget. The right test is whether the budget suffices to raise all participants
+to the first and highest level.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ import numpy as np
 from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
 
+# (use (P, R), levels before (P,), budget) -> levels after (P,)
 RaiseLevels = Callable[[FloatArray, FloatArray, float], FloatArray]
 
-# A resource is used up if at most this part of the budget is left.
+# A resource is used up if at most this part of the budget is left: by water-filling, and by linear
+# programmes.
 ROUNDING = 1e-14
-# A resource is used up if less than this part of the budget is left, in linear programmes.
-LEFT_OVER = 3e-10
-# Newton's steps end when one changes a level by no more than this, relative.
+LP_ROUNDING = 3e-10
+# Newton's method ends with a step that is no larger than this, relative to the level.
 LAST_STEP = 1e-15
 
 
 def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
-    """Raise the lowest participants together, from one level to the next.
+    """Raise the lowest participants together until every one demands a used-up resource.
 
     Parameters
     ----------
     use : (P, R) float
-        Use of each resource per unit of level; zeros are admitted.
+        Use of each resource per unit of a participant's level; may be 0.
     level : (P,) float
         Levels before.
     budget : float
-        Amount of each resource.
+        Amount that may be used of each resource.
 
     Returns
     -------
@@ -45,9 +46,9 @@ def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatAr
 
     Notes
     -----
-    The water-filling of Kash, Procaccia and Shah 2014, by events instead of by small amounts. It
-    continues with participants that demand no used-up resource: O(P R) for each of at most P + R
-    events.
+    The water-filling of Kash, Procaccia and Shah 2014, from event to event instead of by small
+    amounts. At an event the rising participants reach a higher one, or use up a resource; those
+    that demand it stop. O(P R) for each of at most P + R events.
     """
     level = level.copy()
     can_rise = np.ones(len(level), dtype=bool)
@@ -72,16 +73,18 @@ def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatAr
 
 
 def raise_by_halving(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
-    """Find by halving the first participant to rise, and raise all from there on to one level.
+    """Find by bisection the first participant to rise; raise all from there on to one level.
 
-    As `raise_by_water`, for positive `use` and non-increasing `level`. O(P R): each halving sums up
-    the half that it decides. The paper subtracts from sums; here sums only grow, because a
-    difference of large sums may be mere rounding.
+    As `raise_by_water`, for positive `use` and non-increasing `level`. O(P R): each bisection sums
+    up the half that it decides. The paper subtracts from sums; here sums only grow, because the
+    difference of two large sums may be a rounding error.
     """
     kept, rising = np.zeros(use.shape[1]), use.sum(axis=0)  # alpha and beta of the paper
     if (kept + rising * level[0] > budget).any():
-        low, high = 0, len(level) - 1  # raising all from `low` on to its level is too much
-        kept, rising = level[:1] * use[0], use[high]  # of all up to `low`; of all from `high` on
+        # The budget does not suffice to raise all from `low` on to its level; from `high`, it does.
+        low, high = 0, len(level) - 1
+        # Use by all up to `low`, and use per unit of level by all from `high` on.
+        kept, rising = level[:1] * use[0], use[high]
         while high - low > 1:
             middle = (low + high + 1) // 2
             before = kept + level[low + 1 : middle] @ use[low + 1 : middle]
@@ -99,7 +102,7 @@ def raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray
     """Maximise the least level; fix participants that cannot rise, and repeat for the others.
 
     As `raise_by_water`, by Li et al., linear programme (1): at most R programmes of P + 1
-    variables. Of the optimal levels the least are taken (Lemma 1). Raises NoConvergenceError when
+    variables. Of the optimal levels the lowest are taken (Lemma 1). Raises NoConvergenceError when
     HiGHS finds no optimum.
     """
     level = level.copy()
@@ -108,7 +111,7 @@ def raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray
         least = _largest_least_level(use, level, budget, can_rise)
         level[can_rise] = np.maximum(level[can_rise], least)
         left = budget - level @ use
-        gone = left <= LEFT_OVER * budget
+        gone = left <= LP_ROUNDING * budget
         stopped = can_rise & (use[:, gone] > 0).any(axis=1)
         if not stopped.any():
             raise NoConvergenceError(
@@ -121,7 +124,10 @@ def raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray
 def _largest_least_level(
     use: FloatArray, level: FloatArray, budget: float, can_rise: BoolArray
 ) -> float:
-    """Return M of LP (1), solved in units in which the largest possible level is about 1."""
+    """Return M of linear programme (1), the largest least level of participants that can rise.
+
+    It is solved in units in which M is about 1.
+    """
     from scipy.optimize import linprog  # noqa: PLC0415 (slow to load)
 
     from fairlead.solvers.linear_programmes import TIGHTEST  # noqa: PLC0415 (loads scipy)
@@ -146,9 +152,9 @@ def _largest_least_level(
 
 
 def _correct_level(use: FloatArray, level: FloatArray, left: FloatArray, least: float) -> float:
-    """Correct M by Newton's method to where the first resource is used up.
+    """Correct M by Newton's method, so that the first resource is just used up.
 
-    HiGHS ignores coefficients of 1e-9 and less.
+    HiGHS ignores coefficients of 1e-9 and less, so its M may be too large.
     """
     for _ in range(len(level)):
         at_least = level <= least

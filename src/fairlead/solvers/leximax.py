@@ -1,9 +1,9 @@
 """Lexicographic max-min of linear scores, by one interior-point level after the other.
 
-Users rise together. A user leaves at its limit. Users that capacity stops leave at that level, and
-the others continue. Each stop has prices that prove it, and complementary slackness shrinks the
-remaining problem: a user never runs again on a group with a higher price, and a resource with a
-price stays used up. So later stops cost little, even if the first one was large.
+The levels of all users rise together. A user leaves at its limit. Users that capacity stops leave
+at that level, and the others continue. Each stop has prices that prove it, and by complementary
+slackness they shrink the remaining problem: a user never runs again on a group that is not its
+cheapest, and a resource with a price stays used up. So later stops cost less than the first.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.solvers._level_interior_point import LevelProgramme, LevelSolution, raise_level
 
-# A limit within this (relative) of the level counts as reached.
+# A level this close (relative) below a limit reaches it.
 REACHED = 1e-12
-# A smaller share of a user's total is a rounding error.
-DUST = 1e-10
+# A smaller part of a user's total is a rounding error.
+ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class Leximax:
     """A lexicographic max-min division."""
 
-    split: FloatArray  # (N, G): holdings of each user on each group
+    split: FloatArray  # (N, G): units of each user on each group
     # (K, G, R): for each of K stops the prices that prove it. At these prices the users at or below
-    # that level buy everything, on their cheapest groups, and the users that stopped there pay.
+    # that level buy the whole capacity, each on its cheapest groups, and a unit of a user that
+    # stopped there costs more than 0.
     prices: FloatArray
 
 
@@ -44,19 +45,21 @@ class _Stops:
         capacity: FloatArray,
         zero: float,
     ) -> None:
+        """Start with all users at level 0; for the arguments see `lexicographic_max_min`."""
         self.zero = zero
         self.demand, self.need, self.limit, self.capacity = demand, need, limit, capacity
         self.eligible = allowed
-        self.allowed = allowed.copy()
+        self.allowed = allowed.copy()  # without the entries that earlier stops excluded
         self.rising = np.ones(len(need), dtype=bool)
-        self.settled = np.zeros(len(need), dtype=bool)
-        self.fixed = np.zeros(len(need))
-        self.exhausted = np.zeros(capacity.shape, dtype=bool)
+        self.settled = np.zeros(len(need), dtype=bool)  # users whose split is final
+        self.fixed = np.zeros(len(need))  # units of users that left
+        self.exhausted = np.zeros(capacity.shape, dtype=bool)  # used up at all later levels
         self.split = np.zeros(allowed.shape)
-        self.prices: list[FloatArray] = []
-        self.earlier_prices = np.zeros(capacity.shape)
+        self.prices: list[FloatArray] = []  # (G, R) of each stop
+        self.earlier_prices = np.zeros(capacity.shape)  # their sum, each scaled to a largest of 1
 
     def run(self) -> Leximax:
+        """Raise the level from stop to stop until no user rises."""
         while self.rising.any():
             solution = self._raise()
             if self.rising.any():
@@ -83,15 +86,19 @@ class _Stops:
                 return solution
 
     def _solve(self) -> LevelSolution:
-        """Solve for the level; users with one group left are taken out of the programme."""
+        """Solve for the level, with users that have one group left as parts of the capacities."""
         need = np.where(self.rising, self.need, 0.0)
         listed = (self.allowed.sum(axis=1) > 1) & ~self.settled
-        alone = ~listed & ~self.settled
+        on_one_group = ~listed & ~self.settled
         group = self.allowed.argmax(axis=1)
         capacity = self.capacity - self.split[self.settled].T @ self.demand[self.settled]
         slope = np.zeros_like(capacity)
-        np.subtract.at(capacity, group[alone], self.demand[alone] * self.fixed[alone, None])
-        np.add.at(slope, group[alone], self.demand[alone] * need[alone, None])
+        np.subtract.at(
+            capacity,
+            group[on_one_group],
+            self.demand[on_one_group] * self.fixed[on_one_group, None],
+        )
+        np.add.at(slope, group[on_one_group], self.demand[on_one_group] * need[on_one_group, None])
         inner = raise_level(
             LevelProgramme(
                 demand=self.demand[listed],
@@ -105,23 +112,23 @@ class _Stops:
         )
         split = np.where(self.settled[:, None], self.split, 0.0)
         split[listed] = inner.split
-        split[alone, group[alone]] = (need * inner.level + self.fixed)[alone]
+        split[on_one_group, group[on_one_group]] = (need * inner.level + self.fixed)[on_one_group]
         cost = self.demand @ inner.prices.T
         value = np.empty(len(need))
         value[listed] = inner.value
-        value[alone] = cost[alone, group[alone]]
+        value[on_one_group] = cost[on_one_group, group[on_one_group]]
         value[self.settled] = 0.0
         return replace(inner, split=split, value=value, reduced_cost=cost - value[:, None])
 
     def _record(self, solution: LevelSolution) -> None:
-        """Store the split, without rounding errors and amounts beyond a limit."""
+        """Store the split without rounding errors, each user's total being exact."""
         wanted = np.where(self.rising, self.need * solution.level, self.fixed)
-        dust = solution.split < DUST * wanted[:, None]
-        split = np.where(self.allowed & ~dust, solution.split, 0.0)
+        is_rounding = solution.split < ROUNDING * wanted[:, None]
+        split = np.where(self.allowed & ~is_rounding, solution.split, 0.0)
         self.split = split * (wanted / split.sum(axis=1))[:, None]
 
     def _stop(self, solution: LevelSolution) -> None:
-        """Freeze the users that capacity stops, and drop entries by complementary slackness."""
+        """Fix the users that capacity stops, and drop entries by complementary slackness."""
         value = np.maximum(solution.value, 0.0)
         worth = value * self.need
         held = self.split.sum(axis=1)
@@ -142,37 +149,37 @@ class _Stops:
         self._settle()
 
     def _settle(self) -> None:
-        """Remove users that share no resource, even indirectly, with a rising user."""
+        """Settle the users that share no resource, even indirectly, with a rising user.
+
+        Each round finds the resources (G, R) of the linked users, then all users of these.
+        """
         asks = (self.demand > 0).astype(float)
-        open_rows = ~self.exhausted
-        places = self.allowed & ~self.settled[:, None]
+        entries = self.allowed & ~self.settled[:, None]
         linked = self.rising
         while True:
-            rows = ((places & linked[:, None]).T.astype(float) @ asks > 0) & open_rows
-            reach = linked | ((places & (asks @ rows.T > 0)).any(axis=1))
-            rows = (places & reach[:, None]).T.astype(float) @ asks > 0
-            reach = reach | ((places & (asks @ rows.T > 0)).any(axis=1))
-            if (reach == linked).all():
+            resources = (entries & linked[:, None]).T.astype(float) @ asks > 0
+            reached = linked | (entries & (asks @ resources.T > 0)).any(axis=1)
+            if (reached == linked).all():
                 break
-            linked = reach
+            linked = reached
         self.settled |= ~linked
 
     def _add_prices(self, solution: LevelSolution) -> None:
-        """Make this stop's prices valid for entries that earlier stops excluded.
+        """Make this stop's prices valid for entries that earlier stops excluded; store them.
 
-        Adding a multiple of an earlier stop's prices keeps the proof, because at those prices, too,
-        nothing remains.
+        A multiple of the earlier stops' prices may be added: at those prices, too, the users at or
+        below this level buy the whole capacity.
         """
         prices = solution.prices
         if self.prices:
             before = self.earlier_prices
-            out = self.eligible & ~self.allowed
-            missing = np.where(out, np.maximum(-solution.reduced_cost, 0.0), 0.0)
-            dear = self.demand @ before.T
-            cheapest = np.where(self.allowed, dear, np.inf).min(axis=1)
-            margin = dear - cheapest[:, None]
+            excluded = self.eligible & ~self.allowed
+            missing = np.where(excluded, np.maximum(-solution.reduced_cost, 0.0), 0.0)
+            cost = self.demand @ before.T
+            cheapest = np.where(self.allowed, cost, np.inf).min(axis=1)
+            margin = cost - cheapest[:, None]
             # Earlier prices without a margin cannot help.
-            helped = out & (margin > self.zero * self.zero * dear)
+            helped = excluded & (margin > self.zero * self.zero * cost)
             multiple = float((missing[helped] / margin[helped]).max(initial=0.0))
             negative = (prices < 0) & (before > 0)
             multiple = max(multiple, float((-prices[negative] / before[negative]).max(initial=0.0)))
@@ -195,7 +202,7 @@ def lexicographic_max_min(
     Parameters
     ----------
     demand : (N, R) float
-        Demand of one unit of a user, on whichever group it runs.
+        Demand of one unit of each user, the same on all groups.
     allowed : (N, G) bool
         Where each user may run; at least one group each, with all it demands.
     need : (N,) float
@@ -203,6 +210,7 @@ def lexicographic_max_min(
     limit : (N,) float
         Units at which a user leaves; infinite for none.
     capacity : (G, R) float
+        Capacity of each whole group, in the units of `demand`.
     zero : float
         Of two complementary unknowns, one below this (relative to its scale) counts as zero if the
         other is above it.
@@ -218,7 +226,7 @@ def lexicographic_max_min(
 
     Notes
     -----
-    Wang, Liang and Li 2015, V-A (finite tasks), as a sequence of level programmes: K stops of a few
-    solves each; see `raise_level` for the cost of one.
+    Wang, Liang and Li 2015, V-A (finite tasks), as a sequence of programmes for a level: K stops of
+    a few programmes each; see `raise_level` for the cost of one.
     """
     return _Stops(demand, allowed, need, limit, capacity, zero).run()

@@ -1,7 +1,8 @@
 """Lexicographic max-min by one general linear programme per stop: slow, but robust.
 
-For numbers too far apart, or too degenerate, for `lexicographic_max_min`. The unknowns are shares
-of what each user could have of each group alone, so that coefficients are at most 1.
+For problems that `lexicographic_max_min` cannot solve, because the numbers are too far apart or the
+optimum too degenerate. The unknowns are fractions of the units that a user alone could have on a
+group, so that coefficients are at most 1.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fairlead.solvers.leximax import REACHED, Leximax
 from fairlead.solvers.linear_programmes import TIGHTEST
 
 # A dual value below this, relative to the largest, counts as zero.
-PAYS = 1e-9
+ZERO_DUAL = 1e-9
 
 
 def lexicographic_max_min_by_lp(
@@ -34,7 +35,11 @@ def lexicographic_max_min_by_lp(
     demand, allowed, need, limit, capacity
         As for `lexicographic_max_min`.
     score : (N, G) float, optional
-        Score of one unit of a user on a group; 1 when absent. Limits are of the summed score.
+        Score of one unit of a user on a group; 1 when absent. Levels and limits count scores.
+
+    Returns
+    -------
+    Leximax
 
     Raises
     ------
@@ -56,7 +61,7 @@ def lexicographic_max_min_by_lp(
         rising &= ~reached
         if reached.any():
             continue
-        stopped = rising & (pays > PAYS * pays.max(initial=0.0))
+        stopped = rising & (pays > ZERO_DUAL * pays.max(initial=0.0))
         if not stopped.any():
             raise NoConvergenceError("a level was reached at which capacity stops no user")
         fixed[stopped] = need[stopped] * level
@@ -70,7 +75,7 @@ def lexicographic_max_min_by_lp(
 
 
 class LevelByLP:
-    """Highest levels by linear programmes, of which most rows are the same."""
+    """Linear programmes for the highest level; the rows of capacities are built once."""
 
     def __init__(
         self,
@@ -80,12 +85,17 @@ class LevelByLP:
         capacity: FloatArray,
         score: FloatArray | None = None,
     ) -> None:
+        """Build the rows of P allowed pairs of a user and a group.
+
+        `usual_need` (N,) sets the unit of the level; for other arguments see
+        `lexicographic_max_min_by_lp`.
+        """
         self.user, self.group = np.nonzero(allowed)
         self.shape = allowed.shape
         self.capacity = capacity
         has = np.where(capacity > 0, capacity, 1.0)
         use = demand[self.user] / has[self.group]
-        self.alone = 1.0 / use.max(axis=1)
+        self.alone = 1.0 / use.max(axis=1)  # (P,) units that a user alone could have on the group
         n_pairs, n_resources = use.shape
         pair, resource = np.nonzero(use)
         row = self.group[pair] * n_resources + resource
@@ -94,6 +104,7 @@ class LevelByLP:
             shape=(capacity.size, n_pairs),
         )
         counts = self.alone if score is None else self.alone * score[self.user, self.group]
+        # (N,) score that a user could have alone on all groups.
         self.in_all = np.bincount(self.user, counts, minlength=len(demand))
         self.totals = csr_array(
             (counts / self.in_all[self.user], (self.user, np.arange(n_pairs))),
@@ -104,9 +115,10 @@ class LevelByLP:
     def solve(
         self, need: FloatArray, fixed: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-        """Return the highest level, the split (N, G), prices (G, R), and costs of a unit (N,).
+        """Return the highest level, the split (N, G), prices (G, R), and costs of a level (N,).
 
-        At a level L each user has ``fixed + L need`` units (N,).
+        At a level L each user has a score of ``fixed + L need`` (N,). The cost of a user is the
+        dual value of its row, times its need: users that capacity stops have a positive one.
         """
         slope = need * self.unit / self.in_all
         no_level = csr_array((self.rows.shape[0], 1))

@@ -1,10 +1,10 @@
 """Newton's method with a soft maximum and falling temperature, for one level per server.
 
-These are the levels of PS-DSF. Let server i serve its users up to level L[i], and let every user
-take x[n] = phi[n] max_i gamma[n,i] L[i] tasks from the servers that attain the maximum. PS-DSF asks
-that the most used resource of every server is just used up. With the maximum over servers and that
-over resources both replaced by soft ones of temperature tau, this is one smooth equation per server
-in the logarithms of the levels, for any number of users.
+These are the levels of PS-DSF. Let server i serve its users up to level L[i]. User n, of weight
+phi[n], could run gamma[n,i] tasks on server i alone. It takes x[n] = phi[n] max_i gamma[n,i] L[i]
+tasks, from the servers that attain the maximum. PS-DSF requires that the most used resource of
+every server is just used up. With soft maxima of temperature tau over servers and over resources,
+this is one smooth equation per server in the logarithms of the levels, for any number of users.
 
 Raising a server's level moves users to it from all others, and raising all levels equally raises
 all use equally. So the Jacobian is an M-matrix (positive diagonal, no positive entry off it,
@@ -23,27 +23,28 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 from fairlead.solvers.level_path import LevelProblem
 
+# Factor of the temperature from one solution to the next. It is raised where Newton's method fails,
+# to at most SLOWEST_COOLING.
 COOLING = 0.3
-# If Newton's method fails, temperatures are closer together, but no closer than this.
 SLOWEST_COOLING = 0.9
 NEWTON_STEPS = 40
-SMALLEST_STEP = 1e-3
+SMALLEST_STEP = 1e-3  # relative to the first trial step
 LARGEST_EXPONENT = 700.0
 SMALLEST_USE = 1e-300
 LARGEST_LOG_TASKS = 300.0
-# A longer step (in the logarithm of a level) would overflow.
+# A longer step (change of the logarithm of a level) would overflow.
 LONGEST_STEP = 20.0
-# Equations hold to this fraction of the temperature, which is the error of the answer anyway.
+# Errors of the equations are below this fraction of the temperature, the error of the answer.
 PRECISION = 1e-2
 # A smaller share of a user's tasks is a rounding error of the soft maximum.
 NEGLIGIBLE = 1e-10
 
 
 def _idle_rate(problem: LevelProblem) -> float:
-    """Return the rate of an imaginary user that takes the capacity left by limits on each server.
+    """Return the rate of an imaginary user that takes the capacity left by task limits.
 
-    It takes the fraction tau of a server at the level at which the user of least weight alone would
-    fill it, more at higher levels, and less than tau if others use the server up.
+    It takes the fraction tau rate L of a server at level L: tau where the user of smallest weight
+    alone would fill it, and less if others use the server up. 0 without task limits.
     """
     if not np.isfinite(problem.log_limit).any():
         return 0.0
@@ -52,24 +53,26 @@ def _idle_rate(problem: LevelProblem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _AtLevels:
-    """The quantities at given levels and a temperature."""
+    """The equations at given levels and a temperature."""
 
-    levels: FloatArray
+    levels: FloatArray  # (G,): log L
     temperature: float
-    share: FloatArray
-    elasticity: FloatArray
-    tasks: FloatArray
-    used: FloatArray
-    idle: FloatArray
-    importance: FloatArray
-    error: FloatArray
+    share: FloatArray  # (N, G): part of a user's tasks on each server
+    elasticity: FloatArray  # (N,): derivative of log x by its value without the task limit
+    tasks: FloatArray  # (N, G)
+    used: FloatArray  # (R, G): use relative to capacity, with the imaginary user's
+    idle: FloatArray  # (G,): the imaginary user's use of each resource
+    importance: FloatArray  # (R, G): derivatives of the soft maximum over resources, of sum 1
+    error: FloatArray  # (G,): log of the soft maximum of use
 
     @property
     def largest(self) -> float:
+        """The largest error."""
         return float(np.abs(self.error).max())
 
 
 def _evaluate(problem: LevelProblem, levels: FloatArray, temperature: float) -> _AtLevels:
+    """Evaluate the use of every server at the logarithms of its level (G,) and a temperature."""
     attraction = problem.log_rate + levels
     best = attraction.max(axis=1)
     share = np.exp((attraction - best[:, None]) / temperature)
@@ -100,6 +103,7 @@ def _evaluate(problem: LevelProblem, levels: FloatArray, temperature: float) -> 
 
 
 def _newton_direction(problem: LevelProblem, state: _AtLevels) -> FloatArray:
+    """Return the change of the log levels (G,) at which the linearised errors are 0."""
     tau = state.temperature
     pull = np.zeros_like(state.share)
     for r, use in enumerate(problem.use):
@@ -140,7 +144,7 @@ def _settle(problem: LevelProblem, state: _AtLevels) -> _AtLevels:
 def follow_soft_levels(
     problem: LevelProblem, temperatures: Sequence[float]
 ) -> Iterator[FloatArray]:
-    """Follow the soft levels down, and yield ever better tasks at temperature 0.
+    """Follow the soft levels to low temperatures; yield ever better tasks at temperature 0.
 
     Parameters
     ----------

@@ -5,8 +5,13 @@ common gap treats the others as rounding errors. But each condition of the optim
 relative to its own user or resource. For a given active set (the entries with tasks, the used-up
 resources, the reached limits) the conditions are equations. Newton's method solves them at all
 scales, because the matrix of prices is balanced before it is factored. An entry that becomes
-negative leaves the active set; an entry that would pay enters. From far away this would cycle; from
-the answer for a slightly less steep utility it does not.
+negative leaves the active set; an entry that costs less than the user's marginal utility enters.
+From a distant start the active set would cycle; from the answer for a slightly less steep utility
+it does not.
+
+The letters are those of `fairlead.solvers.concave_programme`: x (N, G) is the split, X (N,) the
+totals, p (R, G) the prices, f' (N,) the marginal utilities. p and f' are divided by exp(unit),
+because steep utilities overflow floats.
 """
 
 from __future__ import annotations
@@ -20,69 +25,76 @@ from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution, System, Utility
 
-# The place on a path is multiplied by this, or by less where that fails.
-STRIDE = 1.5
-LEAST_STRIDE = 1.02
-STEPS = 30
-# The relative tolerance of each condition.
-SLIGHT = 1e-9
-# For splits that are not unique: the restoring force on entries, relative to the worth of a unit,
-# and their least mobility, relative to the user's total.
-FORCE = 1e-4
-LEAST_EASE = 1e-2
-# The same for prices that are not unique.
-STIFFNESS = 1e-6
-LEAST_PRICE = 1e-2
+# The parameter of a path is multiplied by the stride; a stride that fails is shortened.
+LARGEST_STRIDE = 1.5
+SMALLEST_STRIDE = 1.02
+MAX_NEWTON_STEPS = 30
+# The largest residual of an answer; each condition is relative to its user or resource.
+TOLERANCE = 1e-9
+# Splits and prices that are not unique are regularised: see `_step`. Entries count as at least
+# SMALLEST_ENTRY of the user's total there, prices as at least SMALLEST_PRICE of a unit's worth.
+ENTRY_REGULARISATION = 1e-4
+SMALLEST_ENTRY = 1e-2
+PRICE_REGULARISATION = 1e-6
+SMALLEST_PRICE = 1e-2
+# Added to the balanced diagonal of the matrix of prices.
 RIDGE = 1e-13
-# The most that totals and (logarithms of) prices may change in a step.
-LARGEST_CHANGE = 0.5
-LARGEST_FALL = 1.5
-# Prices below this part of the worth of tasks may become zero in one step.
+# Entries below this part of the user's total are rounding errors.
+ROUNDING = 1e-13
+# The largest relative change of a total, and change of the logarithm of a price, in a step.
+LARGEST_TOTAL_CHANGE = 0.5
+LARGEST_PRICE_CHANGE = 1.5
+# Prices below this part of the worth of a unit do not shorten a step: they may become zero.
 SMALL_PRICE = 1e-3
-# An entry leaves only if its fault exceeds this multiple of the residual of the equations.
+# A member leaves the active set only if its residual exceeds this multiple of the residual of the
+# equations. It enters at the same threshold, at most ENTRY_THRESHOLD.
 HYSTERESIS = 10.0
-ENTRY = 1e-6
+ENTRY_THRESHOLD = 1e-6
+# Totals this close (relative) to the limit count as at the limit.
+AT_LIMIT = 1e-6
+# The smallest worth of a unit to divide by, relative to the smallest positive cost of a unit.
+SMALLEST_WORTH = 1e-6
 TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
 class UtilityPath:
-    """Utilities `at` each place from `first`, a gentle one, to `last`; both positive."""
+    """Utilities of a positive parameter that makes them steeper or gentler."""
 
-    at: Callable[[float], Utility]
-    first: float
-    last: float
+    at: Callable[[float], Utility]  # the utility of a parameter
+    first: float  # parameter of a gentle utility, from which the path starts
+    last: float  # parameter of the utility to be maximised
 
 
 @dataclass(eq=False)
 class _PathState:
-    """A split, prices, and the logarithm of the prices' unit."""
+    """An answer for one parameter."""
 
-    x: FloatArray
-    p: FloatArray
+    x: FloatArray  # (N, G)
+    p: FloatArray  # (R, G): divided by exp(unit)
     unit: float
 
 
 @dataclass(frozen=True, eq=False)
 class _Market:
-    """Worth and cost of a state to the users, and their difference."""
+    """Costs, marginal utilities and residuals at a state."""
 
-    amount: FloatArray
-    pays: FloatArray
-    worth: FloatArray
-    elasticity: FloatArray
-    reached: BoolArray
-    spare: FloatArray
-    dearness: FloatArray
-    left: FloatArray
-    relevance: FloatArray
-    most: FloatArray
+    amount: FloatArray  # (N,): X
+    reached: BoolArray  # (N,): users held at their limit
+    headroom: FloatArray  # (N,): (limit - X) / limit; infinite without a limit
+    pays: FloatArray  # (N,): f'(X); the cost on the cheapest group for reached users
+    worth: FloatArray  # (N,): `pays`, bounded away from zero, to divide by
+    elasticity: FloatArray  # (N,): -X f''(X) / f'(X); 0 for reached users
+    excess_cost: FloatArray  # (N, G): (cost of a unit - pays) / worth; infinite if not allowed
+    free: FloatArray  # (R, G): the unused part of each resource
+    use_per_worth: FloatArray  # (R, G): largest use[r, n, g] / worth[n] of a user
+    cost_share: FloatArray  # (R, G): p use_per_worth, the largest part of a unit's worth it costs
 
 
 def follow_path(
     programme: ConcaveProgramme, solution: ConcaveSolution, unit: float, path: UtilityPath
 ) -> tuple[ConcaveSolution, float]:
-    """Follow a path of utilities, from one with an approximate answer to the last one.
+    """Follow a path of utilities, from an approximate answer for the first to the last one.
 
     Parameters
     ----------
@@ -108,81 +120,93 @@ def follow_path(
 
     Notes
     -----
-    A few to a few dozen Newton steps, as those of `maximize_concave`, for each stride.
+    A few to a few dozen Newton steps for each stride; each costs as one of `maximize_concave`.
     """
     system = System(programme)
     with np.errstate(all="ignore"):
-        begin = _PathState(solution.split.copy(), solution.prices.copy(), unit)
-        polished = _solve(system, begin, path.at(path.first))
-        begin = begin if polished is None else polished
+        start = _PathState(solution.split.copy(), solution.prices.copy(), unit)
+        polished = _solve(system, start, path.at(path.first))
+        start = start if polished is None else polished
+        # Prices are predicted from the users below their limits; if the path is lost, from all.
         for all_bid in (False, True):
-            place, state = _follow(system, begin, path, all_bid)
-            if place == path.last:
-                return _solution(system, state, path.at(place)), state.unit
-    raise NoConvergenceError(f"the path of utilities ended at {place:.3g}")
+            parameter, state = _follow(system, start, path, all_bid)
+            if parameter == path.last:
+                return _solution(system, state, path.at(parameter)), state.unit
+    raise NoConvergenceError(f"the path of utilities ended at {parameter:.3g}")
 
 
 def _follow(
     system: System, state: _PathState, path: UtilityPath, all_bid: bool
 ) -> tuple[float, _PathState]:
-    """Follow a path until even short strides fail; return the place reached, and its answer."""
-    place, stride = path.first, STRIDE
-    while place != path.last:
-        rising = path.last > place
-        ahead = min(place * stride, path.last) if rising else max(place / stride, path.last)
-        begin = _reprice(system, state, path, place, ahead, all_bid)
-        trial = _solve(system, begin, path.at(ahead))
+    """Follow a path until even short strides fail; return the parameter reached and its answer."""
+    parameter, stride = path.first, LARGEST_STRIDE
+    while parameter != path.last:
+        rising = path.last > parameter
+        ahead = min(parameter * stride, path.last) if rising else max(parameter / stride, path.last)
+        predicted = _predict_prices(system, state, path, parameter, ahead, all_bid)
+        trial = _solve(system, predicted, path.at(ahead))
         if trial is not None:
-            state, place, stride = trial, ahead, min(STRIDE, stride**1.5)
-        elif stride > LEAST_STRIDE:
+            state, parameter, stride = trial, ahead, min(LARGEST_STRIDE, stride**1.5)
+        elif stride > SMALLEST_STRIDE:
             stride **= 0.5
         else:
             break
-    return place, state
+    return parameter, state
 
 
-def _reprice(
-    system: System, state: _PathState, path: UtilityPath, place: float, ahead: float, all_bid: bool
+def _predict_prices(
+    system: System,
+    state: _PathState,
+    path: UtilityPath,
+    parameter: float,
+    ahead: float,
+    all_bid: bool,
 ) -> _PathState:
-    """Change prices as the worth of units changes to the users that bid for them.
+    """Predict prices at the parameter `ahead`: they change as the marginal utilities of bidders.
 
-    A user with all its tasks pays the price set by others, and bids only with `all_bid`.
+    A resource's price changes by the mean factor of the bidders that hold it, weighted by use.
+    Users at their limit pay prices that others set, so they bid only with `all_bid`.
     """
     amount, limit = state.x.sum(axis=1), system.programme.limit
-    bids = all_bid | ~(system.limited & (amount >= (1.0 - ENTRY) * limit))
+    bids = all_bid | ~(system.limited & (amount >= (1.0 - AT_LIMIT) * limit))
     if not bids.any():
         return state
-    risen = path.at(ahead).log_marginal(amount) - path.at(place).log_marginal(amount)
-    most = float(risen[bids].max())
+    log_factor = path.at(ahead).log_marginal(amount) - path.at(parameter).log_marginal(amount)
+    largest = float(log_factor[bids].max())
     split = np.where(bids[:, None], state.x, 0.0)
     before = system.used(split)
-    after = system.used(split * np.exp(np.minimum(risen - most, 0.0))[:, None])
-    by_others = after.sum() / before.sum()
-    factor = np.where(before > 0, after / np.where(before > 0, before, 1.0), by_others)
-    return _PathState(state.x.copy(), state.p * factor, state.unit + most)
+    after = system.used(split * np.exp(np.minimum(log_factor - largest, 0.0))[:, None])
+    mean_factor = after.sum() / before.sum()  # for resources that no bidder holds
+    factor = np.where(before > 0, after / np.where(before > 0, before, 1.0), mean_factor)
+    return _PathState(state.x.copy(), state.p * factor, state.unit + largest)
 
 
 def _solve(system: System, state: _PathState, utility: Utility) -> _PathState | None:
-    """Return the optimum by Newton's method on the active set; None if it does not converge."""
+    """Return the optimum by Newton's method on the active set; None if it does not converge.
+
+    The active set has the entries that hold tasks, `held` (N, G), and the used-up resources,
+    `scarce` (R, G). Of the two complementary numbers of an entry or resource, the larger one
+    decides whether it belongs.
+    """
     x, p, unit = state.x, state.p, state.unit
     held = system.allowed & (x > 0)
     scarce = system.live & (p > 0)
-    for step in range(STEPS):
+    for step in range(MAX_NEWTON_STEPS):
         market = _market(system, x, p, unit, utility)
-        more = x / market.amount[:, None] - market.dearness
-        excess = market.relevance - market.left
-        doubt, entry = 0.0, 0.0
+        entry_excess = x / market.amount[:, None] - market.excess_cost
+        resource_excess = market.cost_share - market.free
+        leaves, enters = 0.0, 0.0  # thresholds
         if step:
-            missed = np.where(held & (x != 0), np.abs(market.dearness), 0.0).max()
-            unused = np.where(scarce & (p != 0), np.abs(market.left), 0.0).max()
-            doubt = HYSTERESIS * min(1.0, float(max(missed, unused)))
-            entry = min(doubt, ENTRY)
-        held = system.allowed & (more > np.where(held, -doubt, entry))
-        scarce = system.live & (excess > np.where(scarce, -doubt, entry))
-        fault = _largest_fault(market, x, held, scarce)
-        if not np.isfinite(fault):
+            missed = np.where(held & (x != 0), np.abs(market.excess_cost), 0.0).max()
+            unused = np.where(scarce & (p != 0), np.abs(market.free), 0.0).max()
+            leaves = HYSTERESIS * min(1.0, float(max(missed, unused)))
+            enters = min(leaves, ENTRY_THRESHOLD)
+        held = system.allowed & (entry_excess > np.where(held, -leaves, enters))
+        scarce = system.live & (resource_excess > np.where(scarce, -leaves, enters))
+        residual = _largest_residual(market, x, held, scarce)
+        if not np.isfinite(residual):
             return None
-        if fault <= SLIGHT:
+        if residual <= TOLERANCE:
             return _PathState(x, p, unit)
         try:
             x, p = _step(system, market, x, p, held, scarce)
@@ -192,42 +216,47 @@ def _solve(system: System, state: _PathState, utility: Utility) -> _PathState | 
 
 
 def _market(system: System, x: FloatArray, p: FloatArray, unit: float, utility: Utility) -> _Market:
-    """Return worth and cost of a state; to users at their limit a unit is worth its cost."""
+    """Evaluate costs and marginal utilities; for users at their limit a unit is worth its cost."""
     limit = system.programme.limit
     amount = x.sum(axis=1)
     cost = system.cost(p)
-    own = np.where(system.allowed, cost, np.inf).min(axis=1)
-    last = np.exp(utility.log_marginal(np.where(system.limited, limit, 1.0)) - unit)
-    spare = np.where(system.limited, (limit - amount) / limit, np.inf)
-    reached = system.limited & (last > own) & (spare < LARGEST_CHANGE)
-    least = ENTRY * np.where(own > 0, own, np.inf).min()
+    cheapest = np.where(system.allowed, cost, np.inf).min(axis=1)
+    at_limit = np.exp(utility.log_marginal(np.where(system.limited, limit, 1.0)) - unit)
+    headroom = np.where(system.limited, (limit - amount) / limit, np.inf)
+    reached = system.limited & (at_limit > cheapest) & (headroom < LARGEST_TOTAL_CHANGE)
+    smallest = SMALLEST_WORTH * np.where(cheapest > 0, cheapest, np.inf).min()
     marginal = np.exp(utility.log_marginal(amount) - unit)
-    pays = np.where(reached, own, marginal)
-    worth = np.where(reached, np.maximum(own, least), marginal)  # to divide by
-    most = np.stack([(use / worth[:, None]).max(axis=0) for use in system.use])
+    pays = np.where(reached, cheapest, marginal)
+    worth = np.where(reached, np.maximum(cheapest, smallest), marginal)
+    use_per_worth = np.stack([(use / worth[:, None]).max(axis=0) for use in system.use])
     return _Market(
         amount=amount,
+        reached=reached,
+        headroom=headroom,
         pays=pays,
         worth=worth,
         elasticity=np.where(reached, 0.0, utility.elasticity(amount)),
-        reached=reached,
-        spare=spare,
-        dearness=np.where(system.allowed, (cost - pays[:, None]) / worth[:, None], np.inf),
-        left=np.where(system.live, 1.0 - system.used(x), 1.0),
-        relevance=p * most,
-        most=most,
+        excess_cost=np.where(system.allowed, (cost - pays[:, None]) / worth[:, None], np.inf),
+        free=np.where(system.live, 1.0 - system.used(x), 1.0),
+        use_per_worth=use_per_worth,
+        cost_share=p * use_per_worth,
     )
 
 
-def _largest_fault(market: _Market, x: FloatArray, held: BoolArray, scarce: BoolArray) -> float:
-    """Return the largest residual of a condition; NaN if there is none."""
+def _largest_residual(market: _Market, x: FloatArray, held: BoolArray, scarce: BoolArray) -> float:
+    """Return the largest residual of a condition; NaN if one is NaN.
+
+    Members of the active set meet equations. Other entries are zero and cost enough; the price of
+    other resources is zero, and their use fits; other totals are within their limits.
+    """
     part = np.abs(x) / market.amount[:, None]
-    faults = [
-        np.where(held, np.abs(market.dearness), np.maximum(part, -market.dearness)),
-        np.where(scarce, np.abs(market.left), np.maximum(np.abs(market.relevance), -market.left)),
-        np.where(market.reached, np.abs(market.spare), np.maximum(-market.spare, 0.0)),
+    cost, free, headroom = market.excess_cost, market.free, market.headroom
+    residuals = [
+        np.where(held, np.abs(cost), np.maximum(part, -cost)),
+        np.where(scarce, np.abs(free), np.maximum(np.abs(market.cost_share), -free)),
+        np.where(market.reached, np.abs(headroom), np.maximum(-headroom, 0.0)),
     ]
-    return float(np.max([fault.max() for fault in faults]))
+    return float(np.max([residual.max() for residual in residuals]))
 
 
 def _step(
@@ -238,58 +267,74 @@ def _step(
     held: BoolArray,
     scarce: BoolArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Take one step of Newton's method on the equations of the active set."""
+    """Take one step of Newton's method on the equations of the active set.
+
+    The unknowns are dx (N, G) on held entries, dp (R, G) of scarce resources, and dX = sum_g dx:
+
+        dx[n,g] / theta[n,g] = f'(X[n]) - cost(p + dp)[n,g] - curvature[n] dX[n]
+                               - limit_slope[n] (X[n] + dX[n] - limit[n])
+        used(x + dx)[r,g]    = 1 + diagonal[r,g] dp[r,g]
+
+    with curvature = -f''(X). Users at their limit have `pays` for f', no curvature, and a steep
+    `limit_slope` (0 for the others), so that their totals return to the limit. The left side of
+    the first equation and `diagonal` are regularisation: of the solutions of a singular system
+    they choose one near (x, p). At convergence dx = dp = 0, so they do not change the answer.
+    """
     amount, worth = market.amount, market.worth
     held = held.copy()
+    # A user without a held entry gets its cheapest one.
     nowhere = ~held.any(axis=1)
-    held[nowhere, market.dearness[nowhere].argmin(axis=1)] = True
+    held[nowhere, market.excess_cost[nowhere].argmin(axis=1)] = True
     x, p = np.where(held, x, 0.0), np.where(scarce, p, 0.0)
-    ease = np.maximum(np.abs(x), LEAST_EASE * amount[:, None])
-    theta = np.where(held, ease / (FORCE * worth)[:, None], 0.0)
-    hold = np.where(market.reached, worth / (FORCE * amount), 0.0)
-    bend = worth * market.elasticity / amount
-    stiffness = bend + hold
-    diagonal = STIFFNESS / np.maximum(p, LEAST_PRICE / np.maximum(market.most, TINY))
+    size = np.maximum(np.abs(x), SMALLEST_ENTRY * amount[:, None])
+    theta = np.where(held, size / (ENTRY_REGULARISATION * worth)[:, None], 0.0)
+    limit_slope = np.where(market.reached, worth / (ENTRY_REGULARISATION * amount), 0.0)
+    curvature = worth * market.elasticity / amount
+    stiffness = curvature + limit_slope
+    whole_cost = 1.0 / np.maximum(market.use_per_worth, TINY)
+    diagonal = PRICE_REGULARISATION / np.maximum(p, SMALLEST_PRICE * whole_cost)
     solve = system.eliminate_users(theta, stiffness, diagonal, scarce, RIDGE)
-    # A dropped entry changes the total, and with it the worth of a unit.
-    worth_now = market.pays + bend * (amount - x.sum(axis=1))
-    moved = theta * np.where(held, worth_now[:, None] - system.cost(p), 0.0)
-    push = np.where(market.reached, hold * (x.sum(axis=1) - system.programme.limit), 0.0)
-    over = np.where(scarce, system.used(x) - 1.0, 0.0)
-    dp, dearer, change = solve(moved, push, over)
-    dx = np.where(held, moved - theta * (dearer + (push + stiffness * change)[:, None]), 0.0)
-    counts = (p > 0) & (market.relevance > SMALL_PRICE)
-    falls = np.where(counts, np.abs(dp) / np.where(p > 0, p, 1.0), 0.0)
+    # A dropped entry changes the total, and with it the marginal utility.
+    pays = market.pays + curvature * (amount - x.sum(axis=1))
+    base = theta * np.where(held, pays[:, None] - system.cost(p), 0.0)
+    beyond = np.where(market.reached, x.sum(axis=1) - system.programme.limit, 0.0)
+    push = limit_slope * beyond
+    overuse = np.where(scarce, system.used(x) - 1.0, 0.0)
+    dp, dcost, dtotal = solve(base, push, overuse)
+    dx = np.where(held, base - theta * (dcost + (push + stiffness * dtotal)[:, None]), 0.0)
+    counts = (p > 0) & (market.cost_share > SMALL_PRICE)
+    price_change = np.where(counts, np.abs(dp) / np.where(p > 0, p, 1.0), 0.0)
     length = min(
         1.0,
-        LARGEST_CHANGE / max(float((np.abs(dx.sum(axis=1)) / amount).max()), TINY),
-        LARGEST_FALL / max(float(falls.max()), TINY),
+        LARGEST_TOTAL_CHANGE / max(float((np.abs(dx.sum(axis=1)) / amount).max()), TINY),
+        LARGEST_PRICE_CHANGE / max(float(price_change.max()), TINY),
     )
     return _change_split(x, amount, length * dx), _change_prices(p, length * dp)
 
 
 def _change_split(x: FloatArray, amount: FloatArray, dx: FloatArray) -> FloatArray:
-    """Change a split, and keep totals from vanishing."""
+    """Add a change to a split; a total that falls below a tenth is halved instead."""
     moved = x + dx
     low = moved.sum(axis=1) <= 0.1 * amount
     moved[low] = np.maximum(moved[low], 0.0)
     total = np.maximum(moved[low].sum(axis=1), TINY)
-    moved[low] *= (LARGEST_CHANGE * amount[low] / total)[:, None]
+    moved[low] *= (LARGEST_TOTAL_CHANGE * amount[low] / total)[:, None]
     return moved
 
 
 def _change_prices(p: FloatArray, dp: FloatArray) -> FloatArray:
-    """Change prices by factors, as marginal utilities change; the least ones by sums."""
+    """Multiply prices by exp(dp / p); add dp to zero prices, and to prices that fall steeply."""
     ratio = np.where(p > 0, dp / np.where(p > 0, p, 1.0), 0.0)
-    by_factor = (p > 0) & (ratio > -2.0 * LARGEST_FALL)
+    by_factor = (p > 0) & (ratio > -2.0 * LARGEST_PRICE_CHANGE)
     return np.where(by_factor, p * np.exp(np.clip(ratio, None, 20.0)), p + dp)
 
 
 def _solution(system: System, state: _PathState, utility: Utility) -> ConcaveSolution:
-    """Return the solution, without entries that are rounding errors."""
+    """Return the solution without entries that are rounding errors."""
     x = np.where(system.allowed, np.maximum(state.x, 0.0), 0.0)
-    x[x < RIDGE * x.sum(axis=1, keepdims=True)] = 0.0
+    x[x < ROUNDING * x.sum(axis=1, keepdims=True)] = 0.0
     prices = np.maximum(state.p, 0.0)
     marginal = np.exp(utility.log_marginal(x.sum(axis=1)) - state.unit)
-    dearer = np.maximum(system.cost(prices) - marginal[:, None], 0.0)
-    return ConcaveSolution(x, prices, np.where(system.allowed, dearer, np.inf), marginal, SLIGHT)
+    excess = np.maximum(system.cost(prices) - marginal[:, None], 0.0)
+    reduced = np.where(system.allowed, excess, np.inf)
+    return ConcaveSolution(x, prices, reduced, marginal, TOLERANCE)
