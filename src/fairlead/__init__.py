@@ -14,7 +14,7 @@ from fairlead.errors import (
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all that is here
+TYPE_CHECKING = False  # instead of importing `typing`, which takes longer than this module
 if TYPE_CHECKING:
     from fairlead import mechanisms
     from fairlead.formats.problem_file import load
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from fairlead.simulation.simulate import RunsFailedError, simulate
     from fairlead.simulation.studies import study
 else:
-    # What computes is slow to import. `fairlead --help` needs none of it, and the console script
-    # hears Ctrl-C after this.
+    # Modules that compute are slow to import. `fairlead --help` needs none of them, and the console
+    # script handles Ctrl-C only after this import.
     _LATER = {
         "Allocation": "fairlead.model.allocation",
         "Certificate": "fairlead.model.allocation",

@@ -1,8 +1,8 @@
 """The compiled modules: their sources, the record of their build, the switch to plain Python.
 
-A build in a checkout records a checksum of the sources beside them. An installed wheel has no
-record, so its import checks nothing. `setup.py` and the Makefile use this module, too. It imports
-next to nothing, because every import of a compiled module imports it.
+A build in a checkout records a checksum of the compiled sources in the package's folder. An
+installed wheel has no record, so nothing is checked at its import. `setup.py` and the Makefile use
+this module, too. It imports few modules, because every import of a compiled module imports it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder,
 from zlib import crc32
 
 PACKAGE = os.path.dirname(__file__)
-# Loops of the mathematics that NumPy cannot express. The whole scheduler is compiled beside them.
+# Loops of the mathematics that NumPy cannot express. The scheduler is compiled, too.
 LOOPS = (
     "certificates/_arrival_replay.py",
     "certificates/_turn_faults.py",
@@ -24,10 +24,12 @@ LOOPS = (
     "solvers/turn_heap.py",
     "solvers/water_filling.py",
 )
-# The scheduler's methods refuse arguments of wrong types by errors of our own. Compiled ones would
-# raise TypeError before their first line. Explanations are dataclasses that users compare and copy.
-# The views of own rules keep the docstrings that `help` shows; mypyc drops those of classes.
-# The others use packages that are not there when the scheduler is built: NumPy and pydantic.
+# Modules of the scheduler that are not compiled:
+# - scheduler.py raises InputError for arguments of wrong types. Compiled methods would raise
+#   TypeError before their first line.
+# - explanation.py has dataclasses that users compare and copy.
+# - own_rules.py keeps the docstrings that `help` shows; mypyc drops those of classes.
+# - The others use NumPy and pydantic, which are not installed when the scheduler is built.
 INTERPRETED = {
     "__init__.py",
     "random_order.py",
@@ -37,19 +39,19 @@ INTERPRETED = {
     "own_rules.py",
     "scheduler.py",
 }
-LIBRARY = "fairlead__mypyc"  # the extension beside the package that holds all compiled code
+LIBRARY = "fairlead__mypyc"  # the extension with all compiled code, in the package's parent folder
 # Each Python builds separate extensions, so each has a separate record.
 _SUFFIX = EXTENSION_SUFFIXES[0]
 _RECORD = f"built{os.path.splitext(_SUFFIX)[0]}.checksum"
 
 
 def plain_is_asked() -> bool:
-    """Return whether ``FAIRLEAD_PLAIN`` asks for plain Python, at the build or at run time."""
+    """Return whether ``FAIRLEAD_PLAIN`` selects plain Python, at the build or at run time."""
     return os.environ.get("FAIRLEAD_PLAIN", "") not in {"", "0"}
 
 
 def sources_to_compile(package: str = PACKAGE) -> list[str]:
-    """List the modules to compile: `LOOPS`, and the scheduler's modules but `INTERPRETED`."""
+    """List the modules to compile: `LOOPS`, and the scheduler's except `INTERPRETED`."""
     scheduler = [
         os.path.join(folder, name)
         for folder, _, names in os.walk(os.path.join(package, "scheduler"))
@@ -76,7 +78,7 @@ def remove_build(package: str = PACKAGE) -> None:
 
 
 def is_current(package: str = PACKAGE) -> bool | None:
-    """Return whether the build in a checkout has today's sources; None if there is no build."""
+    """Return whether a checkout's build is of the present sources; None if there is no build."""
     try:
         with open(os.path.join(package, _RECORD), encoding="ascii") as record:
             return record.read() == checksum_of_sources(package)
@@ -86,7 +88,7 @@ def is_current(package: str = PACKAGE) -> bool | None:
 
 @cache
 def choose_how_it_runs() -> None:
-    """Switch to the sources if plain Python is asked; else warn of a stale build.
+    """Import sources instead of extensions if plain Python is selected; warn of a stale build.
 
     Every package with compiled modules calls it at its import.
     """
@@ -117,5 +119,5 @@ def _finder_of_sources(folder: str) -> FileFinder:
     return FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
 
 
-if __name__ == "__main__":  # make: is the build in this checkout that of its sources?
+if __name__ == "__main__":  # for make: whether the build is of the present sources
     sys.exit(not (plain_is_asked() or is_current()))

@@ -6,8 +6,8 @@
     ├── InputError            unusable input; names the source, the place in it and the fault
     │   └── ProblemError      meaningless values (a NaN, a user that fits no server)
     ├── RefusalError          a problem that the mechanism's definition does not admit
-    └── CertificateError      an answer that failed its own proof
-        └── NoConvergenceError    a solver that stopped before it had an answer
+    └── CertificateError      an answer that violates its certificate
+        └── NoConvergenceError    a solver that stopped without an answer
 
 The command line turns `InputError` and `RefusalError` into one line on standard error and exit
 status 2.
@@ -53,7 +53,7 @@ class InputError(FairleadError):
         return type(self), (self.fault, self.place, self.source)
 
     def within(self, source: str) -> InputError:
-        """Return the same error, naming the file it came from."""
+        """Return the same error with the file as its source."""
         return type(self)(self.fault, self.place, source)
 
 
@@ -75,7 +75,7 @@ class RefusalError(FairleadError):
     mechanism : str
         Name of the mechanism.
     reason : str
-        The part of the problem that it does not admit.
+        The feature of the problem that it does not admit.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class RefusalError(FairleadError):
 
 
 def how_to_install(extra: str) -> str:
-    """Return how to install an extra: from the source, as no package index has fairlead."""
+    """Return the instruction to install an extra: from the source, as fairlead is on no index."""
     return f"run pip install '.[{extra}]' in the folder of fairlead's source"
 
 
@@ -105,9 +105,9 @@ class CertificateError(FairleadError):
     ----------
     message : str
     answer : Allocation, optional
-        The answer, of active users and merged servers as the mechanism was given them.
+        The answer, without users that are due nothing, and with equal servers and users merged.
     violation : float, optional
-        By how much its condition is missed.
+        The violation of its condition.
 
     Examples
     --------
@@ -122,11 +122,11 @@ class CertificateError(FairleadError):
 
 
 class NoConvergenceError(CertificateError):
-    """A solver that stopped with large residuals: the numbers differ too much in size for it."""
+    """A solver stopped with large residuals, usually because numbers differ too much in size."""
 
 
 def fault_of(function: object, name: str, fault: Exception | SystemExit) -> FairleadError:
-    """Return an exception of a function of the caller's as one line with the place in its file."""
+    """Return an exception of a user's function as an error of one line, with its file and line."""
     code = getattr(function, "__code__", None)
     place, frame = "", fault.__traceback__
     while frame is not None and code is not None:

@@ -1,4 +1,4 @@
-"""A digest of sources, which stamps the results that are kept."""
+"""A digest of sources, stored with results to detect results of other versions."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_no_answer_is_given_where_none_exists(monkeypatch: pytest.MonkeyPatch) -
         task_limit=[np.inf, np.inf, 1, 1],
     )
     problem = problem.with_queues([{"name": "team"}], ["team", None, "team", "team"])
-    monkeypatch.setattr(queue_trees, "SWEEPS", 500)
+    monkeypatch.setattr(queue_trees, "MAX_SWEEPS", 500)
     with pytest.raises(NoConvergenceError):
         solve(problem, "ps-dsf")
 

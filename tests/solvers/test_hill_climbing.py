@@ -94,5 +94,5 @@ def test_progress_counts_draws():
 
 
 def test_nothing_can_be_found_without_a_draw():
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="at least 1"):
         climb(lambda best: best, second, 0, 1)

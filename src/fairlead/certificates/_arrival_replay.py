@@ -1,4 +1,4 @@
-"""Compiled loop of `dynamic_levels`: replay a log of levels and measure each step's faults."""
+"""Compiled loop of `dynamic_levels`: replay a log of levels and measure each step's violations."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class ArrivalReplay:
     could_rise: float  # the largest relative rise that was still possible for an agent
     shrunk: float  # the largest relative fall of a level
     worst: float  # the largest overuse or possible rise
-    worst_step: i64
+    worst_step: i64  # the step of `worst`
     _demands: vec[bool]  # (K R,)
     _lowest: vec[i64]  # (K,) the lowest stair of each kind, or NONE
     _higher: vec[i64]  # (P,) the next higher stair of the kind, or NONE
     _level: vec[float]  # (P,) of each stair
     _use: vec[float]  # (P R,) of each stair per unit of level
-    _used: vec[float]  # (R,)
+    _used: vec[float]  # (R,) the used part of each resource
     _lost: vec[float]  # (R,) the compensation for rounding
     _left: vec[float]  # (R,) the relative part of the budget that is free after the step
     _rose: vec[float]  # (R,) the highest level of the demanding kinds that rose in the step
@@ -130,7 +130,7 @@ class ArrivalReplay:
             used[r] = total
 
     def _measure_step(self, step: i64, budget: float) -> float:
-        """Measure the faults after a step; return the least level."""
+        """Measure the violations after a step; return the lowest level."""
         demands, left, rose, lowest = self._demands, self._left, self._rose, self._lowest
         overuse = could_rise = 0.0
         least = INFINITE

@@ -1,6 +1,6 @@
-"""The proof of dynamic DRF, step by step, from the levels alone.
+"""Certify dynamic DRF step by step, from the log of levels only.
 
-Only the log of levels comes from the solver; this module sums up the use of every step.
+This module sums up the use of every step itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.solvers.level_log import LevelLog, number_kinds
 
 TOLERANCE = 1e-9
-WRONG = 1.0
+# The violation of a malformed log.
+MALFORMED = 1.0
 
 CONDITION = (
     "at every step nothing is used beyond the part of the agents present, every agent demands a "
@@ -39,7 +40,7 @@ def certify_dynamic(
     total_weight : float
         Weight of all agents that were announced.
     log : LevelLog
-        The levels.
+        The levels after every step.
     least : (N,) float, optional
         The reported least level after each step, checked where given.
 
@@ -47,19 +48,20 @@ def certify_dynamic(
     -------
     Certificate
         The violation is the largest, over all steps, of: the relative overuse of a resource; the
-        relative rise that was still possible for an agent, or by which others rose above it; the
-        relative fall of a level; the relative error of `least`. It is 1 for a malformed log.
+        relative distance of an agent from being stopped, by a resource that is used up and of
+        which no agent with a higher level got more; the relative fall of a level; the relative
+        error of `least`. It is 1 for a malformed log.
 
     Notes
     -----
-    Each step has one answer: by Lemma 1 the agents that rise end at one level, the highest that the
-    budget admits. With zero demands the condition is that of lexicographic max-min above the levels
-    before. O(N R) where all demand the same resources, and with K kinds of agents O(N K R).
+    The answer of each step is unique: by Lemma 1 the agents that rise end at one level, the highest
+    that the budget admits. With zero demands the condition is that of lexicographic max-min above
+    the previous levels. O(N R) if all demand the same resources, O(N K R) with K kinds of agents.
     """
     n_agents = len(demand)
     kind = number_kinds(demand)
     if not _is_log(log, kind, n_agents):
-        return Certificate(CONDITION, WRONG, TOLERANCE, {"fault": "not a log of these agents"})
+        return Certificate(CONDITION, MALFORMED, TOLERANCE, {"fault": "not a log of these agents"})
     first = np.flatnonzero(np.diff(np.maximum.accumulate(kind), prepend=-1))
     # By columns, NumPy finds the largest numbers of short rows five times as fast.
     largest = np.asfortranarray(demand).max(axis=1)

@@ -1,8 +1,8 @@
 """Certificates of fillings: replay the placements, and compare each with the policy's choice.
 
-Only the order comes from the scheduler. Amounts are whole quanta, a score is the whole number
-``floor(share / weight * 2**64)``, and H of best-fit is a double. Equal numbers are ties, so each
-placement is either right or wrong.
+Only the order of placements comes from the scheduler. Amounts are whole quanta, a score is the
+whole number ``floor(share / weight * 2**64)``, and H of best-fit is a double. Equal numbers are
+ties, so each placement is either right or wrong.
 
 During a filling no amount is freed. So a task that does not fit on a server never fits there again,
 and no score ever falls: an earlier score is a lower bound of the current one.
@@ -25,8 +25,8 @@ from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import ratio
 
-ONE_BITS = 64  # a share of 1 is 2**64 in a score
-NEAR = 1e-9  # more than the relative error of a share in doubles
+SCORE_BITS = 64  # a share of 1 has the score 2**64
+NEAR = 1e-9  # an upper bound of the relative error of a share in doubles
 
 _FITS = "every task fits on its server, and no other task fits"
 _IN_TURN = "each task is of the user with the least score that still fitted"
@@ -44,9 +44,9 @@ _CONDITIONS = {
     ),
 }
 
-# The score of a user; only shares of a server depend on the server.
+# (user, server) -> score; the server matters only for shares of one server.
 Score = Callable[[int, int], int]
-# Keys of servers for a user, by their groups and free amounts (C, K).
+# (user, groups (K,) of servers, free amounts (C, K)) -> keys (K,); the lowest key is chosen.
 Keys = Callable[[int, IntArray, IntArray], FloatArray | BoolArray]
 
 
@@ -58,9 +58,8 @@ def certify_filling(
     Parameters
     ----------
     problem : Problem
-    criterion, select : str
-    residual : bool
-        These name the policy; see `fairlead.fill`.
+    criterion, select, residual
+        The policy; see `fairlead.fill`.
     order : (P, 2) int
         User and server of each placement, in order.
 
@@ -85,7 +84,7 @@ def certify_filling(
 
 
 def _is_right(replay: Replay, criterion: str, select: str, residual: bool) -> bool:
-    """Return whether possible placements are those of a policy."""
+    """Return whether the placements, which are feasible, are those of the policy."""
     score = _score(replay, criterion, select, residual)
     if select == "best-fit-first":
         return _serves_best_servers(replay, score)
@@ -108,14 +107,14 @@ class Replay:
         self.groups = list(zip(quanta.capacity.tolist(), problem.count.tolist(), strict=True))
         self.group = np.repeat(np.arange(problem.n_groups), problem.count)  # (S,) of each server
         self.device = quanta.device
-        # (C, S): R amounts, then of each resource in devices the most on one device, and the number
-        # of wholly free ones.
+        # (C, S): R amounts; then for each resource in devices the largest amount of one device, and
+        # the number of wholly free devices.
         self.capacity = self._with_devices(np.ascontiguousarray(quanta.capacity[self.group].T))
         self.free = self.capacity.copy()  # (C, S)
         self.total = quanta.total(problem.count)  # (R,) of all servers
         self.left = np.array(self.total)  # (R,) free on all servers
         self.demand = quanta.demand  # (N, R) of a task
-        self.need = self._needs()  # (N, C) what a server must have free
+        self.need = self._needs()  # (N, C) amounts that a server must have free for a task
         self.demanded = [  # each demanded resource with its amount
             [(r, amount) for r, amount in enumerate(row) if amount] for row in self.demand.tolist()
         ]
@@ -151,7 +150,10 @@ class Replay:
         return np.concatenate(rows)
 
     def _devices_after(self, r: int, unit: int) -> IntArray:
-        """Return (2, P) the most on one device and the wholly free ones, after each placement."""
+        """Return (2, P) the largest free amount of a device, and the wholly free devices.
+
+        Both are of the placement's server, after each placement.
+        """
         free: dict[int, list[int]] = {}
         after = np.empty((2, len(self.users)), dtype=np.int64)
         demand = self.demand[:, r].tolist()
@@ -195,9 +197,9 @@ class Replay:
         self.waits[user] = self.placed[user] < self.limit[user]
 
     def scale(self, user: int) -> tuple[int, int]:
-        """Return a fraction as two numbers; the share of a task times it is a score."""
+        """Return numerator and denominator; a user's score is this times the share of one task."""
         over, under = self.weight[user]
-        return (self.placed[user] * under) << ONE_BITS, over
+        return (self.placed[user] * under) << SCORE_BITS, over
 
     def lacks_room(self, user: int, group: IntArray, free: IntArray) -> BoolArray:
         """Return whether a task of a user does not fit on servers, or may not run there."""
@@ -225,18 +227,19 @@ class Replay:
 
 
 def _score(replay: Replay, criterion: str, select: str, residual: bool) -> Score:
+    """Return the score function of a policy."""
     if criterion == "ps-dsf" and select in ("joint", "rrr"):
         amounts = replay.free if residual else replay.capacity
         return lambda user, server: _dominant(replay, user, amounts[:, server])
     if not residual:
-        return _total_shares(replay, criterion)
+        return _scores_by_capacity(replay, criterion)
     if criterion == "drf":
         return lambda user, _: _dominant(replay, user, replay.left)
     return ResidualTaskShares(replay).score
 
 
 def _dominant(replay: Replay, user: int, amounts: IntArray) -> int:
-    """Return the score of a user's dominant share of these amounts."""
+    """Return the score of a user's dominant share of `amounts` (C,), the first R of them."""
     scale, under = replay.scale(user)
     there = amounts.tolist()
     return max(
@@ -244,18 +247,18 @@ def _dominant(replay: Replay, user: int, amounts: IntArray) -> int:
     )
 
 
-def _total_shares(replay: Replay, criterion: str) -> Score:
-    """Return scores by capacities: tasks of a user times the score of one."""
+def _scores_by_capacity(replay: Replay, criterion: str) -> Score:
+    """Return the score function that does not depend on free amounts: tasks times share of one."""
     parts = [
         _share_of_task(replay, criterion, user) / Fraction(*weight)
         for user, weight in enumerate(replay.weight)
     ]
-    ratios = [(part.numerator << ONE_BITS, part.denominator) for part in parts]
+    ratios = [(part.numerator << SCORE_BITS, part.denominator) for part in parts]
     return lambda user, _: replay.placed[user] * ratios[user][0] // ratios[user][1]
 
 
 def _share_of_task(replay: Replay, criterion: str, user: int) -> Fraction:
-    """Return the share of one task by capacities."""
+    """Return the share of one task, of the capacities of all servers."""
     taken = replay.demanded[user]
     if criterion == "drf":
         shares = [Fraction(d, replay.total[r]) for r, d in taken if replay.total[r]]
@@ -270,9 +273,9 @@ def _share_of_task(replay: Replay, criterion: str, user: int) -> Fraction:
 
 
 class ResidualTaskShares:
-    """Scores by the tasks, whole or not, that still fit on all servers: residual TSF.
+    """Scores of residual TSF: by the tasks, whole or not, that still fit on all servers.
 
-    Tasks are counted in small parts, so that each quantum of a resource holds a whole number of
+    Tasks are counted in parts so small that each quantum of a resource holds a whole number of
     parts.
     """
 
@@ -305,11 +308,11 @@ def _least(amounts: list[int], factors: list[tuple[int, int]]) -> int:
     return min([amounts[r] * factor for r, factor in factors])
 
 
-# Servers
+# Choice of servers
 
 
 def _are_placed(replay: Replay, keys: Keys) -> bool:
-    """Return whether each task is on the first server with the least key."""
+    """Return whether each task is on the first of the servers with the lowest key."""
     columns = np.hstack([replay.demand, replay.eligible])
     shape = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)[replay.users]
     by_shape = np.argsort(shape, kind="stable")
@@ -363,7 +366,7 @@ def _shape_difference(
     return h
 
 
-# Users
+# Choice of users
 
 
 def _serves_users(replay: Replay, score: Score) -> bool:

@@ -1,12 +1,12 @@
 """The proof of a lexicographic max-min division, by linear programming duality.
 
-Let U[n] = z[n] / phi[n] be the users' levels, z[n] = sum_g score[n,g] x[n,g]. Prices p >= 0 of
-each resource of each group prove a level L. A unit of a user's score costs at least
-q[n] = min_g d[n].p[g] / score[n,g] over the groups where it runs. So all users m with U[m] <= L
-spend at least sum_m z[m] q[m] of the total sum_g,r c[g,r] p[g,r]. If nothing remains, no user of
-that level with q[n] > 0 can be raised. If a little remains, the user can gain at most the fraction
-``remainder / (z[n] q[n])`` of its score. The violation is the largest such fraction
-over all users below their task limits, with the best of the given prices for each.
+Let z[n] = sum_g score[n,g] x[n,g] be the users' scores, U[n] = z[n] / phi[n] their levels, d the
+demands and c the capacities. Prices p >= 0 of each resource of each group bound the possible gain
+of a user n without a loss of any user m with U[m] <= U[n]. A unit of a user's score costs at least
+q[n] = min_g d[n].p[g] / score[n,g] over the groups where it may run. So these users m spend at
+least sum_m z[m] q[m] of the total sum_g,r c[g,r] p[g,r]. With the remainder, user n can gain at
+most the fraction ``remainder / (z[n] q[n])`` of its score. The violation is the largest such
+fraction over all users below their task limits, with the best of the given prices for each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOLERANCE = 1e-6
 EQUAL = 1e-9
 # A resource is used up where less than this fraction is left.
 USED_UP = 1e-9
-# At least this fraction of the total counts as remainder: sums have no more digits, and prices that
+# At least this fraction of the total counts as remainder: sums are not more exact, and prices that
 # are rounding errors must not prove anything.
 ROUNDING = 1e-15
 
@@ -31,9 +31,10 @@ ROUNDING = 1e-15
 def _measure_possible_gain(
     problem: Problem, tasks: FloatArray, score: FloatArray, prices: FloatArray
 ) -> FloatArray:
-    """Bound the fraction that each user could gain without a loss at or below its level.
+    """Bound the fraction (N,) of its score that each user could gain without a loss of others.
 
-    (N,): 0 for users at their task limit, infinite where no prices prove anything.
+    Others are the users at or below its level. 0 for users at their task limit, infinite where no
+    prices prove anything. `prices` are (K, G, R).
     """
     per_task = score[:, None] if score.ndim == 1 else score
     total = tasks.sum(axis=1)
@@ -45,7 +46,7 @@ def _measure_possible_gain(
     allowed = problem.runnable
     # A negative price proves nothing, and would reward use.
     for given in np.where(np.isfinite(prices) & (prices > 0), prices, 0.0):
-        price = _in_parts(given, problem.group_capacity)
+        price = _normalized(given, problem.group_capacity)
         cost = np.where(allowed, problem.demand @ price.T / per_task, np.inf).min(axis=1)
         spent = held * cost
         worth = float((problem.group_capacity * price).sum())
@@ -62,7 +63,7 @@ def possible_gain(problem: Problem, total: FloatArray, prices: FloatArray) -> Fl
 
     `total` (N,) are users' tasks, `prices` (G, R) those of all resources. O(N G R).
     """
-    price = _in_parts(
+    price = _normalized(
         np.where(np.isfinite(prices) & (prices > 0), prices, 0.0), problem.group_capacity
     )
     cost = np.where(problem.runnable, problem.demand @ price.T, np.inf).min(axis=1)
@@ -73,8 +74,8 @@ def possible_gain(problem: Problem, total: FloatArray, prices: FloatArray) -> Fl
     return gain
 
 
-def _in_parts(price: FloatArray, capacity: FloatArray) -> FloatArray:
-    """Return prices in units of the worth of the dearest resource, so that no sum overflows."""
+def _normalized(price: FloatArray, capacity: FloatArray) -> FloatArray:
+    """Return prices (G, R) in units of the dearest resource's worth, so that no sum overflows."""
     there = np.where(capacity > 0, price, 0.0)
     largest = there.max(initial=0.0)
     if largest == 0.0:
@@ -97,8 +98,8 @@ def certify_max_min(
     score : (N,) or (N, G) float
         Score of one task of each user (on each group).
     prices : (K, G, R) float
-        Prices of each resource of each group. Any prices are valid; good ones give a tight bound.
-        Negative ones count as zero.
+        Prices of each resource of each group. Any prices are valid; optimal ones give a tight
+        bound. Negative ones count as zero.
 
     Returns
     -------
@@ -128,7 +129,7 @@ def measure_unfair_neighbours(problem: Problem, tasks: FloatArray, score: FloatA
     """Measure by how much Definition 1 of U-max-min fairness is missed (Kesidis et al.).
 
     Let user l have a higher level than user m, and m hold tasks on a server with a used-up
-    resource. Then l may hold nothing there: else fewer tasks of l would make room for more of m.
+    resource. Then l may hold nothing there: otherwise, tasks of l could be replaced by tasks of m.
     A server counts for l and m if m is below its task limit and l demands all used-up resources of
     the server that m demands. (In the paper every user demands every resource.)
 

@@ -1,10 +1,11 @@
 """Certify a division among the users of a tree of queues, by the way in which servers were filled.
 
-Each server has a list of tasks: those here whenever a resource was used up or a user reached its
-limit. Between two rows only users grew that could, and of the children of each queue that could
-grow only those of least level did. After the last row no user can grow. Levels are those of
-hierarchical DRF (Bhattacharya et al., SoCC 2013) with the server as the pool. Tasks on other
-servers count as if they were here, those of users that cannot grow do not count.
+Each server has a list of rows: the tasks of users there each time that a resource was used up or a
+user reached its limit. The certificate measures these conditions: between two rows, no user grew
+that could not; of the children of each queue that could grow, only those of lowest level did; and
+after the last row no user can grow. Levels are those of hierarchical DRF (Bhattacharya et al., SoCC
+2013) with the server as the pool. A user's tasks on other servers count as if they were here; once
+the user cannot grow, they do not count.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from fairlead.model.problem import Problem
 from fairlead.model.queues import Queues
 
 TOLERANCE = 1e-6
-STOPPED = 1e-7  # a user is stopped if prices allow it no larger gain (relative)
-# Limits and capacities closer than this (relative) count as reached, lesser growth as none.
+STOPPED = 1e-7  # a user is stopped if prices prove that it cannot gain more (relative)
+# Limits and capacities closer than this (relative) count as reached, smaller growth as none.
 REACHED = 1e-9
 
 
 def certify_queue_levels(
     problem: Problem, tasks: FloatArray, rows: Sequence[FloatArray]
 ) -> Certificate:
-    """Certify tasks (N, G); of each group `rows` has (stops, N) tasks there.
+    """Certify tasks (N, G) by the tasks (stops, N) at each stop of each group, `rows`.
 
-    The violation is the largest of: the excess of a grown child's level over the least one, the
+    The violation is the largest of: the excess of a grown child's level over the lowest one, the
     part of its tasks that a user got while it could not grow, the free fraction of the scarcest
     resource of a user that could still grow, the change from the last row to `tasks`, overuse, and
     the share of misplaced tasks. O(stops (N + Q) G R).
@@ -82,7 +83,11 @@ class _Server:
         return below & ~(self.use[:, used_up] > 0).any(axis=1), used_up
 
     def measure_growth(self, before: FloatArray, after: FloatArray) -> float:
-        """Return how unfair the growth between two rows was."""
+        """Return the larger violation of the growth between two rows (K,).
+
+        These are the part of its tasks that a user got while it could not grow, or lost; and the
+        excess of a grown child's level.
+        """
         able, used_up = self.can_grow(before)
         total = self.elsewhere + after
         change = (after - before) / np.maximum(total, 1e-300)
@@ -110,9 +115,10 @@ def _excess(
     grown: BoolArray,
     used_up: BoolArray,
 ) -> float:
-    """Return the largest excess of a grown child's level over the least one of its siblings.
+    """Return the largest excess of a grown child's level over the lowest of its siblings.
 
-    Of K users `amounts` has (K, R); `able` can grow, `grown` did. `used_up` (R,) does not count.
+    `amounts` (K, R) are those of K users, `able` (K,) can grow, `grown` (K,) did. Resources of
+    `used_up` (R,) do not count in the level of a queue.
     """
     n_queues = len(tree.names)
     queue_able, queue_grown = tree.with_users(able), tree.with_users(grown)
@@ -143,13 +149,13 @@ def _excess(
 def certify_queue_stops(
     problem: Problem, tasks: FloatArray, rows: FloatArray, prices: FloatArray
 ) -> Certificate:
-    """Certify tasks (N, G) of the whole cluster, filled at once.
+    """Certify tasks (N, G) of the whole cluster, filled as one pool.
 
-    `rows` (stops, N) are users' tasks whenever a user was stopped, `prices` (stops, G, R) prove by
-    whom. The violation is the largest of: the excess of a grown child's level over the least one,
-    the part of its tasks that a user got after it was stopped, the possible gain of a user that was
-    not, the change from the last row to `tasks`, overuse, and the share of misplaced tasks.
-    O(stops N (G R + Q)).
+    `rows` (stops, N) are users' tasks each time that a user was stopped; `prices` (stops, G, R)
+    prove that it could not gain. The violation is the largest of: the excess of a grown child's
+    level over the lowest one, the part of its tasks that a user got after it was stopped, the
+    number of users that were never stopped, the change from the last row to `tasks`, overuse, and
+    the share of misplaced tasks. O(stops N (G R + Q)).
     """
     queues = problem.users.queues
     assert queues is not None

@@ -35,7 +35,7 @@ from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import WholeArray, WholePool, to_whole_pool
-from fairlead.solvers.level_bisection import in_turns
+from fairlead.solvers.level_bisection import users_in_turn
 
 SERVED_BY_TURNS = (
     "whole tasks that fit, and every user with tasks left stopped at one that did not fit when "
@@ -55,7 +55,7 @@ CLOSE = 1e-11
 
 
 def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certificate:
-    """Certify that each whole task was given to the user with the least dominant share.
+    """Certify that each whole task was given to the user with the lowest weighted dominant share.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
     impossible, overuse, whole, left = _measure_feasibility(pool, tasks)
     fault = 0.0
     if impossible == overuse == 0.0:
-        users = in_turns(pool, np.arange(len(whole)), whole)
+        users = users_in_turn(pool, np.arange(len(whole)), whole)
         fault = measure_turn_faults(users, left.tolist(), pool.capacity.tolist(), stops)
     condition = STOPPED_AT_THE_FIRST_MISFIT if stops else SERVED_BY_TURNS
     return _certificate(condition, impossible=impossible, overuse=overuse, out_of_turn=fault)
@@ -108,9 +108,9 @@ def _certificate(condition: str, **faults: float) -> Certificate:
 def _measure_feasibility(
     pool: WholePool, tasks: FloatArray
 ) -> tuple[float, float, WholeArray, WholeArray]:
-    """Return the faults of the counts, the overuse, the counts in integers, and the free quanta.
+    """Return the violation of the counts, the overuse, the counts in integers, the free quanta.
 
-    Counts far beyond the capacity get an infinite fault, because exact arithmetic would be slow.
+    Counts far beyond the capacity get an infinite violation, because exact arithmetic is slow.
     """
     counts = tasks[:, 0]
     none = np.zeros(len(counts), dtype=pool.demand.dtype)
@@ -145,7 +145,7 @@ def _measure_error(pool: WholePool, whole: WholeArray, topped_up: bool) -> float
 
 def _topped_up(pool: WholePool, base: WholeArray) -> WholeArray:
     """Return the formula's tasks with one more for each user that it fits, by turns."""
-    users = in_turns(pool, np.flatnonzero(base < pool.limit), base)
+    users = users_in_turn(pool, np.flatnonzero(base < pool.limit), base)
     room = pool.capacity - base @ pool.demand
     given = base.copy()
     for n in [user.number for user in sorted(users)]:
@@ -156,7 +156,7 @@ def _topped_up(pool: WholePool, base: WholeArray) -> WholeArray:
 
 
 class _Level:
-    """The level of the formula, rounded and as a fraction."""
+    """The level of PDRF's formula, rounded and as a fraction."""
 
     def __init__(self, pool: WholePool) -> None:
         self.pool = pool
@@ -179,7 +179,7 @@ class _Level:
         return min(self._exactly(r) for r in np.flatnonzero(close).tolist())
 
     def _exactly(self, r: int) -> Fraction:
-        """Return the level of a resource; sum in a tree, to add large fractions last."""
+        """Return the level that uses up a resource; add fractions pairwise, large ones last."""
         pool = self.pool
         terms = [
             Fraction(int(pool.demand[n, r]) * int(pool.denominator[n]), int(pool.numerator[n]))

@@ -1,27 +1,27 @@
 """The proof that a sum of concave utilities is largest, by prices, user by user (eq. 17).
 
-An allocation is best exactly if resources have prices p >= 0 such that
+An allocation x* has the largest sum exactly if resources have prices p >= 0 such that
 
 - resources with a price are used up;
-- every user runs only where a unit of its score costs least, q[n] = min_g q[n,g] / u[n,g];
-- every user has the tasks that it would buy at that price: f_n'(Z[n]) = q[n]; or less, if its task
-  limit keeps it from more; or nothing, where even the first unit is not worth its price.
+- every user n runs only on groups g where a unit of its score costs least. A task there costs
+  c[n,g] and scores u[n,g], so that a unit costs q[n] = min_g c[n,g] / u[n,g];
+- every user has the score Z[n] that it would buy at that price: f_n'(Z[n]) = q[n]; or less, if its
+  task limit keeps it from more; or nothing, where even the first unit is not worth its price.
 
 For alpha-fair utilities that is eq. 17 of Kesidis et al.: no feasible x has
 ``sum phi (x - x*) / x*^a > 0``. That sum is a poor measure. With a = 8 a user counts 10^8 times
 as much as one with ten times as many tasks, so errors of the latter vanish in the sum. Therefore
-each condition is measured separately, relative to its user or resource. An
-answer with violation e is exact for a problem whose capacities and demands differ from the given
-ones by about e.
+each condition is measured separately, relative to its user or resource. An answer with violation e
+is exact for a problem whose capacities and demands differ from the given ones by about e.
 
 The prices need not be trusted. Negative prices, prices of resources that are not used up, and
 prices that are negligible for every user count as zero.
 
-If some users spend only a rounding error of the spending of others, the proof is in stages. A user
-that spends much, with the choice of two servers at the same price, may take capacity that another
-user needs, and no price shows it. So the users that spend most are judged first. Then their totals
-(but not their servers) are fixed, and the others are judged at new prices, until every user has
-been judged. Faults of users that spend less than a stage's top user count in proportion.
+If the spending of some users is a rounding error of that of others, the proof is in stages. A user
+that spends much, and may run on two servers at the same price, may take capacity that another user
+needs, and no price shows it. So the users that spend most are judged first. Then their totals (but
+not their servers) are fixed, and the others are judged at new prices, until every user has been
+judged. Violations of users that spend less than a stage's largest spender count in proportion.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from fairlead.model.problem import Problem
 from fairlead.solvers.linear_programmes import measure_progress
 
 TOLERANCE = 1e-6
-# A utility of less elasticity than this counts as linear: then prices hardly determine the tasks,
-# and zero tasks may be right.
-STRAIGHT = 1e-2
-# A price below this part of what a task is worth to any user is a rounding error.
+# A utility of smaller elasticity counts as linear: then prices hardly determine the tasks, and zero
+# tasks may be right.
+SMALLEST_ELASTICITY = 1e-2
+# A price below this part of the worth of a task to every user is a rounding error.
 NEGLIGIBLE = 1e-9
-# Costs that differ by a smaller relative amount count as equal.
-AGREED = 1e-14
-# A user that spends a smaller part of the spending of another is not judged in that stage.
+# Costs with a smaller relative difference count as equal.
+EQUAL_COST = 1e-14
+# A user that spends less than this part of the largest spending is not judged in that stage.
 SIGHT = 1e-3
 ALPHA_FAIR = "no feasible allocation has sum phi (x - x*) / x*^a > 0 (eq. 17"
 
@@ -60,8 +60,8 @@ ALPHA_FAIR = "no feasible allocation has sum phi (x - x*) / x*^a > 0 (eq. 17"
 class Stage:
     """Prices at which the users that spend most, of those not yet settled, are judged."""
 
-    prices: FloatArray  # (R, G): of each whole resource of each group
-    unit: float  # logarithm of their unit, in that of the marginal utilities
+    prices: FloatArray  # (R, G): of each whole resource of each group, divided by exp(unit)
+    unit: float
 
 
 def certify_largest_utility(
@@ -85,7 +85,7 @@ def certify_largest_utility(
     log_marginal : (N,) float
         log f_n'(Z*[n]), the marginal utility of each user's score at x*, from the definition.
     elasticity : (N,) float
-        -Z* f_n''(Z*) / f_n'(Z*), the relative fall of that with a rising score.
+        -Z* f_n''(Z*) / f_n'(Z*), the relative fall of f_n' with a rising score.
     prices : (R, G) float
         Price of each whole resource of each group (R = 1, time, under TDM), in the unit of the
         marginal utilities. Any prices are valid; only optimal ones prove an optimum.
@@ -99,8 +99,8 @@ def certify_largest_utility(
     Returns
     -------
     Certificate
-        Its violation is the largest of the faults that prices show, the overuse of a resource (of
-        time), and the share of misplaced tasks.
+        Its violation is the largest of those of `measure_price_faults`, the overuse of a resource
+        (of time), and the share of misplaced tasks.
 
     Notes
     -----
@@ -125,7 +125,7 @@ def certify_in_stages(
     time_shared: bool = False,
     what: str = ALPHA_FAIR,
 ) -> Certificate:
-    """Certify that an allocation has the largest sum of utilities, richest users first.
+    """Certify that an allocation has the largest sum of utilities, largest spenders first.
 
     Arguments are as for `certify_largest_utility`. The violation is infinite if a user
     is not judged in any stage.
@@ -171,15 +171,17 @@ def measure_price_faults(
     score: FloatArray | None = None,
     time_shared: bool = False,
 ) -> dict[str, float]:
-    """Measure the difference between tasks and the purchases of users at given prices.
+    """Measure by how much tasks miss the conditions of the module at given prices.
 
-    Returns three faults:
+    Returns three violations:
 
     - ``tasks``: the largest relative difference between a user's tasks and those it would buy.
-    - ``dear``: the largest part of a user's score, or of a group's resource, bought at a higher
-      price than elsewhere; or the price difference, if that is less (for a resource, relative to
-      the spending on it, which may be far less).
+    - ``dear``: the largest part of a user's score, or of a group's resource, that is bought at a
+      higher price than elsewhere; or the relative price difference, if that is smaller (for a
+      resource, relative to the spending on this resource only).
     - ``idle``: the largest unused part of a resource with a price.
+
+    For the arguments see `certify_largest_utility`.
     """
     per_task = np.ones_like(tasks) if score is None else score
     allowed = problem.gamma > 0
@@ -197,47 +199,56 @@ def measure_price_faults(
     cheapest = cost.min(axis=1)
     held = tasks * per_task
     total = held.sum(axis=1)
-    bends = elasticity >= STRAIGHT
+    is_curved = elasticity >= SMALLEST_ELASTICITY
     with np.errstate(divide="ignore", invalid="ignore"):
         dearness = np.where(held > 0, 1.0 - cheapest[:, None] / cost, 0.0)
-        part = np.where(bends[:, None], held / total[:, None], 0.0)
-        wanted = (log_marginal - np.log(cheapest)) / np.maximum(elasticity, STRAIGHT)
+        part = np.where(is_curved[:, None], held / total[:, None], 0.0)
+        # Logarithms of the factors by which a user would change its tasks, and may.
+        wanted = (log_marginal - np.log(cheapest)) / np.maximum(elasticity, SMALLEST_ELASTICITY)
         room = np.log(problem.task_limit) - np.log(tasks.sum(axis=1))
     dearness = np.nan_to_num(dearness, nan=0.0)  # if all prices are 0
-    worst_off = 1.0 - np.exp(-np.abs(np.minimum(wanted, np.maximum(room, 0.0))))
+    tasks_error = 1.0 - np.exp(-np.abs(np.minimum(wanted, np.maximum(room, 0.0))))
     largest_part = np.zeros(len(tasks))
     dear = too_much = 0.0
-    unwanted = np.where(~bends & (wanted <= 0) & (worst_off > TOLERANCE), worst_off, 0.0)[:, None]
+    unwanted = np.where(~is_curved & (wanted <= 0) & (tasks_error > TOLERANCE), tasks_error, 0.0)[
+        :, None
+    ]
     with np.errstate(invalid="ignore"):
-        extra = np.maximum(cost * (1.0 - AGREED) - cheapest[:, None], 0.0) * per_task
-        agree = allowed & (cost * (1.0 - AGREED) <= cheapest[:, None])
-    # A user that could run elsewhere at the same price may take capacity that others need.
-    unsure = np.where(agree & (agree.sum(axis=1) > 1)[:, None], AGREED * cost * per_task, 0.0)
+        extra = np.maximum(cost * (1.0 - EQUAL_COST) - cheapest[:, None], 0.0) * per_task
+        agree = allowed & (cost * (1.0 - EQUAL_COST) <= cheapest[:, None])
+    # Rounding errors of the costs of a user that could run elsewhere at the same price: it may take
+    # capacity that others need.
+    uncertain = np.where(
+        agree & (agree.sum(axis=1) > 1)[:, None], EQUAL_COST * cost * per_task, 0.0
+    )
     doubt = 0.0
-    # A user that spends much may take capacity that others need, at a price negligible to it.
+    # A user that spends much may take capacity that others need, at a price negligible to it. So
+    # each excess cost is also measured relative to the spending on each single resource.
     for taken, price in zip(use, priced, strict=True):
         taken_here = taken * tasks
         np.maximum(part, taken_here, out=part)
         np.maximum(largest_part, taken_here.max(axis=1), out=largest_part)
         with np.errstate(divide="ignore", invalid="ignore"):
-            dearer = np.where(taken_here * price > 0, extra / (taken * price), dearness)
-            unseen = np.where(taken_here * price > 0, unsure / (taken * price), 0.0)
-        dust = np.where(dearer > TOLERANCE, np.minimum(dearer, taken_here), 0.0)
-        dear = max(dear, float(dust.sum(axis=0).max()))
-        doubt = max(doubt, float(np.minimum(unseen, taken_here).max()))
+            relative = np.where(taken_here * price > 0, extra / (taken * price), dearness)
+            hidden = np.where(taken_here * price > 0, uncertain / (taken * price), 0.0)
+        excess = np.where(relative > TOLERANCE, np.minimum(relative, taken_here), 0.0)
+        dear = max(dear, float(excess.sum(axis=0).max()))
+        doubt = max(doubt, float(np.minimum(hidden, taken_here).max()))
         too_much = max(too_much, float(np.minimum(unwanted, taken_here).sum(axis=0).max()))
     # Excess tasks of a nearly linear utility count by the resources that they take.
-    worst_off = np.where(bends | (wanted > 0), worst_off, np.minimum(worst_off, largest_part))
+    tasks_error = np.where(
+        is_curved | (wanted > 0), tasks_error, np.minimum(tasks_error, largest_part)
+    )
     if doubt > TOLERANCE:
-        dear = max(dear, _resolved(problem, use, tasks, doubt))
+        dear = max(dear, _gain_in_doubt(problem, use, tasks, doubt))
     return {
-        "tasks": max(too_much, _largest(worst_off)),
+        "tasks": max(too_much, _largest(tasks_error)),
         "dear": max(dear, _largest(np.minimum(dearness, part))),
         "idle": _largest(np.where(priced > 0, left, 0.0)),
     }
 
 
-def _resolved(problem: Problem, use: FloatArray, tasks: FloatArray, doubt: float) -> float:
+def _gain_in_doubt(problem: Problem, use: FloatArray, tasks: FloatArray, doubt: float) -> float:
     """Return the possible gain of a user without cost, at most `doubt`, by a linear programme."""
     total = tasks.sum(axis=1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -254,7 +265,7 @@ def _resolved(problem: Problem, use: FloatArray, tasks: FloatArray, doubt: float
 
 
 def _largest(faults: FloatArray) -> float:
-    """Return the largest fault; infinite if one is NaN."""
+    """Return the largest violation; infinite if one is NaN."""
     return np.inf if np.isnan(faults).any() else float(faults.max(initial=0.0))
 
 
@@ -268,7 +279,11 @@ def _measure_stage(
     prices: FloatArray,
     settled: BoolArray,
 ) -> tuple[dict[str, float], BoolArray]:
-    """Measure faults by their cost, as `measure_price_faults`; return also the judged users."""
+    """Return the violations of `measure_price_faults` in one stage, and (N,) the judged users.
+
+    Users judged in earlier stages are `settled`. Others count in proportion to their spending, at
+    most fully from `sight` on: SIGHT times the largest spending of an unsettled user.
+    """
     allowed = problem.gamma > 0
     taken = use * tasks
     held = tasks * per_task
@@ -283,22 +298,24 @@ def _measure_stage(
     cost = _cost(use, priced, per_task, allowed)
     cheapest = cost.min(axis=1)
 
-    def counts(money: FloatArray) -> FloatArray:
+    def counts(money: FloatArray) -> FloatArray:  # the weight of a spending
         return np.minimum(money / sight, 1.0) if sight > 0 else np.ones_like(money)
 
-    wanted = (log_marginal - np.log(cheapest)) / np.maximum(elasticity, STRAIGHT)
+    wanted = (log_marginal - np.log(cheapest)) / np.maximum(elasticity, SMALLEST_ELASTICITY)
     room = np.log(problem.task_limit) - np.log(tasks.sum(axis=1))
-    worst_off = 1.0 - np.exp(-np.abs(np.minimum(wanted, np.maximum(room, 0.0))))
-    worst_off = worst_off * counts(total * np.maximum(marginal, cheapest))
+    tasks_error = 1.0 - np.exp(-np.abs(np.minimum(wanted, np.maximum(room, 0.0))))
+    tasks_error = tasks_error * counts(total * np.maximum(marginal, cheapest))
     dearness = np.where((held > 0) & (cost > 0), 1.0 - cheapest[:, None] / cost, 0.0)
     part = np.maximum(held / total[:, None], taken.max(axis=0))
     dear = np.minimum(dearness, part) * counts(cost * held)
-    extra = np.maximum(cost * (1.0 - AGREED) - cheapest[:, None], 0.0)
-    dearer = np.where(taken * priced[:, None] > 0, extra * per_task / (use * priced[:, None]), 0.0)
-    dust = np.where(dearer > TOLERANCE, np.minimum(dearer, taken), 0.0).sum(axis=1)
+    extra = np.maximum(cost * (1.0 - EQUAL_COST) - cheapest[:, None], 0.0)
+    relative = np.where(
+        taken * priced[:, None] > 0, extra * per_task / (use * priced[:, None]), 0.0
+    )
+    excess = np.where(relative > TOLERANCE, np.minimum(relative, taken), 0.0).sum(axis=1)
     faults = {
-        "tasks": _largest(np.where(settled, 0.0, worst_off)),
-        "dear": max(_largest(dear[held > 0]), _largest(dust * counts(priced))),
+        "tasks": _largest(np.where(settled, 0.0, tasks_error)),
+        "dear": max(_largest(dear[held > 0]), _largest(excess * counts(priced))),
         "idle": _largest(left * counts(priced) * (priced > 0)),
     }
     return faults, total * marginal >= sight
@@ -307,4 +324,5 @@ def _measure_stage(
 def _cost(
     use: FloatArray, prices: FloatArray, per_task: FloatArray, allowed: BoolArray
 ) -> FloatArray:
+    """Return the cost (N, G) of a unit of score; infinite where a user may not run."""
     return np.where(allowed, (use * prices[:, None]).sum(axis=0) / per_task, np.inf)

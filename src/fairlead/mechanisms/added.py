@@ -36,7 +36,7 @@ from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.names import check_name
 from fairlead.model.problem import Problem
 
-TOLERANCE = 1e-6  # of functions that round their answers
+TOLERANCE = 1e-6  # for rounding errors of the functions
 EVERYTHING = (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS, QUEUES)
 
 Divide = Callable[..., Any]
@@ -55,26 +55,27 @@ def mechanism(
 ) -> Callable[[Function], Function]:
     """Return a decorator that adds a function to the mechanisms of this process.
 
-    `solve`, `compare`, `audit` and `simulate(fair=...)` know it by name then; the commands do if an
-    entry point of the group ``fairlead.mechanisms`` names the function, or as ``-m FILE.py:NAME``.
+    `solve`, `compare`, `audit` and `simulate(fair=...)` then accept its name. Commands accept
+    ``-m FILE.py:NAME``, or the name if an entry point of the group ``fairlead.mechanisms`` names
+    the function.
 
     The function takes a `Problem`, and options as keywords. It returns the tasks of each user on
-    each group of servers, an (N, G) array or a labelled frame; or an `Allocation` with
-    its own certificate. An array is certified as feasible.
+    each group of servers, an (N, G) array or a labelled frame; or an `Allocation` with its own
+    certificate. An array is certified only as feasible.
 
     Parameters
     ----------
     name : str
-        A new name. A function that had it before is replaced.
+        A name; an earlier user-defined mechanism of that name is replaced.
     summary : str
-        The idea in a line; the first line of the function's docstring when absent.
+        A summary in one line; the first line of the function's docstring when absent.
     paper : str
-        Where it is defined.
+        The paper that defines it.
     proved : sequence of str
-        Properties that are proved, as an audit names them.
+        Properties that are proved of it, as an audit names them.
     accepts : sequence of str
-        Optional features that its definition admits, as in `fairlead mechanisms`. A problem with
-        another one is refused. All when absent.
+        Optional features of problems that it admits, as in `fairlead mechanisms`; all when
+        absent. `solve` refuses problems with other features.
     whole_tasks : bool
         Whether it gives whole tasks.
     time_shared : bool
@@ -87,9 +88,9 @@ def mechanism(
 
     Notes
     -----
-    The function is given users with tasks and positive weight, and groups with servers; nothing is
-    merged. `solve` raises `CertificateError` where the answer is not feasible by more than 1e-6 of
-    a capacity or of a user's tasks.
+    The function gets only users with tasks and positive weight, and groups with servers; nothing is
+    merged. `solve` raises `CertificateError` for an answer that exceeds a capacity or a user's
+    tasks by more than the fraction 1e-6.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def mechanism(
     features = texts(accepts, "accepts")
     for feature in features:
         if feature not in EVERYTHING:
-            known = f"knows no feature {feature!r:.60}; known: {', '.join(EVERYTHING)}"
+            known = f"no feature is named {feature!r:.60}; known: {', '.join(EVERYTHING)}"
             raise InputError(known, "accepts")
     claims = tuple(map(Claim, texts(proved, "proved")))
     if claims:
@@ -142,12 +143,12 @@ def mechanism(
 
 
 def _check_properties(claims: Sequence[Claim]) -> None:
-    """Raise InputError for a property that no audit knows."""
+    """Raise InputError for a property that audits do not check."""
     audit = import_module("fairlead.properties.audit")  # which imports this package
     for claim in claims:
         if claim.property not in audit.PROPERTIES:
             known = (
-                f"knows no property {claim.property!r:.60}; known: {', '.join(audit.PROPERTIES)}"
+                f"no property is named {claim.property!r:.60}; known: {', '.join(audit.PROPERTIES)}"
             )
             raise InputError(known, "proved")
 
@@ -172,7 +173,7 @@ def _divide(
     except (Exception, SystemExit) as fault:
         raise fault_of(function, name, fault) from fault
     if isinstance(answer, Allocation):
-        return _of_same_problem(replace(answer, mechanism=name), problem, time_shared)
+        return _check_allocation(replace(answer, mechanism=name), problem, time_shared)
     table = read_table(answer, place).laid_out(problem.users.names, problem.cluster.groups)
     tasks = read_numbers(table, place)
     shape = problem.n_users, problem.n_groups
@@ -183,14 +184,14 @@ def _divide(
         violation = max(violation, float(np.abs(tasks - np.rint(tasks)).max(initial=0.0)))
     condition = WHOLE if whole_tasks else FEASIBLE
     if not violation <= TOLERANCE:
-        why = f"{name}: {_fault_in(problem, tasks, time_shared)}"
+        why = f"{name}: {_describe_fault(problem, tasks, time_shared)}"
         certificate = Certificate(condition, violation, TOLERANCE)
         raise CertificateError(why, Allocation(problem, name, tasks, certificate), violation)
     return Allocation(problem, name, tasks, Certificate(condition, violation, TOLERANCE))
 
 
-def _fault_in(problem: Problem, tasks: FloatArray, time_shared: bool) -> str:
-    """Name the first fault of an answer that is not feasible, or has parts of tasks."""
+def _describe_fault(problem: Problem, tasks: FloatArray, time_shared: bool) -> str:
+    """Describe the first fault of an answer that is infeasible, or has fractions of tasks."""
     users, groups = problem.users.names, problem.cluster.groups
     for wrong, what in (
         (~np.isfinite(tasks), "no number of tasks"),
@@ -216,8 +217,11 @@ def _fault_in(problem: Problem, tasks: FloatArray, time_shared: bool) -> str:
     return "gives parts of tasks, where they are to be whole"
 
 
-def _of_same_problem(answer: Allocation, problem: Problem, time_shared: bool) -> Allocation:
-    """Return an allocation of the problem or of its pool; raise unless it is, and is feasible."""
+def _check_allocation(answer: Allocation, problem: Problem, time_shared: bool) -> Allocation:
+    """Return an allocation of the problem or of its pool, checked.
+
+    Raises InputError for another problem, and CertificateError for an infeasible allocation.
+    """
     solved = answer.problem
     if solved is not problem:
         groups = solved.cluster.groups

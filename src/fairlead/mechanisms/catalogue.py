@@ -1,4 +1,4 @@
-"""The mechanisms by name: papers, proved properties, accepted features; and `solve`."""
+"""The catalogue of mechanisms: papers, proved properties, accepted features; and `solve`."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ FEATURES: dict[str, Callable[[Problem], bool]] = {
 
 @dataclass(frozen=True)
 class Claim:
-    """A property (as an audit names it) that is proved, but not with the features in `without`."""
+    """A property (as an audit names it) that is proved for problems without some features."""
 
     property: str
-    without: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()  # features with which it is not proved
 
     def unless(self, *features: str) -> Claim:
         """Return the claim for problems without these features."""
@@ -71,7 +71,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Refutation:
-    """A property that a paper states for a mechanism, and that an audit refutes."""
+    """A property that a paper claims for a mechanism, and that an audit refutes."""
 
     property: str
     where: str  # the conditions under which it fails
@@ -345,10 +345,11 @@ CATALOGUE: dict[str, Mechanism] = {
 
 _LOGGER = logging.getLogger("fairlead")
 ADDED: dict[str, Mechanism] = {}  # by `fairlead.mechanism`, in this process
-# Of entry points: each names a `Mechanism` of another package, or a function with that decorator.
+# The group of entry points; each names a `Mechanism` of another package, or a function that is
+# decorated by `fairlead.mechanism`.
 GROUP = "fairlead.mechanisms"
 
-# Mechanisms that `compare` shows side by side. Whole tasks beside fractions of tasks would show the
+# Mechanisms that `compare` uses by default. Comparing whole with divisible tasks would show the
 # effect of rounding; variants are compared only on request.
 DIVISIBLE = tuple(name for name, row in CATALOGUE.items() if not row.whole_tasks)
 COMPARED = tuple(name for name in DIVISIBLE if not CATALOGUE[name].variant_of)
@@ -435,9 +436,9 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     A user without tasks or of weight 0 gets nothing. The others get the same as without it.
 
     Identical servers are solved as one group, and users that differ only in weight as one user;
-    their tasks are split in proportion. Every condition that certifies a mechanism holds for the
-    split exactly if it holds for the whole. Nothing is merged for whole tasks, nor where an option
-    is a table of users or groups.
+    their tasks are split in proportion. Every certified condition holds for the split exactly if it
+    holds for the merged problem. Nothing is merged for whole tasks, or if an option is a table of
+    users or groups.
 
     Examples
     --------

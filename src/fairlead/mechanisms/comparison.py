@@ -1,4 +1,4 @@
-"""One problem divided by several mechanisms."""
+"""Divide one problem by several mechanisms."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Allocations(dict[str, Allocation], Shown):
     Attributes
     ----------
     refused : dict of str to str
-        Why a mechanism does not admit the problem.
+        The reasons why mechanisms do not admit the problem.
     unproved : dict of str to CertificateError
-        Mechanisms whose answer missed its condition.
+        Mechanisms whose answer violated its condition.
     failed : dict of str to FairleadError
-        Mechanisms of your own that raised, or returned no allocation.
+        User-defined mechanisms that raised, or returned no allocation.
     """
 
     frames = ("users", "mechanisms")
@@ -73,16 +73,17 @@ def compare(
     ----------
     problem : Problem
     mechanisms : str or sequence of str, optional
-        One or several names from the catalogue, or of your own; when absent those of divisible
-        tasks that admit the problem.
+        One or several names from the catalogue, or of user-defined mechanisms; when absent all of
+        divisible tasks that admit the problem, without variants.
     **options
-        Of mechanisms, such as ``alpha``; a mechanism gets the ones that it takes.
+        Options of mechanisms, such as ``alpha``; each mechanism gets the options that it takes.
 
     Returns
     -------
     Allocations
-        By mechanism, in their order. ``refused`` has the mechanisms that do not admit the problem,
-        ``unproved`` the ones without a certified answer, and ``failed`` your own that raised.
+        By mechanism, in the given order. ``refused`` has the mechanisms that do not admit the
+        problem, ``unproved`` the ones without a certified answer, and ``failed`` user-defined ones
+        that raised.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def compare(
     check_problem(problem)
     for given in mechanisms if isinstance(mechanisms, list | tuple) else ():
         if callable(given):
-            find_mechanism(given)  # says how to name it
+            find_mechanism(given)  # raises InputError, which tells how to name a function
     asked = None if mechanisms is None else one_or_several(mechanisms, "mechanisms")
     names = dict.fromkeys(COMPARED if asked is None else asked)
     rows = {name: find_mechanism(name) for name in names}

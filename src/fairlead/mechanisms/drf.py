@@ -1,12 +1,12 @@
 """Dominant resource fairness: on all servers as one pool, on each server, and in whole tasks.
 
-Ghodsi et al. 2011; with zero demands and weights Parkes, Procaccia and Shah 2012 (EDRF); per
-server as the naive baseline of Wang, Liang and Li 2015, III-D.
+Sources: Ghodsi et al. 2011; for zero demands and weights Parkes, Procaccia and Shah 2012 (EDRF);
+for DRF per server Wang, Liang and Li 2015, III-D, where it is the naive baseline.
 
 Whole tasks, all servers as one pool: the user with the least weighted dominant share takes the next
 task; ties go to the user whose task is the larger share, then to the earlier user. A user without
 remaining tasks leaves. Algorithm 1 of Ghodsi et al. 2011 stops at the first task that does not fit.
-In the Pareto-efficient form (Metin, 6.2) only that user leaves.
+In the Pareto-efficient variant (Metin, 6.2) only that user leaves.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _solve_whole(problem: Problem, mechanism: str, *, stops: bool) -> Allocation
 
 
 def countable_pool(problem: Problem, mechanism: str) -> WholePool:
-    """Return the pool in integers; raise RefusalError where floats cannot count the tasks."""
+    """Return the pool in integers; raise RefusalError if a user could run 2**53 tasks or more."""
     pool = to_whole_pool(problem)
     for n in np.flatnonzero(np.minimum(pool.alone, pool.limit) >= LARGEST_WHOLE_FLOAT):
         raise RefusalError(

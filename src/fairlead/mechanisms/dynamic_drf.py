@@ -1,7 +1,7 @@
 """Dynamic DRF: agents arrive one after another, and no allocation is ever reduced.
 
-Kash, Procaccia and Shah 2014; Li, Liu, Zhang and Zhang 2019. docs/dynamic.md extends it to weights
-and zero demands.
+Kash, Procaccia and Shah 2014; Li, Liu, Zhang and Zhang 2019. docs/dynamic.md defines the extension
+to weights and zero demands.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ class DynamicDRF:
     """Agents that arrive one after another and share every resource by dynamic DRF.
 
     After the arrival of agents of weights ``w_1 .. w_k``, the fraction ``(w_1 + .. + w_k) / W`` of
-    every resource is given out. The agents of least level (dominant share per unit of weight) rise
-    together until a resource that they demand is used up to that fraction; the others continue.
+    every resource may be used. The agents of lowest level (dominant share per unit of weight) rise
+    together. When a resource is used up to that fraction, the agents that demand it stop; the
+    others continue.
 
     Parameters
     ----------
     announced : int
-        The most agents that will arrive, n.
+        The largest number of agents that will arrive, n.
     resources : int or sequence of str
         The number of resources, or their names.
     total_weight : float, optional
         Weight of all agents that will arrive, W; n when absent.
     solver : str
-        ``"stack"``, amortised O(R) an arrival, or a plain one with the same answers:
+        ``"stack"``, amortised O(R) an arrival, or a slower one with the same answers:
         ``"halving"`` (Li et al.'s Algorithm 1, corrected; positive demands only), ``"water"``,
         ``"lp"``.
     capacity : (R,) array, optional
@@ -107,13 +108,13 @@ class DynamicDRF:
         Returns
         -------
         float
-            The least level of all agents after the step, M.
+            The lowest level of all agents after the step, M.
 
         Raises
         ------
         InputError
-            For an invalid demand or weight, or after the last announced agent. Nothing has changed
-            then.
+            For an invalid demand or weight, or after the last announced agent; the state is
+            unchanged.
         RefusalError
             When the solver does not admit a zero demand.
 
@@ -131,7 +132,7 @@ class DynamicDRF:
         return solver.add_one(shares, weight, self.budget)
 
     def _shares_of_one(self, values: Sequence[float], weight: float) -> list[float] | None:
-        """Return an agent's demand scaled to a largest of 1; None if full checks are needed."""
+        """Return an agent's demand scaled to a maximum of 1; None if full checks are needed."""
         try:
             shares = list(values)
             if self._capacity is not None:
@@ -140,7 +141,7 @@ class DynamicDRF:
             if (
                 len(shares) == len(self.resources)
                 and min(shares) >= 0
-                and 0 < sum(shares) < inf  # a NaN is not
+                and 0 < sum(shares) < inf  # false for a NaN
                 and weight > 0
                 and self._weight_arrived + weight <= self._most_weight
                 and self.arrived < self.announced
@@ -163,12 +164,12 @@ class DynamicDRF:
         Returns
         -------
         (K,) float
-            The least level of all agents after each step.
+            The lowest level of all agents after each step.
 
         Raises
         ------
         InputError, RefusalError
-            As `arrive`; no agent has arrived then.
+            As `arrive`; no agent is added then.
         """
         demand = self._checked_demands(demands)
         weight = self._checked_weights(weights, len(demand))
@@ -221,7 +222,7 @@ class DynamicDRF:
         return self.log.levels_at(step) * self.weights[:step]
 
     def _checked_demands(self, demands: ArrayLike) -> FloatArray:
-        """Return the demands as shares of the pool, the largest of a row being 1."""
+        """Return the demands as shares of the pool, scaled so that the largest of a row is 1."""
         demand = _numbers(demands, "demand")
         n_resources = len(self.resources)
         if demand.size == 0:
@@ -275,10 +276,10 @@ class DynamicDRF:
 
 
 class _Solver(Protocol):
-    """The levels of all agents so far."""
+    """A solver with the levels of all agents so far."""
 
     def add(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
-        """Add agents one after another; return (K,) the least level after each.
+        """Add agents one after another; return (K,) the lowest level after each.
 
         `demand` (K, R) has 1 as the largest of a row; `budget` (K,) bounds the use of each resource
         after each arrival.
@@ -338,9 +339,9 @@ class _PlainSolver:
         self._use = np.zeros((0, n_resources))
         self._level = np.zeros(0)
         self._kinds: dict[bytes, int] = {}
-        self._newest: list[int] = []  # the newest agent of each kind, which has the least level
+        self._newest: list[int] = []  # the newest agent of each kind, which has its lowest level
         self._kind: list[int] = []
-        self._entries: list[tuple[int, int, float]] = []
+        self._entries: list[tuple[int, int, float]] = []  # of the log: step, kind, level
 
     def add(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
         rows = zip(demand, weight.tolist(), budget.tolist(), strict=True)
@@ -353,7 +354,7 @@ class _PlainSolver:
             self._newest.append(k)
         before = np.append(self._level, 0.0)
         lowest = before[self._newest]
-        lowest[kind] = -1.0  # log the newcomer's kind at any level
+        lowest[kind] = -1.0  # so that the newcomer's kind is logged at any level
         self._newest[kind] = k
         use = np.vstack([self._use, weight * demand])
         level = self._raise(use, before, budget)
@@ -417,9 +418,9 @@ def _names(resources: int | Sequence[str]) -> tuple[str, ...]:
         raise InputError(f"must be a number or several names, not {resources!r}", "resources")
     if isinstance(resources, Sequence):
         if not resources:
-            raise InputError("names none", "resources")
+            raise InputError("names no resource", "resources")
         if len(set(resources)) < len(resources):
-            raise InputError("names one twice", "resources")
+            raise InputError("names a resource twice", "resources")
         return texts(resources, "resources")
     return tuple(f"r{r + 1}" for r in range(whole_number(resources, "resources", 1)))
 

@@ -18,7 +18,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.reductions import active_part
 from fairlead.solvers.level_log import LevelLog
 
-# Users per call of a plain solver, between two reports of progress.
+# Users that a slower solver adds between two reports of progress.
 PORTION = 64
 
 
@@ -29,7 +29,7 @@ class DynamicRun:
     problem: Problem  # the pooled problem; step k is the arrival of its k-th user
     solver: str
     demand: FloatArray  # (N, R): share of the pool per unit of dominant share; at most 1
-    levels: FloatArray  # (N,): the least level after each step, M
+    levels: FloatArray  # (N,): the lowest level after each step, M
     log: LevelLog  # all levels after every step
     used: FloatArray  # (R,): the fraction of each resource in use after the last step
     due_nothing: tuple[str, ...] = ()  # users without tasks or of weight 0, which do not arrive
@@ -57,7 +57,7 @@ class DynamicRun:
 
     @cached_property
     def full_knowledge_levels(self) -> FloatArray:
-        """(N,) float: the least level under DRF among the first k users, for each k."""
+        """(N,) float: the lowest level under DRF among the first k users, for each k."""
         weight = self.problem.weight
         return full_knowledge_levels(self.demand, weight, float(weight.sum()))
 
@@ -180,9 +180,10 @@ def _refuse_undefined(problem: Problem) -> None:
 def full_knowledge_levels(
     demand: FloatArray, weight: FloatArray, total_weight: float
 ) -> FloatArray:
-    """Return (N,) the least level under DRF among the first k agents, with their part of the pool.
+    """Return (N,) the lowest level under DRF among the first k agents, for each k.
 
-    All rise together from 0, so the least level is reached when the first resource is used up.
+    These may use their part of every resource by weight. All rise together from 0, so the lowest
+    level is reached when the first resource is used up.
     """
     budget = np.minimum(1.0, np.cumsum(weight) / total_weight)
     per_level = np.cumsum(weight[:, None] * demand, axis=0).max(axis=1)

@@ -24,14 +24,14 @@ class FairShare(NamedTuple):
     """The fair shares of a cluster at an instant."""
 
     share: FloatArray  # (N,): the weighted dominant share of each user
-    amounts: FloatArray  # (N, R): of its tasks
-    allocation: Allocation | None  # per kind of tasks; None where no server can serve any user
+    amounts: FloatArray  # (N, R): the amounts of its tasks
+    allocation: Allocation | None  # of the kinds of tasks; None if no server fits any of them
 
 
 class FairShares:
     """Divides a cluster at an instant among the users with waiting or running tasks.
 
-    A user has its waiting and running tasks; the mechanism may give it any part of them. Each kind
+    The mechanism divides all waiting and running tasks anew, as if they were divisible. Each kind
     of tasks (`fairlead.model.task_kinds`) is a user of the mechanism, with the mean demand of its
     tasks, and a part of the user's weight.
 
@@ -71,7 +71,7 @@ class FairShares:
         self._kinds = kinds_of_tasks(user, place, demand)
 
     def held(self, running: IntArray, amount: FloatArray) -> FloatArray:
-        """Return (N,) weighted dominant shares of `running` (K,) tasks in all of `amount` (R,)."""
+        """Return (N,) weighted dominant shares of `running` (K,) tasks of a total `amount` (R,)."""
         share: FloatArray = dominant_share(self.amounts(running), amount) / self._weight
         return share
 
@@ -80,7 +80,7 @@ class FairShares:
         return self._sums(running, self._user, len(self._weight))
 
     def fair(self, active: IntArray, capacity: FloatArray, servers: IntArray) -> FairShare:
-        """Return the fair share of each user: 0 for users that no server can serve.
+        """Return the fair share of each user: 0 for users whose tasks fit no server.
 
         `active` (K,) tasks wait or run; `capacity` (G, R) is that of one of `servers` (G,). Raises
         RefusalError or CertificateError as `solve` does. O(K R), and the cost of the mechanism.

@@ -1,7 +1,8 @@
-"""Max-min fairness of a linear score: DRFH, C-DRFH, TSF, CDRF, and any score that is given.
+"""Max-min fairness of a linear score: DRFH, C-DRFH, TSF, CDRF, and any given score.
 
-Kesidis et al., II: the levels are ``U[n] = sum_i u[n,i] x[n,i] / phi[n]``. Named scores are those
-of DRF (eq. 9), TSF and PS-DSF, the last summed over the servers that a user may run on (eq. 12).
+Kesidis et al., II: the levels are ``U[n] = sum_i u[n,i] x[n,i] / phi[n]``, where u is the score of
+one task, x are the tasks on each server and phi the weights. Named scores are those of DRF (eq. 9),
+TSF and PS-DSF; the last is summed over the servers where a user may run (eq. 12).
 
 DRFH counts global dominant shares: Wang, Liang and Li 2015, eq. 4-7 and V-A. With placement
 constraints the same definition, whose dominant resource ignores them, is C-DRFH.
@@ -29,7 +30,7 @@ from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.problem import Problem
 from fairlead.solvers.leximax import Leximax, lexicographic_max_min
 
-# Relative sizes below which numbers count as zero, tried in turn until the certificate holds.
+# Values of `zero` of `lexicographic_max_min`, tried in turn until the certificate holds.
 ZEROS = (1e-9, 1e-7, 1e-5)
 
 
@@ -57,7 +58,9 @@ def solve_max_min_by_score(problem: Problem, score: str | ArrayLike = "drf") -> 
     """Divide so that the sorted levels of a given score are lexicographically largest.
 
     `score` is ``"drf"``, ``"tsf"``, ``"ps-dsf"``, or u itself, (N,) or (N, G), positive where a
-    user may run. The certificate also measures by how much Definition 1 is missed.
+    user may run. The certificate also measures the violation of Definition 1. Raises InputError for
+    an unusable score, and RefusalError for finite tasks or too large a problem where the scores of
+    a user differ by server.
     """
     table = _named_score(problem, score) if isinstance(score, str) else score_table(problem, score)
     first: FloatArray = table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
@@ -85,7 +88,8 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
     mechanism : str
         The name in the allocation.
     score : (N,) or (N, G) float
-        Score of one task of each user, positive; or on each group, where limits do not count.
+        Score of one task of each user, positive; or on each group, for problems without finite
+        tasks.
 
     Raises
     ------
@@ -94,8 +98,8 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
 
     Notes
     -----
-    Capacities are scaled to shares of the cluster, and units of users so that one takes at most the
-    total of some resource. So the solver gets numbers of moderate size.
+    Capacities are scaled to shares of the cluster. The unit of a user is the number of tasks that
+    take all of its dominant resource. So the solver gets numbers of moderate size.
     """
     total = problem.total_capacity
     scale = np.where(total > 0, total, 1.0)
@@ -127,7 +131,7 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
 def _attempts(
     problem: Problem, score: FloatArray, per_task: FloatArray
 ) -> Iterator[Callable[..., Leximax]]:
-    """Yield ways to divide, the quickest first; `per_task` (N,) are units of one task."""
+    """Yield solvers, the fastest first; `per_task` (N,) are units of one task."""
     by_server = score.ndim == 2
     if not by_server:
         need = problem.weight / score * per_task

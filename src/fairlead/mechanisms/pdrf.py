@@ -1,9 +1,10 @@
 """Precomputed dominant resource fairness (PDRF): whole tasks of one pool by a formula.
 
-While the user with the largest dominant share ds* takes one task, user n takes ds*/ds[n]. This
-cycle fits ``k = min_r C[r] / sum_n (ds*/ds[n]) d[n,r]`` times, which gives each user
-``floor(k ds*/ds[n])`` whole tasks (Metin, 3.4). Then, from the least served upward, each user gets
-one more task if it fits (Metin, 5). ds* cancels out.
+Let ds[n] be the weighted dominant share of one task of user n, and ds* the largest. In a cycle,
+user n takes ds*/ds[n] tasks, so that all dominant shares grow equally. With demands d and the
+pool's capacity C, the cycle fits ``k = min_r C[r] / sum_n (ds*/ds[n]) d[n,r]`` times, which gives
+each user ``floor(k ds*/ds[n])`` whole tasks (Metin, 3.4). Then each user gets one more task if it
+fits, the lowest level first (Metin, 5). ds* cancels out.
 
 The formula is evaluated in floats. Where a number is within rounding errors of an integer, it is
 evaluated in fractions.
@@ -23,7 +24,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.quanta import WholeArray, WholePool
 from fairlead.solvers.level_bisection import top_up
 
-# A generous bound of the relative error of the formula in floats.
+# An upper bound of the relative error of the formula in floats.
 ROUNDING = 1e-12
 
 
@@ -33,9 +34,9 @@ def solve_pdrf(problem: Problem) -> Allocation:
 
 
 def solve_pdrf_without_top_up(problem: Problem) -> Allocation:
-    """Divide whole tasks by the formula of PDRF alone (Metin, 3.4): O(N R).
+    """Divide whole tasks by PDRF's formula, without the top-up (Metin, 3.4): O(N R).
 
-    As a rule half of the users could have one more task.
+    Usually half of the users could have one more task.
     """
     return _solve(problem, "pdrf-without-top-up", topped_up=False)
 
@@ -51,7 +52,7 @@ def _solve(problem: Problem, mechanism: str, *, topped_up: bool) -> Allocation:
 
 
 def precompute_tasks(pool: WholePool) -> WholeArray:
-    """Return (N,) the tasks of PDRF's formula, limited to the tasks of each user."""
+    """Return (N,) the tasks of PDRF's formula, at most those that each user has."""
     rate = 1.0 / pool.step
     per_level = rate @ pool.share
     level = 1.0 / per_level.max()

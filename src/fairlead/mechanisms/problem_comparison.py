@@ -1,4 +1,4 @@
-"""One mechanism on two problems: who gains, who loses, and by which differences."""
+"""Compare one mechanism on two problems: which users gain or lose, and by which differences."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from fairlead.model.notebooks import Shown
 from fairlead.model.problem import Problem
 from fairlead.model.problem_changes import ProblemDifference, TwoProblems
 
-MOST_REASONS = 12  # differences, each of which takes a solution
+MAX_EFFECTS = 12  # the most differences whose effects are computed; each takes a solution
 UNCHANGED = 1e-6  # relative changes up to this are rounding
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What one difference alone would change, from the first problem."""
+    """The effect of one difference, applied to the first problem without the others."""
 
     difference: ProblemDifference
-    # Relative change of each user's tasks that it changes, by name; infinite from nothing.
+    # By name, the relative change of the tasks of each user that it affects; infinite from 0 tasks.
     gains: Mapping[str, float]
 
 
@@ -38,8 +38,8 @@ class ProblemComparison(Shown):
     before, after : Allocation
     differences : tuple of ProblemDifference
     effects : tuple of Effect
-        Of each difference by itself, where it has a meaning by itself; empty for more than 12, and
-        with trees of queues. They need not add up.
+        Of each difference that can be applied without the others; empty for more than 12
+        differences, and with trees of queues. Effects need not add up.
     """
 
     before: Allocation
@@ -57,9 +57,9 @@ class ProblemComparison(Shown):
 
     @property
     def gains(self) -> dict[str, float]:
-        """The relative change of each user's tasks; of dominant shares where demands differ.
+        """The relative change of tasks, by name, of the users of both problems.
 
-        Of users of both problems; infinite for one that had nothing.
+        It is that of the dominant share where a user's demands differ, and infinite from 0.
         """
         return _gains(self.before, self.after, _with_other_demands(self.differences))
 
@@ -125,10 +125,10 @@ class ProblemComparison(Shown):
 def compare_problems(
     before: Problem, after: Problem, mechanism: str = "ps-dsf", **options: Any
 ) -> ProblemComparison:
-    """Divide two problems by one mechanism, and find which differences change what.
+    """Divide two problems by one mechanism, and compute the effect of each difference.
 
-    Raises ProblemError when a resource has two units, and else as `solve`. Costs two solutions, and
-    one for each of at most 12 differences.
+    Raises ProblemError when a resource has two units, and otherwise as `solve`. Costs two
+    solutions, and one for each difference if there are at most 12.
 
     Examples
     --------
@@ -146,12 +146,12 @@ def compare_problems(
     by_share = _with_other_demands(differences)
     effects: list[Effect] = []
     has_trees = before.users.queues is not None or after.users.queues is not None
-    if len(differences) <= MOST_REASONS and not has_trees:
+    if len(differences) <= MAX_EFFECTS and not has_trees:
         for difference in differences:
             try:
                 alone = solve(both.with_one(difference), mechanism, **options)
             except (ProblemError, RefusalError, CertificateError):
-                continue  # it has no meaning without the others
+                continue  # it cannot be applied without the others
             gains = _gains(first, alone, by_share)
             felt = {name: gain for name, gain in gains.items() if abs(gain) > UNCHANGED}
             effects.append(Effect(difference, felt))
@@ -159,11 +159,13 @@ def compare_problems(
 
 
 def _with_other_demands(differences: Sequence[ProblemDifference]) -> set[str]:
-    """Return the users whose demand differs: their tasks are not alike, so shares are compared."""
+    """Return the users whose demand differs: shares are compared, as their tasks differ."""
     return {each.name for each in differences if each.kind == "user" and "demand of " in each.text}
 
 
 def _gains(before: Allocation, after: Allocation, by_share: set[str]) -> dict[str, float]:
+    """Return each user's relative change of tasks, or of dominant share for users `by_share`."""
+
     def numbers(side: Allocation) -> dict[str, tuple[float, float]]:
         tasks: FloatArray = side.user_tasks
         rows = zip(side.problem.users.names, tasks.tolist(), side.dominant_share.tolist(),

@@ -1,14 +1,15 @@
 """Per-server dominant-share fairness, under resource division (RDM) and time division (TDM).
 
 Khamse-Ashari et al. 2017. `STRATEGIES` lists methods that find tasks close to an answer.
-Sweeps with the paper's server procedure (III-C, Algorithm I) finish from there: each server in turn
-divides its capacity, given each user's total, until every user has a bottleneck on every server.
+Sweeps with the paper's server procedure (III-C, Algorithm I) continue from there: each server in
+turn divides its capacity, given each user's tasks on other servers, until every user has a
+bottleneck on every server.
 
 Under RDM a problem may have several PS-DSF allocations. The soft levels lead to one of them, which
 does not depend on the order of users or groups and treats equal users equally. If the sweeps start
-from zero tasks, the order of the groups decides. With finite tasks there may be several under TDM,
-too, because a user with all its tasks may run them anywhere. Then the result is the proportionally
-fair one, also under RDM if one resource binds.
+from zero tasks, the result depends on the order of the groups. With finite tasks there may be
+several under TDM, too, because a user with all its tasks may run them anywhere. Then the result is
+the proportionally fair one, also under RDM if one resource binds.
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ from fairlead.solvers.level_path import LevelProblem, follow_level_path
 from fairlead.solvers.soft_max_newton import follow_soft_levels
 from fairlead.solvers.water_filling import ServerSweeps, WaterFilling
 
-# Colder is closer, until rounding errors take over. Google's park needs the first soft one only,
-# 3,000 users on 100 servers the last one.
+# A lower temperature is more exact, until rounding errors dominate. Google's cluster needs only the
+# first soft one, 3,000 users on 100 servers the last one.
 SOFT_TEMPERATURES = (1e-6, 1e-7, 1e-8)
 PATH_TEMPERATURES = (1e-5, 1e-6)
-# Visits of entries (users on servers) by the sweeps from each start, and from the last one.
+# Most visits of entries (users on servers) by the sweeps from each start, and from the best answer
+# if no start led to a good one.
 VISITS = 100_000
 LAST_VISITS = 1_000_000_000
-GOOD = 1e-9  # a violation below which no other strategy is tried
-GOOD_AT_LAST = 1e-8  # a violation below which an answer is kept after all strategies
-CLOSE = 1e-7  # a violation below which a screening accepts an answer
+GOOD = 1e-9  # the largest violation at which no other strategy is tried
+GOOD_AT_LAST = 1e-8  # the largest violation at which the last sweeps end
+CLOSE = 1e-7  # the same for an approximate answer to a similar problem
 SWEEPS_BETWEEN_CHECKS = 20
 # The sweeps have converged when no entry changes by more than this part of its user's tasks.
-STILL = 1e-15
+CONVERGED = 1e-15
 
 
 def solve_ps_dsf(problem: Problem) -> Allocation:
@@ -68,9 +70,9 @@ def solve_ps_dsf_tdm(problem: Problem) -> Allocation:
 
 
 def continue_ps_dsf_tdm(problem: Problem, start: FloatArray) -> Allocation:
-    """Approximate PS-DSF under time division, from the answer `start` (N, G) to a similar problem.
+    """Approximate PS-DSF under time division, from the tasks `start` (N, G) of a similar problem.
 
-    The certificate need not hold. Without finite tasks totals do not depend on the start.
+    The certificate need not hold. Without finite tasks, exact totals do not depend on the start.
     """
     sweeps = prepare_sweeps(problem, "ps-dsf-tdm")
     sweeps.run(np.where(problem.runnable, start, 0.0), VISITS, CLOSE)
@@ -90,7 +92,10 @@ def _solve(problem: Problem, mechanism: str) -> Allocation:
 
 
 def prepare_sweeps(problem: Problem, mechanism: str) -> Sweeps:
-    """Return sweeps for ``ps-dsf`` or ``ps-dsf-tdm`` that have not started; not for queues."""
+    """Return sweeps for ``ps-dsf`` or ``ps-dsf-tdm``, not yet started.
+
+    Raises RefusalError for queues, and under RDM for given rates with several resources.
+    """
     if problem.users.queues is not None:
         raise RefusalError(mechanism, "its sweeps do not admit queues")
     if mechanism == "ps-dsf" and problem.users.rates is None:
@@ -99,7 +104,7 @@ def prepare_sweeps(problem: Problem, mechanism: str) -> Sweeps:
         raise RefusalError(
             mechanism, "with given rates it is defined for one resource only; use ps-dsf-tdm"
         )
-    # With one resource and given rates, a server is divided as its time is.
+    # With one resource and given rates, RDM and TDM are the same.
     return Sweeps(problem, use_per_task(problem, time_shared=True), certify_time_sharing)
 
 
@@ -121,7 +126,10 @@ def entries_by_server(problem: Problem, use: FloatArray) -> Iterator[ServerEntri
 
 
 class Sweeps:
-    """Sweeps of the server procedure over all servers, and the best tasks found so far."""
+    """Sweeps of the server procedure over all servers, and the best tasks found so far.
+
+    An entry is a group and a user that may run there; there are E entries.
+    """
 
     def __init__(
         self,
@@ -132,10 +140,10 @@ class Sweeps:
         self.problem = problem
         self.use = use  # (R, N, G): use by one task, relative to each group's capacity
         self.certify = certify
-        self.group, self.user = np.nonzero(problem.runnable.T)  # (E,) of each entry, by group
-        self.best = np.zeros((problem.n_users, problem.n_groups))  # of the smallest violation
-        self.last = self.best  # after the last sweep
-        self.certificate = certify(problem, self.best)
+        self.group, self.user = np.nonzero(problem.runnable.T)  # (E,) in order of groups
+        self.best = np.zeros((problem.n_users, problem.n_groups))  # tasks of smallest violation
+        self.last = self.best  # tasks after the last sweep
+        self.certificate = certify(problem, self.best)  # of `best`
 
     @property
     def by_time(self) -> bool:
@@ -158,9 +166,9 @@ class Sweeps:
         return ServerSweeps(servers, self.user.tolist(), self.problem.task_limit.tolist())
 
     def run(self, start: FloatArray, visits: int, enough: float) -> bool:
-        """Sweep from `start` (N, G) and return whether the violation is small enough.
+        """Sweep from tasks `start` (N, G); return whether the violation is at most `enough`.
 
-        Ends after about `visits` visits of entries, or on convergence.
+        Ends then, after about `visits` visits of entries, or on convergence.
         """
         entries = start[self.user, self.group].tolist()
         self._keep_better(start)
@@ -175,7 +183,7 @@ class Sweeps:
             self.last[self.user, self.group] = entries
             self._keep_better(self.last)
             worse = worse + 1 if self.certificate.violation >= before else 0
-            if change < STILL and worse >= 2:
+            if change < CONVERGED and worse >= 2:
                 break
         return self.certificate.violation <= enough
 
@@ -196,7 +204,7 @@ def _proportional_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
 
 
 def level_problem(sweeps: Sweeps) -> LevelProblem:
-    """Return the levels to be found, of the groups where some user can run."""
+    """Return the problem of levels, of the groups where some user can run."""
     problem = sweeps.problem
     open_groups = problem.runnable.any(axis=0)
     with np.errstate(divide="ignore"):
@@ -213,7 +221,7 @@ def _level_tasks(
     follow: Callable[[LevelProblem, Sequence[float]], Iterator[FloatArray]],
     temperatures: Sequence[float],
 ) -> Iterator[FloatArray]:
-    """Yield tasks by a solver for levels, ever closer."""
+    """Yield ever better tasks by a solver for levels."""
     problem = sweeps.problem
     open_groups = problem.runnable.any(axis=0)
     for close in follow(level_problem(sweeps), temperatures):
@@ -223,12 +231,12 @@ def _level_tasks(
 
 
 def _soft_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
-    """Yield tasks by soft levels, one for each server."""
+    """Yield tasks by soft levels, one level for each server."""
     return _level_tasks(sweeps, follow_soft_levels, SOFT_TEMPERATURES)
 
 
 def _path_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
-    """Yield tasks by the curve of levels, one for each resource of a server."""
+    """Yield tasks by the curve of levels, one level for each resource of a server."""
     return _level_tasks(sweeps, follow_level_path, PATH_TEMPERATURES)
 
 
@@ -248,18 +256,18 @@ class Strategy:
 
 # Tried in this order until an answer is good.
 STRATEGIES = (
-    # Under TDM it is the answer. With finite tasks and unlike zero demands, it is one of several if
-    # it is PS-DSF at all.
+    # Under TDM this is the answer. With finite tasks, and users that demand different resources, it
+    # may be one of several answers, or none.
     Strategy(
         _proportional_tasks,
         lambda sweeps: sweeps.by_time or (sweeps.problem.has_limits and not sweeps.has_one_level),
         visits=0,
     ),
-    # Never fails where it is defined, and takes few steps for any number of users.
+    # Never fails for one level a server, and takes few steps for any number of users.
     Strategy(_soft_tasks, lambda sweeps: sweeps.has_one_level),
-    # With several levels a server, sweeps alone settled 59 of 60 problems of 12 users in 4 ms each,
-    # and none of 12 problems of 100 users. The curve settled all of these, and was lost in 2 of 50
-    # small problems.
+    # With several levels a server, sweeps from zero solved 59 of 60 problems of 12 users in 4 ms
+    # each, and none of 12 problems of 100 users. The curve solved all of these, and was lost in 2
+    # of 50 small problems.
     Strategy(_no_tasks, lambda sweeps: not sweeps.has_one_level),
     Strategy(_path_tasks, lambda sweeps: not sweeps.has_one_level),
 )

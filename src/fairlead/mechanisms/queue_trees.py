@@ -1,11 +1,12 @@
 """DRF, DRFH and PS-DSF among users in a tree of queues.
 
 DRF on one pool is hierarchical DRF for divisible tasks (Bhattacharya et al., SoCC 2013; see
-`fairlead.solvers.tree_filling`). DRFH has the same shares, of the whole cluster, but users grow as
-far as real servers have room where they may run. PS-DSF divides each server by hierarchical DRF,
-with its capacity in place of the pool's and tasks elsewhere counted as if they were there, such
-that no server would be divided anew. Without inner queues these are the plain mechanisms. The
-definitions of DRFH and PS-DSF for trees are ours; docs/design/queues.md lists their properties.
+`fairlead.solvers.tree_filling`). DRFH also counts shares of the whole cluster, but users grow only
+while the servers where they may run have free capacity. PS-DSF divides each server by hierarchical
+DRF, with the server as the pool and tasks elsewhere counted as if they were there; the answer is a
+fixed point, at which no server would be divided otherwise. Without inner queues these are the plain
+mechanisms. The definitions of DRFH and PS-DSF for trees are ours; docs/design/queues.md lists their
+properties.
 """
 
 from __future__ import annotations
@@ -23,35 +24,35 @@ from fairlead.solvers.tree_filling import TreeFilling
 # One linear programme per level takes minutes beyond this many pairs of a user and a group.
 LARGEST_PROGRAMME = 50_000
 # Amounts and prices below this part of the whole are rounding errors.
-LITTLE = 1e-9
-SWEEPS = 10_000
-# The sweeps may have converged when no entry changes by more than this part of its user's tasks. A
-# tenth of it is asked for if the certificate does not hold, as where tasks that leave a server are
-# still some.
-STILL = 1e-9
-STEADY = 1e-3  # relative difference of two sweeps' changes below which a drift is steady
+ROUNDING = 1e-9
+MAX_SWEEPS = 10_000
+# The certificate is checked when no entry changes by more than this part of its user's tasks. If it
+# does not hold yet, it is checked again at a tenth of that.
+CONVERGED = 1e-9
+# The changes of two sweeps are the same drift if they differ by no more than this (relative).
+SAME_DRIFT = 1e-3
 
 
 def divide_among_queues(problem: Problem, mechanism: str) -> Allocation:
-    """Divide each server by hierarchical DRF, again and again until nothing changes.
+    """Divide one server after the other by hierarchical DRF, until nothing changes.
 
-    `problem` has queues. Where tasks drift steadily from server to server, the drift is prolonged
-    until a user has left a server. Raises RefusalError for given rates, and NoConvergenceError if
-    the sweeps over the servers do not converge. Each sweep costs O(G K (N + Q) R) for K rows of a
-    server; tens of sweeps are usual, thousands occur with hundreds of users.
+    `problem` has queues. If two sweeps over the servers change the tasks equally, this change is
+    repeated until a user has left a server. Raises RefusalError for given rates, and
+    NoConvergenceError if the sweeps do not converge. Each sweep costs O(G K (N + Q) R) for K stops
+    on a server; tens of sweeps are usual, thousands occur with hundreds of users.
     """
     if problem.users.rates is not None:
         raise RefusalError(mechanism, "in queues it is not defined with given rates")
     use = use_per_task(problem)
     here = [np.flatnonzero(runnable) for runnable in problem.runnable.T]
     fillings = [
-        _filling(problem, users, use[:, users, g].T) if len(users) else None
+        _build_filling(problem, users, use[:, users, g].T) if len(users) else None
         for g, users in enumerate(here)
     ]
     tasks = np.zeros((problem.n_users, problem.n_groups))
     rows = [np.zeros((1, problem.n_users)) for _ in here]
-    drift, still = np.zeros_like(tasks), STILL
-    for _ in range(SWEEPS):
+    drift, converged = np.zeros_like(tasks), CONVERGED
+    for _ in range(MAX_SWEEPS):
         before, change = tasks.copy(), 0.0
         for g, (users, filling) in enumerate(zip(here, fillings, strict=True)):
             if filling is None:
@@ -64,24 +65,24 @@ def divide_among_queues(problem: Problem, mechanism: str) -> Allocation:
             tasks[users, g] = found[-1]
             rows[g] = np.zeros((len(found), problem.n_users))
             rows[g][:, users] = found
-        if change <= still or problem.n_groups == 1:
+        if change <= converged or problem.n_groups == 1:
             certificate = certify_queue_levels(problem, tasks, rows)
             if certificate.holds or problem.n_groups == 1:
                 return Allocation(problem, mechanism, tasks, certificate)
-            still /= 10
+            converged /= 10
         last, drift = drift, tasks - before
         falls = drift < 0
-        if falls.any() and np.abs(drift - last).max() <= STEADY * np.abs(drift).max():
+        if falls.any() and np.abs(drift - last).max() <= SAME_DRIFT * np.abs(drift).max():
             times = float((tasks[falls] / -drift[falls]).min())
             tasks, drift = np.maximum(tasks + times * drift, 0.0), np.zeros_like(tasks)
     raise NoConvergenceError(f"{mechanism}: the servers' divisions among queues do not converge")
 
 
 def divide_cluster_among_queues(problem: Problem) -> Allocation:
-    """Divide by DRFH among queues: each growth goes as far as a linear programme finds room.
+    """Divide by DRFH among queues; a linear programme finds how far users can grow.
 
     Raises RefusalError beyond `LARGEST_PROGRAMME` pairs of a user and a group. Cost: a programme of
-    N G unknowns for each change, of which there are one to three for each user.
+    N G unknowns for each change of the growing users, one to three for each user.
     """
     from fairlead.solvers.leximax_by_lp import LevelByLP  # noqa: PLC0415 (slow to import)
 
@@ -91,9 +92,9 @@ def divide_cluster_among_queues(problem: Problem) -> Allocation:
     total = problem.total_capacity
     scale = np.where(total > 0, total, 1.0)
     per_task = problem.task_shares.max(axis=1)
-    use = problem.task_shares / per_task[:, None]  # of a unit, which takes all of a resource
+    use = problem.task_shares / per_task[:, None]  # (N, R) of a unit: all of a dominant resource
     programme = LevelByLP(use, problem.runnable, problem.weight, problem.group_capacity / scale)
-    filling = _filling(problem, np.arange(problem.n_users), use)
+    filling = _build_filling(problem, np.arange(problem.n_users), use)
     filling.begin([0.0] * problem.n_users, (problem.task_limit * per_task).tolist())
     rows, prices = [], []
     held = np.zeros(problem.n_users)
@@ -102,9 +103,9 @@ def divide_cluster_among_queues(problem: Problem) -> Allocation:
         is_stop = room <= growth.longest
         filling.grow(growth, max(min(room, growth.longest), 0.0))
         held = np.array(filling.tasks())
-        filling.saturated = (held @ use >= 1 - LITTLE).tolist()
+        filling.saturated = (held @ use >= 1 - ROUNDING).tolist()
         cost = np.where(problem.runnable, use @ price.T, np.inf).min(axis=1)
-        stopped = is_stop & (cost > LITTLE * cost.max())
+        stopped = is_stop & (cost > ROUNDING * cost.max())
         if filling.stop(stopped.tolist()):
             rows.append(held / per_task)
             prices.append(price / scale if is_stop else np.zeros_like(price))
@@ -115,8 +116,8 @@ def divide_cluster_among_queues(problem: Problem) -> Allocation:
     return Allocation(problem, "drfh", tasks, certificate)
 
 
-def _filling(problem: Problem, users: IntArray, use: FloatArray) -> TreeFilling:
-    """Return the filling of the tree of some users (K,) with use (K, R)."""
+def _build_filling(problem: Problem, users: IntArray, use: FloatArray) -> TreeFilling:
+    """Build the filling of the tree with some users (K,), whose tasks use (K, R)."""
     queues = problem.users.queues
     assert queues is not None
     return TreeFilling(

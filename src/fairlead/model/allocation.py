@@ -1,4 +1,4 @@
-"""An allocation of tasks to users, and its proof."""
+"""Allocations of tasks to users, and their certificates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest_of_rows
 
 FORMAT_VERSION = 1
-# Conditions of answers of which nothing but feasibility is proved.
+# Conditions of answers that are proved only to be feasible.
 FEASIBLE = "no server is overused, and no task is misplaced or beyond its user's limit"
 WHOLE = f"{FEASIBLE}; all tasks are whole"
 ONLY_FEASIBLE = frozenset({FEASIBLE, WHOLE})
@@ -143,7 +143,7 @@ class Allocation(ReadOnlyArrays, Shown):
 
     @cached_property
     def queue_share(self) -> FloatArray:
-        """(Q,) float: the largest share of the cluster's resources that each queue's users hold."""
+        """(Q,) float: the dominant share of each queue: of all amounts that its users hold."""
         queues = self.problem.users.queues
         if queues is None:
             return sealed(np.zeros(0))

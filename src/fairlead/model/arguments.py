@@ -17,7 +17,7 @@ from fairlead.model.quantity import show
 def whole_number(value: Any, name: str, least: int = 0, most: int | None = None) -> int:
     """Return a whole number from `least` to `most`, or raise InputError; bools are refused."""
     if type(value) is int and least <= value and (most is None or value <= most):
-        return value  # the usual case, as checks of abstract classes are slow
+        return value  # the usual case first: checks of abstract classes are slow
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or value < least:
         wanted = f"a whole number from {least}" if least != 1 else "a positive whole number"
@@ -73,5 +73,5 @@ def texts(values: Any, name: str, part: str = "") -> tuple[str, ...]:
 
 
 def one_or_several(names: str | Sequence[str], what: str) -> tuple[str, ...]:
-    """Return names, or one alone, as texts."""
+    """Return one name, or several, as a tuple of texts."""
     return (names,) if isinstance(names, str) else texts(names, what)

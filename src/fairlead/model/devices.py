@@ -1,8 +1,8 @@
-"""Resources that come in devices, such as GPUs: their names, and the amounts that they admit.
+"""Resources that come in devices, such as GPUs: their names, and the valid amounts.
 
-One unit is one device. A server has whole devices; a task takes a part of one, or whole ones.
-Whole tasks are placed by devices (`fairlead.fill`, replays, the scheduler). A mechanism divides
-amounts, so it knows nothing of them.
+One unit is one device. A server has whole devices; a task takes a part of one device, or whole
+ones. Whole tasks are placed on devices (`fairlead.fill`, replays, the scheduler). Mechanisms divide
+amounts and ignore devices.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def device_columns(cluster: Cluster) -> list[int]:
 
 
 def check_devices(cluster: Cluster, demand: FloatArray, groups: str, rows: str) -> None:
-    """Raise ProblemError for a server without whole devices, or a task of one and a half.
+    """Raise ProblemError for a server or a task with an invalid number of devices.
 
     Parameters
     ----------
@@ -44,7 +44,8 @@ def check_devices(cluster: Cluster, demand: FloatArray, groups: str, rows: str) 
     demand : (N, R) array
         Amounts of a task.
     groups, rows : str
-        The keys of an entry of each, with ``{}`` for its number, such as ``servers[{}].capacity``.
+        Places of a server and of a task for errors, with ``{}`` for the row, such as
+        ``servers[{}].capacity``.
     """
     for r in device_columns(cluster):
         capacity, asked = cluster.capacity[:, r], demand[:, r]
@@ -60,7 +61,7 @@ def check_devices(cluster: Cluster, demand: FloatArray, groups: str, rows: str) 
 
 
 def with_devices(cluster: Cluster, demand: FloatArray, names: Sequence[str]) -> Cluster:
-    """Return a cluster with resources in devices where all servers and (N, R) tasks admit that."""
+    """Return a cluster with resources in devices; without any if an amount is invalid for them."""
     found = replace(cluster, devices=device_names(names, cluster.resources))
     try:
         check_devices(found, demand, "groups[{}]", "tasks[{}]")
@@ -70,9 +71,10 @@ def with_devices(cluster: Cluster, demand: FloatArray, names: Sequence[str]) -> 
 
 
 def choose_devices(free: Sequence[int], asked: int, unit: int) -> list[int]:
-    """Return the numbers of the devices that a task takes; fewer where it has no room.
+    """Return the numbers of the devices that a task takes; too few if it does not fit.
 
-    A part is taken of the fullest device with room, whole devices in order.
+    A part is taken from the fullest device with enough free, whole devices in order. `free`,
+    `asked` and `unit`, one device, are in quanta.
     """
     if asked >= unit:
         return [k for k, amount in enumerate(free) if amount >= unit][: asked // unit]
@@ -81,7 +83,7 @@ def choose_devices(free: Sequence[int], asked: int, unit: int) -> list[int]:
 
 
 def fitting_by_device(capacity: int, demand: IntArray, unit: int) -> IntArray:
-    """Return (N,) the tasks that fit on the devices of an empty server; amounts are quanta."""
+    """Return (N,) the tasks that fit on the devices of an empty server; in quanta."""
     taken = np.maximum(demand, 1)
     tasks: IntArray = np.where(demand < unit, capacity // unit * (unit // taken), capacity // taken)
     return tasks

@@ -1,4 +1,4 @@
-"""The part of a server that one task takes, and the whole tasks that fit on one server."""
+"""The fraction of a server that one task takes, and the whole tasks that fit on one server."""
 
 from __future__ import annotations
 

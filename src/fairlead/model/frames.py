@@ -20,7 +20,7 @@ from fairlead.model.names import check_name
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of one axis; `chosen` is False for default labels, which only count."""
+    """Labels of one axis; `chosen` is False for default labels, such as 0, 1, 2."""
 
     names: tuple[str, ...]
     chosen: bool
@@ -35,7 +35,10 @@ class LabelledTable:
     axes: tuple[Labels | None, Labels | None] = (None, None)
 
     def laid_out(self, rows: Sequence[str] | None, columns: Sequence[str] | None = None) -> Any:
-        """Return the values in the order of these names; unchanged without labels."""
+        """Return the values in the order of these names; unchanged without labels.
+
+        Raises ProblemError for chosen labels that are not these names.
+        """
         values = self.values
         for axis, names in enumerate((rows, columns)):
             labels = self.axes[axis]
@@ -59,7 +62,7 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> LabelledTable
     index, columns = getattr(values, "index", None), getattr(values, "columns", None)
     content = np.asarray(values.to_numpy())
     texts = [] if columns is None else _columns_of_text(content)
-    # Numbers beside a column of names are what sorting or filtering left of 0, 1, ...
+    # An index of numbers next to a column of names is a default index, sorted or filtered.
     are_numbers = len(texts) == 1 and getattr(getattr(index, "dtype", None), "kind", "") in "iu"
     row = None if index is None or are_numbers else _labels(index, name)
     if columns is None:  # a series

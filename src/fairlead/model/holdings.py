@@ -36,7 +36,7 @@ class UnrunnableTask:
 
 @dataclass(frozen=True)
 class IdleUser:
-    """A user outside of the problem: none of its tasks fits a server, so nothing is due to it."""
+    """A user outside of the problem: none of its tasks fits a server, so it is due nothing."""
 
     name: str
     weight: float
@@ -46,7 +46,7 @@ class IdleUser:
 
 @dataclass(frozen=True, eq=False)
 class Doubts(ReadOnlyArrays):
-    """Amounts that holdings may lack, because part of their source could not be read.
+    """Parts that holdings may lack, because part of their source could not be read.
 
     A verdict on incomplete holdings is "holds" or "fails" only if no reading of the missing part
     could change it. For a user, it could change:
@@ -153,7 +153,7 @@ class Holdings(ReadOnlyArrays):
 
     @cached_property
     def unsettled_users(self) -> BoolArray:
-        """(N,) bool: users whose tasks, running or due, may differ from the counted ones."""
+        """(N,) bool: users whose running or due tasks may differ from the known ones."""
         doubts, waits = self.doubts, self.waiting_per_user > 0
         if doubts is None:
             return np.zeros_like(waits)
@@ -177,9 +177,9 @@ class Holdings(ReadOnlyArrays):
 
     @cached_property
     def certain_limit(self) -> FloatArray:
-        """(N,) float: tasks of each user in all, without waiting ones that may fit nowhere.
+        """(N,) float: the task limit of each user, without waiting tasks that may fit nowhere.
 
-        Tasks of several shapes count by the resource that dominates the user's average task.
+        Tasks of several shapes are counted in average tasks, by the user's dominant resource.
         """
         problem, limit = self.problem, self.problem.task_limit.copy()
         dominant = first_largest_of_rows(problem.task_shares)

@@ -1,4 +1,4 @@
-"""What notebooks show of an answer: a line, a table, a picture."""
+"""Show answers in notebooks: as a line, a table and a picture."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 class Tabular:
     """Base of answers that print as a line, and in notebooks as a table."""
 
-    frames: tuple[str, ...] = ("users",)  # what `to_frame` takes; the first is its default
+    frames: tuple[str, ...] = ("users",)  # names of the tables of `to_frame`; the first by default
 
     def to_frame(self, what: str = "") -> polars.DataFrame:
-        """Return a table as a polars frame; its `to_pandas` gives one of pandas.
+        """Return a table as a polars frame, which `to_pandas` converts.
 
-        Raises InputError unless `what` is one of `frames`; the first is meant when it is absent.
+        `what` is one of `frames`, by default the first. Raises InputError for another name.
         """
         if what and what not in self.frames:
             known = f"must be one of {', '.join(self.frames)}, not {what!r:.60}"
@@ -42,10 +42,10 @@ class Tabular:
 
 
 class Shown(Tabular):
-    """Base of answers, which are also drawn."""
+    """Base of answers that can also be drawn."""
 
     def plot(self) -> Figure:
-        """Draw a picture as a figure of plotly, which is in the extra ``notebook``."""
+        """Return a picture as a plotly figure; plotly is in the extra ``notebook``."""
         figure: Figure = import_module("fairlead.report.plots").plot(
             self
         )  # which imports this package
@@ -53,7 +53,7 @@ class Shown(Tabular):
 
 
 def frame_of(columns: Mapping[str, Any]) -> polars.DataFrame:
-    """Return columns as a frame; numbers that are none are null, which means leave out."""
+    """Return columns as a polars frame; NaN becomes null, which polars leaves out of means."""
     frame: polars.DataFrame = import_module("polars").DataFrame(dict(columns))  # slow to import
     return frame.fill_nan(None)
 

@@ -1,4 +1,4 @@
-"""A cluster and its users as arrays, validated once."""
+"""The problem of fair division: a cluster and its users, as validated arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fairlead.model.quantity import LARGEST_AMOUNT, show
 from fairlead.model.queues import Queues, read_queues
 from fairlead.model.workload_checks import usable_amounts
 
-# Servers beyond this are no longer counted exactly by a float.
+# Floats do not count more servers exactly.
 LARGEST_COUNT = 2**53
 
 _Array = TypeVar("_Array", FloatArray, BoolArray)
@@ -113,22 +113,22 @@ class Problem(ReadOnlyArrays):
         labels : sequence of mappings, optional
             Labels of each group.
         devices : sequence of str
-            Resources that come in devices, such as GPUs: servers have whole ones, and a task takes
-            a part of one, or whole ones. They count where whole tasks are placed.
+            Resources that come in devices, such as GPUs: servers have whole devices; a task takes a
+            part of one device, or whole ones. They matter only where whole tasks are placed.
 
         Raises
         ------
         ProblemError
-            For a wrong shape, a negative, NaN, infinite or absurdly large amount, a duplicate name,
+            For a wrong shape, a negative, NaN, infinite or extreme amount, a duplicate name,
             labels that differ between tables, a user without demand, a user with tasks that no
             server can run, or a cluster without servers.
 
         Notes
         -----
         Frames and series of pandas or polars are arranged by their labels. The names of resources,
-        groups and users are those given, or else those of the first table that has labels; a table
-        with other labels is refused. The rows of a polars frame are named by its only column of
-        text.
+        groups and users are the given ones, or else those of the first table that has labels; a
+        table with other labels is refused. The only column of text of a polars frame names its
+        rows.
 
         Examples
         --------
@@ -206,17 +206,17 @@ class Problem(ReadOnlyArrays):
             Of each queue its ``name``, ``weight`` (by default 1) and ``parent``, an earlier queue
             (by default none).
         user_queue : (N,) sequence of str or None
-            The queue of each user; None for a user beside the uppermost queues.
+            The queue of each user; None for a user directly below the root.
 
         Raises
         ------
         ProblemError
-            For a name that is unknown or there twice, a weight that is not positive, or weights per
+            For an unknown or duplicate name, a weight that is not positive, or weights per
             resource.
 
         Notes
         -----
-        The weight of a queue or user counts among those with the same parent.
+        Weights are relative to those of siblings, the queues and users with the same parent.
 
         Examples
         --------
@@ -228,7 +228,7 @@ class Problem(ReadOnlyArrays):
         return self.in_tree(read_queues(rows, user_queue, self.users.names))
 
     def in_tree(self, queues: Queues) -> Problem:
-        """Return the problem with its users in a tree that was read before."""
+        """Return the problem with its users in this tree; ProblemError for weights per resource."""
         if self.users.resource_weight is not None:
             raise ProblemError("have no meaning beside weights per resource", "queues")
         return replace(self, users=replace(self.users, queues=queues))
@@ -314,7 +314,7 @@ class Problem(ReadOnlyArrays):
 
     @cached_property
     def runnable(self) -> BoolArray:
-        """(N, G) bool: where each user is allowed and has what it needs (gamma > 0)."""
+        """(N, G) bool: where each user may run and its task fits (gamma > 0)."""
         return sealed(self.gamma > 0)
 
     @property
@@ -325,9 +325,9 @@ class Problem(ReadOnlyArrays):
 
     @cached_property
     def part(self) -> FloatArray:
-        """(N,) float: each user's part of the cluster by weight, also those of the queues above.
+        """(N,) float: each user's part of the cluster by its weight and those of queues above it.
 
-        Users that are due nothing do not count, and have no part.
+        Parts add up to 1; users that are due nothing have 0.
         """
         due = ~self.due_nothing
         if self.users.queues is not None:
@@ -361,7 +361,7 @@ class Problem(ReadOnlyArrays):
 
 
 def tasks_within(amounts: FloatArray, demand: FloatArray) -> FloatArray:
-    """Return (N, G) how often demands (N, R) fit into amounts (G, R); infinite for no demand."""
+    """Return (N, G) the tasks of demands (N, R) that fit into amounts (G, R); inf for no demand."""
     tasks = np.full((len(demand), len(amounts)), np.inf)
     for amount, wanted in zip(amounts.T, demand.T, strict=True):
         asks = wanted > 0
@@ -493,7 +493,7 @@ def _rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray |
 
 
 def _check_amounts(problem: Problem) -> None:
-    """Refuse negative, NaN, infinite and absurdly large or small amounts."""
+    """Raise ProblemError for negative, NaN, infinite, extremely large or small amounts."""
     for what, kind, amounts in (
         ("servers", "capacity", problem.cluster.capacity),
         ("users", "demand", problem.demand),
@@ -519,7 +519,7 @@ def check_problem(problem: object) -> None:
 
 
 def _check_placeable(problem: Problem) -> None:
-    """Refuse users that fit no server, with the reason."""
+    """Raise ProblemError, with the reason, for users that fit no server."""
     # The same as gamma > 0, but without caching the large table gamma.
     asks, lacks = problem.demand > 0, ~(problem.cluster.capacity > 0)
     open_to = problem.users.eligible & (problem.count > 0)

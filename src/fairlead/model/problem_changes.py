@@ -1,4 +1,4 @@
-"""Changes of a problem: one that is written as a text, and the differences of two problems."""
+"""Changes of a problem: changes written as text, and the differences of two problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairlead.model.quantity import typed_number
 from fairlead.model.task_kinds import rows_of_split_users, weights_of_kinds
 from fairlead.model.workload_checks import usable_amounts
 
-FORMS = "weight:USER=NUMBER, tasks:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
+SYNTAX = "weight:USER=NUMBER, tasks:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
 _SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
 _MOST_NAMED = 10
 PARTITION = "partition"  # label of groups: names of Slurm's partitions, with commas
@@ -30,13 +30,13 @@ def change_problem(problem: Problem, change: str) -> Problem:
     problem : Problem
     change : str
         ``weight:USER=NUMBER``, as in `with_weights`; ``tasks:USER=NUMBER``, ``inf`` for no limit;
-        ``servers:GROUP+NUMBER`` or ``servers:GROUP-NUMBER``, also of a partition whose nodes are
-        one group. A name may hold any of the signs.
+        ``servers:GROUP+NUMBER`` or ``servers:GROUP-NUMBER``; also with a partition whose nodes are
+        one group. Names may contain these signs.
 
     Raises
     ------
     InputError
-        For another form, an unknown name or a number out of range.
+        For another syntax, an unknown name or a number out of range.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def change_problem(problem: Problem, change: str) -> Problem:
             return _with_number(problem, kind, rest)
         if kind == "servers":
             return _with_servers(problem, rest)
-        raise InputError(f"must be {FORMS}")
+        raise InputError(f"must be {SYNTAX}")
     except InputError as error:
         raise InputError(error.fault, f"what-if {change!r:.80}") from None
 
@@ -79,8 +79,8 @@ def with_weights(problem: Problem, weights: Mapping[str, float]) -> Problem:
     Raises
     ------
     InputError
-        For an unknown name, a weight out of range, a user whose rows ask for any number of tasks or
-        for none, or a problem with weights per resource.
+        For an unknown name, a weight out of range, a user of several rows with infinitely many
+        tasks or none, or a problem with weights per resource.
     """
     users, queues = problem.users, problem.users.queues
     if users.resource_weight is not None:
@@ -103,7 +103,7 @@ def with_weights(problem: Problem, weights: Mapping[str, float]) -> Problem:
 
 
 def _parts_of_kinds(problem: Problem, user: str, rows: Sequence[int]) -> FloatArray:
-    """Return the part of a user's weight that each of its rows has; 1 of a single row."""
+    """Return the part of a user's weight for each of its rows; 1 for a single row."""
     if len(rows) == 1:
         return np.ones(1)
     limit = problem.task_limit[rows]
@@ -155,7 +155,7 @@ def _with_servers(problem: Problem, rest: str) -> Problem:
 
 
 def group_named(name: str, cluster: Cluster) -> int:
-    """Return a group by its name, or by that of a partition of which it is the only one."""
+    """Return a group by its name, or by a partition of which it is the only group."""
     if name in cluster.groups:
         return cluster.groups.index(name)
     labels = enumerate(cluster.labels)
@@ -183,7 +183,7 @@ def _unknown(user: str, known: Sequence[str]) -> InputError:
 
 
 def rebuilt(problem: Problem, **columns: Any) -> Problem:
-    """Return a problem with other columns, such as ``count``, checked like any new problem."""
+    """Return a problem with other columns, such as ``count``, validated by `from_arrays`."""
     cluster, users = problem.cluster, problem.users
     weight = users.weight if users.resource_weight is None else users.resource_weight
     given = {
@@ -214,7 +214,7 @@ class _User:
 
 @dataclass(frozen=True)
 class ProblemDifference:
-    """A group of servers or a user that two problems have differently."""
+    """A difference of two problems in one group of servers or one user."""
 
     kind: str  # "group" or "user"
     name: str
@@ -248,7 +248,7 @@ class TwoProblems:
         return found
 
     def with_one(self, difference: ProblemDifference) -> Problem:
-        """Return the first problem with one difference; ProblemError where it has no meaning."""
+        """Return the first problem with one difference; ProblemError if the result is invalid."""
         groups, users = dict(self._groups[0]), dict(self._users[0])
         is_group = difference.kind == "group"
         table: dict[str, Any] = groups if is_group else users
@@ -287,7 +287,7 @@ class TwoProblems:
         )
 
     def _may_run(self, name: str, user: _User, group: str) -> bool:
-        """Return whether a user may run on a group, which its own problem may not have."""
+        """Return whether a user may run on a group; its own problem may lack the group."""
         for known in (user, *(table[name] for table in self._users if name in table)):
             if group in known.eligible:
                 return known.eligible[group]

@@ -20,7 +20,7 @@ from fairlead.model.devices import device_columns
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import DECIMAL_DIGITS, exact, ratio
 
-# Larger integers do not fit a machine word with room for one sum.
+# Sums of two larger integers do not fit a machine word.
 LARGEST_QUANTA = 2**62
 
 
@@ -31,7 +31,7 @@ class Quanta:
     capacity: IntArray  # (G, R): of one server of each group
     demand: IntArray  # (N, R): of one task of each user; positive where the demand is
     per_unit: tuple[Fraction, ...]  # (R,): quanta per unit of the resource
-    # Quanta of one device, by the resources that come in devices.
+    # By the index of each resource in devices, the quanta of one device.
     device: dict[int, int]
     # Whether every amount is a whole number of quanta. If not, amounts are rounded down, positive
     # ones to at least one, so that equal amounts stay equal. The quantum is then the exact one,
@@ -87,12 +87,12 @@ def _column(
 def _device_column(
     capacity: FloatArray, servers: IntArray, demand: FloatArray
 ) -> tuple[IntArray, IntArray, Fraction, bool]:
-    """Return the same for a resource in devices: one device is a whole number of quanta."""
+    """Return the result of `_column` for a resource in devices; a device is whole quanta."""
     parts = {a: ratio(a) for a in demand.tolist()}
     exactly = lcm(*(over for _, over in parts.values()))
     devices = sum(int(c) * k for c, k in zip(capacity.tolist(), servers.tolist(), strict=True))
     unit = max(min(exactly, LARGEST_QUANTA // (devices + 1)), 1)
-    # A task of more devices than there are fits nowhere, however many it asks for.
+    # A task of more devices than exist fits nowhere; its demand is cut to keep integers small.
     counted = {
         a: min(max(number * unit // over, 1 if number else 0), (devices + 1) * unit)
         for a, (number, over) in parts.items()
@@ -106,7 +106,7 @@ WholeArray = NDArray[Any]
 
 # Floats represent all integers up to this one exactly.
 LARGEST_WHOLE_FLOAT = 2.0**53
-# Shares closer than this (relative) are compared in integers: four roundings are behind each.
+# Shares closer than this (relative) are compared in integers; each has four roundings.
 NEAR = 1e-14
 
 
@@ -121,8 +121,8 @@ class WholePool:
     capacity: WholeArray  # (R,): quanta of the pool
     demand: WholeArray  # (N, R): quanta of one task
     limit: FloatArray  # (N,): whole tasks that each user has; infinite for no limit
-    # (N,): the weighted dominant share of one task, ``max_r d / (phi C)``, as a fraction. All
-    # shares are scaled by one number, which does not affect comparisons.
+    # (N,): the weighted dominant share of one task, ``max_r d / (phi C)``, as a fraction. Weights
+    # are integers up to a common factor, which does not affect comparisons.
     numerator: WholeArray
     denominator: WholeArray
     share: FloatArray  # (N, R): fraction of the pool that one task takes, rounded
@@ -144,7 +144,7 @@ class WholePool:
 def to_whole_pool(problem: Problem) -> WholePool:
     """Express the pool of all servers in integers, summed without rounding; O((N + G) R)."""
     one_server, demand = _in_quanta(problem.cluster.capacity, problem.demand)
-    total = _add_up(one_server, problem.count)
+    total = _sum_over_servers(one_server, problem.count)
     weight = _whole_weights(problem)
     largest = max(total) * int(weight.max())
     if demand.dtype != object and max(largest, int(demand.max())) > LARGEST_QUANTA:
@@ -186,7 +186,7 @@ def count_quanta(amounts: FloatArray) -> WholeArray | None:
 
 
 def _count_exactly(amounts: FloatArray) -> WholeArray:
-    """Return amounts as multiples of the largest quantum that they have in common."""
+    """Return amounts as multiples of their greatest common quantum."""
     values, index = np.unique(amounts, return_inverse=True)
     fractions = [exact(value) for value in values.tolist()]
     divisor = lcm(*(f.denominator for f in fractions))
@@ -197,7 +197,7 @@ def _count_exactly(amounts: FloatArray) -> WholeArray:
     return np.array([w // common for w in whole], dtype=kind)[index.reshape(-1)]
 
 
-def _add_up(one_server: WholeArray, count: NDArray[np.int64]) -> list[int]:
+def _sum_over_servers(one_server: WholeArray, count: NDArray[np.int64]) -> list[int]:
     """Return the total over all servers, in Python's integers."""
     if float(one_server.max()) * float(count.sum(dtype=np.float64)) >= LARGEST_QUANTA:
         one_server, count = one_server.astype(object), count.astype(object)

@@ -6,7 +6,8 @@ cores, bytes, or bits a second. An exponent is not a suffix: as in Kubernetes, `
 thousand and ``1E`` an exa.
 
 Source: the serialisation format of ``resource.Quantity`` in the Kubernetes API. Arithmetic is exact
-and rounds once, so that ``500m`` is 0.5. Kubernetes' rounding up to a nano-unit is left out.
+and rounds once, so that ``500m`` is 0.5. Unlike in Kubernetes, amounts are not rounded up to
+nano-units.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def read_number(value: object, wanted: str = "a number") -> float:
 
 
 def out_of_range(value: object) -> ProblemError:
-    """Return the error for an absurdly large or small number."""
+    """Return the error for an extremely large or small number."""
     return ProblemError(
         f"must be 0 or a number between {1 / LARGEST_AMOUNT:g} and {LARGEST_AMOUNT:g}, "
         f"not {show(value)}"
@@ -140,7 +141,7 @@ def out_of_range(value: object) -> ProblemError:
 
 
 def show(value: object) -> str:
-    """Describe a faulty value on one short line, for an error message."""
+    """Describe an invalid value on one short line, for an error message."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -168,15 +169,15 @@ def _check_range(number: float, value: object) -> None:
         raise out_of_range(value)
 
 
-# A number of at most this many decimal digits was written as a decimal.
+# A float that prints with at most this many digits is taken for the decimal.
 DECIMAL_DIGITS = 12
 
 
 def exact(amount: float) -> Fraction:
     """Return the number that a finite, non-negative float stands for.
 
-    A decimal of at most twelve digits, if the float is one as printed (0.1 is 1/10); otherwise the
-    binary fraction that the float is (a third of a GiB, a measurement).
+    This is the printed decimal if it has at most twelve digits (0.1 is 1/10); otherwise the exact
+    binary fraction of the float (a third of a GiB, a measurement).
     """
     return Fraction(*ratio(float(amount)))
 

@@ -13,13 +13,13 @@ from fairlead.model.arguments import text
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray, ReadOnlyArrays
 from fairlead.model.quantity import read_number, show
 
-TOP = -1  # in place of a queue's index: in no queue
-DEEPEST = 100
-MOST_TASKS = 2**61  # a larger limit of tasks is none that binds
-TASKS = "tasks"  # in a limit, in place of a resource: the most running tasks
-JOBS = "jobs"  # and the most jobs that wait or run, of which a service accepts no more
+TOP = -1  # instead of a queue's index: the root
+DEEPEST = 100  # levels of queues
+MOST_TASKS = 2**61  # a larger limit of tasks never binds
+TASKS = "tasks"  # key of a limit, instead of a resource: the most running tasks
+JOBS = "jobs"  # the same: the most waiting and running jobs that a service accepts
 
-# By the name of a queue or user: the most that its tasks hold of each resource while they run.
+# By the name of a queue or user: the largest amount of each resource that its running tasks hold.
 Limits = dict[str, dict[str, float]]
 
 ROW_KEYS = ("name", "weight", "parent")
@@ -27,7 +27,7 @@ ROW_KEYS = ("name", "weight", "parent")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Queues(ReadOnlyArrays):
-    """A tree of Q queues and its N users; a queue's weight counts among those with its parent."""
+    """A tree of Q queues and its N users; weights are relative to those of siblings."""
 
     names: tuple[str, ...]  # length Q
     weight: FloatArray  # (Q,) positive
@@ -175,7 +175,7 @@ def read_limits(given: object) -> Limits:
 def amounts_and_tasks(
     limit: Mapping[str, float], resources: Sequence[str]
 ) -> tuple[dict[str, float], int | None]:
-    """Return the limited amounts of some resources, and the most running tasks if limited."""
+    """Return the limits of some resources, and of running tasks (None if unlimited)."""
     counts = (TASKS, JOBS)
     amounts = {name: limit[name] for name in resources if name in limit and name not in counts}
     return amounts, int(min(limit[TASKS], MOST_TASKS)) if TASKS in limit else None

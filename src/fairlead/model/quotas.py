@@ -18,9 +18,9 @@ from fairlead.model.cluster import Cluster, FloatArray
 from fairlead.model.quantity import read_number, show
 from fairlead.model.queues import Limits, Queues
 
-WHERE = "where"  # in a row, in place of a resource: labels, or names of servers or their groups
+WHERE = "where"  # key of a row, beside resources: labels, or names of servers or groups
 
-# By the name of a queue or user: rows of amounts by resource, and of `WHERE` unless on all servers.
+# By the name of a queue or user: rows of amounts by resource, with `WHERE` for some servers only.
 Quotas = dict[str, list[dict[str, Any]]]
 Where = dict[str, str] | list[str] | None
 
@@ -29,11 +29,11 @@ Where = dict[str, str] | list[str] | None
 class Quota:
     """A row of a queue's quotas."""
 
-    amounts: dict[str, float]  # by resource
-    where: Where
+    amounts: dict[str, float]  # guaranteed, by resource
+    where: Where  # the servers; None for all
 
     def is_on(self, labels: Mapping[str, str], names: Sequence[str]) -> bool:
-        """Return whether it is about a server with labels and names."""
+        """Return whether the quota includes a server with these labels and names."""
         if isinstance(self.where, dict):
             return all(labels.get(key) == value for key, value in self.where.items())
         return self.where is None or any(name in self.where for name in names)
@@ -41,7 +41,7 @@ class Quota:
 
 @dataclass(frozen=True)
 class ServerKind:
-    """Servers of a cluster that a quota may be about, all or none of them."""
+    """Servers of a cluster that are alike for every quota: all or none of them are included."""
 
     labels: Mapping[str, str]
     names: Sequence[str]
@@ -56,7 +56,7 @@ def quotas_of(rows: Sequence[Mapping[str, Any]]) -> list[Quota]:
 
 
 def in_words(where: Where) -> str:
-    """Return which servers a quota is about; empty for all."""
+    """Describe the servers of a quota, such as `` with gpu=T4``; empty for all."""
     if where is None:
         return ""
     if isinstance(where, dict):
@@ -77,7 +77,7 @@ def read_quotas(given: object) -> Quotas:
         wheres = [row.get(WHERE) for row in found[name]]
         for k in range(len(wheres)):
             if wheres[k] in wheres[:k]:
-                raise ProblemError("is about the same servers as an earlier one", places[k])
+                raise ProblemError("is on the same servers as an earlier one", places[k])
     return found
 
 
@@ -107,7 +107,7 @@ def _where(value: object, place: str) -> dict[str, str] | list[str]:
     raise ProblemError(f"must be labels, or names of servers, not {show(value)}", place)
 
 
-# Whether they can be satisfied
+# Feasibility of quotas
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Need:
 
 
 def check_quotas(quotas: Quotas, queues: Queues | None, limits: Limits) -> None:
-    """Raise ProblemError for a quota above a limit, or below those of the queues under it."""
+    """Raise ProblemError for a quota above a limit, or below the sum of its children's quotas."""
     for name, rows in quotas.items():
         for quota in quotas_of(rows):
             for resource, amount in quota.amounts.items():
@@ -133,12 +133,12 @@ def check_quotas(quotas: Quotas, queues: Queues | None, limits: Limits) -> None:
 
 
 def groups_of(quota: Quota, cluster: Cluster) -> list[int]:
-    """Return the groups of servers of a cluster that a quota is about."""
+    """Return the groups of servers that a quota includes."""
     return [g for g, name in enumerate(cluster.groups) if quota.is_on(cluster.labels[g], [name])]
 
 
 def check_cluster(quotas: Quotas, queues: Queues | None, cluster: Cluster) -> None:
-    """Raise ProblemError that names a quota which the servers of a cluster can never satisfy."""
+    """Raise ProblemError for quotas that the servers of a cluster cannot satisfy together."""
     known = cluster.resources
     for name, rows in quotas.items():
         for quota in quotas_of(rows):
@@ -158,7 +158,7 @@ def check_cluster(quotas: Quotas, queues: Queues | None, cluster: Cluster) -> No
 
 
 def check_servers(quotas: Quotas, queues: Queues | None, servers: Sequence[ServerKind]) -> None:
-    """Raise ProblemError that names quotas which the servers cannot satisfy together.
+    """Raise ProblemError for quotas that the servers cannot satisfy together.
 
     One linear programme a resource, of as many unknowns as quotas times kinds of servers.
     """
@@ -176,10 +176,10 @@ def check_servers(quotas: Quotas, queues: Queues | None, servers: Sequence[Serve
 
 
 def _needs(quotas: Quotas, queues: Queues | None) -> Iterator[tuple[str, list[_Need]]]:
-    """Yield, for each resource, what the uppermost queues and users need of it.
+    """Yield each resource with the amounts that the uppermost queues and users need of it.
 
-    A queue without a quota needs what those below it need. Raise ProblemError if these need more
-    than its quota.
+    A queue without a quota needs the sum of the needs below it. Raises ProblemError if these exceed
+    its quota.
     """
     resources = {
         name: None for rows in quotas.values() for q in quotas_of(rows) for name in q.amounts
@@ -197,7 +197,7 @@ def _needs(quotas: Quotas, queues: Queues | None) -> Iterator[tuple[str, list[_N
             found = _needs_of(name, resource, quotas, children)
             everywhere = found.pop("", None)
             needs += found.values()
-            if everywhere is not None:  # amounts on some servers are a part of it
+            if everywhere is not None:  # it includes the amounts on some servers
                 rest = everywhere.amount - sum(need.amount for need in found.values())
                 needs.append(_Need(everywhere.names, None, max(rest, 0.0)))
         yield resource, needs
@@ -229,8 +229,8 @@ def _needs_of(
 
 @dataclass(frozen=True)
 class _Shortage:
-    needs: list[_Need]  # that exceed together what their servers have
-    has: float
+    needs: list[_Need]  # that together exceed the capacity of their servers
+    has: float  # that capacity
 
 
 def _unmet(
@@ -238,8 +238,9 @@ def _unmet(
 ) -> _Shortage | None:
     """Return needs that their servers cannot satisfy together, if any.
 
-    A linear programme divides what the servers have among the needs. Where it falls short, its
-    prices are a smallest cut: servers of price 1 are used up by the needs without a price.
+    A linear programme (a maximum flow) divides the servers' capacity among the needs. If it cannot
+    satisfy them, its prices are a minimum cut: the needs without a price use up the servers of
+    price 1.
     """
     from scipy.optimize import linprog  # noqa: PLC0415 (slow to import, seldom needed)
     from scipy.sparse import coo_array, vstack  # noqa: PLC0415

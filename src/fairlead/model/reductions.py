@@ -1,6 +1,6 @@
 """Restrict, split and merge the users and the groups of servers of a problem.
 
-Merging keeps divisible allocations exact: identical servers receive identical shares, and identical
+Merging is exact for divisible allocations: identical servers get identical shares, and identical
 users run the same number of tasks per unit of weight.
 """
 
@@ -129,10 +129,10 @@ def spread_groups(tasks: FloatArray, count: IntArray, merged_index: IntArray) ->
 def merge_users(problem: Problem) -> tuple[Problem, IntArray, FloatArray]:
     """Merge users with equal demand, eligibility, rates and task limit per unit of weight.
 
-    Returns the problem (the same object when all users differ, weights are per resource, or there
-    are queues), with
-    summed weights and limits and the name of the first user of each kind, (N,) the merged user of
-    each user, and (N,) its part of that user's tasks. Cost as of `merge_groups`.
+    Returns the problem, with summed weights and limits and the name of the first user of each kind;
+    (N,) the merged user of each user; and (N,) its part of that user's tasks. The problem is the
+    same object when all users differ, weights are per resource, or there are queues. Cost as of
+    `merge_groups`.
     """
     users, n_users = problem.users, problem.n_users
     if users.resource_weight is not None or users.queues is not None:
@@ -180,7 +180,7 @@ def _distinct_rows(columns: list[NDArray[Any]], length: int) -> tuple[IntArray, 
 
 
 def _comparable(table: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers of which equal ones have equal bytes: one zero, and one NaN."""
+    """Return numbers such that equal ones have equal bytes: one zero, and one NaN."""
     if table.dtype.kind != "f":
         return table
     plain = table + 0.0

@@ -1,4 +1,4 @@
-"""Kinds of tasks: those of a user with the same eligible servers and the same demanded resources.
+"""Kinds of tasks: the tasks of a user with the same eligible servers and demanded resources.
 
 The mean demand of tasks of different kinds might fit where none of them fits, or nowhere. So each
 kind has its own mean.
@@ -28,8 +28,8 @@ class TaskKinds(NamedTuple):
     """The M kinds of K sets of equal tasks, in the order of users."""
 
     of_set: IntArray  # (K,): the kind of each set
-    user: IntArray  # (M,)
-    place: IntArray  # (M,): number of the eligible servers
+    user: IntArray  # (M,): the user of each kind
+    place: IntArray  # (M,): the number of its set of eligible servers
 
 
 def kinds_of_tasks(
@@ -62,23 +62,23 @@ def weights_of_kinds(
 
 
 def amounts_by(of: NDArray[np.integer[Any]], amounts: FloatArray, length: int) -> FloatArray:
-    """Return the sums (length, R) of the rows of `amounts` (K, R) by their number `of` (K,)."""
+    """Sum the rows of `amounts` (K, R) with the same number in `of` (K,); return (length, R)."""
     columns = [np.bincount(of, column, minlength=length) for column in amounts.T]
     return np.stack(columns, axis=1)
 
 
 def dominant_share(taken: FloatArray, amount: FloatArray) -> FloatArray:
-    """Return the dominant share of each row; a resource with amount 0 does not count."""
+    """Return the dominant shares of rows `taken` (K, R); resources of amount 0 do not count."""
     there: BoolArray = amount > 0
     share: FloatArray = (taken[:, there] / amount[there]).max(axis=1, initial=0.0)
     return share
 
 
 def rows_of_split_users(names: Sequence[str], cluster: Cluster) -> dict[str, list[int]]:
-    """Return the rows of each user of several kinds, whose names are as ``ana@big``, ``ana@old``.
+    """Return the rows of each user of several kinds, named such as ``ana@big`` and ``ana@old``.
 
-    `fairlead.traces.problem_at_time` names kinds so, and gives no other user such a name. Other
-    names with an ``@`` are left alone.
+    `fairlead.traces.problem_at_time` gives such names only to kinds. Other names with an ``@`` are
+    ignored.
     """
     rows: dict[str, list[int]] = {}
     for n, name in enumerate(names):
@@ -89,7 +89,7 @@ def rows_of_split_users(names: Sequence[str], cluster: Cluster) -> dict[str, lis
 
 
 def is_name_of_kind(name: str, cluster: Cluster) -> bool:
-    """Return whether a name is as that of a kind of tasks of some user."""
+    """Return whether a name has the format of a kind of tasks, such as ``ana@big``."""
     return bool(_user_of_kind(name, cluster))
 
 

@@ -1,4 +1,4 @@
-"""Ranking with ties: of numbers that differ by rounding only, the first in order wins.
+"""Rank with ties: of numbers that differ only by rounding, the first in order wins.
 
 Visible results (a witness, the rows of a table, colours) must not depend on how a processor adds.
 Ties are relative: for relative changes, which may be near 0, pass the factor ``1 + change``.
@@ -12,7 +12,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
 
-# Relative tolerance. Different answers are rarely closer, and no verdict depends on less.
+# Relative tolerance. Different answers are rarely closer, and no verdict depends on it.
 TIE = 1e-8
 
 
@@ -29,7 +29,7 @@ def first_smallest(values: FloatArray) -> int:
 
 
 def first_largest_of_rows(values: FloatArray) -> IntArray:
-    """Return the index of the first of the largest numbers of each row of a table without signs."""
+    """Return the index of the first of the largest numbers of each row; none is negative."""
     best = values.max(axis=1, keepdims=True)
     first: IntArray = (values >= best * (1 - TIE)).argmax(axis=1)
     return first

@@ -1,4 +1,4 @@
-"""Kinds of tasks of a workload, and the sets of tasks that fit on no servers."""
+"""Kinds of tasks of a workload, and the sets of tasks that can never run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairlead.model.workload import Workload
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """Kinds of tasks, N of them: user, demand and placement; of the K sets of a workload."""
+    """The N kinds of tasks (user, demand, placement constraint) of the K sets of a workload."""
 
     problem: Problem  # servers, and one row for each kind
     of_set: IntArray  # (K,): kind of each set
@@ -47,9 +47,9 @@ def unplaceable_sets(
 ) -> BoolArray:
     """Return (K,) bool: sets that cannot run even on the empty cluster of all servers.
 
-    Either the task fits on no server that it may use; or its gang has more tasks of one shape than
-    the allowed servers hold at once. Decided in the amounts in which the scheduler counts: those of
-    `problem`, if it counts in slots. O(N G R + K).
+    Either the task fits on no server where it may run; or its gang has more tasks of one shape than
+    these servers hold at once. Amounts are in the scheduler's quanta; `problem` has other amounts
+    per kind, such as slots. O(N G R + K).
     """
     kinds = kinds_of(workload) if kinds is None else kinds
     problem = kinds.problem if problem is None else problem

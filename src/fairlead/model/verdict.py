@@ -22,7 +22,7 @@ class Verdict:
     applies: bool = True  # False where the property's premise is not met, so that it holds
     # The fraction of its due that the user of the witness lacks; infinite if it has nothing.
     severity: float = 0.0
-    # Users for which the property could not fail.
+    # Names of users for which the property could not fail.
     vacuous: tuple[str, ...] = ()
 
     @classmethod

@@ -37,7 +37,7 @@ IndexArray = NDArray[np.int32]
 NameArray = NDArray[np.str_]
 
 JOIN, LEAVE, DRAIN = 0, 1, 2
-LATEST_DATE = 221_845_392_000.0  # the beginning of the year 9000; later ones are errors
+LATEST_DATE = 221_845_392_000.0  # the start of the year 9000; later dates are errors
 EVENT_NAMES = ("join", "leave", "drain")
 
 
@@ -61,8 +61,8 @@ class Workload(Tabular):
     job_submit: FloatArray  # (J,): submission, ascending
     job_gang: BoolArray  # (J,): whether all tasks start together
     job_cancel: FloatArray  # (J,): time at which its user withdraws the job; or infinite
-    # (J,): the declared longest run of a task, seconds; infinite if none. Policies may use it, but
-    # no task is stopped at it.
+    # (J,): the declared longest run of a task, seconds; infinite if none. Policies may use it;
+    # replays do not stop tasks at it.
     job_limit: FloatArray
     set_job: IndexArray  # (K,): the job of the set, ascending
     set_shape: IndexArray  # (K,): the demand of one task, a row of `shapes`
@@ -85,10 +85,10 @@ class Workload(Tabular):
     origin: str = ""  # source of the workload, for reports
     # Date of second 0 by the clock of the log, as seconds since 1970; None if the log has none.
     start_date: float | None = None
-    # Time at which later submissions were cut off; None if the trace has the last one. Up to it the
-    # recorded run is complete; later the missing jobs might have run.
+    # Time from which submissions are missing; None if the trace is complete. Up to it the recorded
+    # run is complete; later the missing jobs may have run.
     recorded_until: float | None = None
-    # Numbers of dropped, repaired or simplified records on reading, for reports.
+    # Numbers of records that were dropped, repaired or simplified on reading, for reports.
     notes: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -124,10 +124,10 @@ class Workload(Tabular):
         recorded_until: float | None = None,
         notes: Mapping[str, int] | None = None,
     ) -> Workload:
-        """Validate the arrays and bring them into one normal form.
+        """Validate the arrays and normalise them, so that equal workloads have equal arrays.
 
         Equal shapes are shared, and so are equal places; unused ones are removed; adjacent sets of
-        a job with one shape and one place become one set. So equal workloads have equal arrays.
+        a job with the same shape and place become one set.
 
         Parameters
         ----------
@@ -294,7 +294,7 @@ class Workload(Tabular):
         return datetime.fromtimestamp(self.start_date + seconds, UTC)
 
     def time_text(self, seconds: float) -> str:
-        """Write a time as a date, if the trace has dates, else as seconds."""
+        """Format a time as a date if the trace has dates, else as seconds."""
         date = self.date_of(seconds)
         return f"{seconds:g} s" if date is None else f"{date:%Y-%m-%d %H:%M:%S}"
 
@@ -457,10 +457,11 @@ class Excerpt:
 def excerpt(
     workload: Workload, sets: BoolArray, servers: BoolArray, events: BoolArray | None = None
 ) -> Excerpt:
-    """Take some sets (K,) and servers (S,), with their jobs and groups and all or some events (X,).
+    """Return some sets (K,) and servers (S,), with their jobs, groups and events (X,).
 
-    Adjacent sets of a job that differ only in removed groups become one. Raises ProblemError when a
-    set may run on none of the servers. O(J + K + T + X + servers).
+    All three are bool arrays of the kept entries; without `events` all events are kept. Adjacent
+    sets of a job that differ only in removed groups become one. Raises ProblemError when a set may
+    run on none of the servers. O(J + K + T + X + servers).
     """
     jobs = np.zeros(workload.n_jobs, dtype=bool)
     jobs[workload.set_job[sets]] = True
@@ -487,7 +488,7 @@ def excerpt(
         places=workload.places[places][:, groups],
         task_duration=workload.task_duration[tasks],
         task_start=workload.task_start[tasks],
-        # Server -1: not recorded, or not taken.
+        # Server -1: not recorded, or not kept.
         task_server=np.append(np.where(servers, np.cumsum(servers) - 1, -1), -1)[
             workload.task_server[tasks]
         ],
@@ -508,9 +509,9 @@ def excerpt(
 def first_seconds(workload: Workload, seconds: float) -> Workload:
     """Return the workload without the jobs and server events that come later.
 
-    Earlier tasks keep their durations. Servers that first join later are removed, except that
-    a group without other servers keeps its first one. Raises InputError for no
-    positive number, or when no job is submitted before.
+    Earlier tasks keep their durations. Servers that first join later are removed, except that a
+    group without other servers keeps its first one. Raises InputError unless `seconds` is a
+    positive number after the first submission.
     """
     if not 0 < seconds < np.inf:
         raise InputError(f"must be a positive number, not {seconds:g}", "until")

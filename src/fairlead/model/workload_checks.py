@@ -43,7 +43,7 @@ def vector(values: ArrayLike, length: int | None, name: str) -> FloatArray:
 
 
 def ascending(values: ArrayLike, length: int | None, what: str, field: str) -> FloatArray:
-    """Return finite times that ascend from 0; raise ProblemError naming the first other."""
+    """Return finite ascending times from 0; raise ProblemError for the first other value."""
     times = vector(values, length, f"{what} {field}")
     usable = (times >= 0) & np.isfinite(times)
     fail_at(~usable, times, what, field, "must be a number of seconds from 0, not")
@@ -69,7 +69,7 @@ def index(values: ArrayLike, length: int | None, bound: int, what: str, field: s
 
 
 def usable_amounts(values: FloatArray) -> BoolArray:
-    """Return which numbers are 0, or positive and within the range of amounts."""
+    """Return whether each number is 0, or positive and within the range of amounts."""
     usable: BoolArray = (values == 0) | ((values > 1 / LARGEST_AMOUNT) & (values < LARGEST_AMOUNT))
     return usable
 

@@ -1,4 +1,4 @@
-"""Whether whole tasks, of which some take parts of devices such as GPUs, fit on the devices."""
+"""Pack whole tasks on devices such as GPUs, where some tasks take parts of a device."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fairlead.model.cluster import BoolArray
 from fairlead.model.devices import choose_devices, device_columns
 from fairlead.model.holdings import Holdings
 
-MOST_PACKED = 10_000  # tasks on a group
-UNIT = 2**40  # a device
+MAX_TASKS = 10_000  # on a group, for packing
+UNIT = 2**40  # integer amount of one device
 
 
 class Packing(Enum):
@@ -21,7 +21,7 @@ class Packing(Enum):
 
 
 def holds_parts(holdings: Holdings) -> BoolArray:
-    """Return (G,) bool: groups on which users hold parts of devices, by whole tasks."""
+    """Return (G,) bool: groups on which whole tasks hold parts of devices."""
     problem = holdings.problem
     found: BoolArray = np.zeros(problem.n_groups, dtype=bool)
     if holdings.whole_tasks and holdings.of_one_shape:
@@ -32,10 +32,10 @@ def holds_parts(holdings: Holdings) -> BoolArray:
 
 
 def pack(holdings: Holdings, group: int) -> Packing:
-    """Return whether the tasks on a group fit on its devices; first fit, the largest first.
+    """Return whether the tasks on a group fit on its devices, by first fit of the largest first.
 
-    More tasks of over half a device than devices are impossible. On several servers, other amounts
-    may keep tasks from the devices that they fit on.
+    It is impossible if the tasks of more than half a device need more devices than there are. It is
+    unknown on several servers, where other resources may be used up on the servers of free devices.
     """
     problem, known = holdings.problem, Packing.FITS
     tasks = np.rint(holdings.tasks[:, group]).astype(np.int64)
@@ -46,7 +46,7 @@ def pack(holdings: Holdings, group: int) -> Packing:
         if needed @ tasks > devices:
             return Packing.IMPOSSIBLE
         rows = [(demand[n], int(tasks[n])) for n in np.flatnonzero((demand > 0) & (tasks > 0))]
-        if sum(count for _, count in rows) > MOST_PACKED or problem.count[group] > 1:
+        if sum(count for _, count in rows) > MAX_TASKS or problem.count[group] > 1:
             known = Packing.UNKNOWN
             continue
         free = [UNIT] * devices

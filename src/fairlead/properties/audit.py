@@ -45,10 +45,10 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Property:
-    """A property that is audited."""
+    """A property that an audit checks."""
 
-    cases: str = ""  # the cases that its verdict counts, in the singular; empty for none
-    check: Callable[[Subject], Verdict] | None = None  # None: needs more than the subject
+    cases: str = ""  # singular noun of the cases that its verdict counts; empty for none
+    check: Callable[[Subject], Verdict] | None = None  # None: the check needs more arguments
 
 
 # In the order of reports.
@@ -201,7 +201,7 @@ class Audit(Sequence[Verdict], Shown):
         return row
 
     def _fair_row(self, n: int | None) -> dict[str, float]:
-        """Return a user's tasks under the mechanism, if any; user None is due nothing."""
+        """Return a user's tasks under the mechanism `fair`, if any; None is a user due nothing."""
         if self.fair is None:
             return {}
         tasks, share = (0.0, 0.0)
@@ -224,7 +224,7 @@ def audit(
     on_progress: OnProgress | None = None,
     **options: Any,
 ) -> Audit:
-    """Check fairness properties; each that fails has a witness.
+    """Check fairness properties; each property that fails has a witness.
 
     Parameters
     ----------
@@ -238,11 +238,11 @@ def audit(
     properties : collection of str, optional
         Names of the properties to check, by default all.
     quotas : mapping, optional
-        What queues or users are guaranteed: ``{"ana": [{"gpu": 4}]}``, as `load_queues` reads it.
+        Guaranteed amounts of queues or users: ``{"ana": [{"gpu": 4}]}``, as `load_queues` reads.
     lies : int
         Number of lies to try in the search for one that pays.
     departures : int
-        Largest number of departures of a user to try.
+        The most departures of a user to try.
     seed : int
         The same seed tries the same lies and departures.
     name : str, optional
@@ -250,7 +250,8 @@ def audit(
     on_progress : callable, optional
         Called with the name of a search, the number of cases done, and their total.
     **options
-        Of the audited mechanism, such as ``alpha``, or else of the mechanism `fair`.
+        Options of the audited mechanism, such as ``alpha``; of the mechanism `fair` if an
+        allocation or function is audited.
 
     Returns
     -------

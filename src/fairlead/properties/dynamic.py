@@ -2,8 +2,8 @@
 
 Definitions: Kash, Procaccia and Shah 2014; Li, Liu, Zhang and Zhang 2019, section 2. Every check
 takes a `DynamicShares`, from any mechanism, and returns a `Verdict`: "fails" with a witness, or
-"holds". Of many agents only some steps and agents are checked; without a witness among them it is
-"unknown".
+"holds". With many agents only some steps and agents are checked; if none of them is a witness, the
+verdict is "unknown".
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ SAMPLED = 60
 class DynamicShares:
     """The demands of agents in order of arrival, and their dominant shares after each step."""
 
-    demand: FloatArray  # (N, R): fraction of the pool per dominant share; the largest of a row is 1
+    demand: FloatArray  # (N, R): share of the pool per unit of dominant share; at most 1 in a row
     weight: FloatArray  # (N,)
     total_weight: float  # weight of all announced agents
     shares_at: Callable[[int], FloatArray]  # dominant shares (k,) after step k
     names: Sequence[str] = ()  # of the agents; their numbers in order of arrival if empty
-    least_level: FloatArray | None = None  # (N,): proved least level after each step, if known
+    least_level: FloatArray | None = None  # (N,): proved lowest level after each step, if known
 
     @classmethod
     def from_shares(cls, demand: FloatArray, shares: FloatArray) -> DynamicShares:
@@ -111,7 +111,7 @@ def check_dynamic(history: DynamicShares) -> list[Verdict]:
 
 
 def check_feasibility(history: DynamicShares) -> Verdict:
-    """Check that no step uses more of a resource than the part of the present agents."""
+    """Check that no step uses more of a resource than the present agents' part by weight."""
     name = "feasibility"
     for k in history.steps:
         used, budget = history.shares_at(k) @ history.demand[:k], history.budget[k - 1]
@@ -140,9 +140,9 @@ def check_irrevocability(history: DynamicShares) -> Verdict:
 
 
 def check_sharing_incentive(history: DynamicShares) -> Verdict:
-    """Check that each agent has at least its part of the announced weight from its arrival on.
+    """Check that from its arrival on, each agent's share is at least its part of the weight.
 
-    Where least levels are known, it checks all steps.
+    All steps are checked if lowest levels are known.
     """
     name = "sharing-incentive"
     steps = history.steps
@@ -165,11 +165,12 @@ def check_sharing_incentive(history: DynamicShares) -> Verdict:
 
 
 def check_envy_freeness(history: DynamicShares) -> Verdict:
-    """Check that no agent envies one that arrived, or gained anything, after it.
+    """Check that no agent envies an agent that arrived after it, or got more since it arrived.
 
     Where all agents demand all resources, i envies j if j's level is higher, as the papers define
-    it, which is stricter than preferring the bundle. With zero demands, levels of unlike agents say
-    nothing; then i envies j if j's bundle is worth more to it, per unit of weight, than its own.
+    it, which is stricter than preferring the bundle. With zero demands, levels of agents with
+    different resources do not compare; then i envies j if j's bundle is worth more to i, per unit
+    of weight, than its own.
     """
     name = "dynamic-envy-freeness"
     earlier = {i: history.shares_at(i) for i in history.agents_of_pairs if i > 0}
@@ -192,7 +193,7 @@ def check_envy_freeness(history: DynamicShares) -> Verdict:
 def check_pareto_optimality(history: DynamicShares) -> Verdict:
     """Check that after each step every agent demands a resource that is used up.
 
-    Used up means to the part of the present agents: then no agent can gain without another losing.
+    That is, up to the part of the present agents. Then no agent can gain unless another loses.
     """
     name = "dynamic-pareto-optimality"
     for k in history.steps:

@@ -14,24 +14,25 @@ from fairlead.model.verdict import Verdict
 from fairlead.properties.dynamic import DynamicShares
 from fairlead.solvers.hill_climbing import climb
 
-# A gain of less than this, relative, is rounding.
+# A relative gain of less than this is a rounding error.
 TOLERANCE = 1e-7
 # Restart after this many lies without progress.
 PATIENCE = 12
-MOST_STEPS = 40
+# The largest number of steps at which a lie is measured.
+MAX_STEPS = 40
 
-# Demands (N, R) and weights (N,) to the dominant shares (k,) after each step.
+# (demands (N, R), weights (N,)) -> (step k -> dominant shares (k,) after it)
 Mechanism = Callable[[FloatArray, FloatArray], Callable[[int], FloatArray]]
 
 
 @dataclass(frozen=True)
 class _Lie:
     agent: int
-    demand: FloatArray
-    gain: float
-    step: int
-    honest: float
-    gained: float
+    demand: FloatArray  # (R,) declared
+    gain: float  # relative
+    step: int  # at which it pays most
+    honest: float  # worth of the bundle without the lie
+    gained: float  # worth with the lie
 
 
 def dynamic_drf(total_weight: float) -> Mechanism:
@@ -66,7 +67,7 @@ def search_lies(
 
     def draw(best: _Lie | None) -> _Lie:
         agent = int(random.integers(history.n_agents)) if best is None else best.agent
-        return _try(history, divide, agent, _draw(random, history.demand[agent], best))
+        return _measure(history, divide, agent, _draw_demand(random, history.demand[agent], best))
 
     lie = climb(draw, lambda lie: lie.gain, lies, PATIENCE, on_progress)
     if lie.gain <= TOLERANCE:
@@ -81,10 +82,10 @@ def search_lies(
     return Verdict("strategy-proofness", "fails", witness, lies, f"{lies:,} lies")
 
 
-def _draw(random: np.random.Generator, truth: FloatArray, best: _Lie | None) -> FloatArray:
-    """Draw a lie: a small change to the best one, or a large one to the truth.
+def _draw_demand(random: np.random.Generator, truth: FloatArray, best: _Lie | None) -> FloatArray:
+    """Draw a demand (R,): a small change to the best lie, or a large change to the truth.
 
-    Half of them change one amount only: most lies that pay ask for more of a single resource.
+    Half of the draws change only one amount: most lies that pay demand more of a single resource.
     """
     n_resources = len(truth)
     told = np.ones(n_resources, dtype=bool)
@@ -104,16 +105,16 @@ def _draw(random: np.random.Generator, truth: FloatArray, best: _Lie | None) -> 
     return largest
 
 
-def _try(history: DynamicShares, divide: Mechanism, agent: int, demand: FloatArray) -> _Lie:
-    """Return the lie with its gain at the step where it pays most."""
+def _measure(history: DynamicShares, divide: Mechanism, agent: int, demand: FloatArray) -> _Lie:
+    """Measure the gain of a lie at the step where it pays most."""
     told = history.demand.copy()
     told[agent] = demand
     shares_at = divide(told, history.weight)
     asks = history.demand[agent] > 0
     worth = float((demand[asks] / history.demand[agent, asks]).min())
     steps = np.arange(agent + 1, history.n_agents + 1)
-    if len(steps) > MOST_STEPS:
-        steps = np.unique(np.linspace(agent + 1, history.n_agents, MOST_STEPS).astype(int))
+    if len(steps) > MAX_STEPS:
+        steps = np.unique(np.linspace(agent + 1, history.n_agents, MAX_STEPS).astype(int))
     best = _Lie(agent, demand, -np.inf, 0, 0.0, 0.0)
     for step in steps.tolist():
         honest = float(history.shares_at(step)[agent])

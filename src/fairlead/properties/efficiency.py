@@ -1,8 +1,8 @@
 """Efficiency: non-wastefulness, and Pareto optimality by linear programme.
 
-An answer is wasteful if a user could run more on the free capacity as it stands. Pareto optimality
-asks for more: no other feasible answer is better for one user and worse for none. Wang et al. 2015,
-Definition 1, also forbids holdings that their user cannot use; holdings counted in tasks have none.
+An answer is wasteful if a user could run more on the free capacity. Pareto optimality is stronger:
+no other feasible answer is better for one user and worse for none. Wang et al. 2015, Definition 1,
+also forbids holdings that their user cannot use; holdings counted in tasks have none.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ from fairlead.solvers.linear_programmes import improve, measure_progress
 
 WASTE = "non-wastefulness"
 PARETO = "pareto-optimality"
-# Beyond this many users on groups the programme takes minutes.
+# Beyond this many pairs of a user and a group the programme takes minutes.
 LARGEST_PROGRAMME = 400_000
+# A better answer for more users than this is not shown.
 MOST_USERS_SHOWN = 50
 
 
 def check_non_wastefulness(subject: Subject) -> Verdict:
     """Check that no user with tasks left could run more on the free capacity; O(N G R).
 
-    Whole tasks count where tasks are whole; it is "unknown" where they fit only in the sum of a
-    group's servers. Where tasks are known to wait, only these count; it is "unknown" where the ones
-    that fit have constraints that are not modelled, or more may be used or waiting than is counted.
+    Of whole tasks only whole ones count; the verdict is "unknown" where they fit only into the sum
+    of a group's servers. If waiting tasks are known, only these count; the verdict is "unknown"
+    where those that fit have constraints that are not modelled, or where more may be used or
+    waiting than the holdings show.
     """
     holdings = subject.holdings
     if holdings.amounts is not None or holdings.waiting or holdings.doubts is not None:
@@ -59,7 +61,7 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
         asked = problem.demand[:, device_columns(problem.cluster)].sum(axis=1)
         known &= ~((asked > 0)[:, None] & holds_parts(holdings)[None, :])
     else:
-        # Capacity that is free by rounding only is not free, however few tasks a user has.
+        # Capacity that is free only by rounding is not free, even for a user with few tasks.
         known = (fits > NEGLIGIBLE * problem.gamma) & (extra > NEGLIGIBLE * most)
         wasted = np.where(known, extra, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -80,7 +82,7 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
 
 
 def _tasks_on_free(subject: Subject) -> FloatArray:
-    """Return (N, G) tasks of each user that fit on the free capacity, however many it has."""
+    """Return (N, G) tasks of each user that fit on the free capacity, without its task limit."""
     problem = subject.problem
     if subject.time_shared:
         return np.maximum(1.0 - used_time(subject), 0.0)[None, :] * problem.gamma
@@ -98,7 +100,7 @@ def _limited(subject: Subject, fits: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _FreePlace:
+class _FreeGroup:
     """A waiting task and a group that has free capacity for it."""
 
     task: WaitingTask
@@ -106,8 +108,8 @@ class _FreePlace:
     doubt: str  # why the task may still not run there; empty if it certainly may
 
 
-def _find_free_place(holdings: Holdings) -> _FreePlace | None:
-    """Return the first waiting task that certainly fits free capacity, else one that may fit."""
+def _find_free_group(holdings: Holdings) -> _FreeGroup | None:
+    """Return the first waiting task that certainly fits free capacity; else one that may fit."""
     doubts = holdings.doubts
     free = holdings.problem.group_capacity - holdings.usage + rounding_of(holdings)
     perhaps = None
@@ -122,8 +124,8 @@ def _find_free_place(holdings: Holdings) -> _FreePlace | None:
             if not known.any() or doubts.repels:
                 doubt = doubt or doubts.why
         if not doubt:
-            return _FreePlace(task, int(known.argmax()), "")
-        perhaps = perhaps or _FreePlace(task, int(fits.argmax()), doubt)
+            return _FreeGroup(task, int(known.argmax()), "")
+        perhaps = perhaps or _FreeGroup(task, int(fits.argmax()), doubt)
     return perhaps
 
 
@@ -131,7 +133,7 @@ def _check_waiting(holdings: Holdings) -> Verdict:
     """Check that no task that is known to wait fits the free capacity."""
     problem, doubts = holdings.problem, holdings.doubts
     n_waiting, why = len(holdings.waiting), ""
-    room = _find_free_place(holdings)
+    room = _find_free_group(holdings)
     if room is not None:
         name, group = room.task.name, problem.cluster.groups[room.group]
         if not room.doubt:
@@ -152,10 +154,10 @@ def _check_waiting(holdings: Holdings) -> Verdict:
 def check_pareto_optimality(subject: Subject) -> Verdict:
     """Check by a linear programme of at most N G unknowns that no feasible answer is better.
 
-    Gains are shares of what each user could run alone; all together, a millionth is rounding. A
-    failure shows a better answer. It is "unknown" where the holdings are infeasible, too large, of
-    several shapes, or of whole tasks on several servers that fractions of tasks could better. Whole
-    tasks that fit into free capacity prove a failure.
+    Gains are relative to the tasks that a user could run alone; a sum of a millionth is rounding.
+    The witness is a better answer. The verdict is "unknown" where the holdings are infeasible, too
+    large, of several shapes, or of whole tasks on several servers that fractions of tasks could
+    improve. Whole tasks that fit into free capacity prove a failure.
     """
     problem, tasks = subject.problem, subject.tasks
     feasible, doubts = check_feasibility(subject).verdict, subject.holdings.doubts
@@ -180,7 +182,7 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
         found = improve(**programme, have=have)
     except NoConvergenceError as failure:
         return _unknown(str(failure))
-    if found.bound <= _least_gain(subject, alone):
+    if found.bound <= _negligible_gain(subject, alone):
         detail = f"all together gain at most {max(found.bound, 0.0):.1e}"
         sentence = "no user could have more without another having less"
         return Verdict(PARETO, "holds", {}, 1, detail, sentence)
@@ -200,8 +202,8 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     return _fails(subject, better, n, int((gain > NEGLIGIBLE / 10).sum()))
 
 
-def _least_gain(subject: Subject, alone: FloatArray) -> float:
-    """Return the largest sum of gains that means nothing: rounding, or less than a whole task."""
+def _negligible_gain(subject: Subject, alone: FloatArray) -> float:
+    """Return the largest negligible sum of gains: rounding, or less than a whole task."""
     if not subject.holdings.whole_tasks:
         return NEGLIGIBLE * max(1.0, subject.problem.n_users / 1000)
     left = round_down(subject.problem.task_limit - subject.holdings.user_tasks)
@@ -210,7 +212,7 @@ def _least_gain(subject: Subject, alone: FloatArray) -> float:
 
 
 def _programme(subject: Subject, alone: FloatArray) -> dict[str, Any]:
-    """Return the feasible set, with the tasks of each user as shares of what it runs alone."""
+    """Return the arguments of `improve`; units are the tasks that each user could run alone."""
     problem, tasks = subject.problem, subject.tasks
     use = use_per_task(problem, subject.time_shared) * alone[None, :, None]
     used = np.einsum("rng,ng->rg", use, tasks / alone[:, None])
@@ -222,7 +224,7 @@ def _programme(subject: Subject, alone: FloatArray) -> dict[str, Any]:
 
 
 def _is_confirmed(programme: dict[str, Any], split: FloatArray) -> bool:
-    """Return whether there is a gain in all when losses are measured as closely."""
+    """Return whether users gain in sum, with losses measured as exactly as gains."""
     try:
         return measure_progress(**programme, split=split) > 0.5
     except NoConvergenceError:
@@ -248,17 +250,17 @@ def _fails(subject: Subject, better: FloatArray, n: int, gainers: int) -> Verdic
 
 
 def _check_whole_tasks_in_pool(subject: Subject) -> Verdict:
-    """Check whole tasks in one pool, where only a further task betters an answer without waste."""
+    """Check whole tasks in one pool, where an answer improves only by a further task."""
     extra = np.floor(_limited(subject, _tasks_on_free(subject))[:, 0] + NEGLIGIBLE)
     if (extra >= 1).any():
-        # Only waiting tasks get here, which something else keeps from the server.
+        # These tasks wait for a reason that is not modelled.
         return _unknown("another reason may keep the tasks that fit from the server")
     sentence = "no user has one more task that fits into the pool"
     return Verdict(PARETO, "holds", {}, 1, sentence=sentence)
 
 
 def _fails_by_waste(subject: Subject, waste: Verdict) -> Verdict:
-    """Return the verdict where whole tasks fit into free capacity, at no user's cost."""
+    """Return the verdict on whole tasks that fit into free capacity."""
     problem, tasks = subject.problem, subject.tasks
     user, group = waste.witness["user"], waste.witness["group"]
     n, g = problem.users.names.index(user), problem.cluster.groups.index(group)

@@ -53,11 +53,10 @@ def measure_envy(
 ) -> Envy:
     """Measure the gain of each user from the bundle that it envies most; O(N^2 G R).
 
-    User n could run, with the bundle of m scaled by ``phi[n] / phi[m]`` (in queues, by the users'
-    parts of the cluster), on each group where it may
-    run, ``min over r with d[n,r] > 0 of x[m,g] d[m,r] / d[n,r]`` tasks under RDM, and
-    ``x[m,g] gamma[n,g] / gamma[m,g]`` under TDM; no more than its task limit in all. Weights per
-    resource scale each resource of the bundle by its own.
+    The bundle of user m is scaled by ``phi[n] / phi[m]`` (in queues, by the users' parts of the
+    cluster; with weights per resource, each resource by its weight). With it user n could run, on
+    each group where it may run, ``min over r with d[n,r] > 0 of x[m,g] d[m,r] / d[n,r]`` tasks
+    under RDM, and ``x[m,g] gamma[n,g] / gamma[m,g]`` under TDM; in all at most its task limit.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ def measure_envy(
         Whether to count only the whole tasks that a bundle certainly holds, however it is spread
         over identical servers.
     limit : (N,) float, optional
-        Most tasks of each user in all, by default its task limit.
+        The most tasks of each user, by default its task limit.
     """
     limit = problem.task_limit if limit is None else limit
     needs = use_per_task(problem, time_shared)
@@ -135,10 +134,10 @@ def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
 
 
 def envious_users(subject: Subject, envy: Envy) -> BoolArray:
-    """Return (N,) bool: users whose envy is more than rounding; none with missing pods.
+    """Return (N,) bool: users whose envy is more than rounding, without users of missing pods.
 
-    A gain relative to few tasks grows without bounds, so it must also be more than rounding beside
-    what the user could run alone.
+    A gain relative to few tasks grows without bounds, so it must also be more than rounding
+    relative to the tasks that the user could run alone.
     """
     alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
     own = subject.holdings.user_tasks
@@ -168,9 +167,9 @@ def _maybe_envious_users(subject: Subject) -> BoolArray:
 def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     """Check that no user prefers another's bundle, adjusted by weight; O(N^2 G R).
 
-    It is "unknown" where it depends on the spread of whole tasks over identical servers, or on what
-    holdings leave out. Users that run no whole task and would envy only for parts of tasks are not
-    judged.
+    The verdict is "unknown" where it depends on the spread of whole tasks over identical servers or
+    on missing parts of the holdings. Users that run no whole task, and would gain only a part of a
+    task from a bundle, are not judged.
     """
     envy = measure_envy_of(subject) if envy is None else envy
     names = subject.problem.users.names

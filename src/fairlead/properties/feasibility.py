@@ -28,15 +28,15 @@ NAME = "feasibility"
 def check_feasibility(subject: Subject) -> Verdict:
     """Check that no server is overused, no task misplaced, and no user beyond its task limit.
 
-    The worst fault has ``kind`` "not-a-number", "negative", "misplaced", "beyond-limit", "overuse"
-    or "time". It is "unknown" where more may be used than is counted. RDM and TDM: Khamse-Ashari et
-    al. 2017, eq. 9 and 10. O(N G R).
+    The witness's ``kind`` is "not-a-number", "negative", "misplaced", "beyond-limit", "overuse",
+    "time" or "devices". The verdict is "unknown" where more may be used than the holdings show.
+    RDM and TDM: Khamse-Ashari et al. 2017, eq. 9 and 10. O(N G R).
     """
     problem, tasks = subject.problem, subject.tasks
     groups, users = problem.cluster.groups, problem.users.names
-    # Rounding is relative to the user's tasks, or else to one task, or to all it could run.
+    # Rounding is relative to the user's tasks; at least to one task, or to all it could run.
     scale = np.maximum(np.abs(tasks).sum(axis=1), np.minimum(problem.gamma.sum(axis=1), 1.0))
-    # Of tasks of several shapes some may run where the average one cannot.
+    # If tasks have several shapes, some may run where the average task cannot.
     may_run = problem.runnable if subject.holdings.of_one_shape else problem.users.eligible
     missing = ~np.isfinite(tasks)
     if subject.holdings.amounts is not None:
@@ -125,7 +125,7 @@ def _check_resources(subject: Subject) -> Verdict:
         severity = float(part[g, r]) - 1.0
         return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
     doubts = subject.holdings.doubts
-    # A node that was left out can be overused only by pods that are missing, too.
+    # A missing node can be overused only by missing pods.
     if doubts is not None and (
         doubts.used.any() or (doubts.servers and (doubts.users or doubts.holds.any()))
     ):

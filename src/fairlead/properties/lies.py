@@ -1,12 +1,12 @@
 """Strategy-proofness: search for a user that gains by lying about its demand or its servers.
 
 Users declare their demand and their eligible servers; a mechanism is strategy-proof if no user can
-run more of its true tasks by declaring others (Wang et al. 2015, III-C; Khamse-Ashari et al. 2017,
-III-B). With x'[g] declared tasks of demand d', a liar runs ``min over r of x'[g] d'[r] / d[r]``
-true tasks on each server g where it truly may run. A user with rates instead of demands gets time,
-and runs at its true rate.
+run more of its true tasks by a false declaration (Wang et al. 2015, III-C; Khamse-Ashari et al.
+2017, III-B). If a liar gets x'[g] declared tasks of demand d' on server g, it can run
+``min over r of x'[g] d'[r] / d[r]`` tasks of its true demand d there, if it truly may run there. A
+user with given rates gets time of servers, in which it runs at its true rates.
 
-No search proves that no lie pays: a verdict is "fails" or "unknown".
+A search cannot prove that no lie pays: a verdict is "fails" or "unknown".
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from fairlead.properties.verdict_text import (
 from fairlead.solvers.hill_climbing import climb
 
 NAME = "strategy-proofness"
-# A smaller relative gain may be an error of a certified answer.
+# A smaller relative gain may come from the tolerance of certified answers.
 TOLERANCE = 1e-5
 # Restart after this many lies without progress.
 PATIENCE = 15
-# Most promising lies that are confirmed exactly.
+# The largest number of promising lies that are confirmed by exact answers.
 CONFIRMED = 30
-# The part of the lies that are extreme ones, of all users; the search starts from the best of them.
+# The part of the tried lies that are extreme; the search starts from the best of them.
 EXTREME_PART = 0.5
 # The smallest declared amount, relative to the true one or to a server's capacity.
 SMALLEST = 1e-3
@@ -60,11 +60,11 @@ class Lie:
     user: int
     demand: FloatArray  # (R,): declared amounts per task
     eligible: BoolArray  # (G,): declared eligibility
-    rates: FloatArray | None  # (G,): declared rates, of a user that gives them
+    rates: FloatArray | None  # (G,): declared rates; None for a user with demands
     honest: float = 0.0  # true tasks without the lie
     gained: float = 0.0  # true tasks with the lie
-    # The gain relative to the honest tasks, or to a thousandth of what the user could run alone if
-    # that is more; minus infinity for an impossible declaration.
+    # (gained - honest) / honest, with at least a thousandth of the tasks that the user could run
+    # alone as the divisor; minus infinity without an answer.
     gain: float = -np.inf
 
 
@@ -82,6 +82,7 @@ def search_lies(
 
     Parameters
     ----------
+    subject : Subject
     lies : int
         Number of lies to try; each runs the mechanism.
     seed : int
@@ -89,8 +90,8 @@ def search_lies(
     user : int, optional
         The only user that lies; by default any, drawn at each restart.
     whole_server : bool
-        Under TDM, whether a liar may use a whole server during its time, not only the resources
-        that its declared tasks take (as Khamse-Ashari et al. count it).
+        Under TDM, whether a liar can use a whole server during its time. By default only the
+        resources that its declared tasks take, as Khamse-Ashari et al. define it.
     first : Lie, optional
         The lie to start from, instead of the extreme ones.
     on_progress : callable, optional
@@ -136,7 +137,7 @@ def declared_problem(problem: Problem, lie: Lie) -> Problem:
     if rates is not None and lie.rates is not None:
         rates = rates.copy()
         rates[lie.user] = lie.rates
-    # A lie may ask for one device and a half, which only matters where tasks are placed.
+    # A lie may demand one device and a half, which is invalid only where tasks are placed.
     cluster = replace(problem.cluster, devices=())
     return Problem(cluster, replace(users, demand=demand, eligible=eligible, rates=rates))
 
@@ -152,8 +153,9 @@ def usable_tasks(
 ) -> float:
     """Return the true tasks that a liar can run with its declared `tasks` (G,); O(G R).
 
-    Both problems are pooled where the mechanism pools. `by_time` lets it use whole servers in its
-    time; with `whole_tasks` only whole tasks count, each on one server.
+    `truth` is the true problem, `told` the declared one; both are pooled if the mechanism pools.
+    With `by_time` the liar uses whole servers during its time; with `whole_tasks` only whole tasks
+    count, each on one server.
     """
     runs = truth.runnable[user] & told.runnable[user] & (tasks > 0)
     if by_time:
@@ -194,7 +196,7 @@ class _LieSearch:
         self.alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
 
     def openings(self, lies: int) -> Iterator[Lie]:
-        """Try extreme lies in random order; only the first lie, if one was given."""
+        """Yield extreme lies in random order, measured; or only `first`, if it was given."""
         if self.first is not None:
             yield self._measure(self.first)
             return
@@ -207,7 +209,7 @@ class _LieSearch:
             yield self._measure(self._extreme(users[k // kinds], k % kinds))
 
     def draw(self, best: Lie | None) -> Lie:
-        """Draw a lie and measure it: anywhere, or near the best one."""
+        """Draw a random lie, near `best` if given, and measure it."""
         if best is not None:
             return self._measure(self._near(best))
         user = self.user
@@ -256,6 +258,7 @@ class _LieSearch:
 
     @staticmethod
     def _asking(truth: Lie, r: int, amount: float) -> Lie:
+        """Return the lie with a demand of `amount` of resource `r`."""
         demand = truth.demand.copy()
         demand[r] = amount
         return replace(truth, demand=demand)
@@ -277,7 +280,7 @@ class _LieSearch:
             factor = np.exp(random.uniform(np.log(SMALLEST), np.log(largest)))
             return replace(truth, demand=truth.demand * factor)
         if random.random() < 0.6:
-            # Most lies that pay ask for more of one resource than the tasks need.
+            # Most lies that pay demand more of one resource than the tasks need.
             r = int(random.integers(self.problem.n_resources))
             most = self._most(user, r)
             least = max(float(truth.demand[r]), SMALLEST * most)
@@ -288,6 +291,7 @@ class _LieSearch:
         return replace(truth, demand=truth.demand * factor)
 
     def _near(self, best: Lie) -> Lie:
+        """Draw a small change of a lie."""
         random = self.random
         eligible = best.eligible
         if self.lies_about_servers and random.random() < 0.25:
@@ -303,9 +307,10 @@ class _LieSearch:
         return replace(best, eligible=eligible, demand=demand)
 
     def confirm(self, best: Lie) -> Lie:
-        """Return the best lie that pays exactly, where gains were measured approximately.
+        """Return a lie that pays by exact answers, if gains were measured approximately.
 
-        The largest gains are often at the edge of a tie, where rounding decides.
+        Lies are tried from the largest gain down, at most about CONFIRMED of them at equal
+        distances: the largest gains are often near a tie, where rounding decides.
         """
         if self.subject.divide_near is None:
             return best
@@ -325,7 +330,7 @@ class _LieSearch:
             return lie
         try:
             got = self._divide(told, exactly)
-        except FairleadError as error:  # of a user-defined mechanism it may be any fault
+        except FairleadError as error:  # a user-defined mechanism may raise any
             if not isinstance(error, CertificateError | RefusalError):
                 self.faults.append(str(error).removeprefix(f"{self.subject.name}: "))
             return lie
@@ -360,7 +365,7 @@ class _LieSearch:
         return found
 
     def _fitting(self, lie: Lie) -> Lie:
-        """Return the lie with tasks that fit a server, since no system accepts others."""
+        """Return the lie scaled so that its tasks fit a server, as systems reject other tasks."""
         asks = lie.demand > 0
         if lie.rates is not None or not self.fits[lie.user] or not asks.any():
             return lie

@@ -1,4 +1,4 @@
-"""Population monotonicity: no user loses when another leaves."""
+"""Population monotonicity: no user runs fewer tasks when another user leaves."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from fairlead.properties.verdict_text import counted, format_change, format_task
 NAME = "population-monotonicity"
 # Losses below this, relative to the tasks before, are rounding: certified answers are that close.
 TOLERANCE = 1e-5
-# Fewer tasks than this part of what the user could run alone count as this part.
-LITTLE = 1e-3
-# Most departures that are tried by default.
+# The smallest tasks to divide a loss by, relative to the tasks that the user could run alone.
+SMALLEST_TASKS = 1e-3
+# The largest number of departures that are tried by default.
 DEPARTURES = 40
 
 
@@ -45,9 +45,8 @@ def check_population_monotonicity(
     problem = subject.given
     leavers = _leavers(problem.n_users, departures, seed)
     before = subject.holdings.user_tasks
-    # Losses are relative to the tasks before, or else to what the user could run alone.
     alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
-    scale = np.maximum(before, 0.0 if subject.holdings.whole_tasks else LITTLE * alone)
+    scale = np.maximum(before, 0.0 if subject.holdings.whole_tasks else SMALLEST_TASKS * alone)
     tolerance = 0.0 if subject.holdings.whole_tasks else TOLERANCE
     losses: list[float] = []
     witnesses: list[dict[str, Any]] = []
@@ -79,12 +78,12 @@ def check_population_monotonicity(
 
 
 def _tasks_of(subject: Subject, stay: list[int]) -> tuple[FloatArray | None, str]:
-    """Return the tasks of the remaining users; or None without an answer, and why."""
+    """Return the tasks of the remaining users; or None and the reason, without an answer."""
     assert subject.divide is not None
     problem = restrict(subject.given, users=stay)
     try:
         answer = subject.divide(problem)
-    except FairleadError as error:  # of a user-defined mechanism it may be any fault
+    except FairleadError as error:  # a user-defined mechanism may raise any
         return None, str(error).removeprefix(f"{subject.name}: ")
     after = answer.user_tasks
     if not np.isfinite(after).all():

@@ -1,7 +1,8 @@
 """The quota guarantee: every queue with tasks left holds its quotas.
 
-A queue may hold less than its quota of a resource only if no task left below it takes that resource
-on the servers of the quota, or, of whole tasks, if the next one would go beyond the quota.
+A queue may hold less than its quota of a resource only if no user below it has a task left that
+takes that resource on the servers of the quota; or, with whole tasks, if the next task would exceed
+the quota.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NAME = "quota-guarantee"
 def check_queue_quotas(subject: Subject) -> Verdict:
     """Check each resource of each quota; O(quotas N G R).
 
-    Mechanisms that see one pool know nothing of its servers, so quotas on some are left out there.
+    Quotas on some servers are skipped for mechanisms that see all servers as one pool.
     """
     problem, holdings = subject.problem, subject.holdings
     if not subject.quotas:
@@ -47,7 +48,7 @@ def check_queue_quotas(subject: Subject) -> Verdict:
                     continue
                 checked += 1
                 has = float(held[r])
-                # A whole task that would go beyond the quota is not guaranteed.
+                # A whole task that would exceed the quota is not guaranteed.
                 next_start = float(asked.min()) if holdings.whole_tasks else 0.0
                 short = 1.0 - has / amount
                 if short > worst and has + next_start <= amount * (1 + NEGLIGIBLE):

@@ -1,7 +1,7 @@
-"""The hierarchical share guarantee: every queue holds its part, whatever its members want.
+"""The hierarchical share guarantee: every queue with tasks left holds its part of the cluster.
 
-A queue of which some user has tasks left holds, of some resource, at least its part of the cluster
-by weight (Bhattacharya et al., SoCC 2013).
+If some user below a queue has tasks left, the queue holds at least its part by weight of some
+resource of the cluster (Bhattacharya et al., SoCC 2013).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "hierarchical-share-guarantee"
 
 
 def check_queue_shares(subject: Subject) -> Verdict:
-    """Check the guarantee of every queue; O(N Q R). Whole tasks may fall short by one a user."""
+    """Check the guarantee of every queue; O(N Q R). Whole tasks may miss it by one a user."""
     problem, holdings = subject.problem, subject.holdings
     queues = problem.users.queues
     if queues is None:

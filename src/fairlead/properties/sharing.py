@@ -44,10 +44,10 @@ def measure_slices(problem: Problem) -> FloatArray:
 
 
 def users_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
-    """Return (N,) bool: users that certainly run less than their slice, or than whole tasks of it.
+    """Return (N,) bool: users that certainly run less than their slice.
 
-    Waiting tasks under constraints that are not modelled do not count, nor do users whose tasks or
-    slice may differ by missing nodes and pods.
+    Where tasks are whole, by at least one task. Waiting tasks under constraints that are not
+    modelled do not count, nor do users whose tasks or slice may change by missing nodes and pods.
     """
     holdings = subject.holdings
     short = _runs_less(subject, np.minimum(slices, holdings.certain_limit))
@@ -57,6 +57,7 @@ def users_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
 
 
 def _users_maybe_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
+    """Return (N,) bool: users that may run less than their slice, by all that is not known."""
     holdings = subject.holdings
     may = _runs_less(subject, slices)
     if holdings.partial is not None:
@@ -82,8 +83,8 @@ def users_with_tiny_slices(subject: Subject, slices: FloatArray) -> BoolArray:
 def check_sharing_incentive(subject: Subject) -> Verdict:
     """Check that every user runs at least the tasks of its uniform slice; O(N G R).
 
-    Where tasks are whole, a user that lacks less than one task does not fall short. It is "unknown"
-    where no user certainly falls short and one may.
+    Where tasks are whole, a user must lack at least one task. The verdict is "unknown" where no
+    user certainly runs less and one may.
     """
     problem, whole = subject.problem, subject.holdings.whole_tasks
     slices = measure_slices(problem)

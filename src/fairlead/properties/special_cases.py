@@ -1,14 +1,14 @@
-"""Special cases with one fair answer: one contested resource, or one server.
+"""Special cases with a unique fair answer: one contested resource, or one server.
 
 - Single-resource fairness: only one resource is demanded.
 - Bottleneck fairness: every user demands one resource dominantly of every server where it may run
-  (Khamse-Ashari et al. 2017, III-B). Wang et al. 2015 (III-C) ask whether it is dominant in the sum
-  of all servers, which without placement constraints is met more often.
+  (Khamse-Ashari et al. 2017, III-B). In Wang et al. 2015 (III-C) it must be dominant only in the
+  sum of all servers, which holds more often without placement constraints.
 - Single-server DRF: on one server the answer is dominant resource fairness (Wang et al. 2015,
   III-C).
 
-In the first two, the amounts of that resource must be max-min fair by weight, given where users may
-run and how many tasks they have.
+In the first two cases, the amounts of that resource must be max-min fair by weight, subject to
+placement constraints and task limits.
 """
 
 from __future__ import annotations

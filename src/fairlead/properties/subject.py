@@ -25,7 +25,7 @@ from fairlead.model.quotas import Quotas
 from fairlead.model.reductions import active_part, restrict
 from fairlead.properties.verdict_text import counted
 
-# A function that is audited may return any of these.
+# Types that an audited function may return.
 Answer = Allocation | Holdings | FloatArray
 Rule = Callable[[Problem], Answer]
 # Quotients of whole numbers are whole within this.
@@ -44,8 +44,8 @@ class Subject:
     time_shared: bool = False  # servers shared by time (TDM), not divided by resource (RDM)
     knows_constraints: bool = True  # whether the rule admits placement constraints
     certified: bool = False  # whether every answer of the rule has a certificate
-    zero_weights_hold: bool = False  # whether users of weight 0 hold something; it counts as free
-    quotas: Quotas = field(default_factory=dict)  # that queues are guaranteed
+    zero_weights_hold: bool = False  # whether users of weight 0 hold something, counted as free
+    quotas: Quotas = field(default_factory=dict)  # amounts that queues are guaranteed
     # A fast approximation of `divide` for a problem close to the given one, starting from these
     # tasks; None without one.
     divide_near: Callable[[Problem, FloatArray], Allocation] | None = None
@@ -64,9 +64,9 @@ class Subject:
 def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -> Subject:
     """Prepare a mechanism (by name, with options), a function or an answer for an audit.
 
-    A mechanism or function is run once; the answer of one that is not of this package need not be
-    feasible. Raises InputError for an unknown mechanism or option, or an answer of the wrong shape
-    or to another problem; RefusalError or CertificateError where the mechanism has no answer;
+    A mechanism or function is run once; the answer of a user-defined one need not be feasible.
+    Raises InputError for an unknown mechanism or option, or an answer of the wrong shape or to
+    another problem; RefusalError or CertificateError where the mechanism has no answer; and
     FairleadError where it fails.
     """
     if isinstance(subject, str):
@@ -132,8 +132,8 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
 def active_subject(subject: Subject) -> tuple[Subject, bool]:
     """Remove users that are due nothing and groups without a server from a subject.
 
-    Also return whether users without tasks and groups without a server hold nothing, as they
-    should. Raises ProblemError when all users are due nothing.
+    Also return whether users without tasks, and groups without a server, hold nothing. Raises
+    ProblemError when all users are due nothing.
     """
     part, users, groups = active_part(subject.given)
     if part is subject.given:
@@ -173,10 +173,10 @@ def _is_time_shared(holdings: Holdings) -> bool:
 
 
 def _holdings(problem: Problem, answer: Any) -> Holdings:
-    """Return an answer as holdings of the problem that was asked, or of its pool.
+    """Return an answer as holdings of the given problem, or of its pool.
 
-    A function may have changed the problem, as one that overlooks weights does. The holdings are
-    judged by the original.
+    A function may have answered a changed problem, such as one without weights; the holdings are
+    judged by the original. Raises InputError for other users, groups or shapes.
     """
     if isinstance(answer, Holdings):
         row = known_mechanism(answer.source)
@@ -245,9 +245,10 @@ def certain_whole_tasks(
 ) -> FloatArray:
     """Return (..., G) the whole tasks that fit, however a bundle is spread over identical servers.
 
-    `tasks` would fit if each group were one server. They are held in equal `pieces`, each on one
-    server (None: not equal). Every server that holds a piece loses less than one task to rounding,
-    and each piece is rounded down by itself.
+    `tasks` (..., G) would fit if each group were one server. The bundle consists of `pieces`
+    (..., G) equal pieces, each on one server; None if they are unequal. A lower bound is the larger
+    of two: each piece is rounded down by itself, or each server that holds one loses less than one
+    task to rounding.
     """
     whole = round_down(tasks)
     if pieces is None:

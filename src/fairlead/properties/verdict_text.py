@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-# Below this, relative to what it is compared with, a difference is rounding.
+# A smaller relative difference is a rounding error.
 NEGLIGIBLE = 1e-6
 # Relative differences below this are not shown.
 UNCHANGED = 1e-3
@@ -31,7 +31,7 @@ def format_tasks(number: str) -> str:
 
 
 def format_change(before: float, after: float) -> tuple[str, str]:
-    """Return two numbers with as many digits as it takes to see how they differ."""
+    """Return two numbers with enough digits to show their difference."""
     if not (math.isfinite(before) and math.isfinite(after)):
         return format_number(before), format_number(after)
     difference = abs(after - before)
@@ -68,7 +68,7 @@ def format_percent(fraction: float) -> str:
 
 
 def format_vacuous(names: Sequence[str], n_users: int, why: str) -> str:
-    """Return the end of a sentence on the users for whom a property could not fail."""
+    """Return the end of a sentence that names the users for whom a property could not fail."""
     if not names:
         return ""
     more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""

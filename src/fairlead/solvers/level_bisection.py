@@ -1,10 +1,10 @@
 """Serve whole tasks by turns from one pool: bisection for a level, then a heap of turns.
 
-User n takes its (t+1)-th task at the level t step[n]. So at level L it has taken ``floor(L /
-step[n]) + 1`` tasks, and use is a staircase that rises with L. All tasks below a feasible level are
-taken at once, and the few near the first task that does not fit turn by turn, from a heap that
-compares levels exactly. docs/design/whole-tasks-on-one-pool.md proves that the result is that of
-turns from the beginning.
+User n takes its (t+1)-th task at the level t step[n], where step[n] is the weighted dominant share
+of one task. So at level L it has taken ``floor(L / step[n]) + 1`` tasks, and use is a staircase
+that rises with L. All tasks below a feasible level are taken at once; the few tasks near the first
+one that does not fit are taken turn by turn, from a heap that compares levels exactly.
+docs/design/whole-tasks-on-one-pool.md proves that turns from level 0 have the same result.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.quanta import WholeArray, WholePool
 from fairlead.solvers.turn_heap import UserInTurn, take_one_each, take_turns
 
-# A generous bound of the relative error of level / step in floats.
+# An upper bound of the relative error of level / step in floats.
 ROUNDING = 4e-15
-MOST_PROBES = 400
+MAX_PROBES = 400
 
 
 def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
@@ -37,15 +37,17 @@ def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
 
     Notes
     -----
-    O(N R) for each probe of a level, as a rule fewer than ten, and O(N log N) for the turns; as
-    often as users leave at levels far apart, at most N times. The number of tasks does not matter.
+    O(N R) for each probe of a level, usually fewer than ten, and O(N log N) for the turns. Both are
+    repeated when users leave at levels far apart, at most N times. The cost does not depend on the
+    number of tasks.
     """
     room, taken = pool.capacity.copy(), np.zeros(len(pool.step), dtype=pool.demand.dtype)
-    rate, whole = 1.0 / pool.step, np.where(pool.capacity > 0, pool.capacity, 1)
+    rate = 1.0 / pool.step  # tasks per unit of level
+    whole = np.where(pool.capacity > 0, pool.capacity, 1)
     users = np.flatnonzero(pool.limit >= 1)
     while users.size:
         if not stops:
-            # Room never grows, so a user whose task does not fit now would leave at its turn.
+            # Free amounts never grow, so a user whose task does not fit now will leave anyway.
             users = users[(pool.demand[users] <= room).all(axis=1)]
             if not users.size:
                 break
@@ -57,17 +59,17 @@ def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
             (room / whole).astype(np.float64),
         )
         if level >= 0.0:
-            _jump(level, pool, rate, users, room, taken)
+            _take_below(level, pool, rate, users, room, taken)
             users = users[taken[users] < pool.limit[users]]
-        in_turn, left = in_turns(pool, users, taken), room.tolist()
-        go_on = take_turns(in_turn, left, stops)
+        in_turn, left = users_in_turn(pool, users, taken), room.tolist()
+        remaining = take_turns(in_turn, left, stops)
         taken[users], room[:] = [user.taken for user in in_turn], left
-        users = np.array(sorted(user.number for user in go_on), dtype=np.int64)
+        users = np.array(sorted(user.number for user in remaining), dtype=np.int64)
     return taken
 
 
-def in_turns(pool: WholePool, users: IntArray, taken: WholeArray) -> list[UserInTurn]:
-    """Return some users of a pool as they take turns; `taken` is (N,)."""
+def users_in_turn(pool: WholePool, users: IntArray, taken: WholeArray) -> list[UserInTurn]:
+    """Return some users of a pool as `UserInTurn`; `taken` (N,) are the tasks of all."""
     columns = (
         users,
         taken[users],
@@ -80,7 +82,7 @@ def in_turns(pool: WholePool, users: IntArray, taken: WholeArray) -> list[UserIn
     return [UserInTurn(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
 
 
-def _jump(
+def _take_below(
     level: float,
     pool: WholePool,
     rate: FloatArray,
@@ -88,7 +90,7 @@ def _jump(
     room: WholeArray,
     taken: WholeArray,
 ) -> None:
-    """Take all tasks of these users that are certainly below a level."""
+    """Take all tasks of these users that are certainly below a level; change room and taken."""
     reached = np.floor(level * (1.0 - ROUNDING) * rate[users]) + 1.0
     count = np.minimum(reached, pool.limit[users]).astype(np.int64).astype(taken.dtype)
     more = np.maximum(count - taken[users], 0)
@@ -97,12 +99,12 @@ def _jump(
 
 
 def top_up(pool: WholePool, taken: WholeArray) -> WholeArray:
-    """Return tasks with one more for each user if it fits, from the least served upward.
+    """Return tasks with one more for each user if it fits, the lowest level first.
 
-    `taken` is (N,) int64 or object, and fits. Metin, Section 5. O(N (log N + R)).
+    `taken` (N,), int64 or object, fits into the pool. Metin, Section 5. O(N (log N + R)).
     """
     users = np.flatnonzero(taken < pool.limit)
-    in_turn = in_turns(pool, users, taken)
+    in_turn = users_in_turn(pool, users, taken)
     take_one_each(in_turn, (pool.capacity - taken @ pool.demand).tolist())
     more = taken.copy()
     more[users] = [user.taken for user in in_turn]
@@ -117,15 +119,15 @@ def find_level(
     share: FloatArray,
     room: FloatArray,
 ) -> float:
-    """Return a level up to which all tasks certainly fit, few tasks below the last such level.
+    """Return a level up to which all tasks certainly fit, close to the highest such level.
 
-    `taken` and `limit` (N,) are whole tasks taken already, and at most; `rate` (N,) is tasks per
-    unit of level; `share` (N, R) is use by one task and `room` (R,) the free amount, as parts of
-    the pool. Minus infinity where no level is known to be feasible.
+    `taken` and `limit` (N,) are tasks taken already, and at most; `rate` (N,) is tasks per unit of
+    level; `share` (N, R) is use by one task and `room` (R,) the free amount, as parts of the pool.
+    Minus infinity if no level is known to be feasible.
 
-    Counts are rounded up and room is rounded down, so floats suffice. Exact
-    arithmetic does the rest. Newton's method between brackets; O(N R) a probe. Ends when serving
-    the undecided tasks is cheaper than a probe, or when floats cannot divide the interval.
+    Counts are rounded up and room is rounded down, so floats suffice here; tasks above the level
+    are served in exact arithmetic. Newton's method between brackets; O(N R) a probe. Ends when
+    serving the undecided tasks is cheaper than a probe, or when floats cannot divide the interval.
     """
     n_users = len(taken)
     alone = np.where(share > 0.0, room / share, np.inf).min(axis=1)
@@ -139,7 +141,7 @@ def find_level(
     in_doubt = 16.0 + 0.125 * n_users
     spread = in_doubt / (8.0 * float(rate.sum()))
     tasks_low, tasks_high, low = 0.0, np.inf, -np.inf
-    for _ in range(MOST_PROBES):
+    for _ in range(MAX_PROBES):
         count = np.floor(level * (1.0 + ROUNDING) * rate) + 1.0
         growing = count < limit
         count = np.maximum(np.minimum(count, limit) - taken, 0.0)

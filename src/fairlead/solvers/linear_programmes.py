@@ -14,21 +14,21 @@ from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution
 
 # The tightest tolerances of HiGHS.
 TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-# HiGHS ignores smaller demands, so demands that must not vanish are raised to this.
-SMALLEST_SEEN = 1e-8
-# A total gain below this is scaled up before it is judged.
-LITTLE = 1e-6
+# HiGHS ignores smaller coefficients, so positive ones are raised to this where they must count.
+SMALLEST_COEFFICIENT = 1e-8
+# The total gain that `measure_progress` tries to reach, scaled to 1.
+SMALL_GAIN = 1e-6
 # The relative amount that settled users may lose.
 SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Improvement:
-    """A division that is no worse for any user."""
+    """A division in which no user has less than before."""
 
-    split: FloatArray  # (N, G): holdings of each user on each group
-    gain: float  # sum of all gains
-    bound: float  # upper bound of that sum for any division, by duality
+    split: FloatArray  # (N, G): units of each user on each group
+    gain: float  # units gained by all users
+    bound: float  # the most units that all users could gain, by duality
 
 
 def improve(
@@ -39,7 +39,7 @@ def improve(
     Parameters
     ----------
     use : (R, N, G) float, >= 0
-        Use of each resource of a group by one unit of a user there.
+        Use of each resource of a group by one unit of a user there, in the unit of `capacity`.
     allowed : (N, G) bool
         Where each user may hold units.
     have : (N,) float
@@ -47,6 +47,7 @@ def improve(
     most : (N,) float
         The most units that each user may have; infinite where unbounded.
     capacity : (R, G) float
+        Capacity of each whole group.
 
     Returns
     -------
@@ -84,12 +85,13 @@ def improve(
 def measure_progress(
     use: FloatArray, allowed: BoolArray, split: FloatArray, most: FloatArray, capacity: FloatArray
 ) -> float:
-    """Measure the possible part of a tiny gain: about 1 if all can gain without losses, else 0.
+    """Measure the possible part of a tiny gain: about 1 if users can gain without losses, else 0.
 
-    `split` (N, G) are the holdings before; other arguments are as for `improve`. Where demands are
-    orders of magnitude apart, losses below the tolerance may be large gains to others.
+    `split` (N, G) are the units before; other arguments are as for `improve`. Raises
+    NoConvergenceError when HiGHS finds no optimum. Changes are tiny and scaled up because, where
+    demands are orders of magnitude apart, losses below its tolerance may be large gains to others.
     """
-    seen = np.where(use > 0, np.maximum(use, SMALLEST_SEEN), 0.0)
+    seen = np.where(use > 0, np.maximum(use, SMALLEST_COEFFICIENT), 0.0)
     user, group, taken, total = _rows(seen, allowed)
     here = np.where(allowed, split, 0.0)
     free = np.maximum(capacity - np.einsum("rng,ng->rg", use, here), 0.0)
@@ -100,9 +102,9 @@ def measure_progress(
         -np.ones(len(user)),
         A_ub=vstack([taken, -total, total[bounded], whole_gain]).tocsr(),
         b_ub=np.concatenate(
-            [free.ravel() / LITTLE, np.zeros(len(left)), left[bounded] / LITTLE, [1.0]]
+            [free.ravel() / SMALL_GAIN, np.zeros(len(left)), left[bounded] / SMALL_GAIN, [1.0]]
         ),
-        bounds=np.column_stack([-here[user, group] / LITTLE, np.full(len(user), np.inf)]),
+        bounds=np.column_stack([-here[user, group] / SMALL_GAIN, np.full(len(user), np.inf)]),
         method="highs",
         options=TIGHTEST,
     )
@@ -114,10 +116,10 @@ def measure_progress(
 def raise_together(
     programme: ConcaveProgramme, settled: BoolArray, amount: FloatArray
 ) -> FloatArray | None:
-    """Return totals (N,) with the largest least multiple of `amount` (N,), positive.
+    """Return totals (N,) whose smallest multiple of a positive `amount` (N,) is largest.
 
-    Settled users have their limits, less 1e-9 of them. None if HiGHS finds no optimum. The
-    programme's start and utility are unused.
+    Settled users get their limits, up to a relative loss of 1e-9. None if HiGHS finds no optimum.
+    The programme's start and utility are unused.
     """
     system = System(programme)
     user, _, taken, total = _rows(system.use * amount[:, None], system.allowed)
@@ -147,9 +149,9 @@ def raise_together(
 def maximize_linear(programme: ConcaveProgramme, worth: FloatArray) -> ConcaveSolution:
     """Find a split of the largest ``sum_n worth[n] X[n]``, and its prices.
 
-    `worth` (N,) is per unit. The programme's start and utility are unused. The answer is a vertex
-    of the optimal face. Unknowns are scaled by worth, so that prices are equally exact for each
-    user, even if worths differ by 10^12.
+    `worth` (N,) is utility per unit. The programme's start and utility are unused. The answer is a
+    vertex of the optimal face. Unknowns are scaled by worth, so that prices are equally exact for
+    each user, even if worths differ by 10^12. Raises NoConvergenceError if HiGHS finds no optimum.
     """
     system = System(programme)
     user, group, taken, total = _rows(system.use / worth[:, None], system.allowed)
@@ -169,13 +171,16 @@ def maximize_linear(programme: ConcaveProgramme, worth: FloatArray) -> ConcaveSo
     split[user, group] = np.maximum(result.x, 0.0) / worth[user]
     prices = np.maximum(-result.ineqlin.marginals[: system.live.size], 0.0)
     prices = prices.reshape(system.live.shape)
-    dearer = np.maximum(system.cost(prices) - worth[:, None], 0.0)
-    reduced = np.where(system.allowed, dearer, np.inf)
+    excess = np.maximum(system.cost(prices) - worth[:, None], 0.0)
+    reduced = np.where(system.allowed, excess, np.inf)
     return ConcaveSolution(split, prices, reduced, worth, 0.0)
 
 
 def _rows(use: FloatArray, allowed: BoolArray) -> tuple[IntArray, IntArray, csr_array, csr_array]:
-    """Return user and group of each pair, use of each resource (R G, P), and totals (N, P)."""
+    """Return user and group (P,) of each allowed pair, and matrices from units of the pairs.
+
+    The matrices give the use of each resource (R G, P), and the total of each user (N, P).
+    """
     n_users, n_groups = allowed.shape
     user, group = np.nonzero(allowed)
     pairs = np.arange(len(user))
@@ -195,10 +200,10 @@ def _bound_gains(
 ) -> float:
     """Bound the sum of gains by any prices of resources.
 
-    A unit of user n costs at least q[n]. A user that gains y[n] >= 0 on top of have[n] pays
-    ``(have[n] + y[n]) q[n]`` of the total ``sum c p``. So ``sum y`` is at most
-    ``sum c p - sum have q + sum_n (1 - q[n])+ y[n]``, where the last y[n] is at most the remaining
-    limit of user n, and the amount it could have alone.
+    A unit of user n costs at least q[n], at prices p of capacities c. A user that gains y[n] >= 0
+    on top of have[n] pays at least ``(have[n] + y[n]) q[n]``, and all pay at most ``sum c p``. So
+    ``sum y`` is at most ``sum c p - sum have q + sum_n max(1 - q[n], 0) y[n]``. There y[n] is
+    bounded by the units that user n could have alone, or may have at most, less have[n].
     """
     cost = np.where(allowed, np.einsum("rg,rng->ng", prices, use), np.inf).min(axis=1)
     cost = np.where(allowed.any(axis=1), cost, 1.0)  # users without a group

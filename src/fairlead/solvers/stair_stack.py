@@ -20,20 +20,20 @@ from typing import Final
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
-# When a resource is used up, resources with at most this relative remainder are, too.
+# Resources that would be used up by a rise larger by this fraction count as used up, too.
 ROUNDING: Final = 4e-16
 INFINITE: Final = float("inf")
 
 
 class Kind:
-    """The participants that demand the same resources; those at one level are a stair."""
+    """The participants that demand the same resources; those at the same level are a stair."""
 
     number: i64  # by first arrival
     demands: vec[bool]  # (R,)
     levels: vec[float]  # (S,) level of each stair, the lowest last
-    use: vec[float]  # use per unit of level, S rows of R amounts; then rows of former stairs
-    can_rise: bool  # in the current step
-    rises: bool  # in the current step
+    use: vec[float]  # use per unit of level, S rows of R amounts; then unused rows
+    can_rise: bool  # in the current step: no demanded resource is used up
+    rises: bool  # in the current step: the level has reached its lowest stair
 
     def __init__(self, number: i64, demands: vec[bool]) -> None:
         self.number = number
@@ -44,7 +44,7 @@ class Kind:
         self.rises = False
 
 
-# Demands, levels and use of each kind, used amounts, kinds of participants, and the log's columns.
+# Demands, levels and use of each kind; `used`; `kind`; and the log's steps, kinds and levels.
 State = tuple[
     list[tuple[list[bool], list[float], list[float]]],
     list[float],
@@ -59,11 +59,11 @@ class StairStacks:
     """The stairs of every kind, and the log of levels. R resources."""
 
     kinds: list[Kind]
-    used: vec[float]  # (R,) used amount of each resource
+    used: vec[float]  # (R,) used part of each resource
     kind: vec[i64]  # (P,) kind of each participant
     log_step: vec[i64]  # (L,) steps, counted from 1, in which a kind rose
-    log_kind: vec[i64]
-    log_level: vec[float]  # (L,) its least level afterwards
+    log_kind: vec[i64]  # (L,) the kind that rose
+    log_level: vec[float]  # (L,) its lowest level afterwards
     _rate: vec[float]  # (R,) use by the rising kinds per unit of level
     _limits: vec[float]  # (R,) rise that uses up each resource; only where the rate is > 0
     _exhausted: vec[bool]  # (R,) the resources that the last rise used up
@@ -87,7 +87,7 @@ class StairStacks:
         return kinds, used, [int(kind) for kind in self.kind], log_step, log_kind, level
 
     def restore(self, state: State) -> None:
-        """Restore a state."""
+        """Replace the state by one that `state` returned."""
         kinds, used, kind_of, log_step, log_kind, log_level = state
         self.used = vec[float](used)
         self.kind = vec[i64](kind_of)
@@ -95,7 +95,9 @@ class StairStacks:
         self.log_level = vec[float](log_level)
         self.kinds = []
         for demands, levels, use in kinds:
-            kind = self._kind_of(vec[float]([1.0 if demanded else 0.0 for demanded in demands]), 0)
+            kind = self._find_or_add_kind(
+                vec[float]([1.0 if demanded else 0.0 for demanded in demands]), 0
+            )
             kind.levels, kind.use = vec[float](levels), vec[float](use)
 
     def add(
@@ -122,7 +124,7 @@ class StairStacks:
         least = vec[float](capacity=len(weights))
         for k in range(len(weights)):
             row = k * width
-            kind = self._kind_of(demands, row)
+            kind = self._find_or_add_kind(demands, row)
             self.kind = append(self.kind, kind.number)
             self._add_stair(kind, demands, row, weights[k])
             self._rise(budgets[k])
@@ -132,8 +134,8 @@ class StairStacks:
             least = append(least, lowest)
         return least
 
-    def _kind_of(self, demands: vec[float], row: i64) -> Kind:
-        """Return the kind that demands the resources of a row; create a missing one."""
+    def _find_or_add_kind(self, demands: vec[float], row: i64) -> Kind:
+        """Return the kind that demands the resources of a row; add it if it is new."""
         for kind in self.kinds:
             r: i64 = 0
             while r < len(kind.demands) and kind.demands[r] == (demands[row + r] > 0.0):
@@ -190,7 +192,7 @@ class StairStacks:
                 return
 
     def _meet_stairs(self, level: float) -> None:
-        """Add the participants at this level to the rising ones."""
+        """Let the stairs at this level rise, too."""
         for kind in self.kinds:
             if not kind.can_rise:
                 continue

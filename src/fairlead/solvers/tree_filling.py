@@ -1,11 +1,15 @@
 """Water-filling by hierarchical DRF, for divisible tasks: of one server, or of any capacity.
 
-The level of a node of the tree is its share over its weight. From the root down, the active
-children of least level grow together. A leaf is active until it has all its tasks or asks for a
-used-up resource, an inner node as long as a leaf below it is. Active children above the least level
-count with their amounts at that level. Used-up resources do not count in the share of an inner
-node. Leaves that are not active count with what they hold on this server. Of several nodes that
-grow without a rise of their level, the first one grows alone.
+Leaves of the tree are users, inner nodes are queues. The level of a node is its share over its
+weight; the share is the largest part of a resource that it holds. From the root down, the active
+children of lowest level grow together. The rules:
+
+- A leaf is active until it has all its tasks or demands a used-up resource; an inner node is active
+  as long as a leaf below it is.
+- In the sum of a queue, the amounts of an active child above the lowest level are scaled down to
+  that level. Leaves that are not active count with the tasks that they hold on this server.
+- Used-up resources do not count in the share of an inner node.
+- If several children can grow without a rise of their levels, only the first one grows.
 
 Bhattacharya, Culler, Friedman, Ghodsi, Shenker and Stoica, SoCC 2013, in the limit of small tasks.
 Tasks that a user has on other servers count as if they were on this one, as in the server procedure
@@ -22,7 +26,7 @@ from mypy_extensions import i64
 from fairlead.errors import NoConvergenceError
 
 SAME: Final = 1e-12  # relative differences below this are rounding errors
-CHANGES: Final = 1000  # for each user and resource; random trees take 1 or 2
+MAX_CHANGES: Final = 1000  # of the growth, for each user and resource; random trees take 1 or 2
 INFINITE: Final = float("inf")
 
 
@@ -36,27 +40,27 @@ class TreeNode:
         self.use = use  # (R,) by one task, relative to the server's capacity
         self.start = 0.0  # tasks on other servers
         self.tasks = 0.0  # on all servers
-        self.limit = INFINITE
+        self.limit = INFINITE  # the most tasks on all servers
         self.is_active = False
-        self.amounts: list[float] = []  # (R,)
+        self.amounts: list[float] = []  # (R,) that count as held, relative to the capacity
         self.level = 0.0
-        self.least = 0.0  # the least level of its active children
+        self.lowest = 0.0  # the lowest level of its active children
         if parent is not None:
             parent.children.append(self)
 
 
 class Growth:
-    """How the leaves below a node grow, and what follows, for one unit of time."""
+    """Rates at which a node and the leaves below it grow, per unit of (fictitious) time."""
 
     def __init__(self, width: i64) -> None:
-        self.leaves: list[TreeNode] = []
-        self.rates: list[float] = []  # tasks of these leaves
-        self.amounts = [0.0] * int(width)  # of the node
-        self.slope = 1.0  # of the node's level
+        self.leaves: list[TreeNode] = []  # those that grow
+        self.rates: list[float] = []  # tasks per unit of time of each of these leaves
+        self.amounts = [0.0] * int(width)  # (R,) amounts of the node per unit of time
+        self.slope = 1.0  # rise of the node's level per unit of time
         self.longest = INFINITE  # the time until other nodes grow, or another resource dominates
 
     def add(self, other: Growth, times: float) -> None:
-        """Let the leaves below a child grow that many times as fast."""
+        """Add the growth of a child, `times` as fast."""
         self.leaves += other.leaves
         self.rates += [rate * times for rate in other.rates]
         for r in range(len(self.amounts)):
@@ -75,9 +79,16 @@ class TreeFilling:
         user_queue: Sequence[int],
         use: Sequence[Sequence[float]],
     ) -> None:
-        """Take the queues' weights and earlier parents, and of users those and use (K, R).
+        """Build the tree of Q queues and K users.
 
-        A negative index stands for the root.
+        Parameters
+        ----------
+        weight, parent : (Q,)
+            Weight of each queue, and its parent: an earlier queue, or the root if negative.
+        user_weight, user_queue : (K,)
+            Weight of each user, and its queue: the root if negative.
+        use : (K, R)
+            Use by one task of each user, relative to the server's capacity.
         """
         self.width: i64 = len(use[0])
         self.root = TreeNode(1.0, None, [])
@@ -93,7 +104,7 @@ class TreeFilling:
         self.changes: i64 = 0
 
     def begin(self, start: Sequence[float], limit: Sequence[float]) -> None:
-        """Set tasks on other servers (K,), and the tasks that users have in all (K,)."""
+        """Reset, with `start` (K,) tasks of users on other servers, and their most tasks (K,)."""
         self.changes = 0
         self.saturated = [False] * int(self.width)
         for k in range(len(self.users)):
@@ -103,10 +114,10 @@ class TreeFilling:
             user.is_active = user.tasks < user.limit * (1 - SAME)
 
     def fill(self, start: Sequence[float], limit: Sequence[float]) -> list[list[float]]:
-        """Return the tasks (K,) here, each time that a resource was used up or a limit reached.
+        """Fill the server; return the tasks (K,) here each time that users stopped growing.
 
-        See `begin`. The last row is the answer. O((Q + K) R) for each change of the growing nodes
-        or of a dominant resource, of which there are a few for each row.
+        For the arguments see `begin`. The last row is the answer. O((Q + K) R) for each change of
+        the growing nodes or of a dominant resource, of which there are a few for each row.
         """
         self.begin(start, limit)
         free = [1.0] * int(self.width)
@@ -127,33 +138,36 @@ class TreeFilling:
             for r in range(self.width):
                 free[r] -= time * taken[r]
                 self.saturated[r] = free[r] <= SAME
-            if self.stop([self.asks_saturated(user) for user in self.users]):
+            if self.stop([self.demands_saturated(user) for user in self.users]):
                 rows.append([user.tasks - user.start for user in self.users])
 
     def next_growth(self) -> Growth | None:
-        """Return how users grow now; None if no user can."""
+        """Return the growth of the root; None if no user can grow.
+
+        Raises NoConvergenceError after too many changes.
+        """
         self.changes += 1
-        if self.changes > CHANGES * (len(self.users) + self.width):
+        if self.changes > MAX_CHANGES * (len(self.users) + self.width):
             raise NoConvergenceError("a tree of queues changed too often while it was filled")
         self.measure(self.root)
         return self.growth_of(self.root) if self.root.is_active else None
 
     def tasks(self) -> list[float]:
-        """Return the tasks (K,) that users have in all."""
+        """Return the tasks (K,) of users on all servers."""
         return [user.tasks for user in self.users]
 
     def rates(self, growth: Growth) -> list[float]:
-        """Return the tasks (K,) that users get in one unit of time."""
+        """Return the tasks (K,) that users get per unit of time."""
         rate = dict(zip(growth.leaves, growth.rates, strict=True))
         return [rate.get(user, 0.0) for user in self.users]
 
     def grow(self, growth: Growth, time: float) -> None:
-        """Let users grow for some time."""
+        """Add the tasks that users get in some time."""
         for k in range(len(growth.leaves)):
             growth.leaves[k].tasks += time * growth.rates[k]
 
     def stop(self, stopped: Sequence[bool]) -> bool:
-        """Make users (K,) inactive, and those with all tasks; return whether any was active."""
+        """Deactivate users (K,) and users with all their tasks; return whether any was active."""
         is_changed = False
         for k in range(len(self.users)):
             user = self.users[k]
@@ -170,15 +184,15 @@ class TreeFilling:
             node.level = max(node.amounts) / node.weight
             return
         node.amounts = [0.0] * int(self.width)
-        node.least = INFINITE
+        node.lowest = INFINITE
         for child in node.children:
             self.measure(child)
             if child.is_active:
-                node.least = min(node.least, child.level)
-        node.is_active = node.least < INFINITE
+                node.lowest = min(node.lowest, child.level)
+        node.is_active = node.lowest < INFINITE
         for child in node.children:
-            is_ahead = child.is_active and child.level > node.least
-            times = node.least / child.level if is_ahead else 1.0
+            is_ahead = child.is_active and child.level > node.lowest
+            times = node.lowest / child.level if is_ahead else 1.0
             for r in range(self.width):
                 node.amounts[r] += child.amounts[r] * times
         node.level = self.share_of(node) / node.weight
@@ -192,7 +206,11 @@ class TreeFilling:
         return share
 
     def growth_of(self, node: TreeNode) -> Growth:
-        """Return the growth of an active node; without a rise of its level where that is free."""
+        """Return the growth of an active node.
+
+        Children of lowest level grow such that their levels rise equally; but if one can grow
+        without a rise of its level, only that one grows.
+        """
         growth = Growth(self.width)
         if node.use:
             rate = node.weight / max(node.use)
@@ -200,7 +218,7 @@ class TreeFilling:
             growth.amounts = [rate * amount for amount in node.use]
             growth.longest = (node.limit - node.tasks) / rate
             return growth
-        same = node.least * (1 + SAME)
+        same = node.lowest * (1 + SAME)
         grown: list[Growth] = []
         for child in node.children:
             if child.is_active and child.level <= same:
@@ -216,12 +234,12 @@ class TreeFilling:
             if child.is_active and child.level > same:
                 for r in range(self.width):
                     growth.amounts[r] += child.amounts[r] / child.level
-                growth.longest = min(growth.longest, child.level - node.least)
+                growth.longest = min(growth.longest, child.level - node.lowest)
         self.set_slope(node, growth)
         return growth
 
     def set_slope(self, node: TreeNode, growth: Growth) -> None:
-        """Compute the slope of a node's level, and when another resource begins to dominate."""
+        """Compute the slope of a node's level, and the time until another resource dominates."""
         share = self.share_of(node)
         slope = 0.0
         for r in range(self.width):
@@ -235,6 +253,6 @@ class TreeFilling:
                 growth.longest = min(growth.longest, behind / (growth.amounts[r] - slope))
         growth.slope = slope / node.weight
 
-    def asks_saturated(self, user: TreeNode) -> bool:
-        """Return whether a user asks for a used-up resource."""
+    def demands_saturated(self, user: TreeNode) -> bool:
+        """Return whether a user demands a used-up resource."""
         return any(self.saturated[r] and user.use[r] > 0.0 for r in range(self.width))

@@ -12,21 +12,20 @@ from typing import Final
 
 from mypy_extensions import i64
 
-# Levels closer than this (relative) are compared in integers: four roundings are behind each.
+# Levels closer than this (relative) are compared in integers; each is the result of four roundings.
 NEAR: Final = 1e-14
 
 
 class UserInTurn:
     """A user that takes whole tasks by turns."""
 
-    number: i64
+    number: i64  # position in the problem, which decides ties
     taken: int  # tasks so far
-    limit: float  # whole tasks that the user has; infinite for no limit
+    limit: float  # the most tasks; infinite for no limit
     demand: list[int]  # (R,) of one task, in quanta
-    # The weighted dominant share of one task: as a fraction, and rounded.
-    numerator: int
+    numerator: int  # weighted dominant share of one task, as a fraction
     denominator: int
-    step: float
+    step: float  # the same, rounded
 
     def __init__(
         self,
@@ -66,7 +65,7 @@ class UserInTurn:
 
 
 def precedes(one: UserInTurn, one_taken: int, other: UserInTurn, other_taken: int) -> bool:
-    """Return whether a user has its turn before another user, at the given tasks of each."""
+    """Return whether a user takes its next task before another user, given the tasks of each."""
     level, other_level = one_taken * one.step, other_taken * other.step
     if abs(level - other_level) > NEAR * (level + other_level):
         return level < other_level
@@ -81,10 +80,10 @@ def precedes(one: UserInTurn, one_taken: int, other: UserInTurn, other_taken: in
 
 
 def take_turns(users: list[UserInTurn], room: list[int], stops: bool) -> list[UserInTurn]:
-    """Serve users by turns, a few tasks each; return the users that continue.
+    """Serve users by turns, about two tasks each; return the users that may take more.
 
     `room` (R,), the free quanta, is reduced. With `stops`, the first task that does not fit ends
-    the turns of all users.
+    the turns of all users; otherwise only its user leaves.
     """
     heap = users.copy()
     heapify(heap)

@@ -1,9 +1,10 @@
 """Water-filling of one server, and Gauss-Seidel sweeps of it over many servers.
 
-Each user takes tasks in proportion to its rate from the level at which it starts (its tasks
-elsewhere count), until a resource that it demands is used up or it has all its tasks. This is the
-server procedure of Khamse-Ashari et al. 2017, III-C, run to its end. With all starts at zero it is
-DRF by progressive filling, for divisible tasks.
+A common level rises from 0. A user takes no tasks up to its starting level, which counts its tasks
+on other servers, and then takes `rate` tasks per unit of level, until a resource that it demands is
+used up or it has all its tasks. This is the server procedure of Khamse-Ashari et al. 2017, III-C,
+run to its end. With all starting levels at zero it is DRF by progressive filling, for divisible
+tasks.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class WaterFilling:
     rate: vec[float]  # (K,) tasks per unit of level
     use: vec[float]  # (R, K) use by one task, relative to the server's capacity
     start: vec[float]  # (K,) the level from which each user takes tasks
-    width: vec[float]  # (K,) levels to a user's last task, or infinite
-    level: vec[float]  # (R,) the level at which a resource is used up; the next search starts here
+    width: vec[float]  # (K,) rise of the level from `start` to the last task, or infinite
+    level: vec[float]  # (R,) the level at which a resource is used up, where the next search starts
     tasks: vec[float]  # (K,)
     active: vec[bool]  # (K,) within a search: the users that still rise
 
@@ -49,8 +50,9 @@ class WaterFilling:
     def divide(self, start: Iterable[float], width: Iterable[float]) -> list[float]:
         """Return (K,) tasks of each user.
 
-        `start` (K,) are the levels from which users take tasks, `width` (K,) the levels from there
-        to their last tasks, or infinite. O(K R^2) times the few pieces that the searches visit.
+        `start` (K,) are the levels from which users take tasks, `width` (K,) the rises from there
+        to their last tasks, or infinite. O(K R^2) for each of the few linear pieces of use that a
+        search visits.
         """
         self.start = vec[float](start)
         self.width = vec[float](width)
@@ -58,7 +60,7 @@ class WaterFilling:
         return list(self.tasks)
 
     def fill(self) -> None:
-        """Set the tasks by the present `start` and `width`."""
+        """Compute `tasks` from `start` and `width`, one used-up resource after the other."""
         users, resources = self.users, self.resources
         rate, use, start, width = self.rate, self.use, self.start, self.width
         tasks, active = self.tasks, self.active
@@ -74,10 +76,10 @@ class WaterFilling:
                 for r in range(resources):
                     if level[r] < INFINITE or (guess[r] < INFINITE) != known:
                         continue
-                    begin = guess[r]
+                    first_guess = guess[r]
                     if not known:
-                        begin = 0.0 if lowest == INFINITE else lowest
-                    found = self._find_level(r, left[r], begin, lowest)
+                        first_guess = 0.0 if lowest == INFINITE else lowest
+                    found = self._find_level(r, left[r], first_guess, lowest)
                     if found < lowest:
                         first, lowest = r, found
             if first < 0:
@@ -97,10 +99,10 @@ class WaterFilling:
         self.level = level
 
     def _find_level(self, r: i64, room: float, guess: float, ceiling: float) -> float:
-        """Return the level at which active users use up `room` of a resource, or infinity.
+        """Return the level at which active users use up `room` of a resource.
 
-        Use is piecewise linear in it: Newton's method between brackets ends exactly. A level that
-        is not below the ceiling is infinite, too.
+        Infinity if there is none below the ceiling. Use is piecewise linear in the level, so
+        Newton's method between the brackets `low` and `high` ends on the exact piece.
         """
         users, active, rate = self.users, self.active, self.rate
         use, start, width = self.use, self.start, self.width
@@ -165,11 +167,14 @@ class WaterFilling:
 
 
 class ServerSweeps:
-    """The server procedure over G servers in turn, for N users with E entries on servers."""
+    """The server procedure over G servers in turn, for N users.
+
+    An entry is a pair of a server and a user that may run there; there are E entries.
+    """
 
     servers: list[WaterFilling]  # (G,)
-    user: vec[i64]  # (E,) the user of each entry, servers one after the other
-    limit: vec[float]  # (N,) tasks each user has in all
+    user: vec[i64]  # (E,) the user of each entry, in order of servers
+    limit: vec[float]  # (N,) the most tasks of each user
 
     def __init__(
         self, servers: Iterable[WaterFilling], user: Iterable[int], limit: Iterable[float]
@@ -182,7 +187,7 @@ class ServerSweeps:
         """Sweep several times; return (E,) tasks of each entry, and the last sweep's change.
 
         `tasks` (E,) are the initial tasks. The change is the largest of an entry, relative to its
-        user's total. (Totals may stand still long before the division over servers does.)
+        user's total. (Totals may converge long before the entries do.)
         """
         user, limit = self.user, self.limit
         entries = vec[float](tasks)
@@ -208,7 +213,7 @@ class ServerSweeps:
                     change = max(change, moved / max(total[n], SMALLEST_TOTAL))
                     entries[at + k] = found[k]
                 at += server.users
-            total = self._totals(entries)  # often updated sums have lost digits
+            total = self._totals(entries)  # repeated updates have lost digits
         return list(entries), change
 
     def _totals(self, entries: vec[float]) -> vec[float]:
