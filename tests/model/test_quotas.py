@@ -41,7 +41,7 @@ def fault_of(quotas: Any, limits: Any = None) -> str:
         ({"c": {"gpu": -6}}, "quotas.c.gpu: must be a number from 0, not -6"),
         ({"c": {"gpu": "x"}}, "quotas.c.gpu: must be a number from 0, not 'x'"),
         ({"c": [A100, {"where": {}}]}, r"quotas.c[1].where: must be labels, or names of servers"),
-        ({"c": [{"gpu": 1}, {"gpu": 2}]}, "quotas.c[1]: is about the same servers as an earlier"),
+        ({"c": [{"gpu": 1}, {"gpu": 2}]}, "quotas.c[1]: is on the same servers as an earlier"),
         ({"c": {"gpu": 6}, "d": {"gpu": 3}, "p": {"gpu": 8}}, "quotas.p.gpu: 8 is less than the 9"),
         ({"c": {"gpu": 6}, "d": {"gpu": 5}}, "11 gpu are guaranteed to c, d, and the servers have"),
         ({"a": {"gpu": 6}, "b": {"gpu": 5}}, "11 gpu are guaranteed to a, b, and the servers have"),
