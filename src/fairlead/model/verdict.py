@@ -20,7 +20,8 @@ class Verdict:
     detail: str = ""  # the checked cases, in words
     sentence: str = ""  # the finding in a sentence; empty where the report words it
     applies: bool = True  # False where the property's premise is not met, so that it holds
-    # The fraction of its due that the user of the witness lacks; infinite if it has nothing.
+    # The relative size of the violation: what a user lacks or gains, of its tasks, or what is
+    # overused, of the capacity. Infinite if the divisor is 0.
     severity: float = 0.0
     # Names of users for which the property could not fail.
     vacuous: tuple[str, ...] = ()
