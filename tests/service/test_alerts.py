@@ -46,7 +46,7 @@ def test_a_debt_counts_gpu_hours_over_time() -> None:
         raised.append(sorted(texts))
     assert raised == [[], [], [], ["bo"], ["bo"], ["bo"]]
     assert "bo is owed 12 GPU-hours" in texts["bo"].text
-    assert "holds 10 % where 30 % is fair" in texts["bo"].text
+    assert "holds 10 % of the cluster; 30 % is fair" in texts["bo"].text
     assert texts["bo"].user == "bo"
 
 
@@ -122,7 +122,7 @@ def disk() -> Iterator[SimpleNamespace]:
     ("grown", "hours", "words"),
     [
         (10, 24, ""),  # 100 GiB last ten days
-        (20, 24, "20 GiB a day, and fills its disk in 5 days"),
+        (20, 24, "20 GiB a day, and will fill its disk in 5 days"),
         (20, 0.5, ""),  # too short a time to tell
         (-20, 24, ""),
     ],
@@ -182,7 +182,8 @@ def test_a_lost_server_is_an_alert_for_a_day() -> None:
     lost = {"a": 0.0, "b": 0.0, "c": 80000.0}
     found = rules.find_lost_servers(lost, {"b"}, 86399.0)
     assert found.keys() == {"a", "c"}
-    assert found["a"].text == "server a was lost at 1970-01-01 00:00 UTC: its worker was silent"
+    text = "server a was lost at 1970-01-01 00:00 UTC: its worker stopped responding"
+    assert found["a"].text == text
     assert rules.find_lost_servers(lost, set(), 86400.0).keys() == {"c"}
 
 
@@ -241,7 +242,7 @@ async def test_a_job_too_large_is_an_alert(ask: Asked) -> None:
     assert 'fairlead_alerts{kind="never-runs"} 3.0' in metrics
     assert 'fairlead_alerts{kind="owed"} 0.0' in metrics
     assert "no server that it may use is large enough" in alerts[1]["text"]
-    assert "can never run: no server is present named zz (" in alerts[2]["text"]
+    assert "can never run: no present server is named zz (" in alerts[2]["text"]
     await ask("POST", "/v1/jobs/2/cancel")
     await ask("PATCH", "/v1/jobs/4", json={"anywhere": True})
     await history.sample(60.0)
@@ -260,9 +261,9 @@ async def test_an_alert_names_the_labels_that_no_server_has(ask: Asked) -> None:
     await ask.service.history.sample(60.0)
     texts = [alert.text.split(": ")[1] for alert in ask.service.history.alerts]
     assert texts == [
-        "no server is present with gpu=A100 (fairlead explain 1)",
-        "no server is present with all of gpu=A100, zone=b (fairlead explain 2)",
-        "no server is present named s0, s1, s2, s3, ... (fairlead explain 3)",
+        "no present server has gpu=A100 (fairlead explain 1)",
+        "no present server has all of gpu=A100, zone=b (fairlead explain 2)",
+        "no present server is named s0, s1, s2, s3, ... (fairlead explain 3)",
     ]
 
 

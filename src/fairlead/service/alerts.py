@@ -1,8 +1,8 @@
-"""Alerts of a service: what its operators should look at, with the time since which it holds.
+"""Alerts for operators of a service, each with the time since which it holds.
 
-An alert is raised once and cleared once. Five things raise one: a user who is owed much for long,
-a job that can never run, a server that fails tasks, a lost server, and a disk that the journal will
-fill.
+An alert is raised once and cleared once. The five kinds are a user that has been owed much for
+long, a job that can never run, a server on which tasks fail, a lost server, and a disk that the
+journal fills.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from fairlead.service.journal.samples import ClusterSample, UserShare
 
 OWED, NEVER_RUNS, FAILING, LOST = "owed", "never-runs", "failing-server", "lost-server"
 JOURNAL = "journal"
-KINDS = (JOURNAL, LOST, FAILING, OWED, NEVER_RUNS)  # in the order in which they are listed
+KINDS = (JOURNAL, LOST, FAILING, OWED, NEVER_RUNS)  # in the order of lists
 MOST_OF_A_KIND, MOST_OF_A_USER = 100, 10
-OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # of a GPU, or of a core in a cluster without GPUs
-LAST_TASKS = 20  # of a server, which are looked at
+OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # GPU-hours, or core-hours in a cluster without GPUs
+LAST_TASKS = 20  # ended tasks of a server that are kept
 FEWEST_FAILURES, FAILED_PART, FEWEST_JOBS = 5, 0.5, 2
-FAILED_ELSEWHERE = 0.25  # of the same users' tasks, above which the server is not at fault
-TASKS_SECONDS = 3600.0  # after which a task that ended is no more looked at
-LOST_SECONDS = 86400.0  # for which a lost server is an alert
+FAILED_ELSEWHERE = 0.25  # of the same users' tasks: above it, the server is not the cause
+TASKS_SECONDS = 3600.0  # age from which an ended task is ignored
+LOST_SECONDS = 86400.0  # after which the alert of a lost server is cleared
 MOST_NAMED = 4  # labels or servers in the text of an alert
-LEAST_FREE = 0.05  # of the disk
-FULL_SECONDS = 7 * 86400.0  # in which the journal must not fill the disk
-GROWTH_SECONDS = 3600.0  # of growth that are needed for a forecast
+LEAST_FREE = 0.05  # smallest free fraction of the disk without an alert
+FULL_SECONDS = 7 * 86400.0  # an alert if the journal will fill the disk sooner
+GROWTH_SECONDS = 3600.0  # shortest time of growth for a forecast
 GIB = 2**30
 
 
 class Alert(NamedTuple):
-    """An alert of a kind about a user, job, server or file, and since when it holds.
+    """An alert of a kind about a user, job, server or file.
 
-    `user` is the user that it is about, or whose job it is about; else empty.
+    `since` is in seconds since 1970. `user` is the user itself or the owner of the job, else empty.
     """
 
     kind: str
@@ -53,14 +53,14 @@ class Alert(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The text of an alert, and the user that it is about, if any."""
+    """The text of an alert, and the concerned user, if any."""
 
     text: str
     user: str = ""
 
 
 class UnplaceableJob(NamedTuple):
-    """A job with a task that fits on no server; `unmatched` is its `where` if no server has it."""
+    """A job that can never run; `unmatched` is its `where` if no server matches that."""
 
     job: int
     user: str
@@ -78,7 +78,7 @@ class Thresholds:
 class UserDebt(NamedTuple):
     """The debt to a user since it last held its fair share, in hours of the whole cluster.
 
-    `exceeded` is the time since which that is above the threshold.
+    `exceeded` is the time since which the hours have been above the threshold.
     """
 
     since: float
@@ -87,7 +87,7 @@ class UserDebt(NamedTuple):
 
 
 class Debts:
-    """What users were owed while they waited below their fair shares without a break."""
+    """Debts to users that have been short of their fair shares without a break."""
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._thresholds = thresholds
@@ -96,7 +96,7 @@ class Debts:
     def add(
         self, short: Iterable[UserShare], seconds: float, capacity: Mapping[str, float], now: float
     ) -> dict[str, Finding]:
-        """Add the users short for the last seconds; return the findings by user."""
+        """Add the debts of the last `seconds` to the users `short`; return findings by user."""
         unit = "gpu" if capacity.get("gpu") else "cpu"
         scale, hours_of = capacity.get(unit, 0.0), "GPU-hours" if unit == "gpu" else "core-hours"
         before, self.by_user = self.by_user, {}
@@ -114,25 +114,25 @@ class Debts:
                 text = (
                     f"user {row.user} is owed {hours * scale:.3g} {hours_of}: it has held less "
                     f"than its fair share since {_clock(debt.since)}, and holds "
-                    f"{100 * row.held:.3g} % where {100 * row.fair:.3g} % is fair"
+                    f"{100 * row.held:.3g} % of the cluster; {100 * row.fair:.3g} % is fair"
                 )
                 found[row.user] = Finding(text, row.user)
         return found
 
 
 class Alerts:
-    """The present alerts, and what users are owed.
+    """The present alerts, and the debts to users.
 
     One thread updates them; others may iterate over them meanwhile.
     """
 
     def __init__(self, thresholds: Thresholds, kept: bytes = b"") -> None:
-        """Begin with the alerts that `to_json` gave, if any."""
+        """Start with the alerts and debts of an earlier `to_json`, if any."""
         self._present: dict[tuple[str, str], Alert] = {}
         self.debts = Debts(thresholds)
         with suppress(
             ValueError, TypeError, LookupError, AttributeError
-        ):  # of an earlier version, or damaged
+        ):  # text of an earlier version, or damaged
             found = from_json(kept)
             self._present = {(row[0], row[1]): Alert(*row) for row in found["alerts"]}
             self.debts.by_user = {user: UserDebt(*row) for user, row in found["debts"].items()}
@@ -147,10 +147,10 @@ class Alerts:
     def update(
         self, kind: str, found: Mapping[str, Finding], now: float
     ) -> tuple[list[Alert], list[Alert]]:
-        """Replace the alerts of a kind by findings by subject; return those raised and cleared.
+        """Replace the alerts of a kind by findings by subject; return the raised and the cleared.
 
-        Keep at most ten alerts of a kind about a user, and a hundred about no user: earlier ones
-        first.
+        At most ten alerts of a kind concern one user, and a hundred no user; later ones are
+        dropped.
         """
         others = {key: alert for key, alert in self._present.items() if key[0] != kind}
         before = {about: alert for (k, about), alert in self._present.items() if k == kind}
@@ -190,7 +190,7 @@ class EndedTasks:
         self._last: dict[str, deque[EndedTask]] = defaultdict(lambda: deque(maxlen=LAST_TASKS))
 
     def add(self, attempts: Iterable[EndedAttempt], stopped: Collection[str]) -> None:
-        """Add ended tasks, except tasks with one of the reasons `stopped`."""
+        """Add ended attempts, except those with an end reason in `stopped`."""
         for attempt in attempts:
             if attempt.status is not None and attempt.reason not in stopped:
                 failed = attempt.status != 0
@@ -198,7 +198,7 @@ class EndedTasks:
                 self._last[attempt.server].append(task)
 
     def last_tasks(self, servers: Collection[str]) -> dict[str, list[EndedTask]]:
-        """Return a copy of the tasks of present servers; forget all others."""
+        """Return a copy of the tasks by present server; forget other servers."""
         for name in self._last.keys() - servers:
             del self._last[name]
         return {name: list(tasks) for name, tasks in self._last.items()}
@@ -207,8 +207,8 @@ class EndedTasks:
 def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dict[str, Finding]:
     """Return the findings by server, from the last tasks of each.
 
-    Tasks of users whose tasks fail elsewhere, too, are no sign of a server's fault, nor are those
-    of a single user who has none that ended well elsewhere.
+    No server is reported if the same users' tasks also fail elsewhere, or if the only user with
+    failed tasks there had no success elsewhere.
     """
     since = now - TASKS_SECONDS
     recent = {name: [task for task in tasks if task.ended > since] for name, tasks in last.items()}
@@ -231,7 +231,7 @@ def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dic
         is_of_one = len(users) == 1 and not sum(well_elsewhere)
         if len(failed) > FAILED_PART * len(tasks) and not (is_of_users or is_of_one):
             found[name] = Finding(
-                f"server {name} fails tasks: {len(failed)} of the last {len(tasks)}, of "
+                f"server {name}: {len(failed)} of the last {len(tasks)} tasks failed, in "
                 f"{len({task.job for task in failed})} jobs"
             )
     return found
@@ -241,18 +241,18 @@ def find_unplaceable_jobs(jobs: Iterable[UnplaceableJob]) -> dict[str, Finding]:
     """Return the findings by job, for jobs that can never run."""
     found = {}
     for row in jobs:
-        fault = "no server that it may use is large enough, even when empty"
+        why = "no server that it may use is large enough, even when empty"
         if row.unmatched is not None:
             is_labels = isinstance(row.unmatched, dict)
-            of = ("with all of" if len(row.unmatched) > 1 else "with") if is_labels else "named"
-            fault = f"no server is present {of} {_servers_in_words(row.unmatched)}"
-        text = f"job {row.job} of {row.user} can never run: {fault} (fairlead explain {row.job})"
+            of = ("has all of" if len(row.unmatched) > 1 else "has") if is_labels else "is named"
+            why = f"no present server {of} {_servers_in_words(row.unmatched)}"
+        text = f"job {row.job} of {row.user} can never run: {why} (fairlead explain {row.job})"
         found[str(row.job)] = Finding(text, row.user)
     return found
 
 
 def _servers_in_words(where: dict[str, str] | list[str]) -> str:
-    """Return labels or names as text, at most a few."""
+    """Return labels or names of servers as text, at most `MOST_NAMED` of them."""
     words = where if isinstance(where, list) else [f"{k}={v}" for k, v in where.items()]
     return ", ".join(words[:MOST_NAMED]) + (", ..." if len(words) > MOST_NAMED else "")
 
@@ -260,9 +260,9 @@ def _servers_in_words(where: dict[str, str] | list[str]) -> str:
 def find_lost_servers(
     lost: Mapping[str, float], present: Container[str], now: float
 ) -> dict[str, Finding]:
-    """Return the findings by server, for servers lost within a day that did not join again."""
+    """Return findings for servers that were lost within a day and have not joined again."""
     return {
-        name: Finding(f"server {name} was lost at {_clock(since)}: its worker was silent")
+        name: Finding(f"server {name} was lost at {_clock(since)}: its worker stopped responding")
         for name, since in lost.items()
         if name not in present and now - since < LOST_SECONDS
     }
@@ -271,7 +271,7 @@ def find_lost_servers(
 def find_full_disk(
     path: Path, size: int, samples: Sequence[tuple[float, ClusterSample]], now: float
 ) -> dict[str, Finding]:
-    """Return a finding if the journal's disk is almost full, or the journal will fill it."""
+    """Return a finding if the journal's disk is almost full, or will be within a week."""
     disk = shutil.disk_usage(path.parent)
     if disk.free < LEAST_FREE * disk.total:
         full = 100 * (1 - disk.free / disk.total)
@@ -283,8 +283,8 @@ def find_full_disk(
     if growth <= 0 or disk.free > growth * FULL_SECONDS:
         return {}
     text = (
-        f"the journal grows by {growth * 86400 / GIB:.3g} GiB a day, and fills its disk in "
-        f"{disk.free / growth / 86400:.2g} days; fairlead serve --keep DAYS keeps less"
+        f"the journal grows by {growth * 86400 / GIB:.3g} GiB a day, and will fill its disk in "
+        f"{disk.free / growth / 86400:.2g} days; fairlead serve --keep DAYS deletes old jobs"
     )
     return {str(path): Finding(text)}
 

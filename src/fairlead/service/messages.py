@@ -1,4 +1,4 @@
-"""Requests and answers of the API, as the service and its clients check them."""
+"""The API's requests and answers, with the checks of the service and its clients."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from fairlead.service.bounds import (
     check_weight,
 )
 
-MOST = 1e9  # of a resource
+MOST = 1e9  # the largest amount of a resource
 MOST_REFERENCES = 10_000  # total entries of `after`, `where` and `bundles` in one request
 MOST_JOB_BYTES = 256 * 1024  # total size of the texts and bundles of one job request
 BUNDLE_BYTES = 64  # size of a bundle without the names of its resources
-MOST_FIELDS = 100  # of one object of a message
+MOST_FIELDS = 100  # of an object in a message
 MOST_INTEGER = 2**53  # larger integers are rounded by some readers of JSON
 MOST_ATTEMPT = 2**31 - 1
 MOST_RUNNING = 10**7  # tasks on the servers of one worker
@@ -33,14 +33,14 @@ def _amount(unit: str) -> BeforeValidator:
     def read(value: object) -> float:
         try:
             return read_amount(value, unit)[0]
-        except ProblemError as fault:
-            raise ValueError(fault.fault) from None
+        except ProblemError as error:
+            raise ValueError(error.fault) from None
 
     return BeforeValidator(read, json_schema_input_type=float | str)
 
 
 def _at_most(count: int) -> BeforeValidator:
-    """Bound the entries of a mapping before they are checked, as each may give a fault."""
+    """Bound the entries of a mapping before their checks, because each may add an error."""
 
     def check(value: object) -> object:
         if isinstance(value, dict) and len(value) > count:
@@ -60,12 +60,12 @@ Memory = Annotated[float, _amount("GiB"), Field(ge=0, le=MOST)]
 OtherAmounts = Annotated[
     dict[Label, Annotated[float, Field(ge=0, le=MOST)]], Field(max_length=100), _at_most(100)
 ]
-MOST_GPUS = 1000  # of a server: the scheduler counts each one
+MOST_GPUS = 1000  # of a server: the scheduler keeps a number for each
 
 
 def _gpus(number: float) -> float:
     if number > 1 and number != int(number):
-        raise ValueError("must be a part of one GPU, or whole GPUs")
+        raise ValueError("must be a fraction of one GPU, or whole GPUs")
     return int(number) if number == int(number) else number
 
 
@@ -82,7 +82,7 @@ def _weight(weight: float) -> float:
 
 Weight = Annotated[float, Field(ge=0, lt=MOST_WEIGHT, strict=True), AfterValidator(_weight)]
 Priority = Annotated[int, Field(ge=-MOST_TASKS, le=MOST_TASKS, strict=True)]
-MOST_CHANGES, MOST_SERVERS = 100, 1000  # of a kind, and added, in one question
+MOST_CHANGES, MOST_SERVERS = 100, 1000  # changes of a kind, added servers in one what-if
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(ge=0, le=MOST_INTEGER, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
@@ -91,7 +91,7 @@ Where = (
     | Annotated[list[Name], Field(fail_fast=True, min_length=1, max_length=10_000)]
 )
 JobId = Annotated[str, Field(pattern=JOB_ID)]
-ALLOWED = {  # messages for each pattern
+ALLOWED = {  # the message for a text that does not match a pattern
     NAME: "a name may hold any character but / and control characters",
     LABEL: "a label may hold any character but control characters",
     TEXT: "text may hold any character but the zero character",
@@ -129,9 +129,9 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _count_fields(cls, given: object) -> object:
-        """Refuse an object with more fields than any message has, as each would give a fault."""
+        """Refuse an object with too many fields, because each unknown one adds an error."""
         if isinstance(given, dict) and len(given) > MOST_FIELDS:
-            raise ValueError(f"has {len(given):,} fields")
+            raise ValueError(f"has {len(given):,} fields, which is more than {MOST_FIELDS:,}")
         return given
 
 
@@ -139,9 +139,9 @@ CheckpointSignal = Literal["HUP", "INT", "TERM", "USR1", "USR2"]
 
 
 class Amounts(Strict):
-    """The demand of a task; `resources` are amounts of other resources of servers.
+    """The demand of a task; `resources` are amounts of other resources by name.
 
-    Of a GPU, a task may take a part, which is counted in 1,024ths; otherwise whole ones.
+    ``gpu`` is a whole number of GPUs, or a fraction of one GPU, counted in 1,024ths.
     """
 
     cpu: Cpu = 1.0
@@ -154,20 +154,20 @@ class Amounts(Strict):
 
 
 class Bundle(Amounts):
-    """Tasks of a gang with the same demand."""
+    """Some tasks of a gang, with the same demand."""
 
     tasks: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] = 1
 
 
 class JobRequest(Amounts):
-    """A job: tasks with one command and demand; texts and bundles take at most 256 KiB in all.
+    """A job: tasks with one command and demand. Its texts and bundles take at most 256 KiB.
 
     ``memory`` is in GiB, or a quantity such as ``16Gi``. With ``bundles``, the job is a gang of
-    these, and no other amounts count. A task's environment has ``FAIRLEAD_JOB``,
-    ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT`` and ``FAIRLEAD_TASKS``. At most `at_most`
-    of the tasks run at a time. Preempted tasks get ``checkpoint_signal``, SIGTERM by default; with
-    it, they run again whatever their exit status is. With ``notify``, the service's webhook gets
-    the end of the job.
+    their tasks, and its own ``tasks`` and amounts are ignored. A task's environment has
+    ``FAIRLEAD_JOB``, ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT`` and ``FAIRLEAD_TASKS``. At
+    most ``at_most`` tasks run at a time. A preempted task gets ``checkpoint_signal``, and then runs
+    again whatever its exit status is; without this field it gets SIGTERM, and is done if its status
+    is 0. With ``notify``, the service reports the end of the job to its webhook.
     """
 
     command: Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=10_000)]
@@ -188,30 +188,30 @@ class JobRequest(Amounts):
 
     @property
     def tasks_of_all(self) -> int:
-        """Number of its tasks, those of bundles included."""
+        """Number of its tasks; with bundles, the sum of theirs."""
         return sum(bundle.tasks for bundle in self.bundles) if self.bundles else self.tasks
 
     @property
     def references(self) -> int:
         """Number of named jobs, bundles and servers, which bounds the cost of looking them up."""
-        places = len(self.where) if isinstance(self.where, list) else 0
-        return len(self.after) + len(self.bundles) + places
+        servers = len(self.where) if isinstance(self.where, list) else 0
+        return len(self.after) + len(self.bundles) + servers
 
     @model_validator(mode="after")
-    def _is_small(self) -> Self:
+    def _check_size(self) -> Self:
         texts = [*self.command, *self.environment, *self.environment.values(), *self.after]
         texts += [self.directory or "", self.user or "", self.name or "", *_texts_of(self.where)]
         texts += [*self.resources, *(name for b in self.bundles for name in b.resources)]
         size = _bytes_of(texts) + BUNDLE_BYTES * len(self.bundles)
         if size > MOST_JOB_BYTES:
             raise ValueError(
-                f"all of a job takes at most {MOST_JOB_BYTES:,} bytes, with command, environment, "
+                f"a job takes at most {MOST_JOB_BYTES:,} bytes, including command, environment, "
                 f"where, after and bundles, not {size:,}"
             )
         if self.tasks_of_all > MOST_TASKS:
             raise ValueError(f"a job has at most {MOST_TASKS:,} tasks, not {self.tasks_of_all:,}")
         if self.at_most is not None and (self.gang or self.bundles):
-            raise ValueError("the tasks of a gang start together, so that at_most has no meaning")
+            raise ValueError("at_most has no meaning for a gang, whose tasks start together")
         return self
 
 
@@ -226,13 +226,13 @@ def _bytes_of(texts: Iterable[str]) -> int:
 class JobsRequest(Strict):
     """Several jobs, accepted together or not at all.
 
-    Together they list at most 10,000 entries in `after`, `where` and `bundles`.
+    The lists `after`, `where` and `bundles` of all jobs have at most 10,000 entries together.
     """
 
     jobs: Annotated[list[JobRequest], Field(fail_fast=True, min_length=1, max_length=MOST_JOBS)]
 
     @model_validator(mode="after")
-    def _is_cheap(self) -> Self:
+    def _check_references(self) -> Self:
         references = sum(job.references for job in self.jobs)
         if references > MOST_REFERENCES:
             raise ValueError(
@@ -243,7 +243,7 @@ class JobsRequest(Strict):
 
 
 class JobChange(Strict):
-    """Changes of a waiting job; absent fields stay."""
+    """Changes of a waiting job; absent fields stay. `anywhere` removes `where`."""
 
     cpu: Cpu | None = None
     memory: Memory | None = None
@@ -255,7 +255,7 @@ class JobChange(Strict):
     unlimited: Flag = False  # whether to remove the time limit
 
     @model_validator(mode="after")
-    def _is_small(self) -> Self:
+    def _check_size(self) -> Self:
         size = _bytes_of(_texts_of(self.where))
         if size > MOST_JOB_BYTES:
             raise ValueError(f"where takes at most {MOST_JOB_BYTES:,} bytes, not {size:,}")
@@ -263,7 +263,7 @@ class JobChange(Strict):
 
 
 class SkipRequest(Strict):
-    """Tasks of a job, by index, to skip: waiting ones count as done."""
+    """Indices of tasks of a job to skip: those that wait count as done."""
 
     tasks: Annotated[list[TaskIndex], Field(fail_fast=True, max_length=MOST_TASKS)]
 
@@ -275,7 +275,7 @@ class UserRequest(Strict):
 
 
 class JoinServer(Strict):
-    """A server, as its worker sees it."""
+    """A server, as its worker registers it."""
 
     name: Name
     cpu: Cpu
@@ -300,7 +300,7 @@ TaskKey = tuple[JobNumber, TaskIndex, AttemptNumber]
 
 
 class JoinAnswer(BaseModel):
-    """The session, seconds to wait for orders, and the running tasks by server."""
+    """The session, the longest `wait` of a sync in seconds, and running tasks with servers."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
@@ -324,7 +324,7 @@ class SyncRequest(Strict):
 
 
 class LogsPiece(Strict):
-    """A piece of a task's output in base64, from a byte offset, as a worker sends it."""
+    """A worker's answer to a request for output: a piece in base64, from a byte offset."""
 
     session: Name
     request: Name
@@ -342,13 +342,13 @@ class Refusal(BaseModel):
 
 
 class WhenView(BaseModel):
-    """Forecast of a start, if no other job is submitted. Times are seconds since 1970.
+    """Forecast of a job's start, without later jobs. Times are seconds since 1970.
 
-    It starts at `starts` if tasks use their whole time limits; absent if some have none. Then it
-    does not start before `not_before`. `expected` goes by the run times of `rests_on` ended tasks;
-    four of five past forecasts like it came true from `earliest` to `latest`, whatever jobs came
-    later. Then it starts on `server`, after the end of a task of the user `freed_by`. If `never`,
-    it cannot start on the present servers.
+    `starts` is the start if all tasks use their whole time limits. It is null if that is unknown,
+    as without limits; then the job does not start before `not_before`. `expected` is the start by
+    the run times of `rests_on` ended tasks. Of similar past forecasts, later jobs included, four in
+    five came true between `earliest` and `latest`. At `expected` the job starts on `server`, after
+    a task of the user `freed_by` ended there. If `never`, it fits on no present server.
     """
 
     job: str
@@ -368,10 +368,10 @@ class WhenView(BaseModel):
 class JobView(BaseModel):
     """A job as it is now, or as it ended. Times are seconds since 1970.
 
-    A task of it started last on `server`, and tasks run on `servers` servers now. `devices` are the
-    numbers of its GPUs on the server, while one task of it runs. A `held` job may
-    still run tasks. `command` is present in the answer for a single job. For an
-    ended job, `shortened` names the fields of which only the first entries are kept.
+    `server` is where a task last started; `servers` counts the servers on which tasks run now.
+    `devices` are the numbers of its GPUs there, if exactly one task runs. Tasks of a `held` job may
+    still run. Only the answer for a single job has `command`. For an ended job, `shortened` names
+    the fields of which only the first entries are kept.
     """
 
     id: str
@@ -404,7 +404,7 @@ class JobView(BaseModel):
 class JobsView(BaseModel):
     """Jobs, waiting and running ones first.
 
-    If there are more waiting or running jobs, `next` is the id to continue from.
+    If more jobs wait or run than are listed, `next` is the id after which to continue.
     """
 
     jobs: list[JobView]
@@ -412,9 +412,9 @@ class JobsView(BaseModel):
 
 
 class JobQuery(Strict):
-    """A search of jobs: of a user, in a state, with a text in their name or user, or as their id.
+    """A search of jobs by user, by state, and by a text in their name or user, or equal to the id.
 
-    Under ``live`` and the states of live jobs the journal is not read.
+    ``live`` is any state before the end, and ``ended`` any state after it.
     """
 
     user: Name | None = None
@@ -431,19 +431,19 @@ class JobQuery(Strict):
 
 
 class FoundJobs(BaseModel):
-    """A page of jobs in order, and how many there are."""
+    """A page of jobs in order; `found` counts the jobs of all pages."""
 
     jobs: list[JobView]
     found: int
 
 
 class AttemptView(BaseModel):
-    """An attempt of a task. It runs if it has not ended; its status is None if it is unknown."""
+    """An attempt of a task. `ended` is null while it runs; `status` is null if unknown."""
 
     task: int
     attempt: int
     server: str
-    devices: list[int] = []  # the numbers of its GPUs, while it runs
+    devices: list[int] = []  # numbers of its GPUs while it runs
     started: float
     ended: float | None
     status: int | None
@@ -451,13 +451,13 @@ class AttemptView(BaseModel):
 
 
 class AttemptsView(BaseModel):
-    """Running tasks of a job, then its attempts that ended last; at most 100 of each."""
+    """The running attempts of a job, then the latest ended ones; at most 100 of each."""
 
     attempts: list[AttemptView]
 
 
 class CallerView(BaseModel):
-    """A caller's role, and the user or server that its token is for."""
+    """A caller's role, and the user or server of its token."""
 
     role: Literal["admin", "user", "worker"]
     subject: str
@@ -502,8 +502,8 @@ class UsersView(BaseModel):
 class ServerView(BaseModel):
     """A server, its capacity, and the amounts that tasks hold.
 
-    A server that is ``gone`` was drained when it was lost, and is drained when it returns. `gpus`
-    has the used part of each GPU in use, by its number.
+    A ``gone`` server was lost while it was drained, and will be drained when it returns. `gpus`
+    maps the number of each GPU in use to its used fraction.
     """
 
     name: str
@@ -516,9 +516,9 @@ class ServerView(BaseModel):
 
 
 class TaskOnServer(BaseModel):
-    """A running task; `job`, `index` and `name` are absent from other users' tasks.
+    """A running task; `devices` are the numbers of its GPUs on the server.
 
-    `devices` are the numbers of its GPUs on the server.
+    A user's token gets `job`, `index` and `name` only for the user's own tasks.
     """
 
     user: str
@@ -537,7 +537,7 @@ class FoundServer(ServerView):
 
 
 class FoundServers(BaseModel):
-    """A page of servers, and how many there are."""
+    """A page of servers; `found` counts the servers of all pages."""
 
     servers: list[FoundServer]
     found: int
@@ -550,9 +550,10 @@ class ServersView(BaseModel):
 
 
 class ShareView(BaseModel):
-    """A user's share and the fair one, both divided by its weight unless that is 0.
+    """A user's dominant share and fair share, both divided by its weight unless that is 0.
 
-    `is_short` means that tasks wait while the share is below the fair one, relative to that one.
+    `difference` is `share` less `fair_share`. `is_short` means that tasks of the user wait while
+    its share is below 99.9 % of the fair one.
     """
 
     name: str
@@ -568,7 +569,7 @@ class ShareView(BaseModel):
 class QuotaView(BaseModel):
     """Amounts that are guaranteed to a queue or user, and what its tasks hold of them.
 
-    `where` says on which servers; it is empty for all.
+    `where` names the labels or servers to which it applies; it is empty for all servers.
     """
 
     queue: str
@@ -578,9 +579,9 @@ class QuotaView(BaseModel):
 
 
 class SharesView(BaseModel):
-    """Shares and fair shares of users, with the certificate of the fair ones; and quotas.
+    """Shares and fair shares of users, the certificate of the fair shares, and the quotas.
 
-    `unmet_quotas` says which quotas the present servers cannot satisfy together.
+    `unmet_quotas` describes quotas that the present servers cannot satisfy together.
     """
 
     mechanism: str
@@ -591,10 +592,10 @@ class SharesView(BaseModel):
 
 
 class WhatIfRequest(Strict):
-    """Changes to try on the live state.
+    """Changes to try on the live state, which are undone.
 
-    Another policy; weights of users; numbers of more servers like those named; servers to drain or
-    remove; quotas of users and queues, which replace theirs on all servers.
+    `like` maps a server to the number of servers like it to add. `quotas` replace those of a user
+    or queue on all servers.
     """
 
     policy: Label | None = None
@@ -608,14 +609,14 @@ class WhatIfRequest(Strict):
     quotas: Annotated[dict[Name, OtherAmounts], Field(max_length=MOST_CHANGES)] = {}
 
     @model_validator(mode="after")
-    def _bound_servers(self) -> Self:
+    def _check_added_servers(self) -> Self:
         if sum(self.like.values()) > MOST_SERVERS:
             raise ValueError(f"adds more than {MOST_SERVERS:,} servers")
         return self
 
 
 class UserShareView(UserView):
-    """A user's weight and tasks, and its held and fair parts of the cluster."""
+    """A user's weight, tasks, and held and fair dominant shares, as fractions of the cluster."""
 
     held: float
     fair: float
@@ -623,9 +624,9 @@ class UserShareView(UserView):
 
 
 class WhatIfShare(BaseModel):
-    """A user's part of the cluster and its fair part, before and after changes.
+    """A user's held and fair dominant shares, before and after changes.
 
-    `starts` of its tasks start now because of these, and `stops` are lost or preempted.
+    The changes would start `starts` of its tasks now, and lose or preempt `stops`.
     """
 
     name: str
@@ -638,10 +639,10 @@ class WhatIfShare(BaseModel):
 
 
 class WhatIfView(BaseModel):
-    """Users before and after changes. If `is_cut`, more tasks may start than were tried.
+    """Users before and after changes. If `is_cut`, more tasks may start: the trial has a limit.
 
     `stays` counts tasks that would go on running on the drained servers; shares include them.
-    `unmet_quotas` says which quotas the servers could not satisfy together.
+    `unmet_quotas` describes quotas that the servers could not satisfy together.
     """
 
     users: list[WhatIfShare]
@@ -653,9 +654,9 @@ class WhatIfView(BaseModel):
 
 
 class UserShareHours(BaseModel):
-    """Hours of the whole cluster that a user held, was due, and was owed: its dominant shares.
+    """A user's dominant shares, held and fair, summed over time, in hours of the whole cluster.
 
-    `active` counts the hours in which it held or was due anything.
+    `owed` is `fair` less `held`. `active` are the hours in which either was above 0.
     """
 
     user: str
@@ -666,7 +667,7 @@ class UserShareHours(BaseModel):
 
 
 class ShareHoursView(BaseModel):
-    """Share hours of users since a time, and the present amounts of the cluster."""
+    """Share hours of users since a time, and the present capacity of the cluster."""
 
     since: float
     cluster: dict[str, float]
@@ -674,7 +675,7 @@ class ShareHoursView(BaseModel):
 
 
 class UserOverTime(BaseModel):
-    """A user's held and fair parts of the cluster; null where no sample was taken."""
+    """A user's held and fair dominant shares by step; null for steps without a sample."""
 
     user: str
     held: list[float | None]
@@ -682,14 +683,14 @@ class UserOverTime(BaseModel):
 
 
 class SharesOverTime(BaseModel):
-    """Parts of the cluster over time; `times` are the beginnings of equal steps."""
+    """Dominant shares over time; `times` are the starts of equal steps, in seconds since 1970."""
 
     times: list[float]
     users: list[UserOverTime]
 
 
 class ClusterOverTime(BaseModel):
-    """Tasks, and used amounts and capacity by resource, over time."""
+    """Numbers of tasks, and used amounts and capacity by resource, at the steps `times`."""
 
     times: list[float]
     waiting: list[float | None]
@@ -699,7 +700,7 @@ class ClusterOverTime(BaseModel):
 
 
 class Usage(BaseModel):
-    """Hours of a core, a GiB and a device that a user's tasks held in a month."""
+    """Core, GiB and GPU hours of a user's attempts that ended in a month; `tasks` counts them."""
 
     month: str
     user: str
@@ -710,7 +711,7 @@ class Usage(BaseModel):
 
 
 class History(BaseModel):
-    """Usage by month and user, of ended tasks."""
+    """Usage of ended tasks by month and user."""
 
     usage: list[Usage]
 
@@ -718,7 +719,7 @@ class History(BaseModel):
 class LogsView(BaseModel):
     """A piece of output in base64, the size of all output, and whether it is complete.
 
-    `offset` is that of its first byte: later than requested if older output is no longer kept.
+    `offset` is that of the piece's first byte: later than requested if earlier output was deleted.
     """
 
     data: str

@@ -58,16 +58,16 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": messages.Refusal, "description": why}
     for status, why in {
         400: "The request is not JSON.",
-        401: "No token, or an unknown one.",
+        401: "The token is missing or unknown.",
         403: "The token lacks the right.",
         404: "The job, server or page is missing, or belongs to another user.",
         408: "The request took too long to arrive.",
         409: "The worker has to join again.",
         413: "The request is too large.",
-        421: "The request is for another host.",
+        421: "A request without a token names a host other than this machine.",
         422: "The request is malformed, or cannot be carried out.",
-        429: "Too many requests, or too many waiting tasks; try again later.",
-        503: "The journal cannot be written at present; nothing has changed.",
+        429: "The caller reached a limit, as on requests or waiting tasks; try again later.",
+        503: "The service cannot carry out the request at present; nothing has changed.",
     }.items()
 }
 
@@ -85,14 +85,14 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
         **ABOUT,
         version=version,
         lifespan=lifespan,
-        docs_url=None,  # see `pages`
+        docs_url=None,  # `pages` has its own
         redoc_url=None,
     )
     api.state.service, api.state.access = service, Access(service, limits)
     api.add_middleware(Gate, access=api.state.access)
     api.add_exception_handler(FairleadError, _refused)
     api.add_exception_handler(RequestValidationError, _invalid)
-    api.router.routes += [*router.routes, *pages.routes]  # to include a router builds them again
+    api.router.routes += [*router.routes, *pages.routes]  # `include_router` would rebuild them
     api.openapi = partial(_description, version)  # type: ignore[method-assign]
     api.mount("/page", StaticFiles(directory=PAGE_FILES))
     api.mount("/docs-files", StaticFiles(packages=[("fastapi_offline", "static")]))
@@ -101,10 +101,10 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
 
 @cache
 def _description(version: str) -> dict[str, Any]:
-    """Return the description of the API, made when it is first asked for."""
+    """Return the OpenAPI description, which is built at the first request for it."""
     described = get_openapi(**ABOUT, version=version, routes=router.routes)
     described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    described["security"] = [{"token": []}, {}]  # none on the Unix socket
+    described["security"] = [{"token": []}, {}]  # the Unix socket needs no token
     return described
 
 
@@ -112,7 +112,7 @@ def _description(version: str) -> dict[str, Any]:
 
 
 def _caller_of(*roles: str) -> Callable[[Request], Token]:
-    """Return a dependency: the caller of a request, if it has one of the roles."""
+    """Return a FastAPI dependency: the caller, or 403 unless it has one of the roles."""
 
     async def caller(request: Request) -> Token:
         found: Token = request.state.who
@@ -132,7 +132,7 @@ async def _idempotency(
     request: Request,
     key: Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)] = None,
 ) -> tuple[str, str]:
-    """Return an idempotency key as the journal keeps it, and the digest of the request."""
+    """Return the idempotency key for the journal, and the digest of the request."""
     if key is None:
         return "", ""
     if not key:
@@ -147,7 +147,7 @@ User = Annotated[Token, Depends(_caller_of("admin", "user"))]
 Admin = Annotated[Token, Depends(_caller_of("admin"))]
 Worker = Annotated[Token, Depends(_caller_of("admin", "worker"))]
 KeyDigest = Annotated[tuple[str, str], Depends(_idempotency)]
-MOST_SECONDS = 1e10  # of the past, in a question
+MOST_SECONDS = 1e10  # length of a period in the past
 Seconds8Days = Annotated[float, Query(gt=0, le=KEPT_SECONDS)]
 router = APIRouter(responses=REFUSALS)
 
@@ -158,7 +158,7 @@ router = APIRouter(responses=REFUSALS)
 async def submit(
     service: Served, body: messages.JobsRequest, caller: User, key: KeyDigest
 ) -> Response:
-    """Accept jobs, all of them or none; answered when they are on disk."""
+    """Accept all of the jobs or none; answer once they are on disk."""
     return _json({"ids": await service.submit(body.jobs, caller, *key)}, 201)
 
 
@@ -173,8 +173,8 @@ async def jobs(
 ) -> Response:
     """List waiting and running jobs by id; with ``all`` also the latest ended ones.
 
-    If there are more waiting or running jobs than ``limit``, or than 2 MiB of them, ``next`` is the
-    id to continue from: ask again with ``beyond``.
+    If the list was cut, at ``limit`` jobs or 2 MiB, ``next`` is its last id; send that as
+    ``beyond`` to continue.
     """
     return _json(await service.jobs(caller, user, all_, beyond, limit))
 
@@ -203,7 +203,7 @@ async def wait(
     caller: User,
     seconds: Annotated[float, Query(ge=0, le=LONGEST_WAIT)] = 30.0,
 ) -> Response:
-    """Show a job when it ends, or after ``seconds``."""
+    """Wait until a job ends, or for ``seconds``; show the job."""
     return _json(await service.wait(job, caller, seconds))
 
 
@@ -235,7 +235,7 @@ async def hold(service: Served, job: JobNumber, caller: User, key: KeyDigest) ->
 
 @router.post("/v1/jobs/{job}/release", response_model=messages.JobView, tags=["jobs"])
 async def release(service: Served, job: JobNumber, caller: User, key: KeyDigest) -> Response:
-    """Release a held job to its old place in its queue."""
+    """Release a held job to its old position in its queue."""
     return _json(await service.change(job, caller, "release", *key))
 
 
@@ -243,7 +243,7 @@ async def release(service: Served, job: JobNumber, caller: User, key: KeyDigest)
 async def skip(
     service: Served, job: JobNumber, body: messages.SkipRequest, caller: User, key: KeyDigest
 ) -> Response:
-    """Count waiting tasks of a job as done."""
+    """Count the waiting tasks among the given ones as done."""
     return _json(await service.change(job, caller, "skip", *key, tasks=sorted(set(body.tasks))))
 
 
@@ -255,13 +255,13 @@ async def explain(service: Served, job: JobNumber, caller: User) -> Response:
 
 @router.get("/v1/jobs/{job}/when", response_model=messages.WhenView, tags=["jobs"])
 async def when(service: Served, job: JobNumber, caller: User) -> Response:
-    """Forecast the start of a job, if no job comes and running tasks use their time limit."""
+    """Forecast the start of a job: by time limits, and by run times of ended tasks."""
     return _json(await service.when(job, caller))
 
 
 @router.get("/v1/jobs/{job}/attempts", response_model=messages.AttemptsView, tags=["jobs"])
 async def attempts(service: Served, job: JobNumber, caller: User) -> Response:
-    """List running tasks of a job, and the last attempts of its tasks that ended."""
+    """List the running attempts of a job, and the latest ended ones."""
     return _json(await service.attempts(job, caller))
 
 
@@ -298,7 +298,7 @@ async def set_user(
 
 @router.get("/v1/users/{name}", response_model=messages.UserShareView, tags=["users"])
 async def show_user(service: Served, name: Name, _: User) -> Response:
-    """Show a user's weight and tasks, and its held and fair parts of the cluster."""
+    """Show a user's weight and tasks, and its held and fair shares of the cluster."""
     return _json(await service.user(name))
 
 
@@ -306,7 +306,7 @@ async def show_user(service: Served, name: Name, _: User) -> Response:
 async def whoami(
     caller: Annotated[Token, Depends(_caller_of("admin", "user", "worker"))],
 ) -> Response:
-    """Show the caller's role, and the user or server that its token is for."""
+    """Show the caller's role, and the user or server of its token."""
     return _json({"role": caller.role, "subject": caller.subject})
 
 
@@ -319,13 +319,13 @@ async def search_servers(
     offset: Annotated[int, Query(ge=0, le=MOST_INTEGER)] = 0,
     limit: Annotated[int, Query(ge=1, le=50)] = 20,
 ) -> Response:
-    """Search servers by name, with the first 100 tasks on each."""
+    """Search servers by a text in their name; show the first 100 tasks on each."""
     return _json(await service.find_servers(caller, text, state, offset, limit))
 
 
 @router.get("/v1/servers", response_model=messages.ServersView, tags=["servers"])
 async def servers(service: Served, _: User) -> Response:
-    """List servers, their capacity and used amounts."""
+    """List servers with capacity and used amounts."""
     return _json({"servers": await service.state_thread.ask(server_views)})
 
 
@@ -349,7 +349,7 @@ async def remove(service: Served, name: Name, _: Admin, key: KeyDigest) -> Respo
 
 @router.get("/v1/shares", response_model=messages.SharesView, tags=["shares"])
 async def shares(service: Served, _: User) -> Response:
-    """Show shares and fair shares of users, with the certificate of the fair ones."""
+    """Show users' shares and fair shares, and the certificate of the fair shares."""
     return _json((await service.shares.now()).to_dict())
 
 
@@ -357,7 +357,7 @@ async def shares(service: Served, _: User) -> Response:
 async def shares_over(
     service: Served, _: User, seconds: Annotated[float, Query(gt=0, le=MOST_SECONDS)]
 ) -> Response:
-    """Show what users held and were due in the last seconds, and what they were owed."""
+    """Show the share hours that users held, were due and were owed in the last ``seconds``."""
     return _json(await service.history.over(seconds))
 
 
@@ -365,25 +365,25 @@ async def shares_over(
 async def shares_over_time(
     service: Served, _: User, seconds: Seconds8Days, user: Name | None = None
 ) -> Response:
-    """Show held and fair parts of the cluster over time: of a user, or the 8 largest."""
+    """Show held and fair shares over time, of one user or of the 8 with the largest shares."""
     return _json(await service.history.shares_over_time(seconds, user))
 
 
 @router.get("/v1/cluster/over-time", response_model=messages.ClusterOverTime, tags=["shares"])
 async def cluster_over_time(service: Served, _: User, seconds: Seconds8Days) -> Response:
-    """Show tasks, used amounts and capacity over time."""
+    """Show numbers of tasks, used amounts and capacity over time."""
     return _json(await service.history.cluster_over_time(seconds))
 
 
 @router.get("/v1/overview", response_model=dict[str, Any], tags=["shares"])
 async def overview(service: Served, caller: User) -> Response:
-    """Show a summary of the cluster, a few seconds old at most, and the caller's alerts."""
+    """Show a summary of the cluster, at most a few seconds old, and the caller's alerts."""
     alerts = {"alerts": service.alerts_for(caller)}
     return _json(await service.overview.latest() | alerts)
 
 
 class _Stream(StreamingResponse):
-    """Server-sent events, whose caller may have a few at a time."""
+    """A stream of server-sent events; `closed` is called when it ends."""
 
     def __init__(self, events: AsyncIterator[bytes], closed: Callable[[], None]) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -399,7 +399,7 @@ class _Stream(StreamingResponse):
 
 @router.get("/v1/live", response_class=StreamingResponse, tags=["shares"])
 async def live(request: Request, service: Served, caller: User) -> Response:
-    """Stream the overview as server-sent events, each time that it changes."""
+    """Stream the overview as server-sent events, one for each change."""
     access: Access = request.app.state.access
     overview = service.overview
 
@@ -413,20 +413,20 @@ async def live(request: Request, service: Served, caller: User) -> Response:
         return not allowance.is_spent
 
     overview.open_stream(caller.name)
-    request.state.is_free = True  # as each event is charged when it is sent
+    request.state.is_free = True  # `admit` charges for each event instead
     events = overview.events(lambda: {"alerts": service.alerts_for(caller)}, admit)
     return _Stream(events, partial(overview.close_stream, caller.name))
 
 
 @router.post("/v1/what-if", response_model=messages.WhatIfView, tags=["shares"])
 async def what_if(service: Served, body: messages.WhatIfRequest, _: User) -> Response:
-    """Show users' shares with other weights, servers or quotas; nothing is changed."""
+    """Show users' shares under another policy, weights, servers or quotas; change nothing."""
     return _json(await service.what_if(body))
 
 
 @router.get("/v1/history", response_model=messages.History, tags=["shares"])
 async def history(service: Served, caller: User) -> Response:
-    """Show hours of each resource by month and user."""
+    """Show core, GiB and GPU hours of ended tasks by month and user."""
     rows = await asyncio.to_thread(service.journal.jobs.usage)
     if caller.role == "user":
         rows = [row for row in rows if row["user"] == caller.subject]
@@ -435,7 +435,7 @@ async def history(service: Served, caller: User) -> Response:
 
 @router.get("/metrics", response_class=PlainTextResponse, tags=["health"])
 async def metrics(service: Served, _: User) -> Response:
-    """Show figures of the service, for Prometheus."""
+    """Show metrics of the service for Prometheus."""
     return Response(await service.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
 
@@ -444,13 +444,13 @@ async def metrics(service: Served, _: User) -> Response:
 
 @router.post("/v1/workers/join", response_model=messages.JoinAnswer, tags=["workers"])
 async def join(service: Served, body: messages.JoinRequest, caller: Worker) -> Response:
-    """Register servers, new or returning ones."""
+    """Register the servers of a new or returning worker."""
     return _json(await service.workers.join(body, caller))
 
 
 @router.post("/v1/workers/sync", response_model=dict[str, Any], tags=["workers"])
 async def sync(service: Served, body: messages.SyncRequest, caller: Worker) -> Response:
-    """Accept a worker's report, and answer with orders; wait up to ``wait`` seconds for some."""
+    """Accept a worker's report; answer with orders, after at most ``wait`` seconds."""
     return _json(await service.workers.sync(body, caller))
 
 
@@ -458,7 +458,7 @@ async def sync(service: Served, body: messages.SyncRequest, caller: Worker) -> R
 async def hand_over_logs(
     request: Request, service: Served, body: messages.LogsPiece, caller: Worker
 ) -> Response:
-    """Accept a piece of a task's output that was requested from the worker."""
+    """Accept a piece of output that the service requested from the worker."""
     # The caller that requested the output is charged for it, not the worker.
     request.state.is_free = service.workers.take_logs(body, caller)
     return Response(status_code=204)
@@ -475,7 +475,7 @@ async def healthz() -> dict[str, str]:
 
 @router.get("/readyz", response_model=dict[str, str], tags=["health"])
 async def readyz(service: Served) -> Response:
-    """Report whether requests are carried out."""
+    """Report whether the service carries out requests."""
     thread = service.state_thread
     if thread.ready:
         return _json({"status": "ready", "policy": thread.state.scheduler.policy.name})
@@ -486,7 +486,7 @@ def _json(answer: Any, status: int = 200) -> Response:
     return Response(to_json(answer), status, media_type="application/json")
 
 
-# Refusals: one line of JSON each
+# Refusals: each is one line of JSON
 
 
 async def _refused(_: Request, fault: Exception) -> JSONResponse:
@@ -498,7 +498,7 @@ async def _refused(_: Request, fault: Exception) -> JSONResponse:
 async def _invalid(_: Request, fault: Exception) -> JSONResponse:
     assert isinstance(fault, RequestValidationError)
     first = fault.errors()[0]
-    # Without the names of alternative types.
+    # Pydantic adds the names of alternative types, with brackets, to the location.
     place = ".".join(str(part) for part in first["loc"][1:] if "[" not in str(part))
     message = first["msg"].removeprefix("Value error, ")
     return JSONResponse({"detail": f"{place}: {message}" if place else message}, 422)
