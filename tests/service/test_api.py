@@ -175,7 +175,7 @@ async def test_explain_names_both_a_hold_and_a_dependency(ask: Asked) -> None:
     await ask.submit({"after": ["1"]})
     await ask("POST", "/v1/jobs/2/hold")
     why = (await ask("GET", "/v1/jobs/2/explain"))["reason"]
-    assert "job 1, and it is held" in why
+    assert "succeed: 1, and it is held" in why
     assert (await ask("GET", "/v1/jobs/2/when"))["reason"] == "and it waits for job 1"
     await ask.join("a", cpu=2)
     why = (await ask("GET", "/v1/jobs/1/explain"))["reason"]
@@ -241,7 +241,7 @@ async def test_a_job_for_drained_servers_may_start_after_the_drain(ask: Asked) -
     assert found["reason"] == "all allowed servers are drained"
     await ask.join("b", identity="2", cpu=0.5)
     found = await ask("GET", "/v1/jobs/1/when")
-    assert found["reason"] == "it waits until a is drained no more"
+    assert found["reason"] == "it waits until the drain of a ends"
     why = await ask("GET", "/v1/jobs/1/explain")
     assert {"kind": "drain", "of": "a", "starts": True}.items() <= why["would_change"][-3].items()
 

@@ -1,4 +1,4 @@
-"""Copies of the process that compute from a state without delaying its thread."""
+"""Forked copies of the process, which compute from a state without delaying its thread."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from fairlead.errors import FairleadError
 from fairlead.service.messages import UnavailableError
 
 PART_BYTES = 2**20
-BEHIND = 5  # the niceness of children that may take long, behind the service itself
+BEHIND = 5  # niceness of children that may take long, so that the service comes first
 
 
 class ForkError(Exception):
-    """A copy of the process ended without its answer."""
+    """A copy of the process ended without an answer."""
 
 
 class Fork:
-    """A forked child that writes bytes into a pipe, and their reader.
+    """A forked child that writes bytes into a pipe, and the reader of these bytes.
 
-    The child has the state as of the fork; the system copies only the memory that changes later.
-    Raises `OSError` if no child can be made.
+    The child has the state at the fork; the system copies only memory that changes later. Raises
+    `OSError` if no child can be made.
     """
 
     def __init__(self, compute: Callable[[], bytes], niceness: int = BEHIND) -> None:
@@ -49,7 +49,7 @@ class Fork:
             os.kill(self._process, signal.SIGKILL)
 
     def parts(self) -> Generator[bytes]:
-        """Yield the bytes in parts; raise `ForkError` if they are not whole."""
+        """Yield the bytes in parts; raise `ForkError` if the child failed before their end."""
         try:
             with os.fdopen(self._reading, "rb") as pipe:
                 while part := pipe.read(PART_BYTES):
@@ -66,7 +66,7 @@ Answer = TypeVar("Answer")
 class AnswerFork(Generic[Answer]):
     """A forked child that computes an answer, or raises a `FairleadError`.
 
-    Raises `UnavailableError` if no child can be made. `work` names its work in messages.
+    Raises `UnavailableError` if no child can be made. `work` is its name in messages.
     """
 
     def __init__(
@@ -82,10 +82,10 @@ class AnswerFork(Generic[Answer]):
         try:
             self._fork = Fork(compute_bytes, niceness)
         except OSError as fault:
-            raise UnavailableError(f"{work} cannot begin: {fault.strerror}") from None
+            raise UnavailableError(f"{work} cannot start: {fault.strerror}") from None
 
     def answer(self) -> Answer:
-        """Wait for the answer, and end the child after some seconds; raise what it raised."""
+        """Wait for the answer, and kill the child after `seconds`; raise the error of the child."""
         ending = Timer(self._seconds, self._fork.kill)
         ending.start()
         try:
@@ -108,7 +108,7 @@ def _write_and_exit(compute: Callable[[], bytes], writing: int, niceness: int) -
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service decides what a Ctrl-C means
-        gc.disable()  # it would touch, and so copy, all of the memory
+        gc.disable()  # a scan would write to all of the memory, and so copy it
         os.nice(niceness)
         os.dup2(writing, 3)
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))  # the child must hold no port and no lock

@@ -1,4 +1,4 @@
-"""Samples of the cluster and of users' shares in the journal, and the alerts that follow."""
+"""Sample the cluster and users' shares into the journal, and update the alerts."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from fairlead.service.rate_limits import in_turn
 LOG = logging.getLogger("fairlead.service")
 SAMPLE_SECONDS = 60.0  # between samples
 BUSY_PART = 50  # sampling takes at most 1/50 of the time
-MOST_UNWRITTEN = 1000  # changes of alerts while the journal cannot be written
-GROWTH_SECONDS = 86400.0  # of the journal, by which its further growth is forecast
+MOST_UNWRITTEN = 1000  # kept changes of alerts while the journal cannot be written
+GROWTH_SECONDS = 86400.0  # the journal's growth in this time gives the forecast
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A copy of what a sample needs of the state."""
+    """A copy of the parts of the state that a sample needs."""
 
     question: SharesQuestion
     resources: tuple[str, ...]
     unplaceable: list[UnplaceableJob]
     last_tasks: dict[str, list[EndedTask]]  # by server
     servers: frozenset[str]
-    lost: dict[str, float]  # servers, and since when
+    lost: dict[str, float]  # by server: time of the loss
 
     def cluster(self, journal: int) -> ClusterSample:
-        """Return the figures of the cluster; the journal has some bytes."""
+        """Return the figures of the cluster; `journal` is the size of the journal in bytes."""
         question = self.question
         used = dict(zip(self.resources, question.used.tolist(), strict=True))
         capacity = dict(zip(self.resources, question.amount.tolist(), strict=True))
@@ -72,7 +72,7 @@ class StateHistory:
         changed: Callable[[], None],
     ) -> None:
         self.state_thread, self.journal = state_thread, journal
-        self._lost = lost  # servers, and since when; others add to it
+        self._lost = lost  # by server: time of the loss; `Workers` adds to it
         self.pause = SAMPLE_SECONDS
         self.alerts = Alerts(thresholds, journal.kept(ALERTS).encode())
         self._ended_tasks = EndedTasks()
@@ -85,13 +85,13 @@ class StateHistory:
         self._ended_tasks.add(effects.attempts, STOPPED)
 
     async def record(self) -> None:
-        """Sample for ever; each sample stands for the time since the one before."""
+        """Sample for ever; each sample stands for the time since the previous one."""
         last = monotonic()
         pause = self.pause
         while True:
             await asyncio.sleep(pause)
             began = monotonic()
-            # A machine may have slept: then nothing is known of most of that time.
+            # After a sleep of the machine, nothing is known of most of the time.
             seconds = min(began - last, 2 * pause)
             last = began
             try:
@@ -103,7 +103,7 @@ class StateHistory:
             pause = max(self.pause, BUSY_PART * (monotonic() - began))
 
     async def sample(self, seconds: float) -> None:
-        """Record the present figures as those of some seconds, and update the alerts."""
+        """Record the present figures for the last `seconds`, and update the alerts."""
         sample = await self.state_thread.ask(self._take)
         notices = await asyncio.to_thread(self._record, sample, seconds)
         for kind, number in self.alerts.counts().items():
@@ -112,8 +112,8 @@ class StateHistory:
             self._changed()
 
     async def over(self, seconds: float) -> dict[str, Any]:
-        """Return the hours of users over the last seconds, and what they were owed."""
-        cluster = await self.state_thread.ask(_cluster)
+        """Return the share hours that users held, were due and were owed in the last `seconds`."""
+        cluster = await self.state_thread.ask(_total_amounts)
         since = max(time() - seconds, 0.0)
         async with in_turn(self._asking):
             rows = await asyncio.to_thread(self.journal.shares.since, since)
@@ -124,14 +124,14 @@ class StateHistory:
         }
 
     async def cluster_over_time(self, seconds: float) -> dict[str, Any]:
-        """Return the figures of the cluster over the last seconds, in at most 300 steps."""
+        """Return the figures of the cluster over the last `seconds`, in at most 300 steps."""
         now = time()
         async with in_turn(self._asking):
             read = self.journal.samples.cluster_over_time
             return await asyncio.to_thread(read, max(now - seconds, 0.0), now)
 
     async def shares_over_time(self, seconds: float, user: str | None) -> dict[str, Any]:
-        """Return the shares of a user, or of those with the largest ones, in 300 steps at most."""
+        """Return the shares of a user, or of the 8 with the largest, in at most 300 steps."""
         now = time()
         async with in_turn(self._asking):
             read = self.journal.samples.shares_over_time
@@ -163,7 +163,7 @@ class StateHistory:
         shares = question.answer()
         names = set(question.names)  # of users, without the queues above them
         users = [queue for queue in shares.queues if queue.name in names]
-        # Those that hold or are due anything.
+        # Only users that hold or are due anything.
         parts = {q.name: UserShare(q.name, q.held, q.fair) for q in users if q.held or q.fair}
         size = self.journal.size()
         cluster = sample.cluster(size)
@@ -186,11 +186,11 @@ class StateHistory:
             raised, cleared = self.alerts.update(kind, findings, now)
             for what, changed in (("alert.raised", raised), ("alert.cleared", cleared)):
                 for alert in changed:
-                    # The text is in the format, as the log shows each format once a minute.
+                    # Not as an argument: the log shows each format only once a minute.
                     LOG.warning(f"{what}: {alert.text}")
                     self._unwritten.append((what, alert, now))
         has_notices = bool(self._unwritten)
-        self.journal.add_alerts(self._unwritten, self.alerts.to_json())  # kept if that fails
+        self.journal.add_alerts(self._unwritten, self.alerts.to_json())  # may raise: keep them
         self._unwritten.clear()
         hours = seconds / SECONDS_PER_HOUR
         rows = [ShareHours(p.user, hours, p.held * hours, p.fair * hours) for p in parts.values()]
@@ -199,8 +199,8 @@ class StateHistory:
         return has_notices
 
 
-def _cluster(tx: Transaction) -> dict[str, float]:
-    """Return the amounts of all servers by resource."""
+def _total_amounts(tx: Transaction) -> dict[str, float]:
+    """Return the capacity of all servers together, by resource."""
     amounts = dict.fromkeys(tx.state.resources, 0.0)
     for server in tx.state.servers.values():
         for resource, amount in server.capacity.items():

@@ -1,8 +1,8 @@
 """Search of jobs with filters, an order and pages, for the live page.
 
-Waiting and running jobs are searched in another thread than that of the state, which changes them
-meanwhile: a job may be listed by figures of a moment ago. Ended jobs are searched in the journal,
-among the latest 100,000 of them.
+Waiting and running jobs are searched outside the state's thread, which changes them meanwhile: a
+job may be listed by slightly old figures. Of the ended jobs, the latest 100,000 are searched, in
+the journal.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from fairlead.service.jobs import Job
 
 BUSY_PART = 30  # repeating a search takes at most 1/30 of the time
 KEPT_SEARCHES = 16
-ENDED_STATES = ("ended", "finished", "failed", "cancelled")  # "ended" is any of the others
+ENDED_STATES = ("ended", "finished", "failed", "cancelled")  # "ended" stands for the others
 
 
 class JobFilter(NamedTuple):
-    """Which jobs are wanted: those of a user, in a state, whose name or user has a text."""
+    """The wanted jobs: of a user, in a state, with a text in name or user, or equal to the id."""
 
     user: str | None
     state: str
@@ -67,9 +67,9 @@ def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
 
 
 class RecentSearches:
-    """Ids that searches found, so that pages that repeat a search cost little.
+    """The ids of recent searches, so that further pages and repeated searches cost little.
 
-    A search is repeated after 30 times as long as it took.
+    Each is valid for 30 times the seconds that the search took.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class RecentSearches:
         return ids if monotonic() < until else None
 
     def keep(self, wanted: JobFilter, ids: list[int], took: float) -> None:
-        """Keep the ids of a search that took some seconds."""
+        """Keep the ids of a search that took `took` seconds."""
         self._kept[wanted] = monotonic() + BUSY_PART * took, ids
         self._kept.move_to_end(wanted)
         if len(self._kept) > KEPT_SEARCHES:

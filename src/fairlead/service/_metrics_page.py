@@ -1,6 +1,6 @@
-"""``/metrics``: counters since the start, and figures of the state, in Prometheus' text format.
+"""``/metrics``: counters since the start, and gauges of the state, in Prometheus' text format.
 
-The transaction only copies the state. Shares are some seconds old, and their age is another figure.
+The transaction only copies the state. Shares are some seconds old, and their age is another gauge.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from fairlead.service._state_thread import StateThread, Transaction
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-MOST_USERS = 1000  # each with its own figures; the others are summed
-OTHERS = "/others"  # no user's name, as those have no slash
+MOST_USERS = 1000  # users with gauges of their own; the others are summed
+OTHERS = "/others"  # their name; no user's name has a slash
 SHARES_SECONDS = 5.0  # for which computed shares are cached
 SHARES_PART = 10  # computing shares takes at most 1/10 of the time
 PATIENCE = 2.0  # seconds to wait for new shares before the page shows the previous ones
@@ -51,14 +51,18 @@ class Counters:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.decision = self._histogram(
-            "decision_seconds", "From a request's arrival until its change is on disk."
+            "decision_seconds", "Seconds from a request's arrival until its change is on disk."
         )
-        self.cycle = self._histogram("cycle_seconds", "Carrying out requests and placing.")
-        self.commit = self._histogram("commit_seconds", "Writing and syncing the journal.")
-        self.refused = self._counter("requests_refused", "Answers of status 400 and above.", "code")
+        self.cycle = self._histogram(
+            "cycle_seconds", "Seconds to carry out a batch of requests and to place tasks."
+        )
+        self.commit = self._histogram("commit_seconds", "Seconds to write and sync the journal.")
+        self.refused = self._counter(
+            "requests_refused", "Answers with a status of 400 or above.", "code"
+        )
         self.alerts = Gauge("fairlead_alerts", "Present alerts.", ["kind"], registry=self.registry)
-        self._placements = self._counter("placements", "Tasks that were started.")
-        self._ended = self._counter("tasks_ended", "Starts of tasks that are over.", "outcome")
+        self._placements = self._counter("placements", "Started tasks.")
+        self._ended = self._counter("tasks_ended", "Ended attempts of tasks.", "outcome")
         self._events = self._counter("events", "Events on disk.", "kind")
         for kind in KINDS:
             self.alerts.labels(kind)
@@ -100,7 +104,7 @@ class StateCopy:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """The numbers of waiting tasks by why they wait."""
+        """The number of waiting tasks by reason."""
         others = self.withheld | {"too_large": self.question.too_large}
         return others | {"room": sum(self.pending.values()) - sum(others.values())}
 
@@ -116,7 +120,7 @@ class UserMetrics:
 
 
 def copy_state(tx: Transaction) -> StateCopy:
-    """Copy the state in O(users + servers + kinds of tasks), for any number of waiting tasks."""
+    """Copy the state in O(users + servers + kinds of tasks), whatever number of tasks waits."""
     state = tx.state
     return StateCopy(
         dict(state.users),
@@ -170,7 +174,7 @@ class MetricsPage:
 
 
 def sum_of(users: Sequence[UserMetrics]) -> UserMetrics:
-    """Return the sums of users' figures, and their mean shares by weight."""
+    """Return the sums of users' gauges; shares are means weighted by the users' weights."""
     weight = sum(user.weight for user in users)
     return UserMetrics(
         OTHERS,
@@ -210,28 +214,28 @@ def _page(
             if not isnan(value):
                 gauge.labels(key).set(value)
 
-    add("ready", "Whether requests are carried out.", is_ready)
+    add("ready", "Whether the service carries out requests.", is_ready)
     if copy is not None:
         for name, what, field in (
-            ("share", "Dominant share of what can be used, over the weight.", "share"),
-            ("fair_share", "The share that is fair.", "fair_share"),
+            ("share", "Dominant share of the usable capacity, divided by the weight.", "share"),
+            ("fair_share", "Fair share, divided by the weight.", "fair_share"),
             ("weight", "Weight of a user.", "weight"),
-            ("pending_tasks", "Tasks that wait.", "pending"),
-            ("running_tasks", "Tasks that run.", "running"),
+            ("pending_tasks", "Waiting tasks.", "pending"),
+            ("running_tasks", "Running tasks.", "running"),
         ):
             add_by("user", name, what, {user.name: getattr(user, field) for user in users})
         question = copy.question
-        add_by("reason", "pending_by_reason", "Tasks that wait, by why.", copy.reasons)
+        add_by("reason", "pending_by_reason", "Waiting tasks by reason.", copy.reasons)
         servers = {state: copy.servers.get(state, 0) for state in STATES}
-        add_by("state", "servers", "Servers.", servers)
+        add_by("state", "servers", "Servers by state.", servers)
         for name, what, amounts in (
-            ("capacity", "What all servers have: cores, GiB, devices.", question.amount),
-            ("used", "What running tasks hold: cores, GiB, devices.", question.used),
+            ("capacity", "Capacity of all servers: cores, GiB, devices.", question.amount),
+            ("used", "Amounts of running tasks: cores, GiB, devices.", question.used),
         ):
             by_resource = dict(zip(copy.resources, amounts.tolist(), strict=True))
             add_by("resource", name, what, by_resource)
     error = nan if found is None else fairness_error(found.shares)
-    add("fairness_error", "sum |share - fair share| / sum fair share of users.", error)
+    add("fairness_error", "sum |share - fair share| / sum fair share, over active users.", error)
     age = nan if found is None else monotonic() - found.since
-    add("shares_age_seconds", "How old shares and fair shares are.", age)
+    add("shares_age_seconds", "Age of the shares and fair shares in seconds.", age)
     return generate_latest(page) + generate_latest(counters)

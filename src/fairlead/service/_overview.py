@@ -1,7 +1,7 @@
 """A summary of the cluster for the live page, of the same size for any number of servers.
 
-It is computed at a caller's request, at most every few seconds, for all callers together. Some
-servers are read at a time, so that no other request waits long.
+It is computed when a caller requests it, at most every few seconds, for all callers together. A
+transaction reads only some servers, so that no other request waits long.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from fairlead.service.jobs import Server
 from fairlead.service.messages import DeniedError, FullError, UnavailableError
 
 LOG = logging.getLogger("fairlead.service")
-FRESH_SECONDS = 2.0  # for which a summary is kept
-WARM_SECONDS = 60.0  # between summaries without a request, so that a new page has one at once
+FRESH_SECONDS = 2.0  # shortest age at which a summary is replaced
+WARM_SECONDS = 60.0  # between summaries without a request, so that a new page gets one at once
 BUSY_PART = 30  # computing summaries takes at most 1/30 of the time
 SERVERS_AT_ONCE = 4000  # in one transaction, which takes some 20 ms
-MOST_GROUPS = 100
-MOST_USERS = 100
-STREAMS, STREAMS_OF_A_CALLER = 500, 8
-PULSE_SECONDS = 15.0  # after which a stream sends a comment, so that proxies keep it
+MOST_GROUPS = 100  # of servers, in a summary
+MOST_USERS = 100  # in a summary
+STREAMS, STREAMS_OF_A_CALLER = 500, 8  # most open streams
+PULSE_SECONDS = 15.0  # between comments in an idle stream, so that proxies keep it open
 
 ServerKind = tuple[tuple[tuple[str, float], ...], tuple[tuple[str, str], ...]]
 
@@ -68,7 +68,7 @@ class ServerGroup:
             self.used[resource] = self.used.get(resource, 0.0) + amount
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the group for JSON."""
         return {
             "capacity": self.capacity,
             "labels": self.labels,
@@ -84,7 +84,7 @@ class Overview:
 
     def __init__(self, state_thread: StateThread, shares: CurrentShares) -> None:
         self._state_thread, self._shares = state_thread, shares
-        self.users: dict[str, dict[str, Any]] = {}  # the share of each user
+        self.users: dict[str, dict[str, Any]] = {}  # shares and tasks by user
         self._latest: dict[str, Any] = {}
         self._fault = ""
         self._fresh_until = -inf
@@ -100,7 +100,7 @@ class Overview:
             await asyncio.sleep(WARM_SECONDS)
 
     async def latest(self) -> dict[str, Any]:
-        """Return a summary that is a few seconds old at most.
+        """Return a summary that is at most a few seconds old.
 
         Raises `UnavailableError` if it could not be computed.
         """
@@ -124,7 +124,7 @@ class Overview:
         self._streams[caller] += 1
 
     def close_stream(self, caller: str) -> None:
-        """Count a stream no more."""
+        """Stop counting a stream."""
         self._streams[caller] -= 1
         if not self._streams[caller]:
             del self._streams[caller]
@@ -132,10 +132,10 @@ class Overview:
     async def events(
         self, added: Callable[[], Mapping[str, Any]], admit: Callable[[int], bool]
     ) -> AsyncIterator[bytes]:
-        """Yield server-sent events: each new summary with some additions of the caller's.
+        """Yield server-sent events: each new summary with the fields of `added` for the caller.
 
-        `admit` is asked before each round, with the bytes sent in the last one. It returns whether
-        the caller may have more now, and raises `DeniedError` to end the stream.
+        Each round first calls `admit` with the bytes that the last round sent. It returns whether
+        the caller may get more now, and raises `DeniedError` to end the stream.
         """
         before, sent, size = b"", monotonic(), 0
         if self._latest:  # at most a minute old; a new one follows
@@ -186,7 +186,7 @@ class Overview:
             self._fresh_until = monotonic() + max(FRESH_SECONDS, BUSY_PART * (monotonic() - began))
 
     async def _groups(self) -> list[ServerGroup]:
-        """Return the groups of servers; if there are many, those of equal capacity are one."""
+        """Return the groups of servers; merge those of equal capacity if there are many."""
         by_kind: dict[ServerKind, ServerGroup] = {}
         names = await asyncio.wrap_future(
             self._state_thread.enqueue(lambda tx: list(tx.state.servers))

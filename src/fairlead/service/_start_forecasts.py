@@ -1,4 +1,4 @@
-"""Forecasts of starts: from time limits, from run times, and from how past forecasts came true."""
+"""Forecasts of starts: by time limits, by run times, and with intervals from past forecasts."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from fairlead.service.run_times import RunTimes
 from fairlead.service.service_state import FORECAST_ENDS, ServiceState
 from fairlead.service.start_intervals import StartIntervals
 
-LEARN_SECONDS = 60.0  # between forecasts that are noted, and that their jobs have waited before
+LEARN_SECONDS = 60.0  # between noted forecasts; only for jobs that have waited this long
 KEEP_SECONDS = 600.0  # between writes of past forecasts
-NEWEST = 1000  # jobs of which one is forecast
-ATTEMPTS = 10_000  # whose run times are read at the start
-MOST_RUNNING = 5000  # tasks with which a state is simulated in its own thread
-FORK_SECONDS = 30.0  # of a simulation in a copy of the process
-KEPT_SECONDS = 10.0  # for which an outlook is used; a simulation takes half a second of a core
+NEWEST = 1000  # the latest jobs, one of which is noted
+ATTEMPTS = 10_000  # ended attempts whose run times are read at the start
+MOST_RUNNING = 5000  # a state with more running tasks is simulated in a copy of the process
+FORK_SECONDS = 30.0  # longest simulation in a copy of the process
+KEPT_SECONDS = 10.0  # an outlook is used for this time; it takes half a second of a core
 TIMES = {"starts", "not_before", "expected", "earliest", "latest"}
 
 
 class StartOutlook(NamedTuple):
-    """When the jobs of a state start: one simulation is an answer for all of them."""
+    """Simulated starts of all jobs of a state, which answer for each of them."""
 
     at: float  # the time of the state
     rests_on: int  # tasks that had ended
-    newest_group: int  # of the scheduler; later groups are not in it
+    newest_group: int  # the scheduler's latest group in it
     by_limits: SimulatedStarts
     by_run_times: SimulatedStarts | None  # None if no task had ended
 
 
 class StartForecasts:
-    """Run times and starts so far, and forecasts from them; for the state's thread."""
+    """Forecasts from run times and starts so far; its methods are for the state's thread."""
 
     def __init__(self, journal: Journal) -> None:
         self.run_times = RunTimes()
@@ -63,7 +63,7 @@ class StartForecasts:
     def note_one(self, state: ServiceState, now: float) -> Future[StartOutlook] | None:
         """Note the forecast of one of the newest jobs that have waited for a minute.
 
-        Return the simulation that has to end first, if any.
+        Return a simulation if that has to end first; then call again.
         """
         newest = islice(reversed(state.jobs.values()), NEWEST)
         since = now - LEARN_SECONDS
@@ -82,9 +82,9 @@ class StartForecasts:
         return None
 
     def forecast(self, state: ServiceState, job: int, now: float) -> dict[str, Any] | None:
-        """Return the times in a `WhenView` for a job that waits for a server, or the reason.
+        """Return the times of a `WhenView` for a job that waits for a server, or the reason.
 
-        None if its start has to be simulated first, by `simulation`.
+        Return None if `simulation` has to simulate its start first.
         """
         outlook = self._outlook(state, job, now)
         if outlook is None:
@@ -94,13 +94,13 @@ class StartForecasts:
         if why is not None and (why.never or why.held_by == "drained"):
             return {"starts": None, "never": why.never, "reason": _as_clause(why.reason)}
         answer: dict[str, Any] = {"starts": found.starts, "not_before": found.not_before}
-        # While the scheduler is behind, run times do not matter: all starts are now.
+        # While the scheduler is behind, all simulated starts are now, whatever run times are.
         is_behind = found.ended >= FORECAST_ENDS and found.not_before == outlook.at
         if found.starts != outlook.at and not is_behind:
             answer |= self._expected(outlook, job)
         if found.starts is None and "expected" not in answer:
             answer["reason"] = _why_unknown(found, why)
-        # The simulation may be of some seconds ago, and the job still waits.
+        # The simulation may be some seconds old, while the job still waits.
         for name in TIMES & answer.keys():
             if answer[name] is not None:
                 answer[name] = max(answer[name], now)
@@ -111,7 +111,7 @@ class StartForecasts:
         return self._expected(simulate(state, self.run_times, now, job), job)
 
     def simulation(self, state: ServiceState, now: float) -> Future[StartOutlook]:
-        """Simulate all starts in a copy of the process, or return the simulation that runs.
+        """Start a simulation of all starts in a copy of the process, or return the running one.
 
         Raises `UnavailableError` if no copy can be made.
         """
@@ -122,7 +122,7 @@ class StartForecasts:
         return self._simulation
 
     def _read(self, fork: AnswerFork[StartOutlook]) -> StartOutlook:
-        """In another thread: wait for an outlook, and use it from its end on."""
+        """In another thread: wait for an outlook, and use it for `KEPT_SECONDS`."""
         outlook = fork.answer()
         self._kept_until = monotonic() + KEPT_SECONDS
         return outlook
@@ -130,8 +130,8 @@ class StartForecasts:
     def _outlook(self, state: ServiceState, job: int, now: float) -> StartOutlook | None:
         """Return an outlook with a job's start; None if a copy of the process has to simulate it.
 
-        A small state is simulated at once. Elsewhere than on Linux any is, as a process with
-        threads cannot be forked there.
+        A small state is simulated at once; on other systems than Linux any state is, because a
+        process with threads cannot be forked there.
         """
         if sys.platform != "linux" or sum(state.running.values()) <= MOST_RUNNING:
             return simulate(state, self.run_times, now, job)
@@ -197,10 +197,10 @@ def _as_clause(sentence: str) -> str:
 def _why_unknown(found: StartForecast, why: Explanation | None) -> str:
     """Return why a forecast has no start."""
     if found.ended >= FORECAST_ENDS:
-        return f"{found.ended:,} tasks start or end first"
+        return f"{found.ended:,} tasks start or end before it"
     if found.endless:
-        return f"tasks that run without a time limit: {found.endless:,}"
+        return f"running tasks without a time limit: {found.endless:,}"
     drained = [each.of for each in (why.would_change if why else ()) if each.kind == "drain"]
     if drained:
-        return f"it waits until {drained[0]} is drained no more"
-    return "it still waits when all others have ended"
+        return f"it waits until the drain of {drained[0]} ends"
+    return "it still waits when all other tasks have ended"

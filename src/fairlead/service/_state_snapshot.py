@@ -80,7 +80,7 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
         state.servers[values[0]] = Server(*values)
     state.drained = dict.fromkeys(part.get("drained", ()))  # earlier versions lack it
     for *values, status, tries, entries in part["jobs"]:
-        job = Job(**dict(zip(JOB, values, strict=False)))  # earlier versions lack the last
+        job = Job(**dict(zip(JOB, values, strict=False)))  # earlier versions lack the last fields
         job.status = bytearray(b"".join(bytes([value]) * n for value, n in status))
         job.tries = dict(tries)
         for *given, indices in entries:
@@ -101,7 +101,7 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
         # Earlier versions lack the last entry.
         awaits = dict.fromkeys(TaskKey(*other) for other in (rest[0] if rest else ()))
         run = Running(key, task, entry, server, since, stopping, is_over, awaits)
-        with suppress(InputError):  # one that is over, or of a scheduler that is rebuilt
+        with suppress(InputError):  # the task is over, or its scheduler will be rebuilt
             run.devices = state.devices_of(run)
         for awaited in awaits:
             state._awaiting.setdefault(awaited, []).append(run)
@@ -126,7 +126,7 @@ def _job_row(job: Job) -> list[Any]:
 
 
 def _status_runs(status: bytearray) -> list[tuple[int, int]]:
-    """Return the runs of equal values and their lengths."""
+    """Return the values of runs of equal values, with their lengths."""
     if len(set(status)) == 1:  # the usual case, which needs no loop
         return [(status[0], len(status))]
     return [(value, sum(1 for _ in alike)) for value, alike in groupby(status)]

@@ -1,9 +1,8 @@
-"""The one thread that changes the state: it answers requests when their events are on disk.
+"""The only thread that changes the state: it answers requests when their events are on disk.
 
-Requests that arrived together are carried out together, tasks are placed, all events are written
-and synced once, and only then are answers given (group commit). When a batch fails, the state is
-read from the journal again and its requests are carried out one by one, so that a request which
-cannot be committed is refused alone.
+It carries out requests that arrived together, places tasks, writes and syncs all events once, and
+only then answers (group commit). If a batch fails, it reads the state from the journal again and
+carries out the requests one by one, so that only a request that cannot be committed is refused.
 
 Questions change nothing. They are answered between two batches, before all waiting requests, so
 that a full queue does not delay them.
@@ -50,22 +49,22 @@ from fairlead.service.service_state import ServiceState
 LOG = logging.getLogger("fairlead.service")
 TICK = 2.0**-20  # times are multiples of it, so that differences are exact
 PLACED_AT_ONCE = 500  # tasks to place before the next requests
-TAKEN_AT_ONCE = 2000  # tasks that a round of preemption may start
-REQUESTS_AT_ONCE = 100  # more make questions wait longer, and place no more tasks a second
+TAKEN_AT_ONCE = 2000  # tasks that one round of preemption may start
+REQUESTS_AT_ONCE = 100  # larger batches delay questions, and place no more tasks a second
 SNAPSHOT_EVENTS = 50_000
 FORK_SECONDS = 300.0  # after which a forked child that writes a snapshot is killed
-RETRY_SECONDS = 1.0
-QUESTION_SECONDS = 0.1  # for questions between two batches; the first one may take longer
-LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds before tasks are placed again, without an event
-ROUND_SECONDS = 1.0  # between rounds of preemption, at least
-ROUND_PART = 20  # which take at most 1/20 of the time
-UNWRITABLE = "nothing has changed, as the journal cannot be written"
+RETRY_SECONDS = 1.0  # between attempts to read the journal after a failure
+QUESTION_SECONDS = 0.1  # for questions between two batches; a single one may take longer
+LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds until tasks are placed again without a request
+ROUND_SECONDS = 1.0  # shortest time between rounds of preemption
+ROUND_PART = 20  # rounds take at most 1/20 of the time
+UNWRITABLE = "nothing has changed, because the journal cannot be written"
 INTERNAL = "nothing has changed, because of an internal error; the service's log has more"
 
 
 @dataclass
 class Transaction:
-    """The state at a time, and the batch of events, while a request is carried out."""
+    """The state and the batch of events while a request is carried out at time `now`."""
 
     state: ServiceState  # to read; `apply` changes it
     now: float
@@ -92,10 +91,10 @@ class QueuedRequest:
     digest: str
     outcome: Future[Any]
     arrived: float
-    seconds: float = 0.0  # that it has kept the state's thread busy
+    seconds: float = 0.0  # time of the state's thread that it took
 
     def settle(self, answer: Any, fault: Exception | None = None) -> None:
-        """Give the answer, or the fault, to the caller if it still waits."""
+        """Pass the answer or the error to the caller if it still waits."""
         if self.outcome.done() or not self.outcome.set_running_or_notify_cancel():
             return
         if fault is None:
@@ -150,8 +149,8 @@ class StateThread:
         self.ready = False
         self.fault = ""  # for callers; the log has the details
         self._fork: SnapshotFork | None = None
-        self._latest = self._latest_clock = 0.0  # the last time, and the clock then
-        self._next_round = 0.0  # when the next round of preemption may be, by the monotonic clock
+        self._latest = self._latest_clock = 0.0  # the last time, and the monotonic clock then
+        self._next_round = 0.0  # earliest next round of preemption, by the monotonic clock
         self._recover(policy or "drf/best-fit")
         scheduler = self.state.scheduler
         current = scheduler.policy.name, scheduler.seed
@@ -193,7 +192,7 @@ class StateThread:
     def enqueue(
         self, request: Callable[[Transaction], Outcome], key: str = "", digest: str = ""
     ) -> Future[Outcome]:
-        """Queue a request; the future has its outcome when all its events are on disk."""
+        """Queue a request; the future gets its outcome when all of its events are on disk."""
         return self._queue(request, key, digest).outcome
 
     async def run(
@@ -244,7 +243,7 @@ class StateThread:
                 LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
 
     def _next_requests(self) -> list[QueuedRequest | None]:
-        """Wait for requests, but not beyond the time at which tasks are to be placed."""
+        """Wait for requests until the next time to place or preempt tasks; return them."""
         found: list[QueuedRequest | None] = []
         wait: float | None = None
         if not self.ready:
@@ -268,7 +267,7 @@ class StateThread:
             while monotonic() < until:
                 self._answer(self._questions.get_nowait())
         if not self._questions.empty():
-            self._queue(_nothing, "", "")  # so that the next batch does not wait
+            self._queue(_nothing, "", "")  # so that `_next_requests` does not wait
 
     def _answer(self, queued: QueuedRequest) -> None:
         if not self.ready:
@@ -297,7 +296,7 @@ class StateThread:
         if fault is None:
             return
         self._rebuild()
-        # If the batch is in the journal after all, carrying it out again would double it.
+        # If the journal has the batch after all, repeating it would double it.
         if len(requests) == 1 or not self.ready or self.journal.seq != before:
             for queued in requests:
                 queued.fail(fault)
@@ -310,7 +309,7 @@ class StateThread:
                 self._rebuild()
 
     def _try(self, requests: list[QueuedRequest]) -> UnavailableError | None:
-        """Carry out requests, place tasks, write events, and answer; return the fault if any."""
+        """Carry out requests, place tasks, write events, and answer; return an error, if any."""
         began = monotonic()
         tx = Transaction(self.state, self._next_time(), Batch())
         done: list[tuple[QueuedRequest, Any, FairleadError | None]] = []

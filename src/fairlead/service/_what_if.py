@@ -1,4 +1,4 @@
-"""The live state with other weights, servers, quotas or policy: changed on trial, and undone."""
+"""Try other weights, servers, quotas or a policy on the live state, and undo them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fairlead.service._forks import AnswerFork
 from fairlead.service.messages import UnavailableError, WhatIfRequest
 from fairlead.service.service_state import ServiceState
 
-FORK_SECONDS = 30.0  # of a trial of another policy
-MOST_STARTS = 5000  # that are tried; they take some 0.1 s
+FORK_SECONDS = 30.0  # longest trial of another policy
+MOST_STARTS = 5000  # starts in a trial; they take some 0.1 s
 
 
 class Trial(NamedTuple):
-    """Questions for shares before and after changes, and what these start and stop."""
+    """The shares before and after changes, to be computed, and the tasks that start and stop."""
 
     before: SharesQuestion
     after: SharesQuestion
@@ -27,11 +27,11 @@ class Trial(NamedTuple):
     starts: Counter[str]  # tasks that start now because of the changes, by user
     stops: Counter[str]  # tasks that are lost or preempted, by user
     stays: int  # tasks that go on running on the drained servers
-    is_cut: bool  # whether more tasks may start
+    is_cut: bool  # whether the trial ended at `MOST_STARTS`
     unmet_quotas: str
 
     def answer(self) -> dict[str, Any]:
-        """Return a `WhatIfView`; computes fair shares twice."""
+        """Compute the fair shares before and after; return a `WhatIfView`."""
         before, after = (
             {user.name: user for user in question.answer().queues}
             for question in (self.before, self.after)
@@ -55,14 +55,14 @@ class Trial(NamedTuple):
 
 
 def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> AnswerFork[Trial]:
-    """Try another policy in a copy of the process, as all tasks enter a scheduler anew.
+    """Try another policy in a copy of the process, because all tasks enter a new scheduler.
 
     Raises `InputError` for an unknown policy, and `UnavailableError` where processes with threads
     cannot be forked.
     """
     parse_policy(request.policy or "")
     if sys.platform != "linux":
-        raise UnavailableError("another policy is tried on Linux only")
+        raise UnavailableError("another policy can be tried only on Linux")
 
     return AnswerFork(
         partial(try_changes, state, request, now), "the trial of another policy", FORK_SECONDS
@@ -70,18 +70,18 @@ def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> An
 
 
 def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Trial:
-    """Make changes, place tasks, and undo all of it. Raises InputError for unknown names.
+    """Make changes, place tasks, and undo both; raise `InputError` for unknown names.
 
-    Another policy is not undone: see `trial_in_fork`.
+    Another policy is not undone; so `trial_in_fork` tries it.
     """
     for name in request.weights:
         if name not in state.users:
             raise InputError(f"there is no user {name!r:.60}", "weights")
     named = {"like": request.like, "drain": request.drain, "remove": request.remove}
-    for place, names in named.items():
+    for field, names in named.items():
         for name in names:
             if name not in state.servers:
-                raise InputError(f"there is no server {name!r:.60}", place)
+                raise InputError(f"there is no server {name!r:.60}", field)
     before = state.scheduler.shares_question()
     if request.policy is not None:
         state.on_policy(now, request.policy, state.scheduler.seed)

@@ -1,4 +1,4 @@
-"""The service's side of its workers: joins, ends of tasks, and orders to start and stop them."""
+"""The service's side of its workers: joins, reports, orders, and requests for output."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from fairlead.service.sessions import Session, Sessions
 LOG = logging.getLogger("fairlead.service")
 MOST_NAMED = 5  # servers in a line of the log
 MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one transaction
-JOIN_SECONDS = 0.05  # for which servers are added in one transaction
+JOIN_SECONDS = 0.05  # longest transaction that adds servers
 MOST_SERVERS = 10_000  # of one worker's token
 POLL_SECONDS = 10.0  # for which a worker waits for orders
-CHECK_SECONDS = 1.0
-LOGS_SECONDS = 10.0
+CHECK_SECONDS = 1.0  # between checks for silent workers
+LOGS_SECONDS = 10.0  # for a worker to send output
 NEW_NAMES_SECONDS = 60.0  # between new names of resources by one worker's token
 
 
@@ -49,20 +49,22 @@ class Workers:
         self, state_thread: StateThread, journal: Journal, silent: float, grace: float
     ) -> None:
         self.sessions = Sessions()
-        self.lost: dict[str, float] = {}  # servers that were silent for too long, and since when
+        self.lost: dict[
+            str, float
+        ] = {}  # by server that was silent for the grace: time of the loss
         self.is_closing = False
         self._state_thread, self._journal = state_thread, journal
         self._silent, self._grace = silent, grace
         # Less than `silent`, so that a waiting worker counts as responding.
         self._poll = min(POLL_SECONDS, silent / 2)
-        # Requests for a task's output that its worker has: server and answer.
+        # By id of a request for output: the server, and the future of the answer.
         self._log_requests: dict[str, tuple[str, asyncio.Future[LogsPiece]]] = {}
-        self._without_command: set[TaskKey] = set()  # starts that workers will refuse
+        self._without_command: set[TaskKey] = set()  # tasks with damaged commands, which will fail
         self._new_names_lock = asyncio.Lock()
         self._new_names: dict[str, float] = {}  # when a token last added a resource, by its name
 
     async def join(self, request: JoinRequest, caller: Token) -> dict[str, Any]:
-        """Add a worker's servers, or reconnect them; return their running tasks."""
+        """Add or reconnect a worker's servers; return its session and their running tasks."""
         names = {server.name for server in request.servers}
         if len(names) < len(request.servers):
             raise InputError("names a server twice", "servers")
@@ -77,7 +79,7 @@ class Workers:
             _check_holders(tx.state, request)
             self._check_new_names(tx.state, resources, names, caller)
             if is_of_one_server:
-                return []  # it touches no other server
+                return []  # it may not remove other servers
             mine = (s for s in tx.state.servers.values() if s.identity == request.identity)
             return [server.name for server in mine if server.name not in names]
 
@@ -108,7 +110,7 @@ class Workers:
             return
         if len(session.servers) > MOST_SERVERS:
             raise InputError(
-                f"one worker's token speaks for at most {MOST_SERVERS:,} servers, "
+                f"one worker's token registers at most {MOST_SERVERS:,} servers, "
                 f"not {len(session.servers):,}",
                 "servers",
             )
@@ -119,14 +121,14 @@ class Workers:
         )
         if others + len(session.servers) > MOST_SERVERS:
             raise FullError(
-                f"this token speaks for {others:,} servers already; {len(session.servers):,} more "
+                f"this token has registered {others:,} servers; {len(session.servers):,} more "
                 f"exceed the limit of {MOST_SERVERS:,}"
             )
 
     def _check_new_names(
         self, state: ServiceState, resources: Set[str], changed: Set[str], caller: Token
     ) -> None:
-        """Limit new names of resources: each one rebuilds the scheduler."""
+        """Limit new names of resources, because each rebuilds the scheduler."""
         new = resources - set(state.resources)
         if not new:
             return
@@ -139,13 +141,13 @@ class Workers:
             latest = self._new_names.get(caller.name, -NEW_NAMES_SECONDS)
             if now - latest < NEW_NAMES_SECONDS:
                 raise FullError(
-                    f"one token brings new names of resources every {NEW_NAMES_SECONDS:.0f} s at "
-                    f"most: {min(new)!r:.60}"
+                    f"one token may add names of resources only every {NEW_NAMES_SECONDS:.0f} s; "
+                    f"try {min(new)!r:.60} again later"
                 )
             self._new_names[caller.name] = now
 
     async def sync(self, request: SyncRequest, caller: Token) -> dict[str, Any]:
-        """Record ended tasks; return the worker's next orders, waiting for some if it asks to."""
+        """Record ended tasks; return the worker's next orders, after at most `request.wait` s."""
         session = self.sessions.by_id.get(request.session)
         if session is None or session.owner != caller.name:
             raise StaleSessionError("join again")
@@ -172,7 +174,7 @@ class Workers:
             with session.reporting():
                 await self._state_thread.run(record)
         if request.wait and not (request.ended or session.messages or self.is_closing):
-            # Not `wait_for`: that of Python 3.11 ignores a cancellation as the event comes.
+            # Not `wait_for`: in Python 3.11 it may ignore a cancellation when the event is set.
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(request.wait, self._poll)):
                     await session.wake_up.wait()
@@ -195,7 +197,7 @@ class Workers:
             specs = await asyncio.to_thread(self._journal.jobs.specs, ids)
             keys = (start[1] for start in orders["start"])
             self._without_command.update(key for key in keys if key.job not in specs)
-        # Apart from the starts, as workers of earlier versions expect these without devices.
+        # Devices are sent separately: workers of earlier versions expect starts without them.
         devices = [start[-1] for start in orders["start"]]
         orders["start"] = [start[:-1] for start in orders["start"]]
         return {"seen": seen, **orders, "devices": devices, "jobs": specs}
@@ -203,7 +205,7 @@ class Workers:
     async def logs(
         self, session: Session, server: str, key: TaskKey, stream: str, offset: int
     ) -> LogsPiece:
-        """Request a piece of a task's output from its worker, from a byte offset on."""
+        """Request a piece of a task's output from its worker, from a byte offset."""
         name = secrets.token_hex(8)
         answer: asyncio.Future[LogsPiece] = asyncio.get_running_loop().create_future()
         self._log_requests[name] = server, answer
@@ -217,7 +219,7 @@ class Workers:
             self._log_requests.pop(name, None)
 
     def take_logs(self, piece: LogsPiece, caller: Token) -> bool:
-        """Pass a piece of output to its waiting request; return whether there is one."""
+        """Pass a piece of output to the request that waits for it; return whether there is one."""
         session = self.sessions.by_id.get(piece.session)
         if session is None or session.owner != caller.name:
             return False
@@ -273,12 +275,12 @@ def _check_holders(state: ServiceState, request: JoinRequest) -> None:
     for server in request.servers:
         known = state.servers.get(server.name)
         if known is not None and (known.lost or known.identity != request.identity):
-            fault = "is held by another worker, until that is given up"
+            fault = "is held by another worker, until that is lost"
             raise InputError(fault, f"server {server.name!r:.60}")
 
 
 def _add(tx: Transaction, request: JoinRequest, first: int) -> int:
-    """Add servers from position `first` on, for 50 ms; return the position of the next one.
+    """Add servers from index `first` for 50 ms; return the index of the next server.
 
     A transaction delays all other requests, so a long list takes several transactions.
     """

@@ -5,15 +5,15 @@ from __future__ import annotations
 from fairlead.errors import InputError
 
 MOST_TASKS = 10**6  # of a job
-MOST_JOBS = 10_000  # of one request
+MOST_JOBS = 10_000  # in one request
 LONGEST_NAME = 200
-GPU_PARTS = 1024  # of which a task takes some, if it takes less than a GPU
+GPU_PARTS = 1024  # equal parts of a GPU; a task with less than a GPU takes some of them
 LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # of a user, unless it is 0
 NAME = r"^[^\x00-\x1f\x7f-\x9f/]+$"
 JOB_ID = r"^[1-9][0-9]{0,17}$"
-# Why a task is to stop: for another one, or by Ctrl-C in the terminal that runs it.
+# Reasons to stop a task: for another task, or by Ctrl-C in the terminal of `fairlead run`.
 PREEMPTED, INTERRUPTED = "preempted", "interrupted"
-STOPPED = frozenset({"cancelled", INTERRUPTED, PREEMPTED})  # why attempts are stopped
+STOPPED = frozenset({"cancelled", INTERRUPTED, PREEMPTED})  # all reasons to stop attempts
 
 
 def check_weight(weight: float, what: str) -> None:

@@ -1,8 +1,8 @@
 """The service's own certificate, and clients that accept no other.
 
-Tokens carry the digest of the certificate. So a worker recognises the service before it shows its
-secret or follows orders, also on another machine or where another account may have taken the port.
-No authority and no name is involved: only the key whose certificate has the digest.
+Tokens carry the digest of the certificate. So a worker recognises the service before it sends its
+secret or follows orders, even if another account or machine has taken the address. Neither an
+authority nor a name is involved: only the key whose certificate has the digest.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from hashlib import sha256
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-KEY = "certificate"  # in the journal
+KEY = "certificate"  # its key in the journal
 YEARS = 100  # clients check the digest, not the date
 
 
 def make() -> str:
     """Return a new private key and its certificate, in PEM."""
-    # Imported here, in 0.2 s, as only the service needs the package; clients may lack it.
+    # Imported here, because only the service needs this package, which takes 0.2 s to import.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -49,15 +49,15 @@ def make() -> str:
 
 def digest(pem: str) -> str:
     """Return the digest of a certificate in PEM, as tokens carry it."""
-    begin = pem.index("-----BEGIN CERTIFICATE-----")
-    return _digest(ssl.PEM_cert_to_DER_cert(pem[begin:]))
+    first = pem.index("-----BEGIN CERTIFICATE-----")
+    return _digest(ssl.PEM_cert_to_DER_cert(pem[first:]))
 
 
 def server_context(pem: str) -> ssl.SSLContext:
     """Return the TLS context of a server with a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    with NamedTemporaryFile("w", encoding="ascii") as file:  # readable by its owner alone
+    with NamedTemporaryFile("w", encoding="ascii") as file:  # readable only by its owner
         file.write(pem)
         file.flush()
         context.load_cert_chain(file.name)
@@ -65,7 +65,7 @@ def server_context(pem: str) -> ssl.SSLContext:
 
 
 def client_context(wanted: str) -> ssl.SSLContext:
-    """Return a context whose connections fail unless the server has the certificate of a digest."""
+    """Return a context that connects only to a server whose certificate has the digest `wanted`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False

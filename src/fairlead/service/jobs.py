@@ -1,4 +1,4 @@
-"""Values of the service's state: jobs, their tasks, and the servers that run them."""
+"""The records of the service's state: jobs, their tasks, and servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class JobGroup:
     group: int
     job: Job
     indices: Indices
-    demand: dict[str, float]  # of one task, as submitted; the job may have been modified since
+    demand: dict[str, float]  # of one task at its submission; the job may have changed since
     waiting: int
     running: int = 0
     withdrawn: bool = False
@@ -39,14 +39,16 @@ class JobGroup:
 
 @dataclass(slots=True)
 class Running:
+    """A task that the scheduler started."""
+
     key: TaskKey
     task: int
     entry: JobGroup
     server: str
     since: float
-    stopping: str = ""  # why it is to stop
-    is_over: bool = False  # it has ended, and waits for the rest of its gang
-    # Tasks on its servers that are to stop first; it is not sent to its worker before.
+    stopping: str = ""  # why it was asked to stop
+    is_over: bool = False  # whether it has ended, and waits for the rest of its gang
+    # Tasks that must end before it is sent to its worker.
     awaits: dict[TaskKey, None] = field(default_factory=dict)
     devices: tuple[int, ...] = ()  # the numbers of its GPUs on its server
 
@@ -74,10 +76,10 @@ class Job:
     held: bool = False
     cancelled: str = ""  # the reason, if it is cancelled
     started: float | None = None
-    server: str | None = None  # on which a task of it started last
-    ended: int = 0
-    exit_status: int = 0
-    attempts: int = 0
+    server: str | None = None  # where a task of it started last
+    ended: int = 0  # number of ended tasks
+    exit_status: int = 0  # the largest of its tasks
+    attempts: int = 0  # the largest attempt of its tasks
     reason: str = ""
     status: bytearray = field(default_factory=bytearray)
     tries: dict[int, int] = field(default_factory=dict)  # lost attempts, by index
@@ -87,10 +89,10 @@ class Job:
     name: str | None = None  # for display
     program: str = ""  # the name of its command
     size: int = 0  # bytes of the request in the journal while the job is live
-    checkpoint_signal: str = ""  # that preempted tasks get in place of SIGTERM
+    checkpoint_signal: str = ""  # for preempted tasks, in place of SIGTERM
     notify: bool = False  # whether its end is sent to the service's webhook
-    at_most: int = 0  # tasks that the scheduler has at a time; 0 for all
-    next_index: int = 0  # if `at_most` is set: the scheduler had all earlier tasks
+    at_most: int = 0  # tasks in the scheduler at a time; 0 for all
+    next_index: int = 0  # with `at_most`: the first candidate for its next submission
     awaiting_gang: int = 0  # tasks in `running` that ended and wait for the rest of their gang
     _ends: list[int] = field(init=False)  # for each member, the index after its last task
 
@@ -164,7 +166,7 @@ class Server:
     identity: str
     reachable: bool = True
     drained: bool = False
-    lost: bool = False  # it is removed as soon as the gangs that ran on it have ended elsewhere
+    lost: bool = False  # removed once the gangs with tasks on it have stopped elsewhere
     running: dict[TaskKey, Running] = field(default_factory=dict)
 
     @property
@@ -191,14 +193,14 @@ class EndedAttempt(NamedTuple):
 
 
 class StartForecast(NamedTuple):
-    """When a job starts; if unknown, a time before which it does not start."""
+    """When a job starts: times of the service's clock; None if unknown."""
 
     starts: float | None
-    not_before: float
-    endless: int  # number of running tasks without a time limit
+    not_before: float  # a time before which it does not start
+    endless: int  # number of running tasks without a known end
     ended: int  # number of tasks that end before the job starts
-    server: str = ""  # on which its first task starts
-    freed_by: str = ""  # the user whose task ends there last before; empty if none does
+    server: str = ""  # where its first task starts
+    freed_by: str = ""  # user of the last task that ends there before; empty if none ends
 
 
 class SimulatedStarts(NamedTuple):

@@ -19,7 +19,7 @@ from fairlead.service.bounds import (
     check_weight,
 )
 
-MOST = 1e9  # the largest amount of a resource
+MOST_AMOUNT = 1e9  # the largest amount of a resource
 MOST_REFERENCES = 10_000  # total entries of `after`, `where` and `bundles` in one request
 MOST_JOB_BYTES = 256 * 1024  # total size of the texts and bundles of one job request
 BUNDLE_BYTES = 64  # size of a bundle without the names of its resources
@@ -55,10 +55,10 @@ LABEL = r"^[^\x00-\x1f\x7f-\x9f]+$"
 Label = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=LABEL)]
 TEXT = r"^[^\x00]*$"
 Text = Annotated[str, Field(max_length=65536, pattern=TEXT)]
-Cpu = Annotated[float, _amount(""), Field(ge=0, le=MOST)]
-Memory = Annotated[float, _amount("GiB"), Field(ge=0, le=MOST)]
+Cpu = Annotated[float, _amount(""), Field(ge=0, le=MOST_AMOUNT)]
+Memory = Annotated[float, _amount("GiB"), Field(ge=0, le=MOST_AMOUNT)]
 OtherAmounts = Annotated[
-    dict[Label, Annotated[float, Field(ge=0, le=MOST)]], Field(max_length=100), _at_most(100)
+    dict[Label, Annotated[float, Field(ge=0, le=MOST_AMOUNT)]], Field(max_length=100), _at_most(100)
 ]
 MOST_GPUS = 1000  # of a server: the scheduler keeps a number for each
 

@@ -1,4 +1,4 @@
-"""Limits on the requests of a caller, and on the time that they keep the state's thread."""
+"""Limits on a caller's requests, and on the time of the state's thread that they take."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from fastapi import HTTPException
 from fairlead.service.messages import FullError
 
 LARGEST_BODY = 10 * 2**20
-# What counts as one more request: bytes of a body, which may take 80 ms a MiB to understand, and of
-# an answer.
+# Each of these counts as one more request: bytes of a body, which takes up to 80 ms a MiB to parse,
+# and bytes of an answer.
 BODY_A_REQUEST = 16 * 1024
 ANSWER_A_REQUEST = 64 * 1024
-STATE_SECONDS_A_REQUEST = 0.001  # of the thread that all callers share
-QUESTION_SECONDS_A_REQUEST = 0.01  # of another thread, which answers a question
-QUESTIONS_AT_ONCE = 1  # of a caller that wait for a lock that all callers share
+STATE_SECONDS_A_REQUEST = 0.001  # time of the thread that all callers share
+QUESTION_SECONDS_A_REQUEST = 0.01  # time of another thread, which answers a question
+QUESTIONS_AT_ONCE = 1  # questions of a caller that may wait for a lock of all callers
 WORKER_FACTOR = 4.0  # a worker's token may ask more often than a user's
 AT_ONCE = {"user": 4, "worker": 64, "admin": 1000}  # requests of a caller in the state's queue
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on callers."""
+    """Limits for each caller."""
 
     body: int = LARGEST_BODY  # bytes of a request
     rate: float = 100.0  # requests of a user a second
@@ -46,7 +46,7 @@ class Allowance:
         self.questions = asyncio.Semaphore(QUESTIONS_AT_ONCE)
 
     def take(self) -> None:
-        """Count a request; raise `HTTPException` until the rate admits it."""
+        """Count a request; raise `HTTPException` 429 if the allowance is spent."""
         self._refill()
         if self._is_limited and self._left < 1:
             wait = str(int((1 - self._left) / self._rate) + 1)
@@ -65,7 +65,7 @@ class Allowance:
         return self._is_limited and self._left < 0
 
     def check(self) -> None:
-        """Raise `FullError` if other requests have spent the allowance meanwhile."""
+        """Raise `FullError` if other requests have spent the allowance since `take`."""
         if self._is_limited and self._left < 0:
             raise FullError("too many requests")
 
@@ -77,9 +77,9 @@ class Allowance:
 
 @asynccontextmanager
 async def in_turn(lock: asyncio.Lock) -> AsyncIterator[None]:
-    """Hold a lock for a question of the current caller, which is charged for its time.
+    """Hold a lock for a question of the current caller, and charge the caller for the time.
 
-    Only one question of each caller waits for the lock, so one with many delays only these.
+    Only one question of each caller waits for the lock, so a caller with many delays only its own.
     """
     caller = CALLER.get()
     if caller is None:

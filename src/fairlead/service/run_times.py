@@ -1,8 +1,8 @@
 """Run times of tasks, estimated from ended and running ones: Kaplan and Meier, 1958.
 
-Of a thousand tasks that start together the shortest end first. So an estimate from ended tasks
-alone would be too short. A task that still runs is *censored*: it lasts longer than it has so far.
-Kaplan and Meier's estimator counts it among the tasks at risk until then.
+Of a thousand tasks that start together the shortest end first. So an estimate only from ended
+tasks would be too short. A running task is *censored*: its run time is above the time so far, until
+which Kaplan and Meier's estimator counts it among the tasks at risk.
 
 Beyond the longest known run time, tasks end at a constant rate: ended tasks per second of all run
 time, the maximum-likelihood estimate of an exponential distribution.
@@ -22,28 +22,28 @@ from fairlead.service.bounds import STOPPED
 from fairlead.service.jobs import EndedAttempt, JobGroup, Running
 
 KEPT = 200  # run times of tasks that are alike; earlier ones are forgotten
-MOST_KINDS = 20_000
-LEAST = 3  # ended tasks for an estimate
+MOST_KINDS = 20_000  # kept; the least recently used is forgotten
+LEAST = 3  # ended tasks that an estimate needs
 LONGEST_NAME = 60  # characters of the name of a command
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
-# The program is a later word.
+# Words before the name of the program.
 STARTERS = frozenset({"env", "exec", "nice", "nohup", "time", "mpirun", "mpiexec", "torchrun"})
 INTERPRETERS = ("python", "Rscript", "perl", "ruby", "julia", "java", "node", "octave", "matlab")
 
 
 class Survival:
-    """The part of some tasks that runs longer than a time."""
+    """The distribution of run times of some tasks."""
 
     def __init__(
         self, ended: Iterable[float], running: Iterable[float], weight: float = 1.0
     ) -> None:
-        """Estimate it from run times of ended tasks, and times that others have run so far.
+        """Estimate it from run times of `ended` tasks, and times so far of `running` ones (s).
 
-        Each running task counts with `weight`: the part of all ended tasks that are given.
+        Each running task counts with `weight`: the fraction of all ended tasks in `ended`.
         """
         times, censored = sorted(ended), sorted(running)
         self.times: list[float] = []  # distinct run times, ascending
-        self.over: list[float] = []  # the part that has ended by each, ascending
+        self.over: list[float] = []  # the fraction of tasks that has ended by each, ascending
         part, k = 1.0, 0
         while k < len(times):
             after = bisect_right(times, times[k])
@@ -52,14 +52,14 @@ class Survival:
             self.times.append(times[k])
             self.over.append(1.0 - part)
             k = after
-        # Of an exponential distribution.
+        # The mean of the exponential distribution beyond the longest run time.
         self.mean = (sum(times) + weight * sum(censored)) / len(times)
 
     def median_beyond(self, elapsed: float) -> float:
         """Return the median run time of tasks that have run for `elapsed` seconds. O(log n)."""
-        begin = bisect_right(self.times, elapsed)
-        left = 1.0 - (self.over[begin - 1] if begin else 0.0)
-        k = bisect_left(self.over, 1.0 - 0.5 * left, begin)
+        first = bisect_right(self.times, elapsed)
+        left = 1.0 - (self.over[first - 1] if first else 0.0)
+        k = bisect_left(self.over, 1.0 - 0.5 * left, first)
         if k < len(self.times):
             return self.times[k]
         last = 1.0 - self.over[-1]
@@ -75,10 +75,10 @@ class Seen:
 
 
 def command_name(command: Sequence[str]) -> str:
-    r"""Return the program of a command, with the script that an interpreter runs; or nothing.
+    r"""Return the program of a command, with an interpreter's script; empty if there is none.
 
-    Of the text of ``sh -c TEXT`` the first line counts that is no comment. Words such as ``A=1``,
-    options, numbers, and ``env`` or ``mpirun`` in front do not count.
+    For ``sh -c TEXT`` it is in the first line of the text that is no comment. Words such as
+    ``A=1``, options, numbers, and ``env`` or ``mpirun`` in front are skipped.
 
     Examples
     --------
@@ -106,14 +106,14 @@ def _program_words(command: Sequence[str]) -> Iterator[str]:
 
 
 class RunTimes:
-    """Run times of ended tasks, by job, user, command and demand, as `_kinds` lists them."""
+    """Run times of ended tasks, by each of the kinds that `_kinds` lists."""
 
     def __init__(self) -> None:
         self.ended = 0
         self._seen: OrderedDict[Hashable, Seen] = OrderedDict()
 
     def add(self, attempt: EndedAttempt) -> None:
-        """Count an ended attempt, unless it was lost or stopped, and might have run longer."""
+        """Add an ended attempt, except a lost or stopped one, which might have run longer."""
         if attempt.status is None or attempt.reason in STOPPED:
             return
         self.ended += 1
@@ -127,12 +127,12 @@ class RunTimes:
             self._seen.popitem(last=False)
 
     def estimates(self, runs: Iterable[Running], now: float) -> Estimates:
-        """Return estimates that count running tasks as censored. O(tasks that run)."""
+        """Return estimates that count running tasks as censored. O(running tasks)."""
         return Estimates(self._seen, runs, now)
 
 
 class Estimates:
-    """Estimated run times at a moment."""
+    """Estimated run times at one time of the state."""
 
     def __init__(self, seen: Mapping[Hashable, Seen], runs: Iterable[Running], now: float) -> None:
         self._seen = seen
@@ -150,7 +150,7 @@ class Estimates:
     def run_time(self, entry: JobGroup, elapsed: float = 0.0) -> float | None:
         """Return the median run time of a group's tasks that have run for `elapsed` seconds.
 
-        It is that of the most similar tasks of which enough have ended; None if there are none.
+        It is taken from the most similar kind with `LEAST` ended tasks; None if no kind has them.
         """
         if entry.group not in self._of_group:
             self._of_group[entry.group] = self._find(entry)

@@ -1,4 +1,4 @@
-"""The service behind the API: jobs, users, servers and shares, on a state and its journal."""
+"""The service behind the API: its operations on jobs, users, servers and shares."""
 
 from __future__ import annotations
 
@@ -56,30 +56,30 @@ from fairlead.service.webhook import Receiver, Webhook
 LOG = logging.getLogger("fairlead.service")
 SILENT_SECONDS = 15.0  # after a worker's last request its servers get no new tasks
 GRACE_SECONDS = 60.0  # after a worker's last request its tasks run again elsewhere
-# Running tasks up to which an explanation has a forecast, which then takes at most 0.1 s.
+# Explanations have a forecast up to this number of running tasks; it takes at most 0.1 s then.
 MOST_RUNNING = 20_000
-MOST_BEFORE = 1000  # tasks that start in a trial before an explained one
+MOST_BEFORE = 1000  # tasks that an explanation may start on trial before the explained one
 SHARES_PATIENCE = 0.15  # seconds that an explanation waits for shares
 DELETE_SECONDS = 3600.0  # between deletions of old jobs
-LISTED = 1000  # ended jobs in an answer
+LISTED = 1000  # ended jobs in one answer
 ATTEMPTS_LISTED = 100
-TASKS_OF_SERVER = 100  # listed
+TASKS_OF_SERVER = 100  # listed tasks of a server
 VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one transaction
-PENDING_TASKS = 1_000_000  # waiting tasks of one user
-LIVE_BYTES = 256 * 2**20  # of the requests of one user's waiting and running jobs
+PENDING_TASKS = 1_000_000  # limit on the waiting tasks of one user
+LIVE_BYTES = 256 * 2**20  # limit on the requests of one user's waiting and running jobs
 
 
 @dataclass(frozen=True)
 class Settings:
-    policy: str | None = None  # None to keep that of the journal, or drf/best-fit
-    seed: int | None = None  # None to keep that of the journal, or 0
-    queues: QueueFile | None = None  # None to keep the tree of the journal, or none
+    policy: str | None = None  # None: that of the journal, or drf/best-fit in a new journal
+    seed: int | None = None  # None: that of the journal, or 0 in a new journal
+    queues: QueueFile | None = None  # None: the tree of the journal, if any
     silent: float = SILENT_SECONDS
     grace: float = GRACE_SECONDS
     pending_tasks: int = PENDING_TASKS
     live_bytes: int = LIVE_BYTES
-    keep: float = 0.0  # seconds for which ended jobs are kept; 0 for ever
-    receiver: Receiver | None = None  # of notices
+    keep: float = 0.0  # seconds for which ended jobs are kept; 0 keeps them for ever
+    receiver: Receiver | None = None  # the webhook that receives notices
     thresholds: Thresholds = field(default_factory=Thresholds)  # of alerts
 
 
@@ -112,7 +112,7 @@ class Service:
         self.overview = Overview(self.state_thread, self.shares)
         self._what_if_lock, self._search_lock = asyncio.Lock(), asyncio.Lock()
         self._searches = RecentSearches()
-        # By job, set at its end; an event is dropped with the last request that waits for it.
+        # By job: an event that is set when the job ends, kept while a request waits for it.
         self._waiting = WeakValueDictionary[int, asyncio.Event]()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: list[asyncio.Task[None]] = []
@@ -168,9 +168,9 @@ class Service:
             outcomes = ended | self.journal.jobs.outcomes(just_ended)
             for request, event, spec in requests:
                 ids = map(int, request.after)
-                after = [job for job in ids if not _is_done(state, outcomes, job, caller)]
+                after = [job for job in ids if not _check_done(state, outcomes, job, caller)]
                 events.append({**event, "after": after})
-                spec["submitted"] = tx.now  # distinguishes it from a job of another journal
+                spec["submitted"] = tx.now  # tells it from a job of another journal with this id
                 specs.append((spec["user"], tx.now, to_json(spec)))
             new = tx.apply("submit", jobs=events)
             tx.batch.specs.update(zip(new, specs, strict=True))
@@ -179,7 +179,7 @@ class Service:
         return await self.state_thread.run(submit, key, digest)
 
     def _check_limits(self, state: ServiceState, events: Sequence[Mapping[str, Any]]) -> None:
-        """Refuse jobs that exceed a limit of their user."""
+        """Raise `FullError` for jobs that exceed a limit of their user."""
         tasks, sizes = Counter[str](), Counter[str]()
         for event in events:
             tasks[event["user"]] += event["tasks"]
@@ -219,7 +219,7 @@ class Service:
         return await self.state_thread.run(change, key, digest)
 
     def _modification(self, state: ServiceState, job: Job, request: JobChange) -> dict[str, Any]:
-        """Return the event that modifies a job; refuse what exceeds a limit."""
+        """Return the fields of the event that modifies a job; refuse one that exceeds a limit."""
         changes, size = changes_of(job, request), job.size
         if "where" in changes:
             longer = len(to_json(changes["where"])) - len(to_json(job.where))
@@ -276,7 +276,7 @@ class Service:
     async def search(
         self, caller: Token, wanted: JobFilter, offset: int, limit: int
     ) -> dict[str, Any]:
-        """Return a page of the wanted jobs in order, and how many there are."""
+        """Return a page of the wanted jobs in order, and the number of all wanted jobs."""
         if caller.role == "user":
             wanted = wanted._replace(user=caller.subject)
         async with in_turn(self._search_lock):
@@ -310,7 +310,7 @@ class Service:
         return await self._view(job, caller)
 
     async def explain(self, job: int, caller: Token) -> dict[str, Any]:
-        """Return why a job waits, and what would let its first task start."""
+        """Return why a job waits, and which changes would let its first task start."""
 
         def explain(tx: Transaction) -> dict[str, Any]:
             found = _own_job(tx.state, job, caller)
@@ -327,7 +327,9 @@ class Service:
             if group is None and found.waiting:
                 return _explanation(view, f"at most {found.at_most} of its tasks run at a time")
             if awaited := {key for run in found.running.values() for key in run.awaits}:
-                return _explanation(view, f"it starts once preempted tasks stop: {len(awaited)}")
+                return _explanation(
+                    view, f"it starts once preempted tasks have stopped: {len(awaited)}"
+                )
             if group is None:
                 return _explanation(view, "all of its tasks have started")
             why = tx.state.scheduler.explain(group, tx.now, MOST_BEFORE)
@@ -350,7 +352,7 @@ class Service:
         return answer
 
     async def _look_ahead(self, outlook: Outlook, text: str) -> dict[str, Any]:
-        """Return a user's share and a job's expected start, and a text that begins with them."""
+        """Return a user's share, a job's expected start, and both in front of a text."""
         found, lines = {}, []
         recent = await self.shares.recent(SHARES_PATIENCE)
         for user in () if recent is None else recent.shares.queues:
@@ -363,7 +365,7 @@ class Service:
         return found | {"forecast": outlook.forecast, "text": "\n".join([*lines, text])}
 
     async def when(self, job: int, caller: Token) -> dict[str, Any]:
-        """Return when the first waiting task of a job starts, as far as that is known."""
+        """Return a `WhenView`: when the first waiting task of a job starts, as far as known."""
 
         def forecast(tx: Transaction) -> dict[str, Any] | Future[StartOutlook]:
             found = _own_job(tx.state, job, caller)
@@ -373,7 +375,7 @@ class Service:
                 return answer
             if found.withheld:
                 others = ", ".join(map(str, found.after))
-                waits = "and it waits" if found.held else "it waits"
+                waits = "and it waits" if found.held else "it waits"  # goes on after "held"
                 return answer | {"reason": f"{waits} for job {others}" if others else ""}
             times = self.start_forecasts.forecast(tx.state, job, tx.now)
             if times is None:
@@ -390,9 +392,9 @@ class Service:
         return found
 
     async def _forecast_starts(self) -> None:
-        """Note the forecast of a waiting job each minute, to learn how forecasts come true.
+        """Each minute, note the forecast of a waiting job, to compare it with the later start.
 
-        The past forecasts are kept in the journal.
+        The journal keeps the past forecasts.
         """
         forecasts = self.start_forecasts
 
@@ -416,7 +418,7 @@ class Service:
     async def logs(
         self, job: int, caller: Token, index: int, attempt: int | None, stream: str, offset: int
     ) -> dict[str, Any]:
-        """Return a piece of a task's output, from its worker."""
+        """Return a piece of a task's output, which its worker sends."""
 
         def find(tx: Transaction) -> tuple[TaskKey, str] | None:
             found = _own_job(tx.state, job, caller)
@@ -436,11 +438,11 @@ class Service:
         piece = await self.workers.logs(session, server, key, stream, offset)
         if piece.fault:
             raise MissingError(piece.fault)
-        begin = offset if piece.offset is None else piece.offset
-        return {"data": piece.data, "offset": begin, "size": piece.size, "is_over": piece.is_over}
+        first = offset if piece.offset is None else piece.offset
+        return {"data": piece.data, "offset": first, "size": piece.size, "is_over": piece.is_over}
 
     async def attempts(self, job: int, caller: Token) -> dict[str, Any]:
-        """Return the running tasks of a job, and its attempts that ended last; 100 of each."""
+        """Return the running attempts of a job, and the latest ended ones; at most 100 of each."""
 
         def read(tx: Transaction) -> list[dict[str, Any]]:
             found = _own_job(tx.state, job, caller)
@@ -453,7 +455,7 @@ class Service:
                 for run in runs
             ]
 
-        await self._view(job, caller)  # it is there, and the caller's
+        await self._view(job, caller)  # raises unless the job exists and is the caller's
         runs = await self.state_thread.ask(read)
         async with in_turn(self._search_lock):
             read_ended = self.journal.jobs.last_attempts_of
@@ -506,7 +508,7 @@ class Service:
         return answer
 
     async def user(self, name: str) -> dict[str, Any]:
-        """Return a user's weight and tasks, and its held and fair parts of the cluster."""
+        """Return a user's weight and tasks, and its held and fair shares of the cluster."""
 
         def read(tx: Transaction) -> dict[str, Any]:
             if name not in tx.state.users:
@@ -516,14 +518,14 @@ class Service:
         found = await self.state_thread.ask(read)
         await self.overview.latest()
         shares = self.overview.users.get(name, {"held": 0.0, "fair": 0.0, "is_short": False})
-        return found | {part: shares[part] for part in ("held", "fair", "is_short")}
+        return found | {name: shares[name] for name in ("held", "fair", "is_short")}
 
     async def find_servers(
         self, caller: Token, text: str, state: str | None, offset: int, limit: int
     ) -> dict[str, Any]:
         """Return a page of the servers with a text in their name, and the tasks on them.
 
-        Of the tasks of others a user's token gets the users only.
+        A user's token does not get jobs and names of other users' tasks.
         """
 
         def read(tx: Transaction) -> dict[str, Any]:
@@ -538,7 +540,7 @@ class Service:
         return await self.state_thread.ask(read)
 
     def alerts_for(self, caller: Token) -> list[dict[str, Any]]:
-        """Return the present alerts that a caller may see: a user only those about itself."""
+        """Return the present alerts: all for an admin, else only those that concern the caller."""
         return [
             alert._asdict()
             for alert in sorted(self.history.alerts, key=lambda alert: KINDS.index(alert.kind))
@@ -546,7 +548,7 @@ class Service:
         ]
 
     async def what_if(self, request: WhatIfRequest) -> dict[str, Any]:
-        """Return users' shares, starts and stops with changes of the state, which are undone."""
+        """Try changes of the state and undo them; return users' shares, starts and stops."""
         async with in_turn(self._what_if_lock):
             if request.policy is None:
                 trial = await self.state_thread.ask(
@@ -571,7 +573,7 @@ class Service:
     # Called in the state's thread
 
     def _publish(self, effects: Effects) -> None:
-        """Notify workers, and callers that wait for jobs; learn run times and starts."""
+        """Learn run times and starts; notify workers, and callers that wait for jobs."""
         self.start_forecasts.learn(effects)
         self.history.learn(effects)
         if self._loop is not None and (effects.starts or effects.stops or effects.ended):
@@ -592,7 +594,7 @@ class Service:
 
 
 def _check_live_jobs(state: ServiceState, more: Mapping[str, int]) -> None:
-    """Refuse jobs beyond the limit of a user, or of a queue above it."""
+    """Raise `FullError` for jobs beyond the limit of a user, or of a queue above it."""
     limited = [name for name, limit in state.limits.items() if JOBS in limit]
     if not limited:
         return
@@ -609,7 +611,7 @@ def _check_live_jobs(state: ServiceState, more: Mapping[str, int]) -> None:
 
 
 def user_views(tx: Transaction) -> list[dict[str, Any]]:
-    """Return all users as the API shows them."""
+    """Describe all users, each as a `UserView`."""
     return [_user_view(tx.state, name) for name in tx.state.users]
 
 
@@ -624,25 +626,25 @@ def _user_view(state: ServiceState, name: str) -> dict[str, Any]:
 
 
 def server_views(tx: Transaction) -> list[dict[str, Any]]:
-    """Return all servers as the API shows them, and drained ones that are gone."""
+    """Describe all servers, including gone drained ones, each as a `ServerView`."""
     nothing: dict[str, Any] = {"capacity": {}, "used": {}, "gpus": {}, "labels": {}, "tasks": 0}
     views = [server_view(server) for server in tx.state.servers.values()]
     return views + [{"name": n, "state": "gone", **nothing} for n in tx.state.drained]
 
 
 def server_view(server: Server) -> dict[str, Any]:
-    """Return a server as the API shows it."""
+    """Describe a server as a `ServerView`."""
     used = dict.fromkeys(server.capacity, 0.0)
     gpus: dict[str, float] = {}
-    there = [run for run in server.running.values() if not run.awaits]
-    for run in there:
+    started = [run for run in server.running.values() if not run.awaits]
+    for run in started:
         for number in map(str, run.devices):
             gpus[number] = gpus.get(number, 0.0) + min(run.demand["gpu"], 1.0)
         for resource, amount in run.demand.items():
             used[resource] = used.get(resource, 0.0) + amount
     view = {"name": server.name, "state": server.state, "capacity": server.capacity}
     view |= {"gpus": dict(sorted(gpus.items(), key=lambda part: int(part[0])))}
-    return view | {"used": used, "labels": server.labels, "tasks": len(there)}
+    return view | {"used": used, "labels": server.labels, "tasks": len(started)}
 
 
 def _server_with_tasks(server: Server, caller: Token) -> dict[str, Any]:
@@ -658,10 +660,10 @@ def _server_with_tasks(server: Server, caller: Token) -> dict[str, Any]:
 
 
 def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the event that submits a job, without its predecessors, and the journal's spec."""
+    """Return the event that submits a job, without `after`, and the spec for the journal."""
     user = request.user or (caller.subject if caller.role == "user" else None)
     if user is None:
-        raise InputError("must be given, as the token belongs to no user", "user")
+        raise InputError("must be given, because the token belongs to no user", "user")
     if caller.role == "user" and user != caller.subject:
         raise DeniedError(f"you are {caller.subject!r}, and may not submit for {user!r}")
     spec = request.model_dump(include={"command", "name", "directory", "environment", "tasks"})
@@ -693,11 +695,12 @@ def _amounts(request: JobRequest) -> dict[str, Any]:
         is_gang = request.gang and request.tasks > 1
         return {"demand": request.demand(), "tasks": request.tasks, "gang": is_gang}
     members = [(bundle.demand(), bundle.tasks) for bundle in request.bundles]
-    most = {r: max(demand.get(r, 0.0) for demand, _ in members) for d, _ in members for r in d}
-    return {"demand": most, "tasks": request.tasks_of_all, "gang": True, "members": members}
+    largest = {r: max(demand.get(r, 0.0) for demand, _ in members) for d, _ in members for r in d}
+    return {"demand": largest, "tasks": request.tasks_of_all, "gang": True, "members": members}
 
 
 def changes_of(job: Job, request: JobChange) -> dict[str, Any]:
+    """Return the changed fields of a job; raise `InputError` if there are none."""
     given = request.model_dump(exclude_none=True)
     changes: dict[str, Any] = {
         name: given[name] for name in ("where", "priority", "time_limit") if name in given
@@ -713,10 +716,10 @@ def changes_of(job: Job, request: JobChange) -> dict[str, Any]:
     return changes
 
 
-def _is_done(
+def _check_done(
     state: ServiceState, outcomes: Mapping[int, tuple[str, str]], job: int, caller: Token
 ) -> bool:
-    """Return whether a job succeeded; raise if it failed, or belongs to another caller."""
+    """Return whether a job succeeded; raise `InputError` if it failed, or is not the caller's."""
     live = state.jobs.get(job)
     user, ended = outcomes.get(job, ("", "")) if live is None else (live.user, "")
     if not user or (caller.role == "user" and user != caller.subject):
@@ -740,7 +743,7 @@ def _page(jobs: Iterable[Job], limit: int) -> dict[str, Any]:
 
 
 def _own_job(state: ServiceState, job: int, caller: Token) -> Job | None:
-    """Return a live job, or None; raise `MissingError` if it belongs to another user."""
+    """Return a live job, or None; raise `MissingError` if it is another user's."""
     found = state.jobs.get(job)
     if found is not None and caller.role == "user" and found.user != caller.subject:
         raise MissingError(f"there is no job {job}")
@@ -750,7 +753,7 @@ def _own_job(state: ServiceState, job: int, caller: Token) -> Job | None:
 def _why_withheld(job: Job) -> str:
     """Return why the waiting tasks of a job are kept from the scheduler."""
     others = ", ".join(map(str, job.after))
-    why = [f"it waits until these end well: job {others}"] if others else []
+    why = [f"it waits until these jobs succeed: {others}"] if others else []
     why += [f"it is held; fairlead release {job.id} lets it start"] if job.held else []
     return ", and ".join(why)
 

@@ -1,6 +1,6 @@
 """The service's state: servers, users, jobs and their tasks, changed only by events.
 
-It has no clock, files or threads, like its scheduler: the same events give the same state and the
+Like its scheduler, it has no clock, files or threads: the same events give the same state and the
 same effects. An invalid event raises `InputError` and changes nothing.
 """
 
@@ -42,16 +42,16 @@ from fairlead.service.jobs import (
 from fairlead.service.run_times import Estimates, RunTimes
 
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
-# GPUs come in devices. Their quantum is a power of two, so that journals from before devices were
-# counted give the same placements: no score, and no H of best-fit, is rounded otherwise.
+# The quantum of GPUs is a power of two. So scores and fit scores are rounded as before devices were
+# counted, and journals from then give the same placements.
 QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1 / GPU_PARTS}
 DEVICES = ("gpu",)
 OTHER_QUANTUM = 1 / 10_000  # of other resources
-MOST_QUANTA = 2**61  # of a limit
-MOST_RESOURCES = 64  # of all servers; the scheduler's tables have a column for each
+MOST_QUANTA = 2**61  # largest amount of a limit or quota, in quanta
+MOST_RESOURCES = 64  # names of resources; the scheduler's tables have a column for each
 MOST_DRAINED = 10_000  # names of drained servers that were lost; the oldest are forgotten
-FORECAST_ENDS = 5000  # ends of tasks that a forecast simulates, in 0.1 s
-FORECAST_STARTS = 2000  # starts; more wait for a place only while the scheduler is behind
+FORECAST_ENDS = 5000  # ends of tasks that a forecast simulates; it takes 0.1 s
+FORECAST_STARTS = 2000  # starts that it simulates; only a scheduler that is behind has more
 GANG = "gang lost a task"
 CHANGEABLE = ("demand", "where", "priority", "time_limit")
 
@@ -60,26 +60,26 @@ class ServiceState:
     """Servers, users and jobs, over a `Scheduler`."""
 
     def __init__(self, policy: str, seed: int = 0) -> None:
-        self.resources = list(RESOURCES)  # then those that servers or live jobs add
+        self.resources = list(RESOURCES)  # followed by those of servers and live jobs
         self.scheduler = self._empty_scheduler(policy, seed)
         self.jobs: dict[int, Job] = {}
         self.users: dict[str, float] = {}
         self.queue_rows: list[dict[str, Any]] = []  # the tree of queues above users, if any
         self.queue_of: dict[str, str] = {}  # the queue of each user that is in one
-        self.limits: Limits = {}  # of queues and users, also later ones
-        self.quotas: Quotas = {}  # of these, too
+        self.limits: Limits = {}  # of queues and users, including users that are not known yet
+        self.quotas: Quotas = {}  # of the same
         self.servers: dict[str, Server] = {}
         self.drained: dict[str, None] = {}  # names of drained servers that were lost, oldest first
         self.next_job = 1
         self.pending: dict[str, int] = {}  # waiting tasks by user, including held ones
         self.running: dict[str, int] = {}  # running tasks by user
-        self.live_bytes: dict[str, int] = {}  # of the requests of live jobs, by user
-        self.live_jobs: dict[str, int] = {}  # by user
-        self.withheld = dict.fromkeys(WITHHELD, 0)  # tasks kept from the scheduler
+        self.live_bytes: dict[str, int] = {}  # bytes of the requests of live jobs, by user
+        self.live_jobs: dict[str, int] = {}  # number of live jobs by user
+        self.withheld = dict.fromkeys(WITHHELD, 0)  # tasks kept from the scheduler, by reason
         self.unplaced = False  # whether the state changed since tasks were placed
         self.effects = Effects()
         self._groups: dict[int, JobGroup] = {}
-        self._dependents: dict[int, dict[int, None]] = {}  # by job: the jobs that wait for it
+        self._dependents: dict[int, dict[int, None]] = {}  # by job: jobs that wait for its end
         self._awaiting: dict[TaskKey, list[Running]] = {}  # by task: tasks that start after its end
 
     def apply(self, kind: str, body: Mapping[str, Any], now: float) -> Any:
@@ -140,7 +140,7 @@ class ServiceState:
     ) -> None:
         """Add a server, change it, or mark it as reachable again.
 
-        The event holds the drain, because journals of earlier versions lost drains.
+        The event has `drained`, because journals of earlier versions lost the drain.
         """
         server = self.servers.get(name)
         if server is not None and (server.lost or server.identity != identity):
@@ -196,11 +196,12 @@ class ServiceState:
             if run.entry.job.gang:
                 gangs.setdefault(run.key.job, []).append(run)
         for run in runs:
-            if not run.is_over:  # else it was lost with an earlier task of its gang
+            if not run.is_over:  # it may have been lost with an earlier task of its gang
                 self._lose(run, now, "server lost", gangs.get(run.key.job, ()))
         self._remove_if_empty(server)
 
     def on_user(self, _now: float, name: str, weight: float) -> None:
+        """Add a user, or change its weight."""
         if name in self.users:
             self.scheduler.set_weight(name, weight)
         else:
@@ -217,7 +218,7 @@ class ServiceState:
         limits: Limits,
         quotas: Quotas | None = None,
     ) -> None:
-        """Put users, also later ones, in a tree of queues; keep waiting and running tasks."""
+        """Put present and later users in a tree of queues; keep waiting and running tasks."""
         self._check_tree(rows, users, self.scheduler)
         checked = read_quotas(quotas or {})
         if checked:
@@ -229,6 +230,7 @@ class ServiceState:
     # Events of jobs
 
     def on_submit(self, now: float, jobs: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Accept all of the jobs or none; return their ids."""
         for request in jobs:
             self._check(**request)
         return [self._submit(now, **request) for request in jobs]
@@ -248,7 +250,7 @@ class ServiceState:
                 found.held = True
 
     def on_release(self, _now: float, job: int) -> None:
-        """Start tasks of a held job again, in its old place."""
+        """Start tasks of a held job again, at its old position in the queue."""
         found = self.job(job)
         if found.held:
             with self._withheld_recounted(found):
@@ -294,11 +296,11 @@ class ServiceState:
         self._end_job(found, now)
 
     def on_end(self, now: float, tasks: Sequence[Sequence[Any]]) -> None:
-        """Record how tasks ended; ignore attempts that do not run any more.
+        """Record how tasks ended; ignore attempts that no longer run.
 
-        Each is job, index, attempt, status and reason. The status is as in a shell: 128 plus
-        the number of a signal that ended it. It is None if the machine went down; then the task
-        runs again, as does a preempted one that did not end well, or asked for a signal.
+        Each row has job, index, attempt, status and reason. The status is as in a shell: 128 plus
+        the number of a signal that ended the task; None if the machine went down. A task without
+        status runs again, and a preempted task if it failed or has a checkpoint signal.
         """
         for job, index, attempt, status, reason in tasks:
             run = self.find(TaskKey(job, index, attempt))
@@ -319,7 +321,7 @@ class ServiceState:
         return self.start(placed, now)
 
     def on_preempt(self, now: float, limit: int) -> list[Running]:
-        """Start at most `limit` tasks in place of others; workers get them when those ended."""
+        """Start at most `limit` tasks in place of victims; workers get them after these ended."""
         by_task: dict[int, Running] = {}
         runs: list[Running] = []
         for starts, victims in self.scheduler.preempt(now, limit):
@@ -344,7 +346,7 @@ class ServiceState:
     def start(
         self, placed: Sequence[Placement], now: float, stopping: Sequence[Running] = ()
     ) -> list[Running]:
-        """Record the tasks that the scheduler started, perhaps once others have stopped."""
+        """Record tasks that the scheduler started; send them once all of `stopping` ended."""
         runs, groups = [], self._groups
         for start in placed:
             entry, server = groups[start.group], start.server
@@ -371,11 +373,11 @@ class ServiceState:
         return runs
 
     def _release(self, run: Running, now: float) -> None:
-        """Send a started task to its worker, as no other one has to stop before."""
+        """Send a started task to its worker, as all tasks that it waited for have stopped."""
         job = run.entry.job
         if self.servers[run.server].lost:
-            return  # it is lost, too
-        if run.stopping:  # it was to stop before it could start
+            return  # `on_lost` handles the task
+        if run.stopping:  # it was stopped before it could start
             self._lose(run, now, run.stopping)
             return
         run.since = now
@@ -390,7 +392,7 @@ class ServiceState:
         return tuple(self.scheduler.devices(run.task).get("gpu", ()))
 
     def resources_with(self, added: Iterable[str], changed: Collection[str]) -> list[str]:
-        """Return the resources in use once the servers `changed` have the resources `added`."""
+        """Return the resources in use after the servers `changed` get the resources `added`."""
         used = dict.fromkeys(added)
         for server in self.servers.values():
             if server.name not in changed:
@@ -438,17 +440,17 @@ class ServiceState:
         self, job: int, now: float, run_times: RunTimes | None = None
     ) -> StartForecast:
         """Return when the first waiting task of a job starts: see `simulate_starts`."""
-        self.job(job)  # refuses unknown ones
+        self.job(job)  # raises for an unknown job
         return self.simulate_starts(now, run_times, job).of(job)
 
     def simulate_starts(
         self, now: float, run_times: RunTimes | None = None, until: int | None = None
     ) -> SimulatedStarts:
-        """Return when jobs start a waiting task next if no job comes and no task fails.
+        """Simulate when each job starts its next task if no job is submitted and no task fails.
 
-        Tasks last as long as is estimated from `run_times`, if given, and at most until their time
-        limits; held and dependent jobs stay so. It simulates at most `FORECAST_ENDS` ends and
-        `FORECAST_STARTS` starts on the scheduler, and undoes them. It ends when job `until` starts.
+        Tasks run for their estimates from `run_times`, if given, and at most for their time
+        limits. Held and dependent jobs do not start. The simulation has at most `FORECAST_ENDS`
+        ends and `FORECAST_STARTS` starts, which are undone. It stops when job `until` starts.
         """
         n, left = 0, FORECAST_STARTS
         starts: dict[int, StartForecast] = {}
@@ -461,7 +463,7 @@ class ServiceState:
                 ends.append((run.since + lasts, run.task, run.server, run.entry.job.user))
         heapify(ends)
         freed_by: dict[str, str] = {}  # by server, the user of the task that ended there last
-        endless = len(runs) - len(ends)
+        endless = len(runs) - len(ends)  # tasks without a known end
         with self.scheduler.what_if():
             while True:
                 placed = self.scheduler.place(now, left)
@@ -480,7 +482,7 @@ class ServiceState:
                     else:
                         heappush(ends, (now + lasts, start.task, start.server, entry.job.user))
                 if not left:
-                    n = FORECAST_ENDS  # as if they were simulated
+                    n = FORECAST_ENDS  # the forecast is cut, as after too many ends
                 if not ends or n >= FORECAST_ENDS:
                     return SimulatedStarts(starts, StartForecast(None, now, endless, n))
                 now = max(now, ends[0][0])
@@ -499,9 +501,9 @@ class ServiceState:
         like: Mapping[str, int] | None = None,
         removed: Collection[str] = (),
     ) -> str:
-        """Return which quotas the present servers cannot satisfy together; empty if they can.
+        """Describe quotas that the present servers cannot satisfy together; empty if they can.
 
-        Some quotas may be changed, and servers removed; `like` adds servers like present ones.
+        On trial, `changed` replaces quotas, `like` adds numbers of servers, `removed` removes some.
         """
         quotas: Quotas = {**self.quotas, **{name: [row] for name, row in (changed or {}).items()}}
         if not quotas:
@@ -527,7 +529,7 @@ class ServiceState:
 
     @classmethod
     def restore(cls, data: bytes) -> Self:
-        """Return the state of a snapshot; raise `InputError` if damaged, or of another version."""
+        """Restore a snapshot; raise `InputError` if it is damaged or of another version."""
         part, scheduler = state_snapshot.split(data)
         if part["version"] != state_snapshot.VERSION:
             fault = f"is of version {part['version']}, not {state_snapshot.VERSION}"
@@ -538,7 +540,7 @@ class ServiceState:
         state_snapshot.fill(state, part)
         return state
 
-    # Checks of requests; `messages` has bounded their numbers
+    # Checks of requests whose numbers `messages` has bounded
 
     def _check(
         self,
@@ -564,12 +566,12 @@ class ServiceState:
     def _empty_scheduler(self, policy: str, seed: int) -> Scheduler:
         spared = parse_policy(policy).spares
         if spared and spared not in self.resources:
-            self.resources = [*self.resources, spared]  # no server may have it yet
+            self.resources = [*self.resources, spared]  # perhaps no server has it yet
         quanta = {name: QUANTA.get(name, OTHER_QUANTUM) for name in self.resources}
         return Scheduler(self.resources, policy, quanta, seed=seed, devices=DEVICES)
 
     def _add_queue(self, name: str, weight: float, parent: str | None) -> None:
-        """Add a queue of the tree, or of a user, with limit and quotas; slots limit tasks only."""
+        """Add a queue or user with its limit and quotas; under slots only tasks are limited."""
         self.scheduler.add_queue(name, weight, parent)
         if name in self.limits:
             amounts, tasks = amounts_and_tasks(self.limits[name], self.resources)
@@ -579,7 +581,7 @@ class ServiceState:
             self.scheduler.set_quota(name, self._countable(quota.amounts), quota.where)
 
     def _countable(self, amounts: Mapping[str, float]) -> dict[str, float]:
-        """Return amounts of the resources in use, of which larger ones make no difference."""
+        """Return the amounts of resources in use, cut at `MOST_QUANTA`."""
         return {
             name: min(amount, MOST_QUANTA * QUANTA.get(name, OTHER_QUANTUM))
             for name, amount in amounts.items()
@@ -589,7 +591,7 @@ class ServiceState:
     def _check_tree(
         self, rows: list[dict[str, Any]], users: dict[str, str], scheduler: Scheduler
     ) -> None:
-        """Raise InputError unless a tree has a meaning for these users under a policy."""
+        """Raise `InputError` unless a tree is valid for its users and the policy serves trees."""
         names = list({**self.users, **users})
         read_queues(rows, [users.get(name) for name in names], names)
         if rows and not scheduler.policy.has_trees:
@@ -620,13 +622,13 @@ class ServiceState:
         return job.id
 
     def _count_withheld(self, job: Job, sign: int = 1) -> None:
-        """Add the waiting tasks of a job to `withheld` (1), or subtract them (-1)."""
+        """Add the waiting tasks of a job to `withheld`; subtract them if `sign` is -1."""
         if why := job.withheld:
             self.withheld[why] += sign * job.waiting
 
     @contextmanager
     def _withheld_recounted(self, job: Job) -> Iterator[None]:
-        """Keep the numbers of withheld tasks right while a job changes."""
+        """Update the numbers of withheld tasks for a change of a job in the block."""
         self._count_withheld(job, -1)
         yield
         self._count_withheld(job)
@@ -676,12 +678,12 @@ class ServiceState:
     def _assume(
         self, job: Job, demand: dict[str, float], limit: float | None, runs: list[Running]
     ) -> None:
-        """Enter running tasks into the scheduler."""
+        """Enter running tasks, all with one demand and limit, into a new scheduler."""
         entry = self._enter(job, [run.key.index for run in runs], demand, limit)
         for run in runs:
             is_victim = bool(self._awaiting.get(run.key))
-            knows = run.devices and self.scheduler.counts_devices
-            devices = {"gpu": run.devices} if knows else None
+            has_devices = run.devices and self.scheduler.counts_devices
+            devices = {"gpu": run.devices} if has_devices else None
             run.task = self.scheduler.assume(
                 entry.group, run.server, run.since, stopping=is_victim, devices=devices
             )
@@ -696,7 +698,7 @@ class ServiceState:
         for entry in list(job.entries.values()):
             if not entry.withdrawn:
                 self.scheduler.cancel(entry.group)
-                # Else each hold would keep a list of indices as long as the job.
+                # Without `range(0)`, each hold would keep a list of indices as long as the job.
                 entry.withdrawn, entry.waiting, entry.indices = True, 0, range(0)
                 self._forget_if_empty(entry)
 
@@ -707,7 +709,7 @@ class ServiceState:
     # Ends of tasks and jobs
 
     def _forget(self, run: Running, now: float) -> None:
-        """Remove a task that runs no more; start the tasks that waited for its end alone."""
+        """Remove an ended task; start the tasks that waited only for its end."""
         del run.entry.job.running[run.key.index]
         run.entry.job.awaiting_gang -= run.is_over
         self.running[run.entry.job.user] -= 1
@@ -745,8 +747,8 @@ class ServiceState:
     def _lose(self, run: Running, now: float, why: str, mates: Sequence[Running] = ()) -> None:
         """Run a lost task again; a gang runs again once all of its tasks have stopped.
 
-        `mates` are tasks of the gang on the same lost server. Only the first loss stops the rest of
-        the gang: a scan of the gang at each loss would be quadratic.
+        `mates` are the tasks of its gang on the same lost server. Only the first loss stops the
+        rest of the gang, because a scan of the gang at each loss would take quadratic time.
         """
         job = run.entry.job
         is_first = run.stopping != GANG
@@ -767,7 +769,7 @@ class ServiceState:
         self._end_job(job, now)
 
     def _requeue(self, mates: list[Running], first: Running, now: float, why: str) -> None:
-        """Return stopped tasks to the queue, or drop them if their job is cancelled."""
+        """Return stopped tasks to the queue unless their job is cancelled; `why` is for `first`."""
         job, entry = first.entry.job, first.entry
         self.scheduler.evict(first.task)
         for mate in mates:
@@ -810,8 +812,8 @@ class ServiceState:
     def _end_job(self, job: Job, now: float) -> None:
         """Remove a finished job; cancel or release the jobs that wait for it.
 
-        A cancelled job ends the jobs that wait for it, and so on. The stack keeps the order of a
-        depth-first recursion, on which the events in journals rely.
+        The cancelled jobs cancel further ones. The stack gives the order of a depth-first
+        recursion, on which the events in journals rely.
         """
         if not job.is_finished or job.id not in self.jobs:
             return
@@ -838,7 +840,7 @@ class ServiceState:
         self._count_withheld(job, -1)
         del self.jobs[job.id]
         self.effects.ended.append(job)
-        for other in job.after:  # only live ones: those that the job still waited for
+        for other in job.after:  # only the live jobs that it still waited for
             if others := self._dependents.get(other):
                 others.pop(job.id, None)
                 if not others:
@@ -865,7 +867,7 @@ class ServiceState:
 
 
 def _run_time(entry: JobGroup, elapsed: float, estimates: Estimates | None) -> float | None:
-    """Return how long a task that has run for some seconds lasts; None if nothing is known."""
+    """Return the run time of a task that has run for `elapsed` seconds; None if unknown."""
     limit, known = entry.time_limit, None
     if estimates is not None:
         known = estimates.run_time(entry, elapsed)

@@ -1,8 +1,8 @@
 """Sessions of workers: the unseen orders of each, and the servers without a responding worker.
 
-All of it belongs to the event loop's thread. Orders are repeated until the worker has seen them;
-after a restart of either side all of them are sent again. The worker avoids carrying an order out
-twice, by the attempt's number.
+It belongs to the event loop's thread. Orders are repeated until the worker has seen them; after a
+restart of either side all are sent again. The attempt's number keeps the worker from carrying out
+an order twice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from fairlead.service.jobs import Running
 
 AT_ONCE = 5000  # messages in one answer
-BYTES_AT_ONCE = 4 * 2**20  # of job requests in one answer, except that a larger job is sent alone
+BYTES_AT_ONCE = 4 * 2**20  # of job requests in one answer; a larger job is sent in its own
 
 
 class Message(NamedTuple):
@@ -40,10 +40,10 @@ class Session:
     servers: set[str]
     owner: str  # the token that it joined with
     id: str = field(default_factory=lambda: secrets.token_hex(16))
-    last_request: float = field(default_factory=monotonic)  # its time, by the monotonic clock
-    sent: int = 0
-    # Number of reports being processed. Their answers carry all messages, so new messages do not
-    # wake another request of the worker, which would carry them a second time.
+    last_request: float = field(default_factory=monotonic)  # time by the monotonic clock
+    sent: int = 0  # number of the last message
+    # Number of reports being processed. Their answers will have all messages, so a new message does
+    # not wake the worker's waiting request, whose answer would repeat it.
     reports: int = 0
     messages: deque[Message] = field(default_factory=deque)
     wake_up: asyncio.Event = field(default_factory=asyncio.Event)  # set by messages, and at the end
@@ -63,7 +63,7 @@ class Session:
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Count a report whose answer carries all messages; wake others if it fails."""
+        """Count a report in the block; if it fails, wake the waiting request instead."""
         self.reports += 1
         try:
             yield
@@ -100,7 +100,7 @@ class Sessions:
         self.by_id: dict[str, Session] = {}
         self.by_server: dict[str, Session] = {}
         self.joining: dict[str, list[Session]] = {}
-        self.silent: dict[str, float] = {}  # time since when a server has no session
+        self.silent: dict[str, float] = {}  # by server: since when it has no session, monotonic
         self.unreachable: set[str] = set()
 
     def all(self) -> list[Session]:
@@ -108,7 +108,7 @@ class Sessions:
         return list((self.by_id | joining).values())
 
     def expect(self, servers: Iterable[str]) -> None:
-        """Start the time limit within which the workers of servers have to join again."""
+        """Start the time limit for the workers of servers to join again."""
         for name in servers:
             self.silent[name] = monotonic()
 
@@ -125,7 +125,7 @@ class Sessions:
                 del self.joining[name]
 
     def join(self, session: Session, runs: Iterable[Running]) -> None:
-        """Open the session of a worker, and send it the running tasks of its servers."""
+        """Open the session of a worker; send it the running tasks of its servers."""
         self.give_up(session)
         decided, session.messages, session.sent = session.messages, deque(), 0
         sent = set()
@@ -178,7 +178,7 @@ class Sessions:
         self.unreachable.discard(server)
 
     def silent_for(self, seconds: float) -> list[str]:
-        """Return the servers whose worker has not responded for that long."""
+        """Return the servers whose worker has not responded for some seconds."""
         limit = monotonic() - seconds
         names = [name for name, since in self.silent.items() if since <= limit]
         for session in self.by_id.values():

@@ -1,14 +1,14 @@
-"""Intervals for forecast starts, from how past forecasts came true: split conformal prediction.
+"""Intervals for forecast starts, from errors of past forecasts: split conformal prediction.
 
-A forecast leaves out jobs that come later, and run times are estimates. How much these matter
-depends on the cluster and its policy. So the interval of a forecast is taken from the ratios of
-waiting times to expected ones, of past forecasts that were most alike.
+A forecast leaves out later jobs, and run times are estimates. How much these matter depends on the
+cluster and its policy. So the interval of a forecast is taken from similar past forecasts: from
+their ratios of the waiting time to the expected one.
 
-Loads change, so past ratios alone may miss. Each miss on a side widens that side, and each hit
-takes a little of that back, as in adaptive conformal inference (Gibbs and Candès, NeurIPS 2021): in
-the long run at least the wanted part of the starts is within. But hits make no interval narrower
-than past ratios: after quiet weeks the next busy day would find it too narrow. A job that still
-waits after the end of its interval is a miss then, not only when it starts.
+Loads change, so past ratios may miss. Each miss on a side widens that side, and each hit takes back
+a little, as in adaptive conformal inference (Gibbs and Candès, NeurIPS 2021): in the long run at
+least the fraction `PART` of starts is within. But hits make no interval narrower than the past
+ratios, because it would be too narrow on a busy day after quiet weeks. A job that still waits at
+the end of its interval is a miss from then on, not only when it starts.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from collections import OrderedDict, deque
 from math import exp, isfinite, log
 from typing import NamedTuple
 
-KEPT = 5000  # forecasts that came true
-MOST_ASKED = 1000  # of jobs that still wait
-LEAST = 20  # forecast starts for an interval; texts name it
-ALIKE = 10  # a tenth of past forecasts is alike
-PART = 0.8  # of starts that are within the interval
-BEYOND = 0.5 * (1.0 - PART)  # the part of past ratios on each side of an interval, at most
-STEP = 0.02  # by which a miss and a hit together move the part of ratios beyond a side
-SHORT = 300.0  # seconds; shorter times are taken for alike
+KEPT = 5000  # past forecasts of started jobs
+MOST_ASKED = 1000  # forecasts of waiting jobs
+LEAST = 20  # past forecasts that an interval needs; texts name the number
+ALIKE = 10  # the most similar tenth of past forecasts counts
+PART = 0.8  # the wanted fraction of starts within the interval
+BEYOND = 0.5 * (1.0 - PART)  # largest fraction of past ratios beyond each side
+STEP = 0.02  # a miss moves the fraction beyond a side by 0.9 of it, a hit by 0.1
+SHORT = 300.0  # seconds that are added to times, so that short ones count as similar
 
 
 class Asked(NamedTuple):
-    at: float
-    expected: float  # seconds from then
-    interval: tuple[float, float] | None  # seconds from then; None without one, or after its end
+    at: float  # time of the forecast
+    expected: float  # seconds from `at`
+    interval: tuple[float, float] | None  # seconds from `at`; None without one, or after its end
 
 
 class StartIntervals:
-    """Past forecasts, and those of jobs that wait."""
+    """Forecasts of started and of waiting jobs, and the intervals that follow."""
 
     def __init__(self, kept: str = "") -> None:
-        """Begin without forecasts, or with those of `to_json`."""
+        """Start without forecasts, or with those of `to_json`."""
         self._asked: OrderedDict[int, Asked] = OrderedDict()
         self._past: deque[tuple[float, float]] = deque(
             maxlen=KEPT
         )  # newest first: scale of expected; ratio
-        self._beyond = [BEYOND] * 2  # the part of ratios below and above an interval
+        self._beyond = [BEYOND] * 2  # the fraction of ratios below and above an interval
         if kept:
             self._read(kept)
 
     def ask(self, job: int, now: float, expected: float) -> None:
-        """Note the forecast of a waiting job: it starts in `expected` seconds. The first counts."""
+        """Note the first forecast of a waiting job: it starts in `expected` seconds."""
         for late, asked in self._asked.items():
             if asked.interval is not None and now - asked.at > asked.interval[1]:
                 self._adapt(1, is_missed=True)
@@ -74,7 +74,7 @@ class StartIntervals:
         self._asked.pop(job, None)
 
     def interval(self, expected: float) -> tuple[float, float] | None:
-        """Return seconds within which four of five jobs started; None without enough forecasts."""
+        """Return the seconds between which `PART` of starts lie; None before `LEAST` forecasts."""
         if len(self._past) < LEAST:
             return None
         here = _scale(expected)
@@ -85,12 +85,12 @@ class StartIntervals:
         return max(0.0, _seconds(here + low)), max(0.0, _seconds(here + high))
 
     def to_json(self) -> str:
-        """Return the past forecasts and the parts beyond intervals."""
+        """Return the past forecasts and the fractions beyond intervals."""
         past = [[round(scale, 4), round(ratio, 4)] for scale, ratio in self._past]
         return json.dumps({"beyond": self._beyond, "past": past})
 
     def _read(self, kept: str) -> None:
-        """Read the text of `to_json`; one that is damaged is as if there were none."""
+        """Read the text of `to_json`; ignore a damaged one."""
         try:
             found = json.loads(kept)
             past = [(float(scale), float(ratio)) for scale, ratio in found["past"]]

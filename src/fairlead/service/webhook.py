@@ -96,8 +96,10 @@ class Webhook:
     def __init__(self, notices: Notices, receiver: Receiver | None) -> None:
         self._notices, self._receiver = notices, receiver
         self.wake_up = asyncio.Event()
-        self._again: dict[str, tuple[float, float]] = {}  # by notice: when, and the pause before
-        self._accepted: set[str] = set()  # notices that are still in the journal
+        self._again: dict[
+            str, tuple[float, float]
+        ] = {}  # by notice: time of the next try, last pause
+        self._accepted: set[str] = set()  # accepted notices that are still in the journal
         self._delete_at = -inf
         self._is_failing = False
 
@@ -121,14 +123,14 @@ class Webhook:
                 self.wake_up.clear()
 
     async def _send_due(self, client: httpx.AsyncClient) -> float:
-        """Send notices until none is due; return the seconds until the next may be."""
+        """Send notices until none is due; return the seconds until the next is."""
         if monotonic() >= self._delete_at:
             self._delete_at = monotonic() + DELETE_SECONDS
             if dropped := await asyncio.to_thread(self._notices.delete_old, time()):
                 LOG.warning("no webhook accepted some notices", extra={"notices": dropped})
         if self._receiver is None:
             return DELETE_SECONDS
-        for notice_id in list(self._accepted):  # that could not be deleted
+        for notice_id in list(self._accepted):  # they could not be deleted before
             await self._forget(notice_id)
         while True:
             now = monotonic()
@@ -143,11 +145,11 @@ class Webhook:
                 await self._send(client, self._receiver, notice)
 
     async def _send(self, client: httpx.AsyncClient, receiver: Receiver, notice: Notice) -> None:
-        """Send a notice; delete it if it was accepted, else send it later again."""
+        """Send a notice; delete it if it was accepted, else plan the next try."""
         fault = ""
         try:
             headers = receiver.headers(notice, time())
-            # Of the answer only its status is read.
+            # Only the status of the answer is read.
             sending = client.stream("POST", receiver.url, content=notice.body, headers=headers)
             async with asyncio.timeout(SEND_SECONDS), sending as answer:
                 if not answer.is_success:

@@ -20,8 +20,8 @@ Body = Mapping[str, Any]
 class Link:
     """A worker's requests to its service.
 
-    Each raises `InputError` when refused, `StaleSessionError` when the worker has to join again,
-    and `UnavailableError` when a later try may succeed.
+    Each raises `InputError` if refused, `StaleSessionError` if the worker has to join again, and
+    `UnavailableError` if a later try may succeed.
     """
 
     def __init__(self, exchange: Exchange) -> None:
@@ -56,7 +56,7 @@ class Link:
         await _all(self._ask("POST", f"/v1/jobs/{job}/cancel") for job in jobs)
 
     async def live(self) -> set[str]:
-        """Return the ids of jobs that wait or run."""
+        """Return the ids of the waiting and running jobs."""
         ids: set[str] = set()
         beyond = "0"
         while beyond is not None:
@@ -95,7 +95,7 @@ class Link:
 
 
 async def _all(requests: Iterable[Coroutine[Any, Any, object]]) -> None:
-    """Await requests together, so that one disk sync serves all; ignore refused ones."""
+    """Send requests together, so that one disk sync serves all; ignore refusals."""
     for outcome in await asyncio.gather(*requests, return_exceptions=True):
         if isinstance(outcome, BaseException) and not isinstance(outcome, FairleadError):
             raise outcome

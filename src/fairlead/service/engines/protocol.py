@@ -1,11 +1,11 @@
 """The interface of an engine, and the service's orders to it.
 
 An engine has nodes, starts and stops tasks on them, and reports ended tasks until the reports are
-acknowledged. It decides nothing. `worker_loop.py` applies the service's orders to it. There are
-two: processes of this machine (`worker/`) and a Ray cluster (`ray/`).
+acknowledged. It decides nothing: `worker_loop.py` applies the service's orders to it. There are two
+engines: processes of this machine (`worker/`) and a Ray cluster (`ray/`).
 
-All orders of an answer are checked before one is applied. A worker may be root, and the answer may
-come from another program or version. So every number has bounds, and every text a length.
+All orders of an answer are checked before any is applied. A worker may be root, and the answer may
+come from another program or version. So every number has bounds, and every text a largest length.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairlead.service.bounds import JOB_ID, MOST_TASKS
 from fairlead.service.messages import (
-    MOST,
+    MOST_AMOUNT,
     MOST_GPUS,
     CheckpointSignal,
     Count,
@@ -29,9 +29,9 @@ from fairlead.service.messages import (
 )
 
 MOST_AT_ONCE = 100_000  # orders of a kind in an answer
-LONGEST_FAULT = 200
+LONGEST_FAULT = 200  # characters of an error in the log
 
-Amount = Annotated[float, Field(ge=0, le=MOST, strict=True)]
+Amount = Annotated[float, Field(ge=0, le=MOST_AMOUNT, strict=True)]
 Demand = Annotated[dict[Label, Amount], Field(max_length=200)]
 TimeLimit = Annotated[float, Field(gt=0, le=1e9, strict=True)]
 Reason = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]
@@ -51,7 +51,7 @@ class JobSpec(ServiceAnswer):
     """The fields of a submitted job that a worker needs."""
 
     user: Name
-    command: Annotated[list[Text], Field(min_length=1, max_length=10_000)]  # no shell reads it
+    command: Annotated[list[Text], Field(min_length=1, max_length=10_000)]  # run without a shell
     environment: Annotated[dict[Name, Text], Field(max_length=10_000)]
     directory: Text | None = None  # the folder that it was submitted from
     tasks: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] = 1
@@ -61,12 +61,12 @@ class JobSpec(ServiceAnswer):
 
 
 class Orders(ServiceAnswer):
-    seen: Count  # the number of the last order here
+    seen: Count  # the number of the last order in this answer
     # server, task, demand, time limit
     start: Annotated[
         list[tuple[Name, TaskKey, Demand, TimeLimit | None]], Field(max_length=MOST_AT_ONCE)
     ]
-    # The numbers of the GPUs of each of these tasks; services of earlier versions send none.
+    # For each start: the numbers of its GPUs. Services of earlier versions send none.
     devices: Annotated[
         list[Annotated[list[Count], Field(max_length=MOST_GPUS)]], Field(max_length=MOST_AT_ONCE)
     ] = []
@@ -80,19 +80,19 @@ class Orders(ServiceAnswer):
 
 
 def first_fault(fault: ValidationError) -> str:
-    """Return the place and the kind of an answer's first fault, in one line."""
+    """Return the field and the message of an answer's first error, in one line."""
     error = fault.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(part) for part in error["loc"])
     return one_line(f"{place}: {error['msg']}")
 
 
 def one_line(text: str) -> str:
-    """Return text of a service as a log can show it: short, without control characters."""
+    """Return text of a service for the log: short, without control characters."""
     return "".join(c if c.isprintable() else " " for c in text[:LONGEST_FAULT])
 
 
 class EngineNode(NamedTuple):
-    """A server, as its engine sees it: amounts by resource (cores, GiB, devices), and labels."""
+    """A server of an engine: capacity by resource (cores, GiB, devices), and labels."""
 
     name: str
     capacity: Mapping[str, float]
@@ -100,16 +100,18 @@ class EngineNode(NamedTuple):
 
 
 class Start(NamedTuple):
+    """An order to start a task on a node."""
+
     key: Key
     node: str
-    demand: Mapping[str, float]  # limits of its use, by resource
+    demand: Mapping[str, float]  # by resource; also the limits of its use
     time_limit: float | None  # seconds after which it is stopped
-    job: JobSpec | None  # None where the service does not know the job
+    job: JobSpec | None  # None if the service does not know the job
     devices: Sequence[int] = ()  # the numbers of its GPUs on the node
 
 
 class Ending(NamedTuple):
-    """How a task ended: a status as in a shell, or None if it is to run again."""
+    """How a task ended: a status as in a shell, or None if the task has to run again."""
 
     key: Key
     status: int | None
@@ -117,7 +119,7 @@ class Ending(NamedTuple):
 
 
 class TaskEngine(Protocol):
-    """Nodes that run tasks; all of it is called in the thread of one event loop.
+    """Nodes that run tasks; its methods are called in the thread of one event loop.
 
     Attributes
     ----------
@@ -141,16 +143,16 @@ class TaskEngine(Protocol):
     async def start(self, tasks: Sequence[Start]) -> None:
         """Start tasks, but no attempt twice.
 
-        A failed start does not delay other tasks; the first fault is raised after the last task.
+        A failed start does not prevent others; the first error is raised after the last task.
         """
         ...
 
     def stop(self, key: Key, why: str) -> None:
-        """Stop a task; ignore one that does not run."""
+        """Stop a task, if it runs."""
         ...
 
     def keep_only(self, keys: Collection[Key]) -> None:
-        """Stop all other tasks, and report nothing more of them."""
+        """Stop all other tasks, and do not report their ends."""
         ...
 
     def endings(self) -> Sequence[Ending]:
@@ -162,9 +164,9 @@ class TaskEngine(Protocol):
         ...
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
-        """Return a piece of a task's output, from a byte on: `data` in base64, `size`, `is_over`.
+        """Return a piece of output from a byte offset: `data` in base64, `size`, `is_over`.
 
-        Return a `fault` instead where there is no output.
+        Without output, return only `fault`, the reason.
         """
         ...
 

@@ -26,19 +26,19 @@ from fairlead.service.messages import JoinAnswer, StaleSessionError
 
 LOG = logging.getLogger("fairlead.service.worker")
 LONGEST_PAUSE = 5.0
-FAULT_PAUSE = 5.0  # seconds after a fault, which may recur at once
+FAULT_PAUSE = 5.0  # seconds after an error, which may recur at once
 LONGEST_REASON = 1000  # characters of an ending, as the service accepts it
-MOST_OUTPUT_REQUESTS = 1000  # that wait to be sent
-ANSWERS_AT_ONCE = 4
+MOST_OUTPUT_REQUESTS = 1000  # waiting requests for output
+ANSWERS_AT_ONCE = 4  # pieces of output being sent
 GATHER_SECONDS = 0.003  # to gather ended tasks into one report; a request takes as long
-NODES_SECONDS = 0.1  # between checks of an engine without nodes
+NODES_SECONDS = 0.1  # between checks of an engine that has no nodes yet
 BASE = {"cpu": 0.0, "memory": 0.0, "gpu": 0}
 ServiceAnswer = TypeVar("ServiceAnswer")
 Item = TypeVar("Item")
 
 
 class WorkerLoop:
-    """The loop of a worker: apply orders by an engine, and report its ended tasks."""
+    """The loop of a worker: applies orders to an engine, and reports its ended tasks."""
 
     def __init__(self, link: Link, engine: TaskEngine) -> None:
         self.engine = engine
@@ -46,7 +46,7 @@ class WorkerLoop:
         self._session, self._wait, self._seen = "", 0.0, 0
         self._declared: list[EngineNode] = []
         self._in_flight: dict[object, int] = {}  # by request: the last order seen when it was sent
-        self._started: dict[Key, int] = {}  # number of the order; an answer in flight may repeat it
+        self._started: dict[Key, int] = {}  # by task: number of the order, which may be repeated
         self._failures = 0
         self._has_joined = False
         self._joined = asyncio.Event()
@@ -56,7 +56,7 @@ class WorkerLoop:
         self._join_lock, self._apply_lock = asyncio.Lock(), asyncio.Lock()
 
     async def run(self) -> None:
-        """Run until cancelled; tasks continue then. A refused worker raises `InputError`."""
+        """Run until cancelled; tasks continue then. Raises `InputError` if the join is refused."""
         async with asyncio.TaskGroup() as group:
             for step in (self._receive, self._report):
                 group.create_task(repeat(step, last=InputError))
@@ -89,7 +89,7 @@ class WorkerLoop:
                 self.engine.changed.set()
 
     async def _send_output(self) -> None:
-        """Send a piece of output, apart from starts and ends of tasks."""
+        """Send the output for one request, independently of starts and ends of tasks."""
         session, (name, _, key, stream, offset) = await self._output_requests.get()
         piece = await self.engine.output(key, stream, offset)
         try:
@@ -98,7 +98,7 @@ class WorkerLoop:
             LOG.warning("output of %s is not sent: %s", ".".join(map(str, key)), fault)
 
     async def _sync(self, report: Mapping[str, Any]) -> bool:
-        """Send a report, and apply the orders in the answer; return whether one came."""
+        """Send a report, and apply the orders in the answer; return whether an answer came."""
         session, mark = self._session, object()
         asked = {"session": session, "seen": self._seen, **report}
         self._in_flight[mark] = self._seen
@@ -113,7 +113,7 @@ class WorkerLoop:
         return orders is not None
 
     async def _join(self) -> None:
-        """Join the service, again if nodes changed; stop tasks that it does not know."""
+        """Join the service, also after a change of nodes; stop tasks that it does not know."""
         async with self._join_lock:
             while True:
                 while not (nodes := list(self.engine.nodes())):
@@ -128,8 +128,8 @@ class WorkerLoop:
                     break
             try:
                 self.engine.keep_only({key for _, key in answer.tasks})
-            except Exception:  # of one task, which the next join checks again
-                LOG.exception("some tasks that the service does not know may run on")
+            except Exception:  # a stop failed; the next join tries it again
+                LOG.exception("some tasks that the service does not know may still run")
             self._has_joined = True
             self._session, self._wait, self._seen = answer.session, answer.wait, 0
             self._declared, self._started = nodes, {}
@@ -141,7 +141,7 @@ class WorkerLoop:
     async def _ask(
         self, call: Awaitable[Any], read: Callable[[Any], ServiceAnswer], *, is_join: bool = False
     ) -> ServiceAnswer | None:
-        """Return the service's checked answer; pause and return None if there is none."""
+        """Return the service's answer, checked by `read`; pause and return None without one."""
         session = self._session
         try:
             answer = await call
@@ -179,7 +179,7 @@ class WorkerLoop:
             if session != self._session:
                 return  # the new session repeats these orders
             for request in orders.logs:
-                # If the queue is full, the service asks the reader to repeat the request.
+                # If the queue is full, the service's caller gets 503 and may repeat the request.
                 with suppress(asyncio.QueueFull):
                     self._output_requests.put_nowait((session, request))
             try:
@@ -190,7 +190,7 @@ class WorkerLoop:
             self._seen = max(self._seen, orders.seen)
 
     async def _apply(self, orders: Orders) -> None:
-        """Start and stop tasks; a failed one does not delay the others."""
+        """Start and stop tasks; a failure does not prevent the others."""
         tasks = []
         for k, (node, key, demand, limit) in enumerate(orders.start):
             if key not in self._started:
@@ -206,7 +206,7 @@ class WorkerLoop:
 
 
 async def _sleep_about(seconds: float) -> None:
-    """Sleep for 50 to 100 % of a time, so that workers do not return all at once."""
+    """Sleep for 50 to 100 % of a time, so that not all workers return at once."""
     await asyncio.sleep(seconds * (0.5 + secrets.randbelow(500) / 1000))
 
 
@@ -221,7 +221,7 @@ def _declared(node: EngineNode) -> dict[str, Any]:
 async def repeat(
     step: Callable[[], Awaitable[None]], pause: float = 0.0, last: type[Exception] | None = None
 ) -> NoReturn:
-    """Repeat a step for ever; log its faults and continue, but raise one of type `last`."""
+    """Repeat a step for ever; log its errors and continue, but raise an error of type `last`."""
     while True:
         try:
             await step()
@@ -234,12 +234,12 @@ async def repeat(
 
 
 def do_all(act: Callable[[Item], None], items: Iterable[Item]) -> None:
-    """Act on all items; raise the first fault after the last item."""
-    faults = []
+    """Act on all items; raise the first error after the last item."""
+    errors = []
     for item in items:
         try:
             act(item)
-        except Exception as fault:
-            faults.append(fault)
-    if faults:
-        raise faults[0]
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]

@@ -1,4 +1,4 @@
-"""Pages for browsers: the live page and the API's description, which load only their own files."""
+"""Pages for browsers: the live page and the API's description. They load only local files."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fastapi.openapi.docs import get_swagger_ui_html
 
 pages = APIRouter(include_in_schema=False)
 PAGE_FILES = Path(__file__).parent / "page"
-LIBRARIES = PAGE_FILES / "libraries" / "package-lock.json"  # copied last
+LIBRARIES = PAGE_FILES / "libraries" / "package-lock.json"  # the last file that a build copies
 SCRIPTS = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-NO_PAGE = """fairlead was installed without its live page, as its build had no npm.
-Install Node.js with npm, and fairlead again; or use fairlead top in a terminal.
+NO_PAGE = """fairlead was installed without its live page, because its build found no npm.
+Install Node.js with npm, then fairlead again; or use fairlead top in a terminal.
 """
 
 
 @pages.get("/")
 async def live_page() -> Response:
-    """Show the live page, whose scripts ask the API."""
+    """Show the live page, whose scripts call the API."""
     if not LIBRARIES.exists():
         return Response(NO_PAGE, 503, media_type="text/plain")
     return _page(_live_page())
@@ -31,7 +31,7 @@ async def live_page() -> Response:
 
 @pages.get("/docs")
 async def docs() -> Response:
-    """Show the API's description, by scripts that are installed with the service."""
+    """Show the API's description, with scripts that are installed with the service."""
     body = get_swagger_ui_html(
         openapi_url="/openapi.json",
         title="fairlead: the API",
@@ -50,7 +50,7 @@ def _live_page() -> str:
 
 
 def _page(page: str) -> Response:
-    """Return a page that loads only this service's files and answers, and runs its own scripts."""
+    """Return a page with a security policy: only this service's files and its own scripts."""
     digests = [sha256(script.encode()).digest() for script in SCRIPTS.findall(page)]
     own = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
     rules = {

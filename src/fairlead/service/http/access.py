@@ -1,7 +1,7 @@
 """Admission of callers, and limits on their requests.
 
-A token identifies a caller; on this machine its Unix account may, too. Callers are identified
-before the body of a request is read.
+A caller is identified by a token, or on this machine by its Unix account, before the body of its
+request is read.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from fairlead.service.journal.tokens import ACCOUNT, Token, digest_of
 from fairlead.service.rate_limits import CALLER, Allowance, Limits
 from fairlead.service.service import Service
 
-BYTES_UNDER_WAY = 64 * 2**20  # of all requests that are being read or carried out
-BYTES_OF_A_CALLER = 24 * 2**20
-BODY_SECONDS = 30.0
+BYTES_UNDER_WAY = 64 * 2**20  # bodies of all requests that are being read or carried out
+BYTES_OF_A_CALLER = 24 * 2**20  # the same of one caller
+BODY_SECONDS = 30.0  # for a body to arrive
 TOKENS_AGE = 1.0  # seconds for which tokens are cached
 MOST_CALLERS = 10_000
 GUARDED = ("/v1/", "/metrics")
@@ -40,17 +40,17 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-ADMIN = Token("local", "admin", "")  # of callers in this process
+ADMIN = Token("local", "admin", "")  # the caller of requests from this process
 TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
-ESTABLISHED = "01"  # in other states a row may name root in place of its owner
+ESTABLISHED = "01"  # the state of a connection; in others a row may name root as the owner
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 class Peer:
     """The other end of an accepted connection, and its Unix account.
 
-    On a Unix socket the kernel names it. On TCP over loopback it is in the kernel's table of
-    connections: each row has the account that opened its end, while the connection is established.
+    On a Unix socket the kernel names the account. On TCP over loopback it is in the kernel's table
+    of connections: the row of an established connection has the account that opened its end.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -63,9 +63,9 @@ class Peer:
 
     @cached_property
     def uid(self) -> int | None:
-        """The calling account; None if it is unknown, or on another machine.
+        """The number of the calling account; None if unknown, or on another machine.
 
-        Looked up once, while the client waits for an answer, so that the connection is established.
+        It is looked up once, while the client waits for an answer: the connection is up then.
         """
         return self._uid if self.is_unix else tcp_uid(self._here, self._there)
 
@@ -76,7 +76,7 @@ class Peer:
 
 
 def unix_uid(connection: socket.socket) -> int | None:
-    """Return the account at the other end of a Unix socket; None if the system lacks that."""
+    """Return the account at the other end of a Unix socket; None if the system cannot tell."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None
@@ -85,7 +85,7 @@ def unix_uid(connection: socket.socket) -> int | None:
 
 
 def tcp_uid(here: tuple[str, int], there: tuple[str, int]) -> int | None:
-    """Return the account that opened the other end of a TCP connection over loopback."""
+    """Return the account at the other end of a TCP connection over loopback; None if unknown."""
     address = ip_address(there[0])
     if not address.is_loopback:
         return None
@@ -109,7 +109,7 @@ def account_name(uid: int) -> str:
 
 
 def _in_table(address: IPv4Address | IPv6Address, port: int) -> str:
-    """Return an address in the format of the kernel's table: words in the processor's order."""
+    """Format an address as in the kernel's table: hexadecimal words in native byte order."""
     packed = address.packed
     words = struct.unpack(f"={len(packed) // 4}I", packed)
     return "".join(f"{word:08X}" for word in words) + f":{port:04X}"
@@ -122,31 +122,31 @@ class Access:
     service: Service
     limits: Limits
     _tokens: dict[str, Token] = field(default_factory=dict)
-    _is_closed: bool = True
-    _read: float = float("-inf")
+    _is_closed: bool = True  # whether a token was ever added
+    _read_at: float = float("-inf")  # when the tokens were read, by the monotonic clock
     _allowances: OrderedDict[tuple[str, str], Allowance] = field(default_factory=OrderedDict)
 
     def caller(self, scope: Scope) -> Token:
-        """Return the caller of a request, and count the request.
+        """Return the caller of a request, and take the request from its allowance.
 
-        Callers that have to wait get an `HTTPException`, too.
+        Raises `HTTPException` as `identify` does, and 429 if the caller has to wait.
         """
         found = self.identify(scope)
         self.allowance(found).take()
         return found
 
     def identify(self, scope: Scope) -> Token:
-        """Return the caller of a request.
+        """Return the caller of a request; raise `HTTPException` for any other.
 
         A token is valid from any address. Without one, the Unix account is the caller: on the Unix
         socket any account that can reach it; on TCP only root and the service's own account, and
-        only if no token was ever added. Other callers get an `HTTPException`.
+        only if no token was ever added.
         """
         headers = dict(scope["headers"])
-        if monotonic() - self._read > TOKENS_AGE:
+        if monotonic() - self._read_at > TOKENS_AGE:
             tokens = self.service.journal.tokens
             self._tokens, self._is_closed = tokens.all(), tokens.is_closed()
-            self._read = monotonic()
+            self._read_at = monotonic()
         if b"authorization" in headers:
             kind, _, secret = headers[b"authorization"].decode("latin-1").partition(" ")
             found = self._tokens.get(digest_of(secret.strip()))
@@ -159,7 +159,7 @@ class Access:
         return found
 
     def allowance(self, caller: Token) -> Allowance:
-        """Return the allowance of a caller; drop the least recently used of too many."""
+        """Return the allowance of a caller; drop the least recently used beyond `MOST_CALLERS`."""
         key = caller.role, caller.name
         found = self._allowances.pop(key, None) or Allowance(caller.role, self.limits)
         self._allowances[key] = found
@@ -171,10 +171,10 @@ class Access:
         is_forwarded = any(name in headers for name in FORWARDED)
         if peer is None or is_forwarded or (self._is_closed and not peer.is_unix):
             raise _unauthorized("a token is needed: FAIRLEAD_TOKEN")
-        # A web page must not reach the service by a host name that resolves to this machine.
+        # DNS rebinding: a web page must not reach the service by a name for this machine's address.
         host = headers.get(b"host", b"").decode("latin-1")
         if not peer.is_unix and not _is_loopback(host):
-            raise HTTPException(421, f"without a token this service is not {host[:100]!r}")
+            raise HTTPException(421, f"without a token, use localhost as host, not {host[:100]!r}")
         uid = peer.uid
         if uid is None:
             raise _unauthorized("a token is needed: the calling account is not known")
@@ -239,7 +239,7 @@ class Gate:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         origin = headers.get(b"origin")
         is_foreign = origin is not None and origin.partition("://")[2] != headers.get(b"host", "")
-        # A page that embeds this address as a picture or script sends no origin.
+        # A page that loads this address as a picture or script sends no Origin header.
         is_foreign |= headers.get(b"sec-fetch-site") in ("cross-site", "same-site")
         if is_foreign and (origin is not None or scope["path"].startswith(GUARDED)):
             raise HTTPException(403, "web pages of other sites may not send requests")
@@ -251,11 +251,11 @@ class Gate:
         length = headers.get(b"content-length", "0")
         most = 0 if caller is None else self.limits.body
         if not (length.isascii() and length.isdigit()) or int(length[:20]) > most:
-            raise HTTPException(413, f"more than {most:,} bytes")
+            raise HTTPException(413, f"the body has more than {most:,} bytes")
         return caller
 
     async def _read(self, receive: Receive, name: str, most: int) -> bytes:
-        """Read a body; its bytes count as under way until `_release`."""
+        """Read a body of at most `most` bytes, which count as under way until `_release`."""
         parts: list[bytes] = []
         size = 0
         try:
@@ -265,7 +265,7 @@ class Gate:
                     raise _DisconnectedError
                 part = message.get("body", b"")
                 if size + len(part) > most:
-                    raise HTTPException(413, f"more than {most:,} bytes")
+                    raise HTTPException(413, f"the body has more than {most:,} bytes")
                 self._reserve(name, len(part))
                 size += len(part)
                 parts.append(part)
@@ -290,7 +290,7 @@ class Gate:
 
 
 def inside(app: Application, caller: Token = ADMIN) -> Application:
-    """Return an application whose requests from this process all have one caller."""
+    """Return the application for requests from this process, all of one caller."""
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"] = {**scope.get("state", {}), "caller": caller}
@@ -310,7 +310,7 @@ async def _refuse(refused: HTTPException, scope: Scope, receive: Receive, send: 
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a channel that yields a body that was read already."""
+    """Return an ASGI channel that first yields a body that was already read."""
     is_read = False
 
     async def replay() -> MutableMapping[str, Any]:

@@ -1,8 +1,8 @@
 """The HTTP server: uvicorn, with limits on connections and on the time for headers.
 
-The first byte of a TCP connection shows whether it uses TLS or plain HTTP. This module limits the
-number of connections in all and by peer, and closes connections that send nothing, send too slowly,
-or read no answers.
+The first byte of a TCP connection shows whether it uses TLS or plain HTTP. The number of
+connections is limited, in all and by peer. Connections are closed if they send nothing, send too
+slowly, or do not read their answers.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from fairlead.service.http.access import Peer
 LOG = logging.getLogger("fairlead.service")
 HEADERS_SECONDS = 10.0  # for the first byte, a handshake, and all headers of a request
 ANSWER_SECONDS = 20.0  # for the client to read an answer
-CLOSE_SECONDS = 5
+CLOSE_SECONDS = 5  # for requests under way when the server stops
 MOST_CONNECTIONS = 8000
 SPARE_FILES = 128  # descriptors reserved for other files
-OPEN_FILES = 2 * MOST_CONNECTIONS
-PAUSE = 0.2  # seconds to wait when no descriptor is left
+OPEN_FILES = 2 * MOST_CONNECTIONS  # the wanted limit on descriptors
+PAUSE = 0.2  # seconds to wait if no descriptor is left
 TLS_HANDSHAKE = b"\x16"
 TLS_BUFFER = 16 * 1024  # bytes of a connection; asyncio would allocate 256 KiB for each
 
 
 class _ServedConnection(H11Protocol):
-    """A connection that is closed when it is too slow."""
+    """An HTTP connection that is closed if its client is too slow."""
 
     def __init__(self, peer: Peer, lost: Callable[[], None], **others: Any) -> None:
         super().__init__(**others)
@@ -49,11 +49,11 @@ class _ServedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._expect_headers()
+        self._start_headers_timer()
 
     def data_received(self, data: bytes) -> None:
         if not self._is_answering():
-            self._expect_headers()
+            self._start_headers_timer()
         super().data_received(data)
         if self._is_answering() and self._headers_timer is not None:
             self._headers_timer.cancel()
@@ -61,11 +61,11 @@ class _ServedConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._expect_reading()
+        self._start_answer_timer()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._expect_reading()
+        self._start_answer_timer()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -83,15 +83,15 @@ class _ServedConnection(H11Protocol):
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _expect_headers(self) -> None:
+    def _start_headers_timer(self) -> None:
         if self._headers_timer is None:
             self._headers_timer = self.loop.call_later(HEADERS_SECONDS, self.transport.abort)
 
-    def _expect_reading(self) -> None:
+    def _start_answer_timer(self) -> None:
         if self._answer_timer is None:
-            self._answer_timer = self.loop.call_later(ANSWER_SECONDS, self._check_read)
+            self._answer_timer = self.loop.call_later(ANSWER_SECONDS, self._close_unread)
 
-    def _check_read(self) -> None:
+    def _close_unread(self) -> None:
         self._answer_timer = None
         if self.transport.get_write_buffer_size():
             self.transport.abort()
@@ -123,11 +123,11 @@ class HttpServer(uvicorn.Server):
         self._listening, self._certificate, self._wake = listening, certificate, wake
         self._tls: ssl.SSLContext | None = None
         self._open: Counter[str] = Counter()  # connections by peer
-        self._most = most_connections()
+        self._most_connections = most_connections()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
-        """Stop in good order; uvicorn would raise the signal again."""
+        """Stop in good order; uvicorn would raise the signal again at the end."""
         self._wake()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
@@ -161,14 +161,15 @@ class HttpServer(uvicorn.Server):
             except OSError:  # the client has gone
                 connection.close()
                 continue
-            if self._open.total() >= self._most or self._open[peer.name] >= self._most // 2:
+            most = self._most_connections
+            if self._open.total() >= most or self._open[peer.name] >= most // 2:
                 LOG.warning("too many connections; more are closed", extra={"peer": peer.name})
                 connection.close()
                 continue
             self._open[peer.name] += 1
-            self._start(self._begin(connection, peer))
+            self._start(self._serve_connection(connection, peer))
 
-    async def _begin(self, connection: socket.socket, peer: Peer) -> None:
+    async def _serve_connection(self, connection: socket.socket, peer: Peer) -> None:
         """Detect whether a connection begins with TLS, and hand it to the protocol."""
         is_open = True
 
@@ -185,7 +186,7 @@ class HttpServer(uvicorn.Server):
             return _ServedConnection(peer, lost, config=self.config, **state)
 
         try:
-            context = None if peer.is_unix else await self._tls_of(connection)
+            context = None if peer.is_unix else await self._detect_tls(connection)
             await asyncio.get_running_loop().connect_accepted_socket(
                 protocol,
                 connection,
@@ -196,7 +197,7 @@ class HttpServer(uvicorn.Server):
             connection.close()
             lost()
 
-    async def _tls_of(self, connection: socket.socket) -> ssl.SSLContext | None:
+    async def _detect_tls(self, connection: socket.socket) -> ssl.SSLContext | None:
         """Wait for the first byte of a connection; return the context if it begins TLS."""
         loop = asyncio.get_running_loop()
         readable = asyncio.Event()
@@ -219,6 +220,7 @@ class HttpServer(uvicorn.Server):
 
 
 def most_connections() -> int:
+    """Raise the limit on descriptors; return the number of connections that it allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
     with suppress(ValueError, OSError):

@@ -19,9 +19,9 @@ from fairlead.service.rate_limits import Limits
 from fairlead.service.service import Service, Settings
 
 LOG = logging.getLogger("fairlead.service")
-COLLECT_SECONDS = 5.0
-YOUNG, NEVER = 10_000, 10**6  # objects before Python's collector scans its generations
-REPEAT_SECONDS = 60.0  # in which a kind of warning is shown once
+COLLECT_SECONDS = 5.0  # between scans of new objects
+YOUNG, NEVER = 10_000, 10**6  # thresholds of Python's collector for its generations
+REPEAT_SECONDS = 60.0  # each kind of warning is shown once in this time
 MOST_WARNINGS = 1000  # kinds that are remembered
 
 
@@ -32,7 +32,7 @@ def serve(
     limits: Limits,
     version: str,
 ) -> None:
-    """Serve on sockets until a signal to stop."""
+    """Serve on sockets until a signal; raise `InputError` if other machines need no token."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter())
     for sock in listening:
@@ -77,9 +77,9 @@ def _address(sock: socket.socket) -> str:
 def _collect_seldom() -> None:
     """Keep Python's garbage collector from scanning all jobs, which takes a second.
 
-    It would find nothing: jobs have no reference cycles. So older objects are moved to its
-    permanent generation every few seconds. With a scan a minute, answers beside 2,000 starts a
-    second were seen to wait for .4 to .7 s.
+    Jobs have no reference cycles, so a scan finds nothing. Older objects are moved to the permanent
+    generation every few seconds. With a scan a minute and 2,000 starts a second, some answers
+    were delayed by 0.4 to 0.7 s.
     """
     gc.set_threshold(YOUNG, NEVER, NEVER)
     gc.freeze()
@@ -101,7 +101,7 @@ class RepeatFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
             return True
-        # The kind of an error is its whole text; of a warning, the text without its arguments.
+        # The kind of an error is its whole text, that of a warning its text without arguments.
         is_error = record.levelno >= logging.ERROR
         kind = record.name, record.getMessage() if is_error else str(record.msg)
         now = time.monotonic()

@@ -1,11 +1,11 @@
-"""The file of a journal and its tables: opening and locking it, and checking that it is complete.
+"""The file of a journal and its tables: open and lock it, and check that it is complete.
 
 The lock is on the file, not on its name, so it excludes a second service under any path.
 
-SQLite ends its write-ahead log at the first damaged frame, without an error: the journal would be
-sound, but lack its last events. So a small file, ``JOURNAL-acknowledged``, holds the number of the
-last acknowledged event. It is written after each commit and not synced: after a power
-failure it may lag behind, and never runs ahead.
+SQLite silently ends its write-ahead log at the first damaged frame: the journal would be sound, but
+lack its last events. So a small file, ``JOURNAL-acknowledged``, has the number of the last
+acknowledged event. It is written after each commit, but not synced: after a power failure its
+number may be too small, never too large.
 """
 
 from __future__ import annotations
@@ -112,11 +112,11 @@ share_samples = sql.Table(
     sql.Column("held", sql.Float, nullable=False),
     sql.Column("fair", sql.Float, nullable=False),
 )
-notices = sql.Table(  # that wait to be sent to a webhook
+notices = sql.Table(  # to be sent to a webhook
     "notices",
     TABLES,
     sql.Column("id", sql.Text, primary_key=True),
-    sql.Column("user", sql.Text, nullable=False, index=True),  # whose job it is about; else empty
+    sql.Column("user", sql.Text, nullable=False, index=True),  # the concerned user; else empty
     sql.Column("made", sql.Float, nullable=False, index=True),
     sql.Column("body", sql.LargeBinary, nullable=False),
 )
@@ -143,12 +143,12 @@ answers = sql.Table(
 
 
 class JournalError(Exception):
-    """The journal could not be written; nothing of the change is in it."""
+    """The journal could not be written; it has nothing of the change."""
 
 
 @contextmanager
 def journal_errors() -> Iterator[None]:
-    """Raise `JournalError`, without paths, for a fault of SQLite or of the disk."""
+    """Raise `JournalError`, without paths, for an error of SQLite or of the disk."""
     try:
         yield
     except OSError as fault:
@@ -163,7 +163,7 @@ def columns_of(connection: sql.Connection, table: str) -> list[str]:
 
 
 def open_engine(path: Path, read_only: bool, outlives_machine: bool) -> sql.Engine:
-    """Return SQLAlchemy's engine for a journal; commits are synced if they outlive the machine."""
+    """Return an SQLAlchemy engine for a journal; commits are synced if `outlives_machine`."""
     if read_only:
         name = f"file:{quote(str(path.absolute()))}?mode=ro"
         # A closed journal or a backup is a single file, and its folder may be read-only.
@@ -187,7 +187,7 @@ def open_engine(path: Path, read_only: bool, outlives_machine: bool) -> sql.Engi
 
 
 def create(path: Path) -> None:
-    """Create an empty file that its owner alone may read."""
+    """Create an empty file that only its owner may read."""
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     acknowledged_path(path).unlink(missing_ok=True)
 
@@ -202,7 +202,7 @@ def lock(path: Path) -> int:
     try:
         if os.fstat(held).st_nlink > 1:
             why = (
-                "has a second name (a hard link), under which recent events would be missed; "
+                "has a second name (a hard link), under which recent events would be missing; "
                 "remove one of the names"
             )
             raise InputError(why, "", str(path))
@@ -229,7 +229,7 @@ def open_acknowledged(path: Path) -> int:
 
 
 def acknowledge(file: int, seq: int) -> None:
-    """Record that all events up to a number are acknowledged; ignore a full disk."""
+    """Record the number of the last acknowledged event; ignore a full disk."""
     with suppress(OSError):
         os.pwrite(file, f"{seq:0{WIDTH}d}\n".encode(), 0)
 
@@ -242,10 +242,10 @@ def acknowledged_path(journal: Path) -> Path:
 def check_acknowledged(path: Path, seq: int) -> None:
     """Refuse a journal that ends before the last acknowledged event."""
     try:
-        most = int(acknowledged_path(path).read_bytes()[:WIDTH])
+        last = int(acknowledged_path(path).read_bytes()[:WIDTH])
     except (OSError, ValueError):
         return
-    if most <= seq:
+    if last <= seq:
         return
     real = path.resolve()
     log = real.with_name(f"{real.name}-wal")
@@ -256,7 +256,7 @@ def check_acknowledged(path: Path, seq: int) -> None:
         copy.chmod(0o600)
         kept = f" ({copy.name} is a copy of the damaged log)"
     why = (
-        f"lacks events {seq + 1:,} to {most:,}, which were acknowledged: it is damaged, "
-        f"or an older copy{kept}; to go on without them remove {acknowledged_path(path)}"
+        f"lacks events {seq + 1:,} to {last:,}, which were acknowledged: it is damaged, "
+        f"or an older copy{kept}; to continue without them, remove {acknowledged_path(path)}"
     )
     raise InputError(why, "", str(path))

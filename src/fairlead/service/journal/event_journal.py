@@ -1,8 +1,8 @@
 """The journal: one SQLite file, with every event on disk before it is acknowledged.
 
 A snapshot and the events after it restore the same state. Each event has a digest of itself and all
-earlier events, which detects changed or missing events. Jobs and attempts are
-in other tables (`job_records.py`), as are tokens (`tokens.py`).
+earlier events, which detects changed or missing ones. Jobs and attempts (`job_records.py`) and
+tokens (`tokens.py`) are in other tables.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ from fairlead.service.service_state import ServiceState
 LOG = logging.getLogger("fairlead.service")
 JournalError = journal_file.JournalError
 FORMAT, EARLIER_FORMAT = "2", "1"
-PART_BYTES = 2**20  # of a snapshot, written at once
+PART_BYTES = 2**20  # of a snapshot in one row
 EARLIER = (
-    "was written by an earlier version of fairlead, whose jobs this one cannot continue: start "
-    "that version once and stop it; then fairlead simulate and fairlead trace convert read what "
-    "happened, and fairlead serve begins another journal (--db)"
+    "was written by an earlier version of fairlead, whose jobs this version cannot continue: start "
+    "that version once and stop it; then fairlead simulate and fairlead trace convert can read "
+    "this journal, and fairlead serve needs a new one (--db)"
 )
 ALERTS = "alerts"  # the key of the present alerts
 FORECASTS = "forecasts"  # the key of past forecasts
 ANSWERS_AGE = 86400.0  # seconds for which idempotency keys are kept
 EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
 NEWEST_SNAPSHOTS = 2  # kept for recovery
-OLDEST_SNAPSHOTS = 2  # kept, where replays start, now and after older events are deleted
+OLDEST_SNAPSHOTS = 2  # kept, because replays start there, now or once older events are deleted
 DELETED_AT_ONCE = 10_000  # events in one transaction, which takes some 20 ms
 
 
@@ -70,7 +70,7 @@ class Answer(NamedTuple):
 
 @dataclass
 class Batch:
-    """Rows that are written in one transaction, with the effects of the events."""
+    """The rows of one transaction: events, specs of new jobs, and answers by idempotency key."""
 
     events: list[tuple[float, str, bytes]] = field(default_factory=list)
     specs: dict[int, tuple[str, float, bytes]] = field(default_factory=dict)
@@ -81,10 +81,10 @@ class Batch:
 
 
 class Snapshots:
-    """The snapshots of a journal, each after an event.
+    """The snapshots of a journal: each has the state after an event.
 
-    They are written in parts, so that none delays a commit. A snapshot is complete when its last
-    part is written.
+    They are written in parts, so that they do not delay commits. A snapshot is complete when its
+    last part is written.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Snapshots:
         self._engine, self._path, self._read_state = engine, path, read_state
 
     def save(self, seq: int, parts: Iterable[bytes]) -> None:
-        """Save the state after an event; of the other snapshots keep the newest and the oldest."""
+        """Save the state after an event; keep only the newest and the oldest other snapshots."""
         part, data, digest = 0, b"", 0
         self._delete(snapshot_parts.c.seq == seq)
         for part, later in enumerate(parts):
@@ -154,11 +154,11 @@ class Snapshots:
 class Journal:
     """The journal's file. One process at a time writes; any thread may read.
 
-    A missing file is created, readable by its owner alone, unless it `must_exist`. A `shared`
+    A missing file is created, readable only by its owner, unless it `must_exist`. A `shared`
     journal is opened without the service's lock, to read it or to change tokens; a `read_only` one
-    writes nothing. Commits are synced, so that they outlive a power failure, if it
-    `outlives_machine`. Raises `InputError` when the file is in use, damaged, lacks acknowledged
-    events, has a second name, is no journal, or is of another version.
+    is never written. With `outlives_machine`, commits are synced, so that they outlive a power
+    failure. Raises `InputError` if the file is in use, damaged, lacks acknowledged events, has a
+    second name, is no journal, or is of another version.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class Journal:
     # Writing
 
     def commit(self, batch: Batch, effects: Effects) -> None:
-        """Write a batch; it is on disk then. Raise `JournalError` if it cannot be written."""
+        """Write a batch and its effects to disk; raise `JournalError` if that fails."""
         seq, last, digest = self.seq, self.last, self._digest
         rows = []
         for now, kind, body in batch.events:
@@ -254,7 +254,7 @@ class Journal:
             if rows:
                 columns = "(seq, now, kind, body, digest)"
                 write(f"INSERT INTO events {columns} VALUES (?, ?, ?, ?, ?)", rows)
-            # Of the wall clock, which may be behind the times of events; see `StateThread`.
+            # The wall clock may be behind the times of events; see `StateThread`.
             behind = min(at - last, 0.0) if rows else 0.0
             self.jobs.insert(connection, batch.specs)
             self.jobs.insert_attempts(connection, effects.attempts, behind)
@@ -278,7 +278,7 @@ class Journal:
 
     @journal_errors()
     def add_alerts(self, changes: Iterable[tuple[str, Alert, float]], present: bytes) -> None:
-        """Write changes of alerts as notices, each with its time, and the present alerts."""
+        """Write changes of alerts, with their times, as notices; store the present alerts."""
         with self._engine.begin() as connection:
             for what, alert, now in changes:
                 content = {"type": what, "alert": alert._asdict()}
@@ -287,12 +287,12 @@ class Journal:
 
     @journal_errors()
     def keep(self, key: str, value: str) -> None:
-        """Keep a text under a key, such as `FORECASTS`, instead of an earlier one."""
+        """Store a text under a key, such as `FORECASTS`, in place of an earlier one."""
         with self._engine.begin() as connection:
             _keep(connection, key, value)
 
     def kept(self, key: str) -> str:
-        """Return the text that is kept under a key; empty if there is none."""
+        """Return the text that is stored under a key; empty if there is none."""
         with self._engine.connect() as connection:
             return connection.scalar(sql.select(meta.c.value).where(meta.c.key == key)) or ""
 
@@ -304,11 +304,11 @@ class Journal:
 
     @journal_errors()
     def delete_old(self, before: float) -> None:
-        """Delete jobs that ended before a time, and the events that no replay needs any more.
+        """Delete jobs that ended before a time, and the events that replays no longer need.
 
-        Events are deleted up to the newest snapshot before that time, at which later replays start.
-        Both this snapshot and a newer one must be sound. Deletions are small transactions, so that
-        commits of the service never wait for long.
+        Events are deleted up to the newest snapshot before that time, where later replays start.
+        Both this snapshot and a newer one must be sound. Transactions are small, so that commits
+        of the service do not wait long.
         """
         self.jobs.delete_old(before)
         self.shares.delete_before(before)
@@ -317,13 +317,13 @@ class Journal:
         if not old:
             return
         sound = [seq for seq, _ in self.snapshots.sound()]
-        begin = max(set(old).intersection(sound[:-1]), default=first)
-        for at in range(first, begin, DELETED_AT_ONCE):
-            part = events.c.seq < min(at + DELETED_AT_ONCE, begin)
+        start = max(set(old).intersection(sound[:-1]), default=first)
+        for at in range(first, start, DELETED_AT_ONCE):
+            part = events.c.seq < min(at + DELETED_AT_ONCE, start)
             with self._engine.begin() as connection:
                 connection.execute(sql.delete(events).where(part))
-        if begin > first:
-            self.snapshots.delete_before(begin)
+        if start > first:
+            self.snapshots.delete_before(start)
 
     # Reading
 
@@ -361,7 +361,7 @@ class Journal:
                 if seq != since + 1:
                     why = f"does not follow event {since}"
                     if not since:
-                        why = "is the first one: older events are deleted, and no snapshot is left"
+                        why = "is the first event: older ones were deleted, and no snapshot is left"
                     raise InputError(why, "", place)
                 expected = digest_of_event(digest, seq, now, kind, body)
                 if kept is not None and (digest or not since) and kept != expected:
@@ -374,14 +374,14 @@ class Journal:
                 since, digest = seq, kept or 0
 
     def replay_start(self) -> tuple[int, float, ServiceState | None]:
-        """Return the event after which a replay begins, its time, and the state then."""
+        """Return the event after which replays start, its time, and the state after it."""
         first = self._first()
         later = [seq for seq in self.snapshots.seqs() if seq >= first > 1]
         found = self.snapshots.first_readable(later)
         return (0, 0.0, None) if found is None else (found[0], self._time_of(found[0]), found[1])
 
     def recorded_starts(self) -> dict[float, dict[TaskKey, str]]:
-        """Return the servers of ended attempts and of attempts in snapshots, by start time."""
+        """Return the servers of ended attempts and of attempts in snapshots, by start and task."""
         found: dict[float, dict[TaskKey, str]] = {}
         with self._engine.connect() as connection:
             for row in connection.execute(sql.select(attempts)):
@@ -434,7 +434,7 @@ def repeat_event(
         why = f"cannot be carried out again: {fault}"
         raise InputError(why, "", f"{path}: event {seq}") from None
     if digest is not None and digest != digest_of_placements(outcome):
-        why = "gives other placements than recorded; another version may have written it"
+        why = "gives other placements than the recorded ones; another version may have written it"
         raise InputError(why, "", f"{path}: event {seq}")
     return outcome
 

@@ -1,4 +1,4 @@
-"""History in the journal: jobs as submitted, attempts of tasks, and hours of use by month.
+"""History in the journal: submitted jobs, ended attempts, and usage by month.
 
 Long fields of ended jobs are truncated.
 """
@@ -22,13 +22,13 @@ from fairlead.service.run_times import command_name
 from fairlead.service.service_state import RESOURCES
 
 LOG = logging.getLogger("fairlead.service")
-SEARCHED = 100_000  # ended jobs
-NEVER = 1e300  # the start of jobs that never started, when sorted
-CACHED_SPEC_BYTES = 64 * 2**20  # cached in memory
+SEARCHED = 100_000  # the latest ended jobs, which a search reads
+NEVER = 1e300  # sorts jobs that never started after all others
+CACHED_SPEC_BYTES = 64 * 2**20  # of specs in memory
 LISTED_BYTES = 2 * 2**20  # size of a list of ended jobs
-ENDED_BYTES = 4096  # of the request of an ended job, and the same of its view
-LONG_FIELDS = ("where", "after")  # that are truncated in a view
-MARK = "..."  # after a truncated word or command
+ENDED_BYTES = 4096  # of the spec of an ended job, and of its view
+LONG_FIELDS = ("where", "after")  # truncated in a view
+MARK = "..."  # follows a truncated command
 DAMAGED = "its command in the journal is damaged"
 DELETED_AT_ONCE = 500  # jobs in one transaction, which takes some 20 ms
 ROWS_AT_ONCE = 5000
@@ -50,7 +50,7 @@ class JobRecords:
     def insert(
         self, connection: sql.Connection, specs: Mapping[int, tuple[str, float, bytes]]
     ) -> None:
-        """Write jobs as submitted: user, time and spec by id."""
+        """Write submitted jobs: by id, their user, time and spec."""
         if specs:
             connection.exec_driver_sql(
                 "INSERT INTO jobs (id, user, submitted, spec, digest) VALUES (?, ?, ?, ?, ?)",
@@ -60,7 +60,7 @@ class JobRecords:
     def insert_attempts(
         self, connection: sql.Connection, ended: Sequence[EndedAttempt], behind: float
     ) -> None:
-        """Write ended attempts, their times moved by seconds."""
+        """Write ended attempts; add `behind` seconds to their times."""
         if ended:
             rows = [
                 (
@@ -92,7 +92,7 @@ class JobRecords:
                     connection.execute(short)
 
     def cache(self, specs: Mapping[int, bytes], ended: Iterable[Job] = ()) -> None:
-        """Keep new specs in memory, as workers will ask for them soon; drop those of ended jobs."""
+        """Keep new specs in memory for the workers' requests; drop those of ended jobs."""
         with self._lock:
             for job in ended:
                 self._cached_bytes -= len(self._cached.pop(job.id, b""))
@@ -104,7 +104,7 @@ class JobRecords:
     # Reading
 
     def specs(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """Return jobs as submitted, by id; missing and damaged ones are absent."""
+        """Return specs of jobs by id; missing and damaged ones are absent."""
         wanted = list(ids)
         found = self.cached_specs(wanted)
         read = {}
@@ -117,12 +117,12 @@ class JobRecords:
         return found
 
     def cached_specs(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """Return those of the jobs, as submitted, that are cached, by id."""
+        """Return the cached specs of some jobs by id."""
         cached = self._cached
         return {job: from_json(cached[job]) for job in ids if job in cached}
 
     def check_specs(self) -> None:
-        """Log the live jobs with damaged specs, by reading all specs."""
+        """Read the specs of all live jobs, and log the damaged ones."""
         with self._engine.connect() as connection:
             for row in connection.execute(self._select_specs.where(jobs.c.ended.is_(None))):
                 if _checked(*row) is None:
@@ -131,7 +131,7 @@ class JobRecords:
     def ended_jobs(
         self, user: str | None = None, ids: Sequence[int] | None = None, limit: int = 100
     ) -> list[dict[str, Any]]:
-        """Return ended jobs, the latest first: at most 2 MiB, but at least one."""
+        """Return ended jobs, newest ids first: at most `limit` and 2 MiB, but at least one."""
         chosen = sql.select(jobs.c.id, jobs.c.ended, jobs.c.outcome)
         chosen = chosen.where(jobs.c.ended.is_not(None))
         if user is not None:
@@ -155,7 +155,7 @@ class JobRecords:
     def search_ended(
         self, wanted: JobFilter, offset: int, limit: int
     ) -> tuple[list[dict[str, Any]], int]:
-        """Return a page of the latest 100,000 ended jobs in order, and how many are wanted."""
+        """Return a page of wanted jobs among the latest 100,000 ended ones, and their number."""
         view = sql.cast(jobs.c.outcome, sql.Text)
         columns = (jobs.c.id, jobs.c.user, jobs.c.submitted, jobs.c.ended, view.label("view"))
         latest = sql.select(*columns).where(jobs.c.ended.is_not(None))
@@ -195,7 +195,7 @@ class JobRecords:
         return views, number
 
     def outcomes(self, ids: Iterable[int]) -> dict[int, tuple[str, str]]:
-        """Return user and final state of those jobs that have ended."""
+        """Return the user and the final state of the ended jobs among some, by id."""
         chosen = sql.select(jobs.c.id, jobs.c.user, jobs.c.outcome)
         found = {}
         for row in self._rows(chosen.where(jobs.c.ended.is_not(None)), list(ids)):
@@ -218,7 +218,7 @@ class JobRecords:
             return [dict(row._mapping) for row in rows]
 
     def last_attempts_of(self, job: int, most: int) -> list[dict[str, Any]]:
-        """Return the attempts of a job that ended last, the last first."""
+        """Return the latest ended attempts of a job, newest first."""
         names = ("task", "attempt", "server", "started", "ended", "status", "reason")
         chosen = sql.select(*(attempts.c[name] for name in names)).where(attempts.c.job == job)
         with self._engine.connect() as connection:
@@ -226,7 +226,7 @@ class JobRecords:
             return [dict(row._mapping) for row in rows]
 
     def latest_attempts(self, most: int) -> list[EndedAttempt]:
-        """Return the attempts that were written last, in their order; at most some."""
+        """Return the last attempts that were written, at most `most`, oldest first."""
         columns = [attempts.c[name] for name in RESOURCES]
         chosen = sql.select(attempts).order_by(sql.literal_column("rowid").desc()).limit(most)
         with self._engine.connect() as connection:
@@ -257,7 +257,7 @@ class JobRecords:
         }
 
     def usage(self) -> list[dict[str, Any]]:
-        """Return hours of each resource by month and user, of ended tasks."""
+        """Return core, GiB and GPU hours of ended attempts by month and user."""
         hours: dict[tuple[str, str], dict[str, Any]] = {}
         with self._engine.connect() as connection:
             kept = connection.execute(sql.select(past_usage))
@@ -290,7 +290,7 @@ class JobRecords:
 
 
 def _usage(chosen: sql.ColumnElement[bool] | None = None) -> sql.Select[Any]:
-    """Select hours of each resource by month and user."""
+    """Select core, GiB and GPU hours of attempts by month and user."""
     month = sql.func.strftime("%Y-%m", attempts.c.ended, "unixepoch").label("month")
     hours = (attempts.c.ended - attempts.c.started) / 3600.0
     sums = (sql.func.sum(attempts.c[r] * hours).label(r) for r in RESOURCES)
@@ -306,7 +306,7 @@ def digest_of_spec(job: int, spec: bytes) -> int:
 
 
 def _checked(job: int, found: object, digest: int | None) -> dict[str, Any] | None:
-    """Return a job as submitted, or None if it is damaged."""
+    """Return the spec of a job, or None if it is damaged."""
     spec = found if isinstance(found, bytes) else str(found).encode()
     if digest != digest_of_spec(job, spec):
         return None

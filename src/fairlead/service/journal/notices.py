@@ -1,7 +1,7 @@
-"""Notices that wait to be sent to a webhook: alerts, and ends of jobs that asked for it.
+"""Unsent notices for a webhook: changes of alerts, and ends of jobs with `notify`.
 
-A notice is written with the commit that causes it, and deleted when the receiver has accepted it.
-So it outlives a restart, and may arrive twice.
+A notice is written in the commit of its cause, and deleted when the receiver has accepted it. So it
+outlives a restart, and may arrive twice.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fairlead.service.journal._journal_file import notices
 from fairlead.service.journal.job_records import job_view, short_view
 
 LOG = logging.getLogger("fairlead.service")
-MOST_NOTICES = 1000  # of a user, and of all alerts
+MOST_NOTICES = 1000  # unsent ones of a user, or of no user
 KEPT_SECONDS = 3 * 86400.0
 
 
 class Notice(NamedTuple):
-    """A notice to send; `user` is empty if it is about no job."""
+    """A notice to send; `user` is the concerned user, or empty."""
 
     id: str
     user: str
@@ -41,7 +41,7 @@ class Notices:
         self.has_receiver = False  # without one no notices are written
 
     def insert_ends(self, connection: sql.Connection, ended: Sequence[Job], now: float) -> None:
-        """Write notices of ended jobs that asked for it, within a commit."""
+        """Within a commit, write notices of ended jobs with `notify`."""
         if not self.has_receiver:
             return
         by_user: dict[str, list[bytes]] = defaultdict(list)
@@ -55,14 +55,19 @@ class Notices:
     def insert_alert(
         self, connection: sql.Connection, user: str, content: Mapping[str, Any], now: float
     ) -> None:
-        """Write a notice of an alert, among those of the user that it is about."""
+        """Write a notice of an alert under the concerned user."""
         if self.has_receiver:
             _insert(connection, user, [to_json(content)], now)
 
     def first_of_each(self) -> list[Notice]:
-        """Return the oldest notice of each user, and of alerts."""
+        """Return the oldest notice of each user, and of no user."""
         oldest = sql.func.min(notices.c.made)
-        columns = (notices.c.id, notices.c.user, oldest, notices.c.body)  # SQLite: of one row
+        columns = (
+            notices.c.id,
+            notices.c.user,
+            oldest,
+            notices.c.body,
+        )  # SQLite takes all from the row of the minimum
         chosen = sql.select(*columns).group_by(notices.c.user)
         with self._engine.connect() as connection:
             return [Notice(*row) for row in connection.execute(chosen.order_by(notices.c.user))]
@@ -73,7 +78,7 @@ class Notices:
             connection.execute(sql.delete(notices).where(notices.c.id == notice))
 
     def delete_old(self, now: float) -> int:
-        """Delete notices that were not accepted for three days; return their number."""
+        """Delete notices that are older than three days; return their number."""
         old = notices.c.made < now - KEPT_SECONDS
         with self._engine.begin() as connection:
             return int(connection.execute(sql.delete(notices).where(old)).rowcount)

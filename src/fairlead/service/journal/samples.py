@@ -1,8 +1,7 @@
-"""Samples in the journal of the cluster and of users' shares, and what users held by the hour.
+"""Samples of the cluster and of users' shares in the journal, and users' share hours by the hour.
 
-Samples are for pictures of the last days. There is one sample in each slot of five minutes, the
-last one taken in it. Samples are kept for eight days, and in each slot only the shares of the users
-with the largest ones.
+Samples are for charts of the last days. Each slot of five minutes keeps the last sample taken in
+it, with the shares of the 100 users with the largest ones. Samples are kept for eight days.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from fairlead.service.journal._journal_file import (
 
 SLOT_SECONDS = 300
 KEPT_SECONDS = 8 * 86400
-KEPT_USERS = 100  # of a slot
-POINTS = 300  # of an answer, at most
-DRAWN_USERS = 8  # of an answer
+KEPT_USERS = 100  # in a slot
+POINTS = 300  # most steps of an answer
+DRAWN_USERS = 8  # in an answer for all users
 SECONDS_PER_HOUR = 3600
 
 
@@ -41,7 +40,7 @@ class ClusterSample(NamedTuple):
 
 
 class UserShare(NamedTuple):
-    """A user's part of the cluster, and its fair part; dominant shares, not divided by weights."""
+    """A user's held and fair dominant shares, not divided by its weight."""
 
     user: str
     held: float
@@ -63,7 +62,7 @@ class Samples:
         oldest = slot - KEPT_SECONDS // SLOT_SECONDS
         with self._engine.begin() as connection:
             for table in (cluster_samples, share_samples):
-                # Later ones are there if the clock was wrong.
+                # There are later samples if the clock was set back.
                 is_replaced = (table.c.slot >= slot) | (table.c.slot < oldest)
                 connection.execute(sql.delete(table).where(is_replaced))
             figures = to_json(cluster._asdict())
@@ -72,7 +71,7 @@ class Samples:
                 connection.execute(sql.insert(share_samples), rows)
 
     def cluster(self, since: float) -> list[tuple[float, ClusterSample]]:
-        """Return the samples since a time, each with the time at which its slot begins."""
+        """Return the samples since a time, each with the start of its slot."""
         chosen = sql.select(cluster_samples).where(
             cluster_samples.c.slot >= int(since // SLOT_SECONDS)
         )
@@ -85,7 +84,7 @@ class Samples:
         return found
 
     def cluster_over_time(self, since: float, now: float) -> dict[str, Any]:
-        """Return means of the samples of a period in at most 300 equal steps; null without any."""
+        """Return means of samples over at most 300 steps of a period; None without samples."""
         samples = self.cluster(since)
         steps = Steps(since, now, [time for time, _ in samples])
         resources = list(dict.fromkeys(r for _, sample in samples for r in sample.capacity))
@@ -103,7 +102,7 @@ class Samples:
         }
 
     def shares_over_time(self, since: float, now: float, user: str | None) -> dict[str, Any]:
-        """Return shares of a user, or of the users with the largest ones, in 300 steps at most."""
+        """Return mean shares of a user, or of the 8 with the largest, in at most 300 steps."""
         chosen = share_samples.c.slot >= int(since // SLOT_SECONDS)
         size = sql.func.sum(sql.func.max(share_samples.c.held, share_samples.c.fair))
         by_user = sql.select(share_samples.c.user).where(chosen).group_by(share_samples.c.user)
@@ -135,10 +134,10 @@ class Samples:
 
 
 class Steps:
-    """Equal steps of a period, of whole slots, from its first sample on.
+    """Equal steps of a period, each of whole slots, from its first sample on.
 
-    A slot has its last sample, so the time of a slot is its end; `times` are the means of these
-    times over a step, at most the present.
+    The sample of a slot counts for its end. `times` are the means of these ends over each step, at
+    most the present.
     """
 
     def __init__(self, since: float, now: float, sampled: Sequence[float]) -> None:
@@ -146,15 +145,15 @@ class Steps:
         self._width = SLOT_SECONDS * max(-(-slots // POINTS), 1)
         self._first = int(sampled[0] // self._width) if sampled else 0
         steps = int(now // self._width) - self._first + 1 if sampled else 0
-        begins = ((self._first + step) * self._width for step in range(steps))
-        self.times = [min(begin + (self._width + SLOT_SECONDS) / 2, now) for begin in begins]
+        starts = ((self._first + step) * self._width for step in range(steps))
+        self.times = [min(start + (self._width + SLOT_SECONDS) / 2, now) for start in starts]
         self._samples = [0] * steps
         for time in sampled:
             if (step := self._step(time)) is not None:
                 self._samples[step] += 1
 
     def means(self, values: Iterable[tuple[float, float]]) -> list[float | None]:
-        """Return the means of values with times, over all samples of a step."""
+        """Return the means by step of (time, value) pairs, over all samples of the step."""
         sums = [0.0] * len(self.times)
         for time, value in values:
             if (step := self._step(time)) is not None:
@@ -162,15 +161,15 @@ class Steps:
         return [total / n if n else None for total, n in zip(sums, self._samples, strict=True)]
 
     def _step(self, time: float) -> int | None:
-        """Return the step of a time; None beyond the period, as of a clock that was set back."""
+        """Return the step of a time; None outside the period, as after a clock was set back."""
         step = int(time // self._width) - self._first
         return step if 0 <= step < len(self.times) else None
 
 
 class ShareHours(NamedTuple):
-    """A user's dominant share and its fair one over some time, in hours of the whole cluster.
+    """A user's held and fair dominant shares, summed over time, in hours of the whole cluster.
 
-    `active` counts the hours in which the user held anything or was due anything.
+    `active` are the hours in which the user held or was due anything.
     """
 
     user: str
@@ -180,14 +179,14 @@ class ShareHours(NamedTuple):
 
 
 class ShareRecords:
-    """Share hours of users by the hour in a journal's file; any thread may use it."""
+    """Users' share hours in a journal's file, by the hour; any thread may use it."""
 
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine
 
     @journal_errors()
     def add(self, time: float, rows: Iterable[ShareHours]) -> None:
-        """Add the hours of users to those of the hour of a time, in Unix seconds."""
+        """Add share hours of users to the hour that contains a time, in Unix seconds."""
         hour = int(time // SECONDS_PER_HOUR)
         with self._engine.begin() as connection:
             for row in rows:
@@ -198,7 +197,7 @@ class ShareRecords:
                 connection.execute(added.on_conflict_do_update(["hour", "user"], set_=sums))
 
     def since(self, time: float) -> list[ShareHours]:
-        """Return the sums of all users since the beginning of the hour of a time, by name."""
+        """Return the sums of each user since the start of the hour of a time, by name."""
         names = (share_hours.c.active, share_hours.c.held, share_hours.c.fair)
         sums = (sql.func.sum(column).label(column.name) for column in names)
         chosen = sql.select(share_hours.c.user, *sums).group_by(share_hours.c.user)
