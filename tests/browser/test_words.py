@@ -45,8 +45,8 @@ ANA, BO = user("ana", 0.1, 0.5, is_short=True), user("bo", 0.9, 0.5)
     ("given", "text", "kind"),
     [
         (overview(servers={}), "No servers yet", ""),
-        (overview(), "Nobody has submitted anything yet.", ""),
-        (overview(user("ana", 0.5, 0.5), BO), "Everybody who waits holds what is fair.", "holds"),
+        (overview(), "No user has submitted a job yet.", ""),
+        (overview(user("ana", 0.5, 0.5), BO), "Every waiting user holds its fair share.", "holds"),
         (overview(ANA, BO), "ana holds 10 % where 50 % is fair. bo holds 90 %", "fails"),
         (overview(ANA, BO, short_users=3), "2 more users wait below the fair share.", "fails"),
         (overview(BO, reasons=NO_REASON | {"too_large": 2}), "2 tasks can never run", "fails"),
@@ -54,7 +54,7 @@ ANA, BO = user("ana", 0.1, 0.5, is_short=True), user("bo", 0.9, 0.5)
         (overview(BO, servers={"drained": 1}, running=0), "no server is ready", "fails"),
         (
             overview(BO, reasons=NO_REASON | {"held": 5}, running=0),
-            "All that waits is held.",
+            "All waiting jobs are held.",
             "holds",
         ),
     ],

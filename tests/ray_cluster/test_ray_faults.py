@@ -168,7 +168,7 @@ def test_allowed_users_survive_a_restart(connect: Connect, tmp_path: Path) -> No
     with pytest.raises(NoDispatcherError, match="there is no user 'bo'"):
         ray.get(bo.submit(abs, -1), timeout=30)
     stop()
-    with pytest.raises(InputError, match="service: has a policy and a seed of its own"):
+    with pytest.raises(InputError, match="service: has its own policy and seed"):
         fairlead.ray.start("drf/rrr", service="http://127.0.0.1:9")
     fairlead.ray.start("tsf/rrr", seed=5, journal=f"{tmp_path}/./of-another.db")
     assert (state()["policy"], state()["seed"]) == ("tsf/rrr", 5)

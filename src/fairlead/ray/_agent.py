@@ -1,9 +1,8 @@
 """An agent: an actor of a driver that runs the driver's calls when the dispatcher starts them.
 
 It belongs to the driver's job in Ray, so tasks have the code and environment of that job, and end
-with it. A task is submitted to Ray only when the dispatcher starts it: no task queues in Ray. Short
-calls of a function share a start: several waiting ones run one after another, for
-`LEASE_SECONDS`.
+with it. A task is submitted to Ray only when the dispatcher starts it, so no task queues in Ray.
+Short calls of a function share a start: waiting calls run one after another for `LEASE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ from fairlead.service.engines.protocol import Ending, Key
 
 LOG = logging.getLogger("fairlead.ray")
 LEASE_SECONDS = 0.05  # the longest run of short calls that share a start
-GATHER_SECONDS = 0.002  # during which calls are gathered into one job
+GATHER_SECONDS = 0.002  # calls of this time are gathered into one job
 # Seconds until a lost task is reported, doubled each time. Ray may take seconds to notice a lost
 # node, and until then the task would start on the same node again.
 HELD_SECONDS = 0.5
-LOOK_SECONDS = 0.5
-STOPPED_SECONDS = 6.0  # to wait for the dispatcher that replaces a stopped one
+LOOK_SECONDS = 0.5  # between checks
+STOPPED_SECONDS = 6.0  # to wait for a dispatcher that replaces a stopped one
 MOST_TASKS = 100_000  # of a job
-PART = 64  # most results of a map in one message
+PART = 64  # results of a map in one message, at most
 ENDED = 143  # the status of a stopped task
 LOST = (
     exceptions.NodeDiedError,
@@ -110,7 +109,7 @@ class Agent:
         return fault
 
     async def live(self) -> None:
-        """Never answer; the call fails when this actor is gone."""
+        """Never return; so the call fails when this actor is gone."""
         await asyncio.Event().wait()
 
     async def define(self, number: int, function: bytes, name: str) -> None:
@@ -167,7 +166,7 @@ class Agent:
     # Jobs
 
     async def _await_arguments(self, options: CallOptions, calls: Sequence[RayCall]) -> None:
-        """Wait, without a start, until a function is defined and arguments of calls are ready."""
+        """Wait until a function is defined and the arguments of its calls are ready."""
         if options.kind != "group":
             await self._defined.setdefault(options.function, asyncio.Event()).wait()
         taken = (arg for call in calls for arg in (*call.args, *call.kwargs.values()))
@@ -198,7 +197,7 @@ class Agent:
             self._spawn(self._submit_gathered())
 
     async def _submit_gathered(self) -> None:
-        """Submit gathered calls until none is left; under load each job has more of them."""
+        """Submit gathered calls until none is left; under load a job has more calls."""
         try:
             while self._gathered:
                 # While short calls run, more calls may arrive before the ends are reported.
@@ -242,7 +241,7 @@ class Agent:
         except exceptions.RayError as fault:
             is_one_refused = len(batches) > 1 and isinstance(fault, exceptions.RayTaskError)
             for batch in batches:
-                if is_one_refused:  # and all jobs of the request with it
+                if is_one_refused:  # a refused job refuses the whole request
                     await self._submit([batch])
                 else:
                     for call in batch.calls:
@@ -285,7 +284,7 @@ class Agent:
     # Messages of the dispatcher
 
     async def _join(self) -> str:
-        """Join the dispatcher, or one that restarted; return its reason for refusal."""
+        """Join the dispatcher, also after a restart; return the reason of a refusal, or nothing."""
         async with self._join_lock:
             handle = ray.get_runtime_context().current_actor
             answer = await self.dispatcher.join.remote(
@@ -318,7 +317,7 @@ class Agent:
                 await asyncio.sleep(LOOK_SECONDS)
 
     def _fail_waiting(self, fault: NoDispatcherError) -> None:
-        """Fail all waiting calls, as nothing will start them."""
+        """Fail all waiting calls, because nothing will start them."""
         for call in (call for batch in self._batches.values() for call in batch.calls):
             if call.waits:
                 call.fail(fault)
@@ -422,7 +421,7 @@ class Agent:
             call.key, self._calls_of_key[key] = key, [call]
             self._spawn(self._start_actor(call, key, node_id))
         else:
-            call.key = key  # a call that was lost may be several times in the line
+            call.key = key  # a call that was lost may be in the queue several times
             more = [] if call.is_alone else self._calls_to_share(batch, key)
             self._submit_to_ray(batch, key, [call, *more], node_id)
 
@@ -476,7 +475,7 @@ class Agent:
         self._spawn(self._finish(batch, key, calls, outcomes, values))
 
     def _bound_to(self, batch: CallBatch, node_id: str) -> Any:
-        """Return a function that Ray calls on a node, with the amounts of its request."""
+        """Return a remote function of Ray that runs on a node with the amounts of its request."""
         mark = (batch.options, node_id)
         if mark not in self._bound:
             function, name = batch.options.function, self._names[batch.options.function]
@@ -516,15 +515,15 @@ class Agent:
         self._seconds_of_call[function] = (self._seconds_of_call.get(function, lasted) + lasted) / 2
         is_preempted = self._repeated.get(key) == PREEMPTED
         interrupted: Exception | None = None
-        for place, (call, (kind, result)) in enumerate(zip(calls, rows, strict=True)):
+        for index, (call, (kind, result)) in enumerate(zip(calls, rows, strict=True)):
             if kind == "fault" and is_preempted:
-                interrupted = result  # perhaps made of the KeyboardInterrupt
+                interrupted = result  # perhaps caused by the KeyboardInterrupt
             elif kind == "fault":
                 status = 1
                 call.fail(result.as_instanceof_cause())
             elif not call.outcome.done():
                 call.outcome.set_result(
-                    result if kind == "small" else StoredResult(values, place, kind)
+                    result if kind == "small" else StoredResult(values, index, kind)
                 )
         if interrupted is not None:
             await self._lose(batch, key, calls, interrupted)
@@ -536,8 +535,8 @@ class Agent:
     ) -> None:
         """Repeat calls that were preempted, or whose worker or node was lost.
 
-        Any of several calls may be the cause of a loss. So it counts as a try only for a single
-        call, and a preemption never does.
+        Any of several calls may have caused a loss. So a loss counts as a try only for a single
+        call; a preemption never counts.
         """
         again = []
         is_preempted = self._repeated.get(key) == PREEMPTED

@@ -1,9 +1,9 @@
 """The dispatcher: one detached actor in a Ray cluster that decides which task starts where.
 
-It runs its own service, with the journal beside Ray's logs, or obeys a `fairlead serve` elsewhere.
-To that service it is a worker whose engine is the cluster. The agents of drivers submit jobs to it,
-and it orders them to start tasks. All of its state is in the service, so a restarted actor
-continues.
+It runs its own service, with the journal next to Ray's logs, or follows a `fairlead serve`
+elsewhere. For the service it is a worker whose engine is the cluster. The agents of drivers submit
+jobs to it, and it orders them to start tasks. All of its state is in the service, so a restarted
+actor continues.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from fairlead.service.rate_limits import Limits
 from fairlead.service.service import Service, Settings
 
 VERSION = version("fairlead")
-KILL_AFTER = 10.0  # seconds until a preempted call is killed, unless told otherwise
+KILL_AFTER = 10.0  # default seconds until a preempted call is killed
 POLL_SECONDS = 5.0  # for which an agent waits for orders
 AT_ONCE = 2000  # orders in an answer
 LOOK_SECONDS = 2.0  # between notices to agents of jobs cancelled elsewhere
@@ -51,7 +51,7 @@ Answer = tuple[int, bytes]
 class Dispatcher:
     """Divides a Ray cluster; its methods are called by agents and clients, through Ray.
 
-    `start` documents its arguments; None means as the journal has it, else the default.
+    `start` documents its arguments; None means the value of the journal, else the default.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Dispatcher:
     async def ask(
         self, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] = {}
     ) -> Answer:
-        """Send a request to the service; return status and answer."""
+        """Send a request to the service; return its status and its content."""
         await self._ready()
         reply = await self._exchange.ask(method, path, headers, content)
         return reply.status, reply.content
@@ -213,7 +213,7 @@ class Dispatcher:
             new.rename(self._kept)
 
     async def _ready(self) -> None:
-        """Start at the first call in this process."""
+        """Start the dispatcher at the first call in this process; wait until it is ready."""
         if self._begun is None:
             self._begun = asyncio.create_task(self._begin())
         await asyncio.shield(self._begun)
@@ -247,7 +247,7 @@ class Dispatcher:
         self._tasks.append(asyncio.create_task(server.serve()))
         while not server.started:
             await asyncio.sleep(0.01)
-        # The policy of the journal stays in force until the first turn of the state's thread.
+        # Until the first turn of the state's thread, the policy is still that of the journal.
         await asyncio.wrap_future(service.state_thread.enqueue(lambda _tx: None))
         self._exchange = _ToApplication(inside(app), self._address)
 
@@ -275,7 +275,7 @@ class Dispatcher:
                             agent.session.queue("over", job)
 
     async def _watch(self, name: str, handle: Any) -> None:
-        """Remove an agent when its actor is gone, which ends a call that it never answers."""
+        """Remove an agent when its actor is gone: then the call of `live` fails."""
         with suppress(ray.exceptions.RayError):
             await handle.live.remote()
         await self.leave(name)

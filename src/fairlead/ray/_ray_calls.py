@@ -1,6 +1,6 @@
-"""Calls that wait for their start: values shared by agents, dispatchers and Ray workers.
+"""Calls and their batches, which agents, dispatchers and Ray workers share.
 
-It imports nothing of the dispatcher, so that agents start in half the time.
+This module imports nothing of the dispatcher, so that agents start in half the time.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fairlead.errors import FairleadError
 from fairlead.service.engines.protocol import Key
 
 PROTOCOL = 2  # the version of the messages between agents and dispatchers
-NAME = NAMESPACE = "fairlead"  # of the dispatcher
+NAME = NAMESPACE = "fairlead"  # of the dispatcher's actor
 AGENT = "ray"  # the first word of a job's command; the second is the agent's name
 MOVED = "it runs elsewhere, or has ended"
 GIB = 2**30
-SMALL = (type(None), bool, int, float, complex)  # types of results that are sent in the message
-SHORT = 4096  # most characters of texts that are sent in the message
+SMALL = (type(None), bool, int, float, complex)  # types of results that are sent in messages
+SHORT = 4096  # texts and bytes below this length are, too
 
 
 class NoDispatcherError(FairleadError):
@@ -41,21 +41,21 @@ class CallOptions(NamedTuple):
     kind: str  # tasks, actor or group
     function: int  # a number of `Agent.define`
     request: str  # the amounts and the placement constraint of a job request; JSON
-    attempts: int  # most starts of a call that is lost
+    attempts: int  # starts of a call that is lost again and again, at most
 
 
 class StoredResult:
-    """A result that stays on its node until its message is read."""
+    """A result that stays on its node until the driver reads the message."""
 
-    def __init__(self, values: Any, place: int, kind: str) -> None:
-        self.values, self.place, self.kind = values, place, kind
+    def __init__(self, values: Any, index: int, kind: str) -> None:
+        self.values, self.index, self.kind = values, index, kind
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _fetch, (self.values, self.place, self.kind)
+        return _fetch, (self.values, self.index, self.kind)
 
 
-def _fetch(values: Any, place: int, kind: str) -> Any:
-    value = ray.get(values)[place]
+def _fetch(values: Any, index: int, kind: str) -> Any:
+    value = ray.get(values)[index]
     return ray.cloudpickle.loads(value) if kind == "packed" else value
 
 
@@ -105,15 +105,14 @@ class CallBatch:
 
     @property
     def is_over(self) -> bool:
-        """Whether all of its outcomes are known or abandoned."""
+        """Whether each call has an outcome or was abandoned."""
         return all(call.outcome.done() for call in self.calls)
 
 
 def worker_function(pickled: bytes, name: str) -> Callable[..., Any]:
     """Return the function that a Ray worker runs: it calls `pickled` for each row of arguments.
 
-    That function returns the mean seconds of a call with the outcomes, and separately the large
-    values.
+    It returns the mean seconds of a call with the outcomes, and large values separately.
     """
     small, short = SMALL, SHORT
     function: Any = None

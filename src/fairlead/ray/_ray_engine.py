@@ -1,8 +1,8 @@
 """A Ray cluster as an engine: Ray has the nodes, and agents of drivers start the tasks.
 
 An agent is an actor of the driver that submitted the tasks. So tasks have that driver's code and
-environment, belong to it, and end with it. `Session` keeps the orders that an agent has not seen,
-as it does for workers.
+environment, belong to it, and end with it. As for a worker, `Session` keeps the orders that an
+agent has not seen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.service.engines.worker_loop import do_all
 from fairlead.service.sessions import Session
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 0.5  # between checks of nodes and time limits
 REJOIN_SECONDS = 10.0  # for agents to join a restarted dispatcher
 NOT_COUNTED = ("object_store_memory", "node:", "accelerator_type:")
 NAMES = {"CPU": "cpu", "GPU": "gpu"}
@@ -56,7 +56,7 @@ class AgentState:
 
 
 def live_nodes(rows: Sequence[Mapping[str, Any]]) -> dict[str, RayNode]:
-    """Return the live nodes of `ray.nodes` by name; equal names get a part of the id."""
+    """Return the live nodes of `ray.nodes` by name; equal names get the start of the id."""
     alive = [row for row in rows if row["Alive"]]
     names = Counter(row["NodeName"] for row in alive)
     found = {}
@@ -115,7 +115,7 @@ class RayEngine:
         run = self.runs.get(key)
         if run is None or key in self._ended:
             return
-        run.stopping = why  # `join` repeats the order to an agent that is not there now
+        run.stopping = why  # `join` repeats the order for an agent that is absent now
         if run.agent in self.agents:
             self.agents[run.agent].session.queue("stop", (key, why))
 
@@ -144,10 +144,10 @@ class RayEngine:
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
         what = f"{stream} of {'.'.join(map(str, key))} from byte {offset} on"
-        return {"fault": f"{what}: Ray keeps what its workers write; see the driver, or ray logs"}
+        return {"fault": f"{what}: Ray has the output of tasks; see the driver, or ray logs"}
 
     async def attend(self) -> None:
-        """Watch the nodes, time limits, and agents that do not rejoin."""
+        """Watch nodes, enforce time limits, and end tasks of agents that do not rejoin."""
         while True:
             await self.update_nodes()
             await asyncio.sleep(LOOK_SECONDS)

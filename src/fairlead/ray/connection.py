@@ -82,7 +82,7 @@ def start(
     for name, weight in (users or {}).items():
         check_user(name, weight)
     if service is not None and (policy is not None or seed is not None):
-        raise InputError("has a policy and a seed of its own", "service")
+        raise InputError("has its own policy and seed; do not give these", "service")
     join(address)
     heads = [n["NodeID"] for n in ray.nodes() if n["Alive"] and HEAD in n["Resources"]]
     where = NodeAffinitySchedulingStrategy(heads[0], soft=True) if heads else "DEFAULT"
@@ -112,7 +112,7 @@ def start(
 
 
 def check_user(name: object, weight: object = None) -> None:
-    """Refuse a name or a weight that a user cannot have."""
+    """Raise `InputError` for a name or a weight that a user cannot have."""
     if not isinstance(name, str) or not name.strip() or not fullmatch(NAME_OF_USER, name):
         raise InputError(f"{name!r:.60} is not a valid name of a user", "user")
     if weight is not None:

@@ -28,7 +28,7 @@ class Entrypoint:
         os.environ.update(environment)
         if not _is_script(words):
             return subprocess.run(list(words), check=False).returncode
-        # The script must not join the cluster again, as this process is in it.
+        # The script must not join the cluster again: this process is already in it.
         ray.init = lambda *_, **__: ray.get_runtime_context()
         ray.shutdown = lambda *_, **__: None
         try:
@@ -57,7 +57,7 @@ def _is_script(words: Sequence[str]) -> bool:
 
 
 def check_command(words: Sequence[str], directory: str) -> None:
-    """Refuse a command that cannot run as a driver, before it takes resources."""
+    """Raise `InputError` for a command that cannot run as a driver."""
     if not _is_script(words):
         if shutil.which(words[0], path=os.environ.get("PATH")) is None:
             raise InputError("there is no such command", words[0])
@@ -80,9 +80,9 @@ def run_captured(
 ) -> int:
     """Run a command in a fair placement group; return its exit status, 137 if its node was lost.
 
-    `check_command` refuses some commands. A Python script is captured: its tasks run in the
-    bundles, too. `bundles` and `where` are as in
-    `Fair.placement_group`. An exception of a script is raised as `ray.exceptions.RayTaskError`.
+    A Python script is captured: its tasks run in the bundles, too. Its exception is raised as
+    `ray.exceptions.RayTaskError`. `bundles` and `where` are as in `Fair.placement_group`. Call
+    `check_command` before.
     """
     group = fair.placement_group(bundles, where)
     try:

@@ -1,4 +1,4 @@
-"""The API of drivers: connect, and start functions, actors and groups in fair shares."""
+"""The API of drivers: connect, and schedule functions, actors and placement groups fairly."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ def connect(
 ) -> Fair:
     """Connect as a user of a Ray cluster whose users have fair shares.
 
-    The first connection starts the dispatcher; `start` has more options.
+    The first connection starts the dispatcher; `fairlead.ray.start` has more options.
 
     Parameters
     ----------
     user : str
     address : str, optional
-        The address of the Ray cluster; the cluster of this process, or ``auto``, when absent.
+        The address of the Ray cluster; that of this process, or ``auto``, when absent.
     policy : str, optional
-        The policy if this starts the dispatcher, as in `Scheduler`; ``drf/best-fit`` when absent.
+        The policy of a dispatcher that this call starts; ``drf/best-fit`` when absent.
     weight : float, optional
         The user's weight from now on.
 
     Raises
     ------
     InputError
-        When there is no cluster, the dispatcher is of another version, or admits no such user.
+        When there is no cluster, or the dispatcher has another version or does not admit the user.
     """
     check_user(user, weight)
     dispatcher = start(policy, address=address)
@@ -90,10 +90,10 @@ def connect(
 class Fair:
     """A user of a Ray cluster; from `connect`. A task that gets it as an argument may submit, too.
 
-    Amounts are cores, GiB or quantities such as ``"2Gi"``, and GPUs, whole ones or a part of one;
-    others by Ray's names, in `resources`. `where` are labels that a node must have, or names of
-    nodes. A call that is lost with its node or worker is repeated, `attempts` times in all; an
-    exception of the function is raised.
+    `cpu` is in cores; `memory` in GiB, or a quantity such as ``"2Gi"``; `gpu` whole GPUs, or a
+    fraction of one. `resources` has other amounts by Ray's names. `where` is labels that a node
+    must have, or names of nodes. A call that is lost with its node or worker starts again, at most
+    `attempts` times in all; an exception of the function is raised.
     """
 
     def __init__(self, user: str, agent: Any) -> None:
@@ -159,7 +159,7 @@ class Fair:
         timeout: float | None = None,
         **options: Any,
     ) -> Any:
-        """Return a placement group as soon as all of its bundles fit, in the user's turn.
+        """Return a placement group once all of its bundles fit and it is the user's turn.
 
         A bundle is a mapping such as ``{"cpu": 1, "memory": "2Gi"}``; it runs on the node where it
         was counted. `ray.util.remove_placement_group`, or the end of the driver, frees its amounts.
@@ -169,7 +169,7 @@ class Fair:
         InputError
             When no node could ever hold one of the bundles.
         ray.exceptions.GetTimeoutError
-            When that takes longer than `timeout` seconds.
+            When the group is not ready after `timeout` seconds.
         """
         if isinstance(bundles, Mapping | str) or not bundles:
             raise InputError("must be a list of amounts", "bundles")
@@ -188,7 +188,7 @@ class Fair:
         return client_of(running_dispatcher())
 
     def shares(self) -> dict[str, Any]:
-        """Return each user's share and fair share, with the certificate of the fair ones."""
+        """Return each user's share and fair share, and the certificate of the fair shares."""
         return self.client.shares().model_dump()
 
     def explain(self, job: str) -> dict[str, Any]:
@@ -233,7 +233,7 @@ class Fair:
         return self._numbers[key]
 
     def _request(self, options: Options) -> dict[str, Any]:
-        """Return the job request of options; refuse one that no node can ever hold."""
+        """Return the job request of options; raise `InputError` if no node can ever hold it."""
         bundles = {"bundles": options["bundles"]} if "bundles" in options else _amounts(options)
         more = {k: options[k] for k in ("where", "priority", "time_limit", "name") if k in options}
         try:
@@ -269,7 +269,7 @@ class Fair:
 
 
 class _FairCallable:
-    """A function or class with options; `options` returns the same with other ones."""
+    """A function or class with options."""
 
     def __init__(self, fair: Fair, what: Any, options: Options) -> None:
         if not callable(what):
@@ -299,7 +299,7 @@ class FairFunction(_FairCallable):
         options = self._call_options()
         parts = self._fair._agent.map.options(num_returns="streaming").remote(options, rows)
         results = _results(parts)
-        next(results)  # up to its `try`, so that closing it drops the remaining calls
+        next(results)  # enters its `try`, so that closing it drops the remaining calls
         return results
 
     def _call_options(self) -> CallOptions:

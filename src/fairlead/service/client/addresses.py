@@ -53,7 +53,9 @@ class Address(NamedTuple):
         if not (shown.isascii() and shown.isprintable()) or " " in shown:
             raise InputError("has characters that no token has", "FAIRLEAD_TOKEN")
         if shown.startswith(PREFIX) and not _pinned(shown):
-            raise InputError("is cut: a token is one word with a dot in it", "FAIRLEAD_TOKEN")
+            raise InputError(
+                "is incomplete: a token is one word with a dot in it", "FAIRLEAD_TOKEN"
+            )
         if not url:
             path = find_socket()
             return cls(f"{UNIX}{path}", shown, path, is_default=True)
@@ -76,7 +78,7 @@ class Address(NamedTuple):
 
     @property
     def is_verified(self) -> bool:
-        """Whether no other program than the service or its proxy can answer at this address."""
+        """Whether only the service or its proxy can answer at this address."""
         return self.socket is not None or self.url.startswith("https://") or bool(self.pin)
 
     def after_failure(self) -> Address:
@@ -177,8 +179,8 @@ def find_socket() -> Path:
 def check_socket(path: Path) -> Path:
     """Return the real path of a socket; refuse one that another account could replace.
 
-    All folders on the way are checked, including those of symbolic links. A missing folder is no
-    fault, as the connection fails anyway.
+    All folders of the path are checked, including those of symbolic links. A missing folder is
+    accepted, because the connection fails anyway.
     """
     trusted = (0, os.geteuid())
     real, left, links = Path("/"), list(path.absolute().parts[1:]), 0

@@ -1,4 +1,4 @@
-"""Clients of a running service for programs: one waits for each answer, one is for asyncio.
+"""Clients of a running service for programs: a blocking one, and one for asyncio.
 
 Their answers are models of `fairlead.service.messages`.
 """
@@ -100,7 +100,7 @@ class TypedRequests:
         return why
 
     async def when(self, job: str) -> WhenView:
-        """Forecast the start of a job, if no jobs come and running tasks use their time limits."""
+        """Forecast the start of a job: by time limits, and by run times of ended tasks."""
         return await self._ask(calls.when(job), WhenView)
 
     async def logs(
@@ -139,15 +139,15 @@ class TypedRequests:
         return await self._ask(calls.remove(name), ServerState)
 
     async def shares(self) -> SharesView:
-        """Return each user's share and fair share, with the certificate of the fair ones."""
+        """Return each user's share and fair share, and the certificate of the fair shares."""
         return await self._ask(calls.SHARES, SharesView)
 
     async def shares_over(self, seconds: float) -> ShareHoursView:
-        """Return what users held, were due and were owed in the last seconds."""
+        """Return the share hours that users held, were due and were owed in the last `seconds`."""
         return await self._ask(calls.shares_over(seconds), ShareHoursView)
 
     async def history(self) -> list[Usage]:
-        """Return hours of each resource by month and user."""
+        """Return core, GiB and GPU hours of ended tasks by month and user."""
         return (await self._ask(calls.HISTORY, History)).usage
 
     async def _ask(self, call: Call, view: type[View]) -> View:

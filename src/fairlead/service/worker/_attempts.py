@@ -92,11 +92,11 @@ class Leader(NamedTuple):
 class Record(BaseModel):
     key: TaskKey
     devices: list[int]  # the GPUs of this attempt
-    parts: int = GPU_PARTS  # that it takes of each of them
+    parts: int = GPU_PARTS  # of each GPU, in 1,024ths
     time_limit: float | None  # seconds
     memory: float  # limit in bytes, 0 for none
-    boot: str  # `boot_id` of the machine when it began
-    submitted: float | None = None  # tells jobs of two journals with one number apart
+    boot: str  # `boot_id` of the machine at its start
+    submitted: float | None = None  # tells apart jobs of two journals with the same number
     leader: Leader | None = None  # None until the shell program is started
     stop: str = ""  # why the worker asked the attempt to end
     checkpoint_signal: str = ""  # sent in place of SIGTERM when it is preempted
@@ -245,7 +245,7 @@ class Attempt:
             self.refuse(f"cannot be started: {fault}")
             return
         try:
-            self._begin(self.process)
+            self._record_and_release(self.process)
         except OSError as fault:
             self.process.kill()
             self.process.wait()
@@ -345,8 +345,8 @@ class Attempt:
         self.stop(reason)
         self._signal(signal.SIGKILL)
 
-    def _begin(self, process: subprocess.Popen[bytes]) -> None:
-        """Record the process, and only then let the command run."""
+    def _record_and_release(self, process: subprocess.Popen[bytes]) -> None:
+        """Record the shell program; only then let it run the command."""
         state = state_of(process.pid)
         if state is None or process.stdin is None:
             raise ChildProcessError(errno.ECHILD, "its process is gone")
@@ -397,7 +397,7 @@ class Attempt:
             self._rest_since = math.inf  # log this once
 
     def _read_end(self) -> AttemptEnd:
-        """Return how it ended; record that if its shell program could not."""
+        """Return how it ended; record the end if its shell program could not."""
         reason = self.record.stop
         returned = -1 if self.process is None else self.process.returncode
         status = STATUS.fullmatch(read_plain(self.path / "task", "exit") or "")
@@ -405,7 +405,7 @@ class Attempt:
             return AttemptEnd(min(int(status[1]), 255), reason)
         if returned >= 0:
             end = AttemptEnd(returned, reason)
-        elif reason or self.process is not None:  # neither the machine nor this worker restarted
+        elif reason or self.process is not None:  # it was stopped, or this worker started it
             end = AttemptEnd(KILLED, reason or "all of its processes were killed")
         else:
             end = AttemptEnd(None, "it vanished: killed, or its machine went down")
@@ -444,7 +444,7 @@ class Attempt:
                 process.send_signal(number)
 
     def _note(self, field: str) -> None:
-        """Record a changed field; if the disk is full, a restart loses the change."""
+        """Append a changed field to the record; a restart loses it if the disk is full."""
         with suppress(OSError):
             append_field(self.path, self.record, field)
 

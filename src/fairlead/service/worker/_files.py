@@ -1,7 +1,7 @@
 """Files and folders of a worker.
 
 A worker may be root. So it trusts no file that a task may have replaced, and uses no folder that
-another account could put in its place.
+another account could have replaced.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 MOST_READ = 2**20  # bytes of a file about an attempt
 FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 IDENTITY = "identity"
-SPARE = 2**20  # bytes; a smaller excess is not worth a hole
+SPARE = 2**20  # bytes; no hole is made for a smaller excess
 
 
 def open_plain(folder: Path, name: str, flags: int = os.O_RDONLY) -> BinaryIO | None:
-    """Open a file of a folder, if it is plain, has one name, and belongs to the folder's owner.
+    """Open a file if it is regular, has one name, and belongs to the owner of its folder.
 
     A task may put links, pipes and files of other accounts into its folder, but cannot change the
-    owner of the folder. None of these is opened.
+    owner of the folder. Return None for such a file, or for a missing one.
     """
     try:
         place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -53,7 +53,7 @@ def open_plain(folder: Path, name: str, flags: int = os.O_RDONLY) -> BinaryIO | 
 
 
 def read_plain(folder: Path, name: str) -> str | None:
-    """Return the text of a file as `open_plain` opens it, or None."""
+    """Return the text of a file that `open_plain` opens, or None."""
     file = open_plain(folder, name)
     if file is None:
         return None
@@ -130,7 +130,7 @@ def sync(path: Path) -> None:
 
 
 def make_folder(path: Path, *, is_root: bool) -> None:
-    """Make a folder, or use an existing one, and close it to other accounts."""
+    """Make a folder, or use an existing one; close it to other accounts' reading and writing."""
     above = os.open("/", os.O_PATH | FOLDER)
     try:
         for k, name in enumerate(path.parts[1:], 1):
@@ -150,7 +150,7 @@ def make_folder(path: Path, *, is_root: bool) -> None:
 
 
 def lock_folder(state: Path) -> int:
-    """Keep other workers out of a folder; return the descriptor that holds the lock."""
+    """Lock a folder against other workers; return the descriptor that holds the lock."""
     number = os.open(state / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(number, 0o600)

@@ -1,8 +1,8 @@
-"""Remove folders of attempts, with any content.
+"""Remove folders of attempts, whatever their content is.
 
 A task's tree may be deeper than a stack or the longest path, too large for one turn, and may change
-meanwhile. So no tree is descended into. Each folder is moved to `DISCARDED`, which tasks cannot
-enter, and emptied there. That takes three descriptors, follows no link, and survives a restart.
+during the removal. So no tree is walked. Each folder is moved into `DISCARDED`, which tasks cannot
+enter, and emptied there. This takes three descriptors, follows no link, and survives a restart.
 
 A task may have moved folders of other accounts into its own. A worker that is root does not enter
 these: the name of each discarded folder holds the account of its task.
@@ -30,14 +30,14 @@ FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def discard(path: Path) -> None:
-    """Move a folder, which may be absent, out of the way; `remove_discarded` removes it."""
-    place = path.parent / DISCARDED
-    if path == place:
+    """Move a folder, if it exists, to where `remove_discarded` removes it."""
+    discarded = path.parent / DISCARDED
+    if path == discarded:
         return
     with suppress(FileExistsError):
-        place.mkdir(mode=0o700)
+        discarded.mkdir(mode=0o700)
     with suppress(FileNotFoundError):
-        path.rename(place / f"{OWN}-{_account_of(path)}-{token_hex(8)}")
+        path.rename(discarded / f"{OWN}-{_account_of(path)}-{token_hex(8)}")
 
 
 def remove_discarded(root: Path, seconds: float = TURN) -> bool:
@@ -51,7 +51,7 @@ def remove_discarded(root: Path, seconds: float = TURN) -> bool:
     except OSError:
         return False
     try:
-        while names := _some_of(place):
+        while names := _sample_names(place):
             is_changed = False
             for name in names:
                 is_changed |= _empty(place, name, latest)
@@ -69,8 +69,8 @@ def remove_discarded(root: Path, seconds: float = TURN) -> bool:
     return False
 
 
-def _some_of(place: int) -> list[str]:
-    """Return some names of a folder in random order, so that none blocks the others for ever."""
+def _sample_names(place: int) -> list[str]:
+    """Return some names of a folder in random order, so that no entry blocks others for ever."""
     with os.scandir(place) as entries:
         names = [entry.name for entry in islice(entries, AT_ONCE)]
     shuffle(names)
@@ -86,13 +86,13 @@ def _account_of(attempt: Path) -> int:
 
 
 def _empty(place: int, name: str, latest: float) -> bool:
-    """Remove an entry, or move the folders inside it next to it; return whether any changed."""
+    """Remove an entry, or remove or move up the entries inside it; return whether any changed."""
     kind, _, rest = name.partition("-")
     account = rest.partition("-")[0] if kind == OWN else kind
     owners = {int(account)} if account.isdigit() else {os.geteuid()}
     if kind == OWN:
         owners.add(os.geteuid())
-    if _is_removed(place, name):
+    if _try_remove(place, name):
         return True
     is_changed, latest = False, min(latest, monotonic() + SLICE)
     with suppress(OSError):
@@ -101,17 +101,17 @@ def _empty(place: int, name: str, latest: float) -> bool:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     new_name = f"{account}-{token_hex(8)}"
-                    is_changed |= _is_removed(folder, entry.name) or _is_moved(
+                    is_changed |= _try_remove(folder, entry.name) or _try_move(
                         folder, entry.name, place, new_name, owners
                     )
                     if monotonic() > latest:
                         break
         finally:
             os.close(folder)
-    return _is_removed(place, name) or is_changed
+    return _try_remove(place, name) or is_changed
 
 
-def _is_removed(folder: int, name: str) -> bool:
+def _try_remove(folder: int, name: str) -> bool:
     for remove in (os.unlink, os.rmdir):
         with suppress(OSError):
             remove(name, dir_fd=folder)
@@ -119,7 +119,7 @@ def _is_removed(folder: int, name: str) -> bool:
     return False
 
 
-def _is_moved(folder: int, name: str, place: int, new_name: str, owners: Set[int]) -> bool:
+def _try_move(folder: int, name: str, place: int, new_name: str, owners: Set[int]) -> bool:
     for _ in range(2):
         try:
             os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=place)

@@ -38,11 +38,11 @@ class Account:
 
 
 class Accounts:
-    """The account of each user: the worker's own, or another one if the worker is root; never root.
+    """The Unix account of each user: the worker's own, or another one if it is root; never root.
 
-    `names` maps users to accounts, and ``*`` to the account of all other users. A user in neither
-    has the account of the same name. Without a map, users without an account share `nobody`, which
-    is then the account `shared`.
+    `names` maps users to accounts, and ``*`` to the account of all other users. Without ``*``, an
+    unmapped user has the account of the same name. Without a map, users without an account share
+    `nobody`, which is then the account `shared`.
     """
 
     def __init__(self, names: Mapping[str, str] | None, is_root: bool | None = None) -> None:
@@ -74,7 +74,7 @@ class Accounts:
 
 
 def folder_name(user: str) -> str:
-    """Return the name of a user's folder; no two users have the same."""
+    """Return the name of a user's folder, which differs for all users."""
     if PLAIN_NAME.fullmatch(user):
         return user
     digest = hashlib.sha256(user.encode("utf-8", errors="surrogatepass")).hexdigest()
@@ -82,7 +82,7 @@ def folder_name(user: str) -> str:
 
 
 def make_home(homes: Path, user: str, account: Account) -> Path:
-    """Return the folder of a user that shares an account; make a missing one."""
+    """Return the folder of a user who shares an account; make it if it is missing."""
     home = homes / folder_name(user)
     with suppress(FileExistsError):
         home.mkdir(mode=0o700)
@@ -130,7 +130,7 @@ def read_accounts(path: Path) -> dict[str, str]:
         isinstance(user, str) and isinstance(name, str) for user, name in document.items()
     )
     if not is_map:
-        raise InputError("must be accounts by user, such as  ana: anab", "", str(path))
+        raise InputError("must map users to accounts, such as  ana: anab", "", str(path))
     return dict(document)
 
 

@@ -1,4 +1,4 @@
-"""Facts of this machine from its kernel: cores, memory, GPUs, and processes."""
+"""Read from the kernel this machine's cores, memory, GPUs, and processes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ TIMEOUT = 20.0  # seconds for a program of the system
 
 
 def take_ignored_signals() -> None:
-    """Handle, by doing nothing, signals that this process ignores, as after ``nohup`` or ``&``.
+    """Handle the signals that this process ignores, as after ``nohup`` or ``&``, by a no-op.
 
-    Its tasks would ignore them, too, and shells among them could not change that.
+    Otherwise its tasks would ignore them, too, and a shell among them could not change this.
     """
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -70,8 +70,8 @@ def _group_limit(name: str) -> str:
 class ProcessState(NamedTuple):
     state: str  # a letter of the kernel; Z and X mean that it has ended
     threads: int
-    # Clock ticks from the boot of the machine until it began. With its number and `boot_id` this
-    # identifies the process, and the process cannot change it.
+    # Clock ticks from the boot of the machine until its start. With its number and `boot_id` this
+    # identifies the process, which cannot change it.
     began: int
 
     @property
@@ -81,7 +81,7 @@ class ProcessState(NamedTuple):
 
     @property
     def age(self) -> float:
-        """Seconds since it began; changes of the clock do not matter."""
+        """Seconds since its start, independent of changes of the clock."""
         return clock_gettime(CLOCK_BOOTTIME) - self.began / TICKS
 
 
@@ -96,7 +96,7 @@ def state_of(number: int) -> ProcessState | None:
 
 
 def members(number: int) -> list[psutil.Process]:
-    """Return the live processes of a session, uninterruptible ones among them.
+    """Return the live processes of a session, including uninterruptible ones.
 
     They include the process group of the session's leader: no process can join it from outside.
     """

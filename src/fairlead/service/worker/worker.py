@@ -28,16 +28,16 @@ from fairlead.service.worker.accounts import Account, Accounts, make_home, make_
 
 LOG = logging.getLogger("fairlead.service.worker")
 GIB = 2**30
-LOOK_SECONDS = 0.1
-MEMORY_SECONDS = 1.0
-CLEAN_SECONDS = 60.0
+LOOK_SECONDS = 0.1  # between checks for ended tasks
+MEMORY_SECONDS = 1.0  # between checks of memory
+CLEAN_SECONDS = 60.0  # between deletions of old output
 REMOVE_SECONDS = 0.2  # between the turns of a long removal
-PAUSE = 5.0  # before a failed start is reported, as the service may repeat it here at once
+PAUSE = 5.0  # before a failed start is reported, because the service may repeat it at once
 PIECE = 2**18  # bytes of output in one answer
 LARGEST_OUTPUT = 64 * 2**20
 OUTPUT_AGE = 7 * 86400.0
-KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
-SECRETS = ("FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE")  # of the worker; no task gets them
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+SECRETS = ("FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE")  # the worker's, which no task gets
 STREAMS = ("stdout", "stderr")
 GIVEN_UP = "the service gave it up"
 
@@ -47,14 +47,16 @@ class Declaration:
     """The server that a worker registers."""
 
     name: str
-    cpu: float
-    memory: float
-    devices: tuple[int, ...]
+    cpu: float  # cores
+    memory: float  # GiB
+    devices: tuple[int, ...]  # numbers of its GPUs
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class Starting:
+    """A task that is being started."""
+
     task: Start
     devices: list[int] = field(default_factory=list)
     account: Account | None = None
@@ -66,10 +68,9 @@ class LocalProcesses:
     """Runs tasks on this machine; see `TaskEngine`.
 
     Its tables belong to the event loop's thread. Other threads get attempts as arguments, and
-    return results. `state` is the worker's folder, kept over restarts; `largest_output` (bytes of a
-    stream) and `output_age` (seconds) bound the kept output; stopped tasks are killed after `grace`
-    seconds. Raises `InputError` when another
-    worker has the folder, or it cannot be written.
+    return results. `state` is the worker's folder, which outlives restarts; `largest_output` (bytes
+    of a stream) and `output_age` (seconds) bound the kept output; stopped tasks are killed after
+    `grace` seconds. Raises `InputError` if another worker uses the folder, or if it is unusable.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class LocalProcesses:
     ) -> None:
         self.server, self.accounts, self.grace = server, accounts, grace
         self.largest_output, self.output_age = int(largest_output), output_age
-        state = Path(os.path.realpath(state))  # a link may lead elsewhere later
+        state = Path(os.path.realpath(state))  # a symbolic link may change later
         self._root, self._homes = state / "attempts", state / "homes"
         try:
             for folder in (state, self._root):
@@ -96,7 +97,7 @@ class LocalProcesses:
             make_homes(self._homes, accounts.shared)
         self.changed = asyncio.Event()
         self._attempts: dict[Key, Attempt] = {}
-        self._unreported: dict[Key, Attempt] = {}  # their ends are not acknowledged
+        self._unreported: dict[Key, Attempt] = {}  # attempts whose ends are not acknowledged
         self._starting: dict[Key, Starting] = {}
         for path in sorted(self._root.iterdir()):
             if path.name.startswith("."):
@@ -120,7 +121,7 @@ class LocalProcesses:
         self._starting |= starting
         try:
             others = [self._attempts[key] for key in starting if key in self._attempts]
-            if others:  # of another journal, whose job had the same number
+            if others:  # attempts of another journal, with a job of the same number
                 await asyncio.to_thread(do_all, Attempt.drop, others)
                 for other in others:
                     del self._attempts[other.key]
@@ -135,7 +136,7 @@ class LocalProcesses:
                     self._add(each.attempt, each.why_stopped)
 
     def _is_new(self, task: Start) -> bool:
-        """Return whether this attempt of a task was not started yet, in this journal."""
+        """Return whether this attempt of a task has not been started yet for this journal."""
         before = self._attempts.get(task.key)
         if before is None or task.key in self._starting:
             return task.key not in self._starting
@@ -191,7 +192,7 @@ class LocalProcesses:
     def forget(self, endings: Sequence[Ending]) -> None:
         for ending in endings:
             attempt = self._unreported.get(ending.key)
-            # Without an outcome, it is another attempt that has the key now.
+            # Without an outcome, another journal's attempt has the key now.
             if attempt is not None and attempt.outcome is not None:
                 self._note_reported(attempt)
 
@@ -229,7 +230,7 @@ class LocalProcesses:
         task, job = starting.task, starting.task.job
         fault = "" if job is not None else "the service does not know the job"
         if len(starting.devices) < math.ceil(task.demand.get("gpu", 0.0)):
-            # As after a time under slots, which do not count devices.
+            # The policy may have been slots until now, which do not count devices.
             why = f"its GPUs are not free on {self.server.name}"
             return Attempt.failed(self._root, task.key, why)
         account = None
@@ -273,7 +274,7 @@ class LocalProcesses:
     def _environment(
         self, key: Key, job: JobSpec, devices: list[int], account: Account | None
     ) -> dict[str, str]:
-        environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         environment["HOME"] = os.environ.get("HOME", "/")
         environment |= job.environment
         if account is not None:
@@ -292,9 +293,9 @@ class LocalProcesses:
         return {name: value for name, value in environment.items() if name not in SECRETS}
 
     def _devices_for(self, task: Start) -> list[int]:
-        """Return the GPUs for a task: those of the order, or others if these are not free here.
+        """Return the GPUs for a task: those of the order, or others if these are not free.
 
-        That is so after a start by an earlier version, whose worker chose the GPUs.
+        They may be held by a task of an earlier version, whose worker chose the GPUs.
         """
         free = dict.fromkeys(self.server.devices, GPU_PARTS)
         held = [

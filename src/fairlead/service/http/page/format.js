@@ -25,9 +25,9 @@ export function difference(held, fair) {
   return (apart > 0 ? "+" : "") + percent(apart);
 }
 
-const OVER = 1.001; // times the fair share, above which a user holds more than is fair
+const OVER = 1.001; // a user above this multiple of its fair share holds too much
 
-// The first sentence of the page: who is owed, who is over, and whether anything is stuck.
+// The opening of the page: the users below and above their fair shares, and tasks that cannot run.
 export function verdict(overview) {
   const { users, short_users: short, waiting, running, servers, reasons } = overview;
   const sentences = [];
@@ -38,7 +38,7 @@ export function verdict(overview) {
     sentences.push("No servers yet: start fairlead worker on each machine.");
     kind = "";
   } else if (!users.length) {
-    sentences.push(overview.all_users ? "Nothing waits or runs." : "Nobody has submitted anything yet.");
+    sentences.push(overview.all_users ? "Nothing waits or runs." : "No user has submitted a job yet.");
     kind = "";
   } else if (owed) {
     kind = "fails";
@@ -46,7 +46,7 @@ export function verdict(overview) {
     sentences.push(`${owed.name} holds ${percent(owed.held)} where ${percent(owed.fair)} is fair.${others}`);
     if (over) sentences.push(`${over.name} holds ${percent(over.held)} where ${percent(over.fair)} is fair.`);
   } else {
-    sentences.push("Everybody who waits holds what is fair.");
+    sentences.push("Every waiting user holds its fair share.");
   }
   if (reasons.too_large) {
     kind = "fails";
@@ -55,7 +55,7 @@ export function verdict(overview) {
     kind = "fails";
     sentences.push("Nothing can start: no server is ready.");
   } else if (reasons.held && reasons.held === waiting && !running) {
-    sentences.push("All that waits is held.");
+    sentences.push("All waiting jobs are held.");
   }
   return [sentences.join(" "), kind];
 }

@@ -27,7 +27,7 @@ export default class JobView {
     this.output = this.attempts.length ? await this.tail(path) : null;
   }
 
-  // Whether its output may grow although nothing else changes.
+  // Whether its output may grow while nothing else changes.
   get isGrowing() {
     return this.job?.running > 0;
   }
@@ -77,7 +77,7 @@ export default class JobView {
       <td><a href=${`#/servers?text=${encodeURIComponent(one.server)}`}>${one.server}</a></td><td>${moment(one.started)}</td>
       <td class="num">${duration((one.ended ?? Date.now() / 1000) - one.started)}</td>
       <td class=${one.status ? "bad" : ""}>${one.ended === null ? one.reason || "running" : one.status === null ? one.reason || "lost" : `${one.status}${one.reason ? ` (${one.reason})` : ""}`}</td></tr>`);
-    return html`<section><h2>Attempts</h2><p class="small">Running tasks, then the last that ended; at most 100 of each.</p>${table("Attempts of tasks", columns, rows)}</section>`;
+    return html`<section><h2>Attempts</h2><p class="small">Running attempts, then the latest ended ones; at most 100 of each.</p>${table("Attempts of tasks", columns, rows)}</section>`;
   }
 
   outputTail({ reload }) {

@@ -7,7 +7,7 @@ import { amount, amounts, count, difference, moment, percent, unit } from "./for
 import { bar, table, tiles, used, userLink } from "./parts.js";
 
 const PERIODS = [["day", 86400], ["week", 7 * 86400]];
-const OVER_TIME_SECONDS = 60; // between questions for figures over time
+const OVER_TIME_SECONDS = 60; // between requests for figures over time
 const ALERTS = 3; // shown at once
 const SERVER_STATES = ["ready", "drained", "unreachable", "lost"];
 
@@ -44,7 +44,7 @@ export default class OverviewView {
 
   shares(overview) {
     const scale = Math.max(...overview.users.map((u) => Math.max(u.held, u.fair)), 1e-9);
-    const columns = [{ text: "user" }, { text: "holds, and what is fair (line)", kind: "bars" }, { text: "holds", kind: "num" }, { text: "fair", kind: "num" },
+    const columns = [{ text: "user" }, { text: "held and fair share (line)", kind: "bars" }, { text: "holds", kind: "num" }, { text: "fair", kind: "num" },
       { text: "difference", kind: "num" }, { text: "waiting", kind: "num" }, { text: "running", kind: "num" }];
     const rows = overview.users.map((u) => html`<tr><th scope="row">${userLink(u.name)}</th>
       <td class="bars">${bar(u.held / scale, u.fair / scale, `${percent(u.held)} of ${percent(u.fair)}`)}</td>
@@ -54,7 +54,7 @@ export default class OverviewView {
     const proof = overview.proof_holds === null ? "" : overview.proof_holds ? " Its proof holds." : " Its proof DOES NOT HOLD.";
     const more = overview.active_users - overview.users.length;
     return html`<section><h2>Shares</h2>
-      <p>Parts of the cluster: the largest part of any resource that a user holds, without what is free on drained servers. Fair is what ${overview.mechanism} gives to what waits and runs now, by the users' weights.${proof}
+      <p>A share is the largest fraction of any resource that a user holds; free amounts on drained servers do not count. The fair share is that which ${overview.mechanism} gives for the waiting and running tasks, by the users' weights.${proof}
       ${overview.unmet_quotas}${more > 0 ? ` ${count(more)} more users are not listed.` : ""}</p>
       ${overview.users.length ? table("Shares of users", columns, rows) : ""}</section>`;
   }
@@ -67,7 +67,7 @@ export default class OverviewView {
     const tasks = ["waiting", "running"].map((name, k) => ({ label: name, values: cluster[name], colour: `--series-${k + 1}` }));
     const top = Math.max(...shares.users.flatMap((u) => [...u.held, ...u.fair].map((n) => n || 0)), 1e-9) * 1.05;
     return html`<div class="charts">
-      ${chart("Used part of each resource", { times: cluster.times, series: utilisation, format: percent, top: 1 })}
+      ${chart("Used fraction of each resource", { times: cluster.times, series: utilisation, format: percent, top: 1 })}
       ${chart("Tasks", { times: cluster.times, series: tasks, format: (n) => count(Math.round(n)) })}</div>
       <h3>Shares of the largest users</h3>
       <div class="charts small-ones">${shares.users.map((u) => sharesChart(u, shares.times, top))}</div>`;
@@ -82,7 +82,7 @@ export default class OverviewView {
       <td class=${group.states.ready === group.servers ? "" : "bad"}>${Object.entries(group.states).map(([state, n]) => `${count(n)} ${state}`).join(", ")}</td>
       ${resources.map((r) => html`<td class="bars">${used(group.used[r] || 0, (group.capacity[r] || 0) * group.servers)}</td>`)}
       <td class="num">${count(group.tasks)}</td></tr>`);
-    return html`<section><h2>Servers</h2><p>Servers with the same capacity and labels are one row${overview.more_groups ? `; ${count(overview.more_groups)} more kinds are not listed` : ""}. <a href="#/servers">Each server, and what runs on it</a>.</p>
+    return html`<section><h2>Servers</h2><p>Servers with the same capacity and labels are one row${overview.more_groups ? `; ${count(overview.more_groups)} more groups are not listed` : ""}. <a href="#/servers">Each server and its tasks</a>.</p>
       ${overview.groups.length ? table("Groups of servers", columns, rows) : ""}</section>`;
   }
 }

@@ -1,4 +1,4 @@
-// Servers one by one: what runs on each, and its drain.
+// Single servers: the tasks on each, and its drain.
 
 import { html } from "./libraries/lit-html/lit-html.js";
 import { ask, change } from "./api.js";
@@ -6,7 +6,7 @@ import { amounts, count, duration, unit } from "./format.js";
 import { confirm, jobLink, pager, used, userLink } from "./parts.js";
 
 const LIMIT = 20;
-const DEVICES = 64; // drawn of a server
+const DEVICES = 64; // GPUs drawn for a server, at most
 const STATES = ["", "ready", "drained", "unreachable", "lost"];
 
 export default class ServersView {
@@ -58,7 +58,7 @@ export default class ServersView {
 
   actions(server, { act }) {
     const drained = server.state === "drained";
-    const question = drained ? `Start tasks on ${server.name} again?` : `Drain ${server.name}? Its tasks run on, and no more start.`;
+    const question = drained ? `Start tasks on ${server.name} again?` : `Drain ${server.name}? Its tasks continue, and no more start.`;
     const name = drained ? "Undrain" : "Drain";
     const press = async () => {
       if (await confirm(question, name)) await act(() => change("POST", `/v1/servers/${encodeURIComponent(server.name)}/${name.toLowerCase()}`));

@@ -1,4 +1,4 @@
-// One user: what it holds and is owed, over time, and its jobs.
+// One user: its share and fair share, also over time, and its jobs.
 
 import { html } from "./libraries/lit-html/lit-html.js";
 import { ask, change } from "./api.js";
@@ -41,14 +41,14 @@ export default class UserView {
       ${page.who.role === "admin" ? html`<p class="actions"><button @click=${() => this.setWeight(page)}>Change the weight</button>
         <a href=${`#/what-if?weights=${encodeURIComponent(`${quoted(user.name)}=${2 * user.weight}`)}`}>What if its weight were ${amount(2 * user.weight)}?</a></p>` : ""}
       <section><h2>The last week</h2>${this.owed()}${sharesChart(this.overTime.users[0], this.overTime.times)}</section>
-      ${this.jobs ? html`<section><h2>Jobs</h2><p>The newest that wait or run; <a href=${`#/jobs?user=${encodeURIComponent(user.name)}`}>all ${count(this.jobs.found)}</a>, and <a href=${`#/jobs?state=ended&user=${encodeURIComponent(user.name)}`}>ended ones</a>.</p>
+      ${this.jobs ? html`<section><h2>Jobs</h2><p>The newest waiting or running ones; <a href=${`#/jobs?user=${encodeURIComponent(user.name)}`}>all ${count(this.jobs.found)}</a>, and <a href=${`#/jobs?state=ended&user=${encodeURIComponent(user.name)}`}>ended ones</a>.</p>
         ${table("Jobs of the user", jobColumns, this.jobs.jobs.map(jobRow))}</section>` : ""}`;
   }
 
   owed() {
     const row = this.hours.users.find((one) => one.user === this.name);
-    if (!row) return html`<p>No sample shows that it held anything or was due anything.</p>`;
-    const more = row.owed > 0 ? `${amount(row.owed)} h less than was due to it` : `${amount(-row.owed)} h more than was due to it`;
+    if (!row) return html`<p>No sample shows a share of this user.</p>`;
+    const more = row.owed > 0 ? `${amount(row.owed)} h less than its fair share` : `${amount(-row.owed)} h more than its fair share`;
     return html`<p>It held ${amount(row.held)} h of the whole cluster, by its dominant resource: ${more}.</p>`;
   }
 

@@ -1,4 +1,4 @@
-// Shares under other weights, servers or quotas; nothing is changed.
+// Shares under another policy, weights, servers or quotas; nothing is changed.
 
 import { html } from "./libraries/lit-html/lit-html.js";
 import { change } from "./api.js";
@@ -14,7 +14,7 @@ const FIELDS = [
   ["quotas", "Quotas", "bo=gpu:4"],
 ];
 const OF_SERVICE = { drain: "drained", remove: "removed" }; // an input named remove would hide the form's method
-// Words between commas; a word with commas stands in double quotes.
+// Words between commas; a word with a comma has double quotes around it.
 const words = (text) => (text.match(/(?:"[^"]*"|[^,"])+/g) || []).map((word) => word.replaceAll('"', "").trim()).filter(Boolean);
 export const quoted = (name) => (name.includes(",") ? `"${name}"` : name);
 
@@ -74,7 +74,7 @@ export default class WhatIfView {
       reload();
     };
     return html`<h1>What if?</h1>
-      <p>The live state under other weights, servers or quotas. Nothing is changed.</p>
+      <p>The live state under another policy, weights, servers or quotas. Nothing is changed.</p>
       <form class="fields" @submit=${ask}>${FIELDS.map(([name, label, example]) => html`<label>${label} <input name=${name} placeholder=${example} value=${this.values[name] || ""}></label>`)}
         <button>Try</button></form>
       <div aria-live="polite">${this.fault ? html`<p class="bad">${this.fault}.</p>` : this.answer ? this.result() : ""}</div>`;
@@ -87,7 +87,7 @@ export default class WhatIfView {
       { text: "tasks that start", kind: "num" }, { text: "tasks that stop", kind: "num" }];
     const rows = changed.map((u) => html`<tr><th scope="row">${userLink(u.name)}</th><td class="num">${percent(u.held)}</td><td class="num">${percent(u.held_after)}</td>
       <td class="num">${percent(u.fair)}</td><td class=${u.fair_after < u.fair ? "num bad" : "num"}>${percent(u.fair_after)}</td><td class="num">${count(u.starts)}</td><td class="num">${count(u.stops)}</td></tr>`);
-    return html`<p class="opening"><span>${counted(starts, "task")} would start now${isCut ? ", or more" : ""}, and ${counted(stops, "task")} would stop.${changed.length ? "" : " Nobody gains or loses."}</span></p>
+    return html`<p class="opening"><span>${counted(starts, "task")} would start now${isCut ? ", or more" : ""}, and ${counted(stops, "task")} would stop.${changed.length ? "" : " No user gains or loses."}</span></p>
       ${unmet ? html`<p class="bad">Not all quotas could be met: ${unmet}.</p>` : ""}
       ${stays ? html`<p>${counted(stays, "task")} would go on running on the drained servers, and shares include ${stays === 1 ? "it" : "them"}. Removing a server shows its loss.</p>` : ""}
       ${changed.length ? table("Users before and after", columns, rows) : ""}`;
