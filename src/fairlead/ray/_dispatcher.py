@@ -2,8 +2,7 @@
 
 It runs its own service, with the journal next to Ray's logs, or follows a `fairlead serve`
 elsewhere. For the service it is a worker whose engine is the cluster. The agents of drivers submit
-jobs to it, and it orders them to start tasks. All of its state is in the service, so a restarted
-actor continues.
+jobs to it, and it orders them to start tasks. Its state is in the service, and outlives restarts.
 """
 
 from __future__ import annotations

@@ -46,25 +46,24 @@ def start(
     seed: int | None = None,
     grace: float | None = None,
 ) -> Any:
-    """Return the dispatcher of a Ray cluster, and start one where there is none.
+    """Return the dispatcher of a Ray cluster; start one if there is none.
 
     Parameters
     ----------
     policy : str, optional
         As in `Scheduler`; ``drf/best-fit`` when absent.
     users : mapping of str to float, optional
-        The users that may submit, by weight. When absent all may, by weight 1.
+        The users that may submit, with their weights. When absent all users may, with weight 1.
     service, token : str, optional
-        The address of a ``fairlead serve`` that decides instead, and the token for it.
+        The address of a ``fairlead serve`` that schedules instead, and a token for it.
     journal : str, optional
-        A file on the head node, in which users and jobs outlive the cluster.
+        A file on the head node that keeps users and jobs beyond the end of the cluster.
     address : str, optional
         The address of the Ray cluster; ``auto`` when absent.
     seed : int, optional
         The seed of random choices; the journal's, or 0, when absent.
     grace : float, optional
-        Seconds until a preempted call is killed that goes on after a KeyboardInterrupt; 10 when
-        absent.
+        Seconds from the KeyboardInterrupt of a preempted call until it is killed; 10 when absent.
 
     Raises
     ------

@@ -1,8 +1,7 @@
 """Search of jobs with filters, an order and pages, for the live page.
 
-Waiting and running jobs are searched outside the state's thread, which changes them meanwhile: a
-job may be listed by slightly old figures. Of the ended jobs, the latest 100,000 are searched, in
-the journal.
+Live jobs are searched outside the state's thread, so their figures may be slightly old. Of the
+ended jobs, the latest 100,000 are searched, in the journal.
 """
 
 from __future__ import annotations

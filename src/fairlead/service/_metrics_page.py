@@ -53,13 +53,9 @@ class Counters:
         self.decision = self._histogram(
             "decision_seconds", "Seconds from a request's arrival until its change is on disk."
         )
-        self.cycle = self._histogram(
-            "cycle_seconds", "Seconds to carry out a batch of requests and to place tasks."
-        )
+        self.cycle = self._histogram("cycle_seconds", "Seconds to carry out requests and place.")
         self.commit = self._histogram("commit_seconds", "Seconds to write and sync the journal.")
-        self.refused = self._counter(
-            "requests_refused", "Answers with a status of 400 or above.", "code"
-        )
+        self.refused = self._counter("requests_refused", "Answers of status 400 or above.", "code")
         self.alerts = Gauge("fairlead_alerts", "Present alerts.", ["kind"], registry=self.registry)
         self._placements = self._counter("placements", "Started tasks.")
         self._ended = self._counter("tasks_ended", "Ended attempts of tasks.", "outcome")
@@ -138,7 +134,7 @@ class MetricsPage:
     def __init__(self, state_thread: StateThread, shares: CurrentShares) -> None:
         self.state_thread, self._shares = state_thread, shares
         self.most_age, self.most_users = SHARES_SECONDS, MOST_USERS
-        self._named: dict[str, None] = {}  # users that are not summed
+        self._named: dict[str, None] = {}  # users with their own gauges
 
     async def text(self) -> bytes:
         copy, found = None, None
@@ -152,7 +148,7 @@ class MetricsPage:
         return await asyncio.to_thread(_page, ready, copy, users, found, counters)
 
     def _users(self, copy: StateCopy, found: FoundShares | None) -> list[UserMetrics]:
-        """Return the figures of each named user, and the sum of all others."""
+        """Return the gauges of each named user, and the sums of all others."""
         question = copy.question
         running = dict(zip(question.names, question.running.tolist(), strict=True))
         if len(self._named) < min(len(copy.weight), self.most_users):

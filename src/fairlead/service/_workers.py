@@ -49,9 +49,7 @@ class Workers:
         self, state_thread: StateThread, journal: Journal, silent: float, grace: float
     ) -> None:
         self.sessions = Sessions()
-        self.lost: dict[
-            str, float
-        ] = {}  # by server that was silent for the grace: time of the loss
+        self.lost: dict[str, float] = {}  # time of the loss of servers, after the grace
         self.is_closing = False
         self._state_thread, self._journal = state_thread, journal
         self._silent, self._grace = silent, grace

@@ -14,8 +14,7 @@ from fastapi import HTTPException
 from fairlead.service.messages import FullError
 
 LARGEST_BODY = 10 * 2**20
-# Each of these counts as one more request: bytes of a body, which takes up to 80 ms a MiB to parse,
-# and bytes of an answer.
+# Each of these counts as one more request; a body takes up to 80 ms a MiB to parse.
 BODY_A_REQUEST = 16 * 1024
 ANSWER_A_REQUEST = 64 * 1024
 STATE_SECONDS_A_REQUEST = 0.001  # time of the thread that all callers share

@@ -327,9 +327,7 @@ class Service:
             if group is None and found.waiting:
                 return _explanation(view, f"at most {found.at_most} of its tasks run at a time")
             if awaited := {key for run in found.running.values() for key in run.awaits}:
-                return _explanation(
-                    view, f"it starts once preempted tasks have stopped: {len(awaited)}"
-                )
+                return _explanation(view, f"it starts once preempted tasks stop: {len(awaited)}")
             if group is None:
                 return _explanation(view, "all of its tasks have started")
             why = tx.state.scheduler.explain(group, tx.now, MOST_BEFORE)

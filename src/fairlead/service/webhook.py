@@ -1,8 +1,8 @@
 """Sends notices to a webhook: signed by the Standard Webhooks specification, and retried.
 
 A notice is a POST with a JSON body. Its signature is HMAC-SHA256 over its id, the time of sending
-and the body (https://www.standardwebhooks.com), so that a receiver can check who sent it and when.
-Each user's notices are sent in order, one at a time, so that one user's do not delay another's.
+and the body (https://www.standardwebhooks.com), so that a receiver can check its sender and time.
+Each user's notices are sent in order, one at a time, so that no user delays another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fairlead.service.journal.notices import Notice, Notices
 LOG = logging.getLogger("fairlead.service")
 SEND_SECONDS = 10.0  # for the receiver to answer
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 600.0  # before a notice is sent again
-CHECK_SECONDS = 60.0
+CHECK_SECONDS = 60.0  # longest time between checks for notices
 PREFIX = "whsec_"
 LEAST_KEY = 24  # bytes
 DELETE_SECONDS = 3600.0  # between deletions of old notices
@@ -36,13 +36,13 @@ DELETE_SECONDS = 3600.0  # between deletions of old notices
 
 @dataclass(frozen=True)
 class Receiver:
-    """A webhook's URL, and the secret that its receiver knows, too."""
+    """A webhook's URL, and the secret that it shares with the service."""
 
     url: str
     secret: str
 
     def headers(self, notice: Notice, now: float) -> dict[str, str]:
-        """Return the headers of a notice that is sent at a time."""
+        """Return the headers of a notice that is sent at time `now`."""
         at = str(int(now))
         return {
             "Content-Type": "application/json",
@@ -96,9 +96,7 @@ class Webhook:
     def __init__(self, notices: Notices, receiver: Receiver | None) -> None:
         self._notices, self._receiver = notices, receiver
         self.wake_up = asyncio.Event()
-        self._again: dict[
-            str, tuple[float, float]
-        ] = {}  # by notice: time of the next try, last pause
+        self._again: dict[str, tuple[float, float]] = {}  # by notice: next try, last pause
         self._accepted: set[str] = set()  # accepted notices that are still in the journal
         self._delete_at = -inf
         self._is_failing = False

@@ -53,9 +53,7 @@ class Address(NamedTuple):
         if not (shown.isascii() and shown.isprintable()) or " " in shown:
             raise InputError("has characters that no token has", "FAIRLEAD_TOKEN")
         if shown.startswith(PREFIX) and not _pinned(shown):
-            raise InputError(
-                "is incomplete: a token is one word with a dot in it", "FAIRLEAD_TOKEN"
-            )
+            raise InputError("is incomplete: a token is a word with a dot", "FAIRLEAD_TOKEN")
         if not url:
             path = find_socket()
             return cls(f"{UNIX}{path}", shown, path, is_default=True)

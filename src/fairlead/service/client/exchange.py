@@ -25,7 +25,7 @@ TIMEOUT = 70.0  # seconds, longer than the service waits
 LARGEST_ANSWER = 64 * 2**20  # bytes; the service sends larger orders in several answers
 LONGEST_ANSWER = 300.0  # seconds
 PART = 2**16  # bytes that are read at once
-HTTP = b"HTTP/"  # begins each answer
+HTTP = b"HTTP/"  # the first bytes of each answer
 
 
 class OtherProgramError(Exception):
@@ -37,7 +37,7 @@ class NotReachedError(OSError):
 
 
 class Reply(NamedTuple):
-    """An answer; names of headers are in small letters."""
+    """An answer; names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -53,7 +53,7 @@ class Exchange(Protocol):
     async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send a request and return its answer; for a `BlockingClient` it never suspends.
 
-        It raises `NotReachedError` when nothing was sent, `OSError` when no answer came, and
+        Raises `NotReachedError` if nothing was sent, `OSError` if no answer came, and
         `OtherProgramError` for an answer of another program.
         """
         ...
@@ -79,7 +79,7 @@ class HttpState:
 
     def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
         address = self._address
-        # Refuse compression, as a small answer might become a large one.
+        # Refuse compression, because a small answer might expand to a large one.
         fields = {"Host": address.host, "Accept-Encoding": "identity"}
         fields |= {"Content-Length": str(len(body)), **headers}
         if address.token:
@@ -134,7 +134,7 @@ class HttpState:
 
 
 class Channel:
-    """A blocking connection to a service, opened at a request when there is none."""
+    """A blocking connection to a service, opened at the first request and after a failure."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -146,7 +146,7 @@ class Channel:
         return self._address.url
 
     async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        self._address.check()  # each time, as folders may have changed
+        self._address.check()  # at each request, because folders may have changed
         if self._socket is not None and select.select([self._socket], [], [], 0)[0]:
             self.close()  # the service has closed it
         try:
@@ -157,7 +157,7 @@ class Channel:
                     raise NotReachedError(str(fault)) from fault
                 self._http = HttpState(self._address)
             asked = self._http.request(method, target, headers, body)
-            # The service may have refused the request early; then read its reason.
+            # The service may have refused the request before its end; then read the reason.
             with suppress(BrokenPipeError, ConnectionResetError):
                 self._socket.sendall(asked)
             while (reply := self._http.receive(self._socket.recv(PART))) is None:

@@ -2,12 +2,12 @@
 
 It imports little, so that commands start quickly; `Client` and `AsyncClient` are for programs.
 
-`Requests` is the core of all three: each request is written once, as a coroutine. `AsyncClient`
-awaits it. The other two drive it with an exchange that blocks, so that it never suspends and
-`blocking` runs it to its end.
+`Requests` is the core of all three clients: each request is written once, as a coroutine.
+`AsyncClient` awaits it. The other two use an exchange that blocks, so that the coroutine never
+suspends and `blocking` runs it to its end.
 
-A request that changes something carries an idempotency key. So it can be repeated when its answer
-was lost.
+A request that changes something has an idempotency key, so it can be repeated if its answer was
+lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fairlead.service.client.exchange import (
     Reply,
 )
 
-PATIENCE = 10.0  # seconds for which a request is repeated, as a service may be starting
+PATIENCE = 10.0  # seconds for which a request is repeated: the service may be starting
 OUTAGE_PATIENCE = 600.0  # while waiting for a job
 LONGEST_PAUSE = 2.0
 REPORT_AFTER = 2.0  # seconds without a service
@@ -56,7 +56,7 @@ class RefusedError(FairleadError):
 
 
 class Requests:
-    """Requests to a service, and their repetition."""
+    """Sends requests to a service, and repeats them while it may be starting."""
 
     def __init__(
         self,

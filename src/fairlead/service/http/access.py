@@ -63,10 +63,7 @@ class Peer:
 
     @cached_property
     def uid(self) -> int | None:
-        """The number of the calling account; None if unknown, or on another machine.
-
-        It is looked up once, while the client waits for an answer: the connection is up then.
-        """
+        """The number of the calling account; None if unknown, or on another machine."""
         return self._uid if self.is_unix else tcp_uid(self._here, self._there)
 
     @property

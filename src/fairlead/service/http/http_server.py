@@ -123,7 +123,7 @@ class HttpServer(uvicorn.Server):
         self._listening, self._certificate, self._wake = listening, certificate, wake
         self._tls: ssl.SSLContext | None = None
         self._open: Counter[str] = Counter()  # connections by peer
-        self._most_connections = most_connections()
+        self._most = most_connections()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
@@ -161,8 +161,7 @@ class HttpServer(uvicorn.Server):
             except OSError:  # the client has gone
                 connection.close()
                 continue
-            most = self._most_connections
-            if self._open.total() >= most or self._open[peer.name] >= most // 2:
+            if self._open.total() >= self._most or self._open[peer.name] >= self._most // 2:
                 LOG.warning("too many connections; more are closed", extra={"peer": peer.name})
                 connection.close()
                 continue

@@ -77,9 +77,8 @@ def _address(sock: socket.socket) -> str:
 def _collect_seldom() -> None:
     """Keep Python's garbage collector from scanning all jobs, which takes a second.
 
-    Jobs have no reference cycles, so a scan finds nothing. Older objects are moved to the permanent
-    generation every few seconds. With a scan a minute and 2,000 starts a second, some answers
-    were delayed by 0.4 to 0.7 s.
+    Jobs have no reference cycles, so older objects are moved to the permanent generation every few
+    seconds. With a scan a minute and 2,000 starts a second, some answers took 0.4 to 0.7 s longer.
     """
     gc.set_threshold(YOUNG, NEVER, NEVER)
     gc.freeze()

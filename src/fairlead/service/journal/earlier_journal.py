@@ -1,7 +1,7 @@
 """Read journals of an earlier version, whose scheduler no longer exists.
 
-The service's part of a snapshot has today's format. Of the scheduler's part only the policy, the
-seed and the names of resources are read: the rest follows from jobs and servers. Tasks start on
+The service's part of a snapshot has today's format. From the scheduler's part, only the policy, the
+seed and the names of resources are read; all else follows from jobs and servers. Tasks start on
 their recorded servers.
 """
 
@@ -27,8 +27,8 @@ def earlier_state(data: bytes) -> ServiceState:
     part, scheduler = split(data)
     if not scheduler.startswith(MARK):
         raise InputError("is damaged: it has no scheduler", "snapshot")
-    length, begin = len(MARK) + WORD, len(MARK) + 2 * WORD
-    tables = from_json(scheduler[begin : begin + int.from_bytes(scheduler[length:begin], "little")])
+    length, first = len(MARK) + WORD, len(MARK) + 2 * WORD
+    tables = from_json(scheduler[first : first + int.from_bytes(scheduler[length:first], "little")])
     state = ServiceState(tables["policy"], tables["seed"])
     state.resources = tables["resources"]
     fill(state, part)

@@ -62,12 +62,7 @@ class Notices:
     def first_of_each(self) -> list[Notice]:
         """Return the oldest notice of each user, and of no user."""
         oldest = sql.func.min(notices.c.made)
-        columns = (
-            notices.c.id,
-            notices.c.user,
-            oldest,
-            notices.c.body,
-        )  # SQLite takes all from the row of the minimum
+        columns = (notices.c.id, notices.c.user, oldest, notices.c.body)  # all of the oldest row
         chosen = sql.select(*columns).group_by(notices.c.user)
         with self._engine.connect() as connection:
             return [Notice(*row) for row in connection.execute(chosen.order_by(notices.c.user))]

@@ -1,4 +1,4 @@
-"""Tokens admit callers. The journal keeps their digests only."""
+"""Tokens, which admit callers. The journal has only digests of their secrets."""
 
 from __future__ import annotations
 
@@ -92,6 +92,7 @@ class Tokens:
 
 
 def _admitted(connection: sql.Connection) -> dict[str, Token]:
+    """Return the undamaged tokens by digest; log the damaged ones."""
     found = {}
     for row in connection.execute(sql.select(tokens).order_by(tokens.c.created)):
         token = Token(row.name, row.role, row.subject)
@@ -103,7 +104,7 @@ def _admitted(connection: sql.Connection) -> dict[str, Token]:
 
 
 def check_name(name: str) -> None:
-    """Refuse a token name that looks like the caller name of a local account."""
+    """Raise `InputError` for a token name that looks like that of a local account's caller."""
     if name.startswith(ACCOUNT):
         raise InputError(f"must not begin with {ACCOUNT!r}, as local accounts do", "NAME")
 

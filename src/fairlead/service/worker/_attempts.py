@@ -2,8 +2,8 @@
 
 A small shell program runs between worker and command, and records the exit status of the command.
 So a task continues when its worker is killed, and a restarted worker learns how it ended. No
-attempt runs twice: the shell program waits for a line from its worker, which first records the
-program's process number, once.
+attempt runs twice: the shell program waits for a line from its worker, which records the program's
+process number before, and only once.
 
 An attempt has ended, and its amounts are free, when no process of its group and session is left.
 The files of the task do not count.
@@ -51,7 +51,7 @@ from fairlead.service.worker.machine import boot_id, members, state_of
 LOG = logging.getLogger("fairlead.service.worker")
 # Arguments: the directory of the command, and its words. The rest is relative to the task's
 # directory. Without a line from the worker, the worker is gone and nothing may run.
-# `trap :` is for this shell alone: the command gets the signal, and its status is still recorded.
+# `trap :` holds only for this shell: the command gets the signal, and its status is recorded.
 # The status goes into an existing file, because the disk may be full. If even that fails, this
 # shell exits with the status. The rest of the process group ends with the shell.
 SHIM = """
@@ -78,7 +78,7 @@ RECORD = "record"
 
 @dataclass
 class AttemptEnd:
-    status: int | None  # the exit status; None where it is unknown, so that the task runs again
+    status: int | None  # the exit status; None if unknown: then the task runs again
     reason: str = ""  # why it was stopped or could not start; empty for a normal end
 
 

@@ -347,7 +347,7 @@ class LocalProcesses:
                 del self._attempts[attempt.key]
 
     def _trim(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """Delete old output, and the front of long output; return the attempts without a folder."""
+        """Delete old output and the start of long output; return the attempts without a folder."""
         gone = []
 
         def trim(attempt: Attempt) -> None:
@@ -374,7 +374,7 @@ class LocalProcesses:
 
 
 def _piece(attempt: Attempt, stream: str, offset: int) -> dict[str, Any]:
-    """Return a piece of a task's output, up to the largest offset that a service accepts."""
+    """Return a piece of a task's output from an offset; `fault` if it cannot be read."""
     is_over, size, data = attempt.is_over, 0, b""
     file = attempt.output(stream)
     if file is not None:
@@ -395,6 +395,6 @@ def _piece(attempt: Attempt, stream: str, offset: int) -> dict[str, Any]:
 
 
 def parts_of(task: Start) -> int:
-    """Return the parts that a task takes of each of its GPUs, as the service counts them."""
+    """Return the number of `GPU_PARTS` that a task takes of each of its GPUs."""
     gpus = task.demand.get("gpu") or 1.0
     return max(int(min(gpus, 1.0) * GPU_PARTS), 1)
