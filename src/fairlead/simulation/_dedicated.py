@@ -18,20 +18,19 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Excerpt, Workload, excerpt
 from fairlead.scheduler.policies import Policy
 
-# Two remainders that differ by less are equal: they were added up in different order.
+# Remainders that differ by less are equal: the difference is a rounding error of their sums.
 _EQUAL = 1e-9
 
 
 def dedicated_servers(workload: Workload) -> IntArray:
     """Divide the servers among users; return (servers,) the user of each.
 
-    A user's part of a group is its weight over all users' weights (in queues, from the root
-    down), rounded down or up. The servers
-    left over in a group go to the users of largest remainder, to which the parts that a user missed
-    in earlier groups (or got too much) are added; ties go to the earlier user. So users of equal
-    weight have equal numbers of servers, give or take one, in all and in every group. With fewer
-    servers than users some have none. In a group the servers of a user follow each other, users in
-    order. O(G N log N + servers).
+    A user is due a fraction of each group: its weight over all users' weights (in queues, from the
+    root down). The number of servers is rounded down. The servers left over go to the users of
+    largest remainder, plus what the user missed (or less what it had too much) in earlier groups;
+    ties go to the earlier user. So users of equal weight have equal numbers of servers, give or
+    take one, in all and in every group. With fewer servers than users, some users have none. In a
+    group each user's servers are consecutive, users in order. O(G N log N + servers).
     """
     if not workload.weight.any():
         raise RefusalError("dedicated", "all users have weight 0, and are due no server")

@@ -1,4 +1,4 @@
-"""Slots: bundles of fixed amounts of every resource, as the first cluster schedulers shared."""
+"""Slots: bundles of fixed amounts of all resources, the unit of the first cluster schedulers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from fairlead.model.problem import Problem
 from fairlead.model.quantity import exact
 
 SLOT = "slot"
-# Below this filled part of their slots, slots differ notably from the amounts of tasks.
+# Smallest fraction of their slots that tasks fill without a caution.
 LITTLE = 0.1
 
 
 def in_slots(kinds: Problem, slots: int) -> Problem:
     """Return the problem in which tasks take whole slots, in exact arithmetic.
 
-    A slot is one of `slots` equal parts of the largest server, which has the most of each resource
-    that any server has. A server has as many whole slots as fit in it, a task takes as many as hold
-    it. Resources that some servers lack are no part of slots; tasks take their amounts besides.
+    A slot is one of `slots` equal fractions of the largest server, which has the largest capacity
+    of each resource. A server has as many whole slots as fit in it; a task takes as many as hold
+    it. Resources that some servers lack are not cut into slots; tasks also take amounts of them.
     The first resource of the result is the slots.
 
     Raises RefusalError when no resource is on every server. O((N + G) R). Source: Wang, Liang and

@@ -21,7 +21,7 @@ from fairlead.traces.time_window import seconds_since_start, time_window
 from fairlead.traces.what_if import with_load
 
 WHOLE = (0.0, inf)  # the window of a whole trace
-MOST_OUTSIDE = 0.1  # of a window beyond the trace, without a warning
+MOST_OUTSIDE = 0.1  # largest fraction of a window beyond the trace without a warning
 
 Trace = Workload | Path | str
 Time = float | date  # seconds since the start of the trace, or a date of it, perhaps with a time
@@ -40,9 +40,9 @@ class Variation:
     begin, end : float
         The window, in seconds since the start of the trace.
     load : float
-        How many times faster jobs arrive.
+        Factor by which jobs arrive faster.
     seed : int, optional
-        Of the resampling.
+        Seed of the resampling; None for the jobs as they are.
     """
 
     trace: str
@@ -62,15 +62,15 @@ class Variation:
         return ", ".join(parts)
 
 
-def parts_of(
+def plan_variations(
     traces: Trace | Sequence[Path | str] | Mapping[str, Trace],
     windows: Sequence[Window] | None,
     loads: Sequence[float] | None,
     queues: Path | str | None,
 ) -> list[tuple[Variation, Workload]]:
     """Return each window of each trace under each load; raises as `fairlead.study`."""
-    named, asked, factors = _traces_of(traces), _windows_of(windows), _loads_of(loads)
-    parts: list[tuple[Variation, Workload]] = []
+    named, pairs, factors = _parse_traces(traces), _parse_windows(windows), _parse_loads(loads)
+    planned: list[tuple[Variation, Workload]] = []
     for name, trace in named.items():
         workload = (
             trace
@@ -84,27 +84,27 @@ def parts_of(
                 seconds_since_start(workload, begin, f"windows[{k}]"),
                 seconds_since_start(workload, end, f"windows[{k}]"),
             )
-            for k, (begin, end) in enumerate(asked)
+            for k, (begin, end) in enumerate(pairs)
         ]
         _check_windows(name, workload, times)
         for k, (first, end) in enumerate(times):
             begin = max(first, 0.0)
-            part = workload
+            window = workload
             if (begin, end) != WHOLE:
                 try:
-                    part = time_window(workload, begin, end)
+                    window = time_window(workload, begin, end)
                 except InputError as fault:
                     raise InputError(fault.fault, f"windows[{k}]", name) from None
             for load in factors:
-                varied = part if load == 1.0 else with_load(part, load)
+                varied = window if load == 1.0 else with_load(window, load)
                 if queues is not None:
                     varied = with_queues(varied, queues)
-                parts.append((Variation(name, begin, end, load), varied))
-    return parts
+                planned.append((Variation(name, begin, end, load), varied))
+    return planned
 
 
 def _check_windows(trace: str, workload: Workload, windows: Sequence[tuple[float, float]]) -> None:
-    """Raise InputError for a window without time; warn of overlaps and of parts beyond a trace."""
+    """Raise InputError for an empty window; warn of windows that overlap or leave the trace."""
     last = float(workload.job_submit[-1])
     shown = workload.time_text
     for k, (begin, end) in enumerate(windows):
@@ -122,7 +122,7 @@ def _check_windows(trace: str, workload: Workload, windows: Sequence[tuple[float
             _LOGGER.warning("%s: windows[%d] and windows[%d] %s", trace, one, other, about)
 
 
-def _traces_of(traces: Any) -> dict[str, Trace]:
+def _parse_traces(traces: Any) -> dict[str, Trace]:
     """Return traces by name; files are named as they are given."""
     if isinstance(traces, Workload):
         return {"trace": traces}
@@ -138,7 +138,7 @@ def _traces_of(traces: Any) -> dict[str, Trace]:
     return named
 
 
-def _windows_of(
+def _parse_windows(
     windows: Sequence[Window] | None,
 ) -> list[tuple[float | datetime, float | datetime]]:
     """Return windows as pairs; raise InputError for anything else."""
@@ -149,12 +149,12 @@ def _windows_of(
         pair = several(window, f"windows[{k}]", "two times")
         if len(pair) != 2:
             raise InputError(f"must be two times, not {window!r:.60}", f"windows[{k}]")
-        begin, end = (_time_of(each, f"windows[{k}]") for each in pair)
+        begin, end = (_parse_time(each, f"windows[{k}]") for each in pair)
         found.append((begin, end))
     return _distinct(found, "windows")
 
 
-def _time_of(given: Any, place: str) -> float | datetime:
+def _parse_time(given: Any, place: str) -> float | datetime:
     """Return seconds, or a date with a time: midnight if it has none."""
     if isinstance(given, datetime):
         return given
@@ -166,7 +166,7 @@ def _time_of(given: Any, place: str) -> float | datetime:
     return seconds
 
 
-def _loads_of(loads: Sequence[float] | None) -> list[float]:
+def _parse_loads(loads: Sequence[float] | None) -> list[float]:
     if loads is None:
         return [1.0]
     given = several(loads, "loads", "numbers")

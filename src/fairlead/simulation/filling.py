@@ -79,8 +79,8 @@ class Filling(Shown):
         tasks = self.tasks.astype(object)
         for r, per_unit in enumerate(quanta.per_unit):
             used = tasks.T @ quanta.demand[:, r].astype(object)
-            there = quanta.capacity[:, r].astype(object) * self.problem.count.astype(object)
-            unused[:, r] = [float((a - b) / per_unit) for a, b in zip(there, used, strict=True)]
+            total = quanta.capacity[:, r].astype(object) * self.problem.count.astype(object)
+            unused[:, r] = [float((a - b) / per_unit) for a, b in zip(total, used, strict=True)]
         return unused
 
     @cached_property
@@ -122,16 +122,16 @@ def fill(
     Parameters
     ----------
     problem : Problem
-        A user with a limit has the whole part of it as tasks.
+        Users' task limits are rounded down to whole tasks.
     criterion : str
-        Score by which the least user is next: ``"drf"``, ``"tsf"`` or ``"ps-dsf"``.
+        Score; the user with the least is next: ``"drf"``, ``"tsf"`` or ``"ps-dsf"``.
     select : str
-        Choice of the server of its task: ``"first-fit"``, ``"best-fit"``, ``"best-fit-first"``,
+        Selection of the server of its task: ``"first-fit"``, ``"best-fit"``, ``"best-fit-first"``,
         ``"rrr"`` or ``"joint"``.
     residual : bool
-        Whether free amounts stand for capacities in the score.
+        Whether the score uses free amounts instead of capacities.
     seed : int or SeedSequence
-        For ``"rrr"``, which is random; the same seed gives the same answer.
+        Seed of ``"rrr"``, which is random; the same seed gives the same answer.
 
     Returns
     -------
@@ -142,14 +142,14 @@ def fill(
     InputError
         When the criterion or the selection is not known.
     RefusalError
-        When they have no meaning together, when the problem has rates or weights per resource, or
-        when it would place more than fifty million tasks.
+        When they cannot be combined, when the problem has rates, queues or weights per resource,
+        or when more than fifty million tasks would be placed.
 
     Notes
     -----
-    Wang, Liang and Li 2015, V-B; Kesidis et al., IV and VI. Of equal users the earlier is served
-    first, then of equal servers the earlier (``best-fit-first``: the later user). Nothing is
-    rounded: amounts are whole quanta, and equal scores are equal.
+    Wang, Liang and Li 2015, V-B; Kesidis et al., IV and VI. Ties go to the earlier user
+    (``best-fit-first``: the later), then to the earlier server. Amounts are whole quanta, so
+    scores have no rounding errors.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def fill_by(
 def _placements(
     problem: Problem, policy: Policy, seed: int | np.random.SeedSequence
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Submit all tasks and place; yield users and servers in order, in portions."""
+    """Submit all tasks and place them; yield users and servers of placements, in portions."""
     quanta = to_quanta(problem)
     resources, order = list(problem.cluster.resources), RandomOrder(seed)
     cycle = policy.make_cycle(resources, order, devices=quanta.device)
@@ -221,7 +221,7 @@ def _placements(
 
 
 def _refuse_undefined(problem: Problem, policy: Policy) -> None:
-    """Raise `RefusalError` for policies and problems without meaning for whole tasks at once."""
+    """Raise `RefusalError` for policies and problems for which filling is not defined."""
     if problem.users.rates is not None:
         raise RefusalError(policy.name, "given rates divide a server's time; tasks take amounts")
     if problem.users.resource_weight is not None:
@@ -252,14 +252,14 @@ def _refuse_too_many(problem: Problem, policy: Policy) -> None:
 
 
 def _most_tasks(problem: Problem) -> FloatArray:
-    """Return (N,) the tasks that each user would have alone."""
+    """Return (N,) the number of tasks that each user would have alone."""
     alone = np.where(problem.users.eligible, problem.fitting, 0.0).sum(axis=1)
     most: FloatArray = np.minimum(problem.task_limit, alone)
     return most
 
 
 def _expected_tasks(problem: Problem) -> float:
-    """Return the tasks that DRF would place if all servers were one and tasks divisible."""
+    """Return the number of divisible tasks that DRF would place on one pool of all servers."""
     total = np.where(problem.total_capacity > 0, problem.total_capacity, 1.0)
     use = problem.demand / total
     weight = np.where(problem.weight > 0, problem.weight, LATE)

@@ -1,6 +1,6 @@
-"""Replay a service's journal under a policy: the same requests, and the same calls to place.
+"""Replay a service's journal under a policy: repeat its requests, and its calls to place tasks.
 
-Under the policy that the service had, every placement is the recorded one. Under another, a task
+Under the service's own policy, every placement is the recorded one. Under another policy, a task
 that starts elsewhere or at another time runs for its recorded duration.
 """
 
@@ -21,15 +21,15 @@ from fairlead.service.jobs import Running, TaskKey
 from fairlead.service.service_state import ServiceState
 from fairlead.traces.journal_trace import JournalWorkload
 
-STOPPED = 137
-AT_ONCE = 1_000_000  # tasks
-SHOWN_EVERY = 1000  # events
+STOPPED = 137  # exit status of a task that SIGKILL ends
+AT_ONCE = 1_000_000  # most tasks of a call to place or preempt
+SHOWN_EVERY = 1000  # events between two reports of progress
 
 
 def is_of_requests(
     workload: Workload, policy: str, strict_fifo: bool = False
 ) -> TypeGuard[JournalWorkload]:
-    """Return whether requests can be repeated: a journal, and a policy for a service."""
+    """Return whether `replay_journal` can run: for a journal, under a policy of a service."""
     if strict_fifo or not isinstance(workload, JournalWorkload):
         return False
     try:
@@ -47,11 +47,10 @@ def replay_journal(
 ) -> RunLog:
     """Repeat the requests to a service under a policy, until no task runs.
 
-    Requests about a job that is over by then are left out. A task that starts as in the journal
-    ends as recorded; any other one runs for its ``task_duration``. Tasks of a cancelled job end at
-    once; stopped tasks count as lost. Under another policy, a modified
-    job has its final request from the start. Seed 0 is the service's own.
-    Times are from the first event.
+    Requests about a job that has ended by then are left out. A task that starts as in the journal
+    ends as recorded; any other task runs for its ``task_duration``. Tasks of a cancelled job end at
+    once; stopped tasks count as lost. Under another policy, a modified job has its final request
+    from the start. Seed 0 means the service's seed. Times count from the first event.
 
     Raises InputError when the journal cannot be read, or a service cannot have the policy. About 60
     us an event and a task on one core.
@@ -60,7 +59,7 @@ def replay_journal(
 
 
 def repeated_starts(workload: JournalWorkload, log: RunLog) -> tuple[int, int]:
-    """Return how many recorded starts a replay repeats, and how many there were."""
+    """Return the number of recorded starts that a replay repeats, and of all recorded starts."""
     recording = workload.recording
     made = {
         (recording.numbers[key[:2]], recording.server(name, since), since - recording.begin)
@@ -120,13 +119,13 @@ class _JournalReplay:
     _on_policy = _on_modify = _on_if_live
 
     def _on_end(self, now: float, _kind: str, body: dict[str, Any]) -> None:
-        told = []
+        ended = []
         for job, index, attempt, status, reason in body["tasks"]:
             run = self.state.find(TaskKey(job, index, attempt))
             if run is not None and self._is_as_recorded(run):
-                told.append([job, index, attempt, status, reason])
-        if told:
-            self.state.apply("end", {"tasks": told}, now)
+                ended.append([job, index, attempt, status, reason])
+        if ended:
+            self.state.apply("end", {"tasks": ended}, now)
 
     def _on_place(self, now: float, _kind: str, body: dict[str, Any]) -> None:
         self._end_due(now)
@@ -163,7 +162,7 @@ class _JournalReplay:
         except InputError:
             if kind in ("server", "user", "queues"):
                 raise
-            # The job or server is gone under this policy.
+            # Under this policy the job has ended already, or the server has left.
 
     # Ends and starts that differ from the recorded ones
 

@@ -1,4 +1,4 @@
-"""Audit of a recorded run: what users held between two times beside their fair shares."""
+"""Audit a recorded run: compare what users held between two times with their fair shares."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from fairlead.simulation.runs import recorded_run
 from fairlead.traces.problem_at_time import end_of_run
 
 INSTANTS = 500
-MOST = 0.8  # part of what a user was owed that is named with its time
-NEGLIGIBLE = 1e-9  # amounts by which rounding may pass a limit
-ROUNDED = 12  # digits of shares, beyond which they are rounding
+MOST = 0.8  # fraction of the largest amount owed to a user that `worst_time` locates
+NEGLIGIBLE = 1e-9  # a value beyond a limit by less is a rounding error
+ROUNDED = 12  # digits of shares; further ones are rounding errors
 
 
 class Breach(NamedTuple):
@@ -35,18 +35,18 @@ class Breach(NamedTuple):
 
     user: str
     limit: str  # name in `AuditLimits`
-    found: float
-    most: float
+    found: float  # value of the user, in the unit of the limit
+    most: float  # value of the limit
 
 
 @dataclass(frozen=True)
 class AuditLimits:
     """Limits of an audit; None is no limit."""
 
-    under: float | None = None  # part of its fair share by which a user may be below it
-    min_due: float = 0.0  # cluster-hours; `under` is for users that are due at least these
-    owed: float | None = None  # cluster-hours
-    wait: float | None = None  # seconds in which tasks of a user wait and none runs
+    under: float | None = None  # largest fraction of its fair share that a user may lack
+    min_due: float = 0.0  # cluster-hours; `under` applies to users that are due at least this
+    owed: float | None = None  # most cluster-hours that a user may be owed
+    wait: float | None = None  # longest time in which tasks of a user wait and none runs, seconds
 
     @property
     def is_any(self) -> bool:
@@ -60,8 +60,8 @@ class LogAudit:
 
     workload: Workload
     fairness: FairnessError  # between these times
-    # (N,): the longest time in which tasks of one kind wait (of the same servers and resources) and
-    # none of them runs, seconds. Only waits that end after `since` count, from their begin.
+    # (N,): longest time, in seconds, in which tasks of one kind (equal constraint and resources)
+    # wait and none of them runs. Waits that end after `since` count, from their begin.
     longest_wait: FloatArray
     wait_begin: FloatArray  # (N,): its begin, in seconds of the trace; not a number without one
     wait_of: tuple[str, ...]  # (N,): its kind of tasks; empty for a user of one kind
@@ -71,7 +71,7 @@ class LogAudit:
     until: float
     # Sets of tasks that were active and fit no server, which do not count.
     unplaceable_sets: IntArray
-    last_event: float  # before `until`; later nothing is recorded
+    last_event: float  # last submission, start or end up to `until`, seconds
 
     @property
     def unplaceable(self) -> tuple[str, ...]:
@@ -82,28 +82,28 @@ class LogAudit:
 
     @property
     def held_too_much(self) -> bool:
-        """Whether a user held more than all servers have, as with the machines of another log."""
+        """Whether a user held more than all servers have: the servers are not those of the log."""
         return bool((self.fairness.held * self.fairness.weight > 1 + 1e-6).any())
 
     @property
     def is_after_log(self) -> bool:
-        """Whether the time begins after the last event of the log."""
+        """Whether `since` is after the last event of the log."""
         return self.last_event < self.since and not self._goes_on
 
     @property
     def ends_in_silence(self) -> bool:
-        """Whether at the end no task runs or waits, and the last event of the log is over."""
+        """Whether the log's last event is before `until`, and no task runs or waits then."""
         active = bool((self.running + self.waiting).any())
         return self.last_event < self.until and not active and not self._goes_on
 
     @property
     def _goes_on(self) -> bool:
-        """Whether jobs were submitted after the time."""
+        """Whether jobs were submitted after `until`."""
         return bool((self.workload.job_submit > self.until).any())
 
     @property
     def under(self) -> FloatArray:
-        """(N,) float: the part of its due hours that a user lacks; not a number if due nothing."""
+        """(N,) float: fraction of its due hours that a user lacks; not a number if due nothing."""
         return ratio(self.fairness.owed, self.fairness.due_hours)
 
     @property
@@ -113,7 +113,7 @@ class LogAudit:
         return waits | self.fairness.active.any(axis=0) | (self.fairness.held_hours > 0)
 
     def breaches(self, limits: AuditLimits) -> Iterator[Breach]:
-        """Yield the users beyond each limit, the furthest first; those of weight 0 are not."""
+        """Yield the users beyond each limit, the largest value first; never one of weight 0."""
         under = np.where(self.fairness.due_hours >= limits.min_due, self.under, np.nan)
         wait = np.where(self.workload.weight > 0, self.longest_wait, 0.0)
         found = {"under": under, "owed": self.fairness.owed, "wait": wait}
@@ -210,7 +210,7 @@ def audit_log(
     until = end_of_run(workload) if until is None else until
     if not since < until:
         raise InputError("is not before the end of the time to audit", "--from")
-    # A task that fits no server waits for nothing that others hold.
+    # A task that fits no server does not wait because of other users.
     started = np.zeros(workload.n_tasks, dtype=bool)
     started[log.task] = True
     never = ~np.logical_or.reduceat(started, workload.first_task[:-1])
@@ -253,10 +253,10 @@ def audit_log(
 
 
 def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None:
-    """Return the shortest time, in seconds, in which a user was owed most of what it ever was.
+    """Return begin and end (seconds) of the shortest time in which a user came to be owed most.
 
-    That is `MOST` of the largest sum over any time of due less held hours. None for a user that was
-    owed nothing at any time. O(I^2).
+    Most is `MOST` of the largest sum over any time of due less held hours. None for a user that was
+    never owed anything. O(I^2).
     """
     short = np.nan_to_num(fairness.fair[:, user] - fairness.held[:, user]).round(ROUNDED)
     owed = np.concatenate([[0.0], short.cumsum()]) * (fairness.weight[user] > 0)
@@ -271,7 +271,7 @@ def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None
 
 
 def _without_unused(workload: Workload, log: RunLog, since: float) -> Workload:
-    """Let servers that are out of service at the end leave at `since` if nothing ran on them."""
+    """Let servers out of service at the end leave at `since`, if no task ran there afterwards."""
     if workload.recorded_until is None:
         return workload
     out = (workload.server_time >= workload.recorded_until) & (workload.server_event != JOIN)
@@ -294,7 +294,7 @@ def _longest_waits(
     until: float,
     complete_from: float,
 ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-    """Return the length, begin and kind (N,) of users' longest waits that reach into a time."""
+    """Return the length, begin and kind (N,) of users' longest waits that end after `since`."""
     user, shapes = workload.job_user[workload.set_job], workload.shapes[workload.set_shape]
     kinds = kinds_of_tasks(user, workload.set_place, shapes)
     waits = waits_with_nothing(kinds.of_set[outcomes.set], log, outcomes, until)

@@ -25,7 +25,7 @@ from fairlead.source_digest import digest_of_sources
 
 GROUP = "fairlead.policies"  # of entry points: each names a rule of another package
 _PLAIN = re.compile(r"[\w.=+-]+", re.ASCII)
-# The arrays of a workload that decide what a run does.
+# The arrays of a workload on which a run depends.
 _ARRAYS = (
     "job_cancel",
     "job_gang",
@@ -49,7 +49,7 @@ _ARRAYS = (
 
 
 class NamedRule(NamedTuple):
-    """A user-defined policy."""
+    """A user-defined rule, and the name of its policy."""
 
     name: str
     rule: Rule
@@ -63,13 +63,13 @@ class PlannedRun:
     """A policy, and the change of the workload under which it runs."""
 
     policy: str  # such as ``drf/best-fit``; or ``recorded``, the run that the trace records
-    what_if: str = ""  # change made before (`fairlead.traces.what_if.change_workload`), if any
+    what_if: str = ""  # change of the workload, if any, for `change_workload`
     dedicated: bool = False  # whether each user is alone on its own part of the servers
     rule: Rule | None = None  # of a user-defined policy
 
     @property
     def chosen(self) -> str | Policy:
-        """The policy, for a replay."""
+        """The policy as `replay` takes it."""
         return self.policy if self.rule is None else OwnPolicy(self.policy, self.rule)
 
     @property
@@ -79,7 +79,7 @@ class PlannedRun:
         return f"{self.policy}, {special}" if special else self.policy
 
     def path(self, folder: Path) -> Path:
-        """Return its file: ``drf_best-fit.parquet``, with a digest where names could clash."""
+        """Return the log's file: ``drf_best-fit.parquet``; with a digest if names could clash."""
         plain = self.name.replace(", ", "_").replace("/", "_").replace(":", "_")
         if self.what_if or not _PLAIN.fullmatch(plain):
             readable = "".join(_PLAIN.findall(plain))[:60]
@@ -91,8 +91,8 @@ class PlannedRun:
 def policies_of(policies: Any) -> tuple[str | NamedRule, ...]:
     """Return policies as names and named rules; raise InputError for anything else.
 
-    A rule that is given without a name has that of its function; a mapping, also as an item of a
-    sequence, has rules by name, and policies.
+    A rule without a given name has the name of its function. A mapping, also as an item of a
+    sequence, maps names to rules; policies in it keep their names.
     """
     if isinstance(policies, str) or callable(policies):
         policies = [policies]
@@ -100,7 +100,7 @@ def policies_of(policies: Any) -> tuple[str | NamedRule, ...]:
         policies = [policies]
     entries: list[Any] = []
     for entry in several(policies, "policies"):
-        entries += _of_mapping(entry) if isinstance(entry, Mapping) else [entry]
+        entries += _parse_mapping(entry) if isinstance(entry, Mapping) else [entry]
     found: list[str | NamedRule] = []
     for k, given in enumerate(entries):
         each = NamedRule(getattr(given, "__name__", ""), given) if callable(given) else given
@@ -110,12 +110,12 @@ def policies_of(policies: Any) -> tuple[str | NamedRule, ...]:
                 raise InputError(fault, f"policies[{k}]")
             _check_rule(each)
         else:
-            each = _named(text(each, f"policies[{k}]"))
+            each = _find_policy(text(each, f"policies[{k}]"))
         found.append(each)
     return tuple(found)
 
 
-def _of_mapping(policies: Mapping[Any, Any]) -> list[str | NamedRule]:
+def _parse_mapping(policies: Mapping[Any, Any]) -> list[str | NamedRule]:
     """Return the rules of a mapping by their names, and its policies, which keep their names."""
     found: list[str | NamedRule] = []
     for name, each in policies.items():
@@ -129,8 +129,8 @@ def _of_mapping(policies: Mapping[Any, Any]) -> list[str | NamedRule]:
     return found
 
 
-def _named(policy: str) -> str | NamedRule:
-    """Return the canonical name of a policy, or the rule that another package adds by that name."""
+def _find_policy(policy: str) -> str | NamedRule:
+    """Return the canonical name of a policy, or the rule of another package with that name."""
     try:
         return policy_name(policy)
     except InputError:
@@ -159,10 +159,10 @@ def _check_rule(named: NamedRule) -> None:
 def plan_runs(
     policies: Policies, what_if: Sequence[str] = (), dedicated: bool = False
 ) -> tuple[PlannedRun, ...]:
-    """Return a run of every policy, then of the first one with each change, then dedicated.
+    """Plan a run of each policy, then of the first one with each change and on dedicated servers.
 
-    A recorded run cannot be changed; the first of the other policies is. Duplicates run once. The
-    change ``preempt:over-share`` gives the policy with preemption.
+    The first one is not ``recorded``, as a recorded run cannot be changed. Duplicates run once. The
+    change ``preempt:over-share`` adds preemption to the policy.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def plan_runs(
         When no policy is named or one is unknown; or for a change or dedicated servers without a
         policy to replay.
     RefusalError
-        When the parts of a policy have no meaning together.
+        When the parts of a policy cannot be combined.
     """
     runs: dict[str, PlannedRun] = {}
     for given in policies_of(policies):
@@ -222,7 +222,7 @@ def policy_name(policy: str) -> str:
 def workload_digest(workload: Workload) -> str:
     """Return a digest of the parts of a workload that decide a run; a gigabyte a second."""
     cluster, digest = workload.cluster, blake2b(digest_size=16)
-    # Arrays of names are as wide as the longest has ever been: as texts equal ones are equal.
+    # Names are hashed as JSON, because equal arrays of names may differ in the width of items.
     names = [cluster.groups, cluster.resources, workload.users, workload.job_names.tolist()]
     digest.update(json.dumps(names).encode())
     if workload.queues is not None:
@@ -243,8 +243,8 @@ def workload_digest(workload: Workload) -> str:
 def fingerprint(workload_digest: str, run: PlannedRun, *, seed: int, strict_fifo: bool) -> str:
     """Return a digest that is equal only for equal workloads, runs, options and sources.
 
-    The workload is the one before it is changed. Of a user-defined rule it is equal to none, as
-    what decides its run cannot be compared.
+    `workload_digest` is of the workload before the run's change. The digest of a run of a
+    user-defined rule is unique, because rules cannot be compared.
     """
     parts = [digest_of_sources(), workload_digest, run.name, seed, strict_fifo]
     if run.rule is not None:

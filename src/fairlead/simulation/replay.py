@@ -57,23 +57,23 @@ def replay(
     strict_fifo : bool
         Whether no task of a user starts before those of its first waiting set.
     seed : int
-        Of random policies.
+        Seed of random policies.
     refuse_seconds : float
         Seconds until a declined offer is made again, for oblivious offers.
     on_progress : callable, optional
-        Called now and then with the starts so far and the time in seconds.
+        Called regularly with the starts so far and the time in seconds.
 
     Raises
     ------
     InputError
         When the policy is not known.
     RefusalError
-        When the policy has no meaning, or does not serve the workload's queues, limits or quotas.
+        When the policy is not defined, or does not support the queues, limits or quotas.
 
     Notes
     -----
-    O(T log T) and the cost of the scheduler; memory for about 500 bytes a running task, and 40
-    bytes a start, beside the workload.
+    O(T log T) and the cost of the scheduler. About 500 bytes of memory for each running task and
+    40 for each start, in addition to the workload.
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
     if workload.queues is not None:
@@ -127,7 +127,7 @@ def replay(
 def _limit_of(
     workload: Workload, limit: Mapping[str, float], quanta: Quanta, policy: Policy
 ) -> tuple[list[int], int]:
-    """Return the limits of amounts (R,) in quanta, and of tasks; -1 for none."""
+    """Return the limits of each resource (R,) in quanta, and of tasks; -1 without a limit."""
     resources = workload.cluster.resources
     amounts, tasks = amounts_and_tasks(limit, resources)
     if amounts:
@@ -177,7 +177,7 @@ def _run(under_way: Replay, on_progress: Progress | None) -> None:
 
 
 def largest_server(workload: Workload, quanta: Quanta) -> list[int]:
-    """Return the server cut into slots: the most of each resource that all servers have, else 0."""
+    """Return (R,) the largest capacity of each resource, in quanta; 0 if some servers lack it."""
     is_on_all = (workload.cluster.capacity > 0).all(axis=0)
     largest: list[int] = np.where(is_on_all, quanta.capacity.max(axis=0), 0).tolist()
     return largest

@@ -20,10 +20,10 @@ class Lack:
     user: str
     left: float  # tasks without a server; infinite for a user without a limit
     servers: int  # that the user may use
-    lacking: dict[str, int]  # of these servers, how many lack a resource
-    nearest: str  # the server that lacks the smallest part of what it needs
-    # Free and demanded amount, by column of each resource that it lacks; empty if it has room. Of
-    # devices the largest part that is free on one, or the number of wholly free ones.
+    lacking: dict[str, int]  # number of these servers that lack each resource
+    nearest: str  # the server with the largest fraction of the resource that it lacks most
+    # Free and demanded amount, by column of each resource that it lacks; empty if the task fits. Of
+    # devices, the largest amount free on one, or the number of wholly free ones.
     amounts: dict[int, tuple[float, float]]
 
 
@@ -47,7 +47,7 @@ class RoomLeft:
 
     @cached_property
     def _devices(self) -> dict[int, tuple[list[list[int]], list[list[int]]]]:
-        """By column of a resource: what each server's devices have free, and each task's."""
+        """By column of a resource: free quanta of each server's devices, and devices of tasks."""
         quanta, found = self._quanta, {}
         for r, unit in quanta.device.items():
             free = [[unit] * (k // unit) for k in quanta.capacity[self._group, r].tolist()]
@@ -69,7 +69,7 @@ class RoomLeft:
 
     @property
     def unfinished(self) -> list[int]:
-        """The users with tasks left, those with the most first."""
+        """Users with tasks left, by decreasing number of them."""
         return [int(n) for n in np.argsort(-self._left, kind="stable") if self._left[n] > 0]
 
     def lack(self, n: int) -> Lack:

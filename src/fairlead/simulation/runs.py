@@ -48,8 +48,8 @@ class FinishedRun:
     run: PlannedRun
     workload: Workload  # with the change of the run
     log: RunLog
-    path: Path | None = None  # its file, if it is kept
-    found: bool = False  # whether it had finished before, and was read from there
+    path: Path | None = None  # file of the log, if it is kept
+    found: bool = False  # whether the log of an earlier run was read from `path`
 
 
 class RunsInterrupted(KeyboardInterrupt):
@@ -84,7 +84,7 @@ class ReplayJob:
     def replay_or_fault(
         self, on_progress: Callable[[int, float], None] | None = None
     ) -> RunLog | str:
-        """Replay it; return the fault of a user-defined rule, which ends no other run."""
+        """Replay it; return the error message of a failed user-defined rule: other runs go on."""
         try:
             return self.replay(on_progress)
         except FairleadError as fault:
@@ -115,15 +115,15 @@ def run_policies(
     policies, seed, strict_fifo, what_if, dedicated, on_found, on_progress
         As for `fairlead.simulate`.
     folder : Path, optional
-        Keeps the log of every finished run, as ``drf_best-fit.parquet``; created if missing. A run
-        found there is read and not repeated, unless the workload, the options, the seed or the
-        sources of this package differ. Where a log cannot be written, a
-        warning goes to the logger ``fairlead``.
+        Folder for the log of each finished run, as ``drf_best-fit.parquet``; created if missing.
+        A run found there is read and not repeated, unless the workload, the options, the seed or
+        the sources of this package differ. If a log cannot be written, a warning goes to the
+        logger ``fairlead``.
     executor : Executor, optional
-        Runs the replays; the processors of this machine when absent. The result is the same.
+        Runs the replays; local processes when absent. The result is the same.
     on_fault : callable, optional
-        Called after all runs with the name and the fault of each whose rule raised an exception or
-        made an impossible start. Without it the first fault is raised at once.
+        Called after all runs with the name and the error message of each run whose rule raised an
+        exception or made an impossible start. Without it the first error is raised at once.
 
     Returns
     -------
@@ -137,18 +137,18 @@ def run_policies(
         For a policy or change without meaning, a number out of range, a folder that cannot be
         used, or ``recorded`` where the trace does not record when tasks started.
     RefusalError
-        When the parts of a policy have no meaning together.
+        When the parts of a policy cannot be combined.
     RunsInterrupted
         When interrupted; finished runs are in the folder.
     FairleadError
-        When a process was killed; finished runs are in the folder. Or for a fault of a rule,
+        When a process was killed; finished runs are in the folder. Or for an error of a rule,
         without `on_fault`.
     """
     seed = whole_number(seed, "seed", most=2**64 - 1)
     runs = plan_runs(policies, what_if, dedicated)
     has_rules = any(run.rule is not None for run in runs)
     if isinstance(workload, JournalWorkload) and (what_if or dedicated or has_rules):
-        workload = workload.as_trace()  # so that all runs are of one kind
+        workload = workload.as_trace()  # not to compare replayed requests with replayed tasks
     if any(run.policy == RECORDED for run in runs):
         check_recorded(workload)
     workloads = {
@@ -254,10 +254,10 @@ def resume_text(finished: tuple[str, ...], runs: int, folder: Path | None) -> st
 def recorded_run(workload: Workload) -> RunLog:
     """Return the run that the trace records, in order of starts; nothing is replayed.
 
-    A task that started runs for its duration. One that never started has no row and waits, until it
-    is withdrawn if it is. One with an unknown start has no row either, and `TaskOutcomes` leaves it
-    out of all figures. No set is unplaceable. The server is -1 where the log does not name it and
-    there are several.
+    A started task runs for its duration. A task that never started has no row, and waits until its
+    withdrawal, if any. A task with an unknown start has no row either, and is left out of all
+    figures (`TaskOutcomes`). No set is unplaceable. The server is -1 if there are several and the
+    log does not name it.
 
     Raises InputError when the workload has no start times. O(T log T).
     """

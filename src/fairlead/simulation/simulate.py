@@ -58,7 +58,7 @@ class Outcome(Shown):
     path : Path or None
         File of the log, if kept.
     until : float, optional
-        Time of completion ratios, in seconds; by default as `summarise` chooses.
+        Time at which completion ratios are taken, in seconds; by default as in `summarise`.
     since : float
         End of the warm-up in seconds, from which on the run is measured.
     fair : str
@@ -100,7 +100,7 @@ class Outcome(Shown):
 
     @cached_property
     def unplaceable_jobs(self) -> tuple[str, ...]:
-        """Names of the jobs with an unplaceable task after the warm-up, by submission."""
+        """Names of jobs submitted after the warm-up with an unplaceable task, in that order."""
         jobs = np.unique(self.workload.set_job[self.log.set_unplaceable])
         later = jobs[self.workload.job_submit[jobs] >= self.since]
         return tuple(self.workload.job_names[later].tolist())
@@ -168,9 +168,9 @@ FIGURES = (
 TIME_FIGURES = (  # seconds
     "makespan",
     *(
-        f"{part}_{figure}"
+        f"{statistic}_{figure}"
         for figure in ("wait", "completion_time", "task_wait", "task_completion_time")
-        for part in ("mean", "median", "p95")
+        for statistic in ("mean", "median", "p95")
     ),
     "measured_since",
     "averaged_until",
@@ -223,21 +223,21 @@ class Outcomes(dict[str, Outcome], Shown):
         rows = [row | {"unsolved": row["fairness"]["unsolved"]} for row in rows]
         figures = FIGURES if what == "policies" else ALL_FIGURES
         columns = {figure: [row[figure] for row in rows] for figure in figures}
-        # As the tables: while jobs arrive. Over the makespan, a late task would hide differences.
+        # Utilisation until the horizon: over the makespan, a late task would hide differences.
         used = [row["horizon"]["utilization"] for row in rows]
         columns |= {f"used_{r}": [row[r] for row in used] for r in (used[0] if used else ())}
         return {"policy": list(self)} | columns
 
 
 class RunsFailedError(FairleadError):
-    """User-defined rules failed, after all other runs.
+    """User-defined rules failed; raised after all other runs have ended.
 
     Attributes
     ----------
     faults : mapping of str to str
-        The fault of each run that failed, by its name.
+        The error message of each failed run, by the run's name.
     finished : Outcomes
-        Of the other runs.
+        Outcomes of the other runs.
 
     Examples
     --------
@@ -291,38 +291,38 @@ def simulate(
         your own: it gets a `fairlead.scheduler.own_rules.ClusterView` and returns the group that
         starts next, or None. It runs under its key, or its name.
     folder : Path or str, optional
-        Keeps the log of every policy; runs that have finished there before are not repeated. Runs
-        of your own rules are, as nothing shows whether a rule has changed.
+        Folder for the log of each run. A run found there is not repeated, except under a rule of
+        your own, because a change of a rule cannot be detected.
     processes : int, optional
         Policies replayed at a time; the number of processors when absent.
     executor : Executor, optional
-        Runs the replays instead of local processes, such as that of
-        `fairlead.executors.ray_tasks.joined_ray`.
+        Runs the replays instead of local processes, such as the executor that
+        `fairlead.executors.ray_tasks.joined_ray` returns.
     seed : int
-        Of random policies: the same seed gives the same run.
+        Seed of random policies: the same seed gives the same run.
     strict_fifo : bool
         Whether each user's tasks start in order of submission; otherwise a task that fits starts
         before an earlier one of its user that does not.
     what_if : str or sequence of str
-        Changes such as ``weight:ana=3``, ``servers:big+10`` or ``servers:big-3``: one more run of
-        the first policy that is not ``recorded`` for each, named ``drf/best-fit, weight:ana=3``.
+        Changes such as ``weight:ana=3``, ``servers:big+10`` or ``servers:big-3``. Each adds a run
+        of the first policy other than ``recorded``, named ``drf/best-fit, weight:ana=3``.
     dedicated : bool
-        Whether to run that policy once more with each user alone on its own part of the
+        Whether to add a run of that first policy with each user alone on its own share of the
         servers, named ``drf/best-fit, dedicated``.
     perfect_estimates : bool
-        Whether time limits are the true durations of jobs, for reserved starts and for rules.
+        Whether reserved starts and rules get the true durations of jobs as time limits.
     load : float
-        Arrivals, and events of servers, come so much faster; durations stay.
+        Factor by which jobs arrive, and servers come and go, faster; durations stay.
     until : float, optional
-        Seconds: only jobs submitted before are replayed, to their end; completion ratios are
-        taken then.
+        Seconds. Only jobs submitted before this time are replayed, and run to their end;
+        completion ratios are taken at this time.
     warm_up : float
-        Seconds: earlier jobs fill the cluster and do not count, as `summarise` defines for its
-        `since`.
+        Seconds. Jobs submitted earlier fill the cluster, but are not measured; see `since` of
+        `summarise`.
     fair : str
         Mechanism of the fair shares, for the fairness error: one of `FAIR`, or one of your own
-        (`fairlead.mechanism`). Instants where it has no answer do not count; frames have their
-        number as ``unsolved``.
+        (`fairlead.mechanism`). Instants without an answer do not count; the column ``unsolved``
+        of frames has their number.
     queues : Path or str, optional
         A file with a tree of queues, to which the users belong.
     on_found : callable, optional
@@ -334,7 +334,7 @@ def simulate(
     Returns
     -------
     dict of str to Outcome
-        By name, in the order of the policies; with a table and a picture of all.
+        `Outcomes` by name of the run, in the order of the policies.
 
     Raises
     ------
@@ -342,10 +342,10 @@ def simulate(
         For an unusable trace, policy, change, number or folder, or ``recorded`` where the trace
         does not record when its tasks started.
     RunsFailedError
-        For an exception of a rule, or a start that it may not make, after all other runs; its
-        `finished` has their outcomes, and its `faults` the faults by name.
+        After all other runs, when a rule raised an exception or made an impossible start;
+        `finished` has the other outcomes, `faults` the error messages by run.
     RefusalError
-        When the parts of a policy have no meaning together.
+        When the parts of a policy cannot be combined.
     KeyboardInterrupt
         When interrupted; finished runs are kept in the folder.
 
@@ -459,9 +459,9 @@ def with_recorded(
     fair: str = FAIR[0],
     since: float = 0.0,
 ) -> Outcomes:
-    """Return outcomes with the recorded run, first if it is not among them.
+    """Return the outcomes, with the recorded run put first if it is missing.
 
-    `workload` is the one before any change. Raises InputError when it has no start times.
+    `workload` is the trace without any change. Raises InputError when it has no start times.
     """
     if RECORDED in outcomes:
         return Outcomes(outcomes)
@@ -470,7 +470,7 @@ def with_recorded(
 
 
 def check_fair(name: str) -> None:
-    """Raise `InputError` unless the mechanism is one of `FAIR`, or one that was added."""
+    """Raise `InputError` unless the mechanism is one of `FAIR`, or user-defined."""
     is_added = isinstance(name, str) and name not in CATALOGUE and known_mechanism(name)
     if name not in FAIR and not is_added:
         known = f"must be one of {', '.join(FAIR)}, or a mechanism of your own"

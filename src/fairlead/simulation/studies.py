@@ -1,8 +1,8 @@
 """Studies: policies over traces, windows, loads and random variations, compared in pairs.
 
-Each variation is replayed under every policy, so that a difference between two policies is not one
-of their traces. Means and mean differences have confidence intervals by Student's t. Loads are no
-independent runs of one another, so each has its own intervals.
+Each variation is replayed under every policy, so differences between policies do not come from
+different traces. Means and mean differences have confidence intervals by Student's t. Runs under
+different loads are not independent, so each load has its own intervals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairlead.model.arguments import one_or_several, switch, text, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.notebooks import Shown
 from fairlead.model.run_log import RECORDED
-from fairlead.simulation._study_variations import Trace, Variation, Window, parts_of
+from fairlead.simulation._study_variations import Trace, Variation, Window, plan_variations
 from fairlead.simulation.metrics.distribution import margin_of_mean, mean, percentile
 from fairlead.simulation.metrics.fairness_error import Unsolved
 from fairlead.simulation.metrics.summary import plain
@@ -64,7 +64,7 @@ class Interval:
     low, high : float
         The 95 % confidence interval of the mean; not numbers for a single value.
     count : int
-        Values that exist.
+        Number of values.
     """
 
     mean: float
@@ -85,7 +85,7 @@ class Study(Shown):
     `to_frame` has a row for each run and measure. ``to_frame("means")`` and
     ``to_frame("differences")``, the latter from the first policy, have means with 95 % confidence
     intervals for each load, over its traces, windows and seeds. `plot` draws differences. `mean`,
-    `difference` and `to_dict` are of one load: of several, `at` chooses one.
+    `difference` and `to_dict` need a study of one load, which `at` selects.
 
     Attributes
     ----------
@@ -93,11 +93,11 @@ class Study(Shown):
         The first one is the reference.
     variations : tuple of Variation
     figures : mapping of str to (P, V) float
-        By measure, as `figures_of` gives them; times in seconds. Not numbers for failed runs.
+        Values of each measure of `figures_of`; times in seconds. Not numbers for failed runs.
     changes : mapping of str to (P, V) float
-        By measure, differences from the first policy, as `differences_of` gives them.
+        Differences of each measure from the first policy, by `differences_of`.
     failed : mapping of str to mapping of str to str
-        By policy and variation, the fault of each run whose rule failed.
+        By policy and variation, the error message of each run whose rule failed.
     unsolved : mapping of str to mapping of str to Unsolved
         By policy and variation, the instants without fair shares of each run that has some.
     """
@@ -112,7 +112,7 @@ class Study(Shown):
 
     @property
     def loads(self) -> tuple[float, ...]:
-        """Its loads, each once."""
+        """The distinct loads of the variations, in their order."""
         return tuple(dict.fromkeys(each.load for each in self.variations))
 
     def mean(self, measure: str, policy: str) -> Interval:
@@ -124,7 +124,7 @@ class Study(Shown):
         return interval_of(self.changes[self._known(measure)][self._row(policy)])
 
     def at(self, load: float) -> Study:
-        """Return the part of the study with one of its loads."""
+        """Return the study of only one of its loads; raises InputError for another load."""
         chosen = [k for k, each in enumerate(self.variations) if each.load == load]
         if not chosen:
             raise InputError(f"the study has no load {load!r:.60}", "load")
@@ -134,8 +134,8 @@ class Study(Shown):
             variations,
             {name: rows[:, chosen] for name, rows in self.figures.items()},
             {name: rows[:, chosen] for name, rows in self.changes.items()},
-            _of_variations(self.failed, variations),
-            _of_variations(self.unsolved, variations),
+            _keep_variations(self.failed, variations),
+            _keep_variations(self.unsolved, variations),
         )
 
     def _known(self, measure: str) -> str:
@@ -185,7 +185,7 @@ class Study(Shown):
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """The faults of rules, and in how many variations each came up."""
+        """The distinct error messages of rules, each with its number of variations."""
         counts = Counter(fault for runs in self.failed.values() for fault in runs.values())
         return tuple(
             f"{fault}, in {n} of {len(self.variations)} variations" for fault, n in counts.items()
@@ -325,15 +325,15 @@ def study(
     policies : str or callable, sequence of these, or mapping of str to callable
         As for `fairlead.simulate`. The others are compared with the first one.
     windows : sequence of pairs of float, date or datetime, optional
-        Only jobs submitted from the first to before the second time, which the replay counts from
-        the first on: seconds since the start of the trace, or dates where it has them. The whole
-        trace when absent. A warning goes to the logger ``fairlead`` where two windows overlap, as
-        their runs are no independent pairs, or a tenth of one is beyond the trace.
+        First and last time, in seconds since the start of the trace, or as dates if it has them;
+        the whole trace when absent. The last is excluded, and a replay counts time from the first.
+        The logger ``fairlead`` warns of windows that overlap, as their runs are not independent
+        pairs, and of windows with over a tenth beyond the trace.
     loads : sequence of float, optional
-        How many times faster jobs arrive; 1 when absent.
+        Factors by which jobs arrive faster; 1 when absent.
     seeds : int, optional
-        Variations of each, by `fairlead.traces.resampling.resampled`; random policies get
-        the same seeds. Without it the jobs are replayed as they are.
+        Number of variations of each, by `fairlead.traces.resampling.resampled`; random policies get
+        the same seeds. When absent, the jobs are replayed as they are.
     queues : Path or str, optional
         A file with a tree of queues, to which the users belong.
     processes, executor, strict_fifo, what_if, dedicated, perfect_estimates, until, warm_up, fair
@@ -341,25 +341,25 @@ def study(
     seed : int
         The first seed.
     on_progress : callable, optional
-        Called with the finished variations and all of them.
+        Called with the number of finished variations and of all.
 
     Returns
     -------
     Study
-        Its `failed` has the faults of rules that failed. The other runs go on. Its `cautions` name
-        policies that leave tasks waiting, and those without fair shares at some instants.
+        `failed` has the error messages of rules; the other runs go on. `cautions` name policies
+        that leave tasks waiting, or lack fair shares at some instants.
 
     Raises
     ------
     InputError, RefusalError
-        As `fairlead.simulate`; for a recorded run, a number of seeds below 2, a window without
-        jobs, or a trace that cannot be resampled.
+        As `fairlead.simulate`; also for ``recorded``, fewer than two seeds, a window without jobs,
+        or a trace that cannot be resampled.
     RunsFailedError
         When the rules failed in all runs.
 
     Notes
     -----
-    The cost is that of each replay. A variation is dropped once its figures are taken.
+    The cost is the sum of the replays. A variation is freed once its figures are taken.
 
     Examples
     --------
@@ -374,16 +374,16 @@ def study(
     """
     policies = policies_of(policies)
     if RECORDED in policies:
-        raise InputError("a recorded run is of its own trace alone", "policies")
+        raise InputError("a recorded run exists for its own trace only", "policies")
     what_if, dedicated = one_or_several(what_if, "what_if"), switch(dedicated, "dedicated")
     runs = plan_runs(policies, what_if, dedicated)
     seed = whole_number(seed, "seed")
     if seeds is not None:
         seeds = whole_number(seeds, "seeds", 2, MOST_SEEDS)
-    parts = parts_of(traces, windows, loads, queues)
+    planned = plan_variations(traces, windows, loads, queues)
     plans = [
-        (replace(part, seed=k), workload)
-        for part, workload in parts
+        (replace(variation, seed=k), workload)
+        for variation, workload in planned
         for k in ([None] if seeds is None else range(seed, seed + seeds))
     ]
     figures: dict[str, FloatArray] = {}
@@ -429,9 +429,9 @@ def study(
                 unsolved.setdefault(run.name, {})[str(variation)] = fairness.gap
             pairs = differences_of(outcome, first) if first is not None else {}
             for name, value in found.items():
-                for table, each in ((figures, value), (changes, pairs.get(name, np.nan))):
+                for table, cell in ((figures, value), (changes, pairs.get(name, np.nan))):
                     rows = table.setdefault(name, np.full((len(runs), len(plans)), np.nan))
-                    rows[p, v] = each
+                    rows[p, v] = cell
     if not figures and last_fault is not None:
         raise last_fault
     if on_progress is not None:
@@ -441,10 +441,10 @@ def study(
     return Study(names, variations, figures, changes, failed, unsolved)
 
 
-def _of_variations(
+def _keep_variations(
     found: Mapping[str, Mapping[str, T]], variations: Sequence[Variation]
 ) -> dict[str, dict[str, T]]:
-    """Return the findings in some variations, without policies that have none."""
+    """Return only the findings of the given variations, and only policies that have any."""
     names = set(map(str, variations))
     kept = {
         policy: {name: each for name, each in rows.items() if name in names}
@@ -454,7 +454,7 @@ def _of_variations(
 
 
 def figures_of(outcome: Outcome) -> dict[str, float]:
-    """Return the measures of a run, as `summarise` names them; of all of them less is better."""
+    """Return the value of each of `MEASURES` in a run; less is better."""
     summary, fairness = outcome.summary, outcome.summary.fairness
     return {
         **_figures_of_jobs(summary.jobs, summary.jobs.completed),
@@ -468,7 +468,7 @@ def figures_of(outcome: Outcome) -> dict[str, float]:
 
 
 def differences_of(outcome: Outcome, first: Outcome) -> dict[str, float]:
-    """Return the measures of a run less those of another one of the same jobs.
+    """Return the measures of `outcome` minus those of `first`, another run of the same jobs.
 
     Waits, completion times and slowdowns are of the jobs complete under both: otherwise a policy
     would gain by the jobs that it leaves waiting. For the same reason makespans are compared only

@@ -41,8 +41,7 @@ class Trials:
     """Several fillings of one problem by one policy."""
 
     first: Filling  # that of `fill` with the same seed
-    # Requested trials; 1 for a policy that is not random.
-    trials: int
+    trials: int  # requested; a policy that is not random runs only one
     seed: int  # of the trials' generators
     tasks: TrialSummary  # (N, G): of each user on each group
     user_tasks: TrialSummary  # (N,): of each user

@@ -25,8 +25,8 @@ from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.simulation.replay import largest_server, queues_of
 
-NAMED = 3  # groups of servers named in a condition
-# Called with the done and the total work.
+NAMED = 3  # most groups of servers that a condition names
+# Called with the done steps and all steps of the rebuild.
 Progress = Callable[[int, int], None]
 
 
@@ -39,7 +39,7 @@ class WaitingJob:
     submitted: float  # seconds from the start of the workload, as all times
     time: float
     starts: float  # the next start of an explained task; infinite if none starts
-    set: int  # the explained set of the job's tasks, the first that waits, from 1; of a gang, all
+    set: int  # number of the job's first waiting set, from 1; the explained one, of a gang all are
     sets: int  # sets of the job
     reserved_for: str | None  # under easy, the job with a reservation, if any
     explanation: Explanation  # with servers as GROUP/NUMBER
@@ -209,9 +209,9 @@ class _StateAt:
 def _scheduler_at(
     state: _StateAt, strict_fifo: bool, explained: int, on_progress: Progress | None
 ) -> tuple[Scheduler, dict[int, int]]:
-    """Return the scheduler at that time, and the group of each set with waiting or running tasks.
+    """Rebuild the scheduler of a time; return also the task group of each active set.
 
-    Unplaceable sets are left out, as in the replay, but for those of the explained job.
+    Unplaceable sets are left out, as in the replay, except those of the job `explained`.
     """
     workload, log, kinds = state.workload, state.log, kinds_of(state.workload)
     quanta, cluster = to_quanta(kinds.problem), workload.cluster
@@ -315,11 +315,11 @@ def _scheduler_at(
 def _devices_of_runs(
     log: RunLog, time: float, demand: IntArray, capacity: IntArray, unit: int
 ) -> dict[int, list[int]]:
-    """Replay starts and ends up to a time; return the devices of the runs that go on. O(n log n).
+    """Replay starts and ends up to a time; return the devices of runs under way. O(n log n).
 
     At one time tasks end before others start, as in the event loop, and starts have the order of
     the log. Reserved starts may have had other devices. `demand` (n,) of each run, `capacity` (S,)
-    and `unit`, of one device, are quanta of the resource.
+    of each server and `unit`, the size of one device, are in quanta of the resource.
     """
     # A run that is preempted as it starts takes nothing.
     rows = np.flatnonzero((log.start <= time) & (log.start < log.end) & (demand > 0))
@@ -345,7 +345,7 @@ def _devices_of_runs(
 
 
 def _conditions(workload: Workload) -> list[dict[str, str] | None]:
-    """Return each place as a condition on a label, whose name lists the groups of servers."""
+    """Return each placement constraint as a condition on a label that names server groups."""
     groups, uses = workload.cluster.groups, Counter[str]()
     conditions: list[dict[str, str] | None] = []
     for row in workload.places:
@@ -353,7 +353,7 @@ def _conditions(workload: Workload) -> list[dict[str, str] | None]:
         more = f" and {len(allowed) - NAMED} groups more" if len(allowed) > NAMED else ""
         label = f"servers of {', '.join(allowed[:NAMED])}{more}"
         uses[label] += 1
-        if uses[label] > 1:  # another place with the same first groups
+        if uses[label] > 1:  # another constraint with the same first groups
             label += f" ({uses[label]})"
         conditions.append(None if row.all() else {label: "yes"})
     return conditions

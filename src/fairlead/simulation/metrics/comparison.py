@@ -24,7 +24,7 @@ WANG_CLASSES = (50, 100, 500, 1000)
 class Reduction:
     """Reduction of completion time by job size; C classes.
 
-    With a reduction of 0.25 a job takes three quarters of the time; negative ones are longer.
+    With a reduction of 0.25 a job takes three quarters of the time; with a negative one, longer.
     """
 
     least: tuple[int, ...]  # (C,): fewest tasks of a job of the class
@@ -37,7 +37,7 @@ class Reduction:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of each class, such as ``51-100`` and ``>1000``."""
+        """Names of the classes, such as ``51-100`` and ``>1000``."""
         pairs = zip(self.least, self.most, strict=True)
         return tuple(f"{low}-{high}" if high else f">{low - 1}" for low, high in pairs)
 
@@ -176,12 +176,12 @@ def compare(
     summary, baseline : Summary
         Of one workload, or of one in which weights or servers were changed.
     classes : tuple of int
-        Of job sizes: the largest number of tasks of each class but the last, ascending.
+        Classes of job size: the largest number of tasks of each but the last, ascending.
 
     Raises
     ------
     InputError
-        When the summaries are of other jobs, or measured from different times.
+        When the summaries are of different jobs, or measured from different times.
 
     Notes
     -----

@@ -13,25 +13,25 @@ CONFIDENCE = 0.95
 def cumulative_distribution(
     values: FloatArray, points: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct values, ascending, and the part of the values at most each of them.
+    """Return the distinct values, ascending, and the fraction of all values up to each of them.
 
     Values that are not a number do not count. At most `points` values are returned, evenly spaced
-    in the part and with both ends. O(V log V) for V values.
+    in the fraction, with both ends. O(V log V) for V values.
     """
     ordered, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    part = np.cumsum(counts) / max(1, counts.sum())
+    fraction = np.cumsum(counts) / max(1, counts.sum())
     if points is not None and len(ordered) > points:
-        wanted = np.searchsorted(part, np.linspace(part[0], 1.0, points))
-        chosen = np.unique(np.minimum(wanted, len(part) - 1))
-        ordered, part = ordered[chosen], part[chosen]
-    return ordered, part
+        wanted = np.searchsorted(fraction, np.linspace(fraction[0], 1.0, points))
+        chosen = np.unique(np.minimum(wanted, len(fraction) - 1))
+        ordered, fraction = ordered[chosen], fraction[chosen]
+    return ordered, fraction
 
 
 def parts_above(values: FloatArray, points: int) -> tuple[FloatArray, FloatArray]:
-    """Return distinct values, ascending, and the part of the values that is above each of them.
+    """Return the distinct values, ascending, and the fraction of all values above each of them.
 
-    At most `points` values are returned, evenly spaced in the logarithm of the part, and the
-    largest, above which there is none. All values are numbers. O(V log V) for V values.
+    At most `points` values are returned, evenly spaced in the logarithm of the fraction; the last
+    one is the largest. All values must be numbers. O(V log V) for V values.
     """
     ordered, counts = np.unique(values, return_counts=True)
     above = len(values) - np.cumsum(counts)
@@ -40,12 +40,12 @@ def parts_above(values: FloatArray, points: int) -> tuple[FloatArray, FloatArray
         # The first value with at most as many above it.
         chosen = np.searchsorted(-above, -wanted)
         ordered, above = (v[np.unique([*chosen, len(v) - 1])] for v in (ordered, above))
-    part: FloatArray = above / max(1, len(values))
-    return ordered, part
+    fraction: FloatArray = above / max(1, len(values))
+    return ordered, fraction
 
 
 def percentile(values: FloatArray, percent: float) -> float:
-    """Return the least value that at least `percent` percent of the values do not exceed.
+    """Return the smallest value that at least `percent` percent of the values do not exceed.
 
     It is one of the values, not a mean of two; not a number where there is none.
     """
@@ -81,7 +81,7 @@ def mean_by_user(values: FloatArray, user: np.ndarray, n_users: int) -> FloatArr
 
 
 def ratio(amount: ArrayLike, of: ArrayLike) -> FloatArray:
-    """Return an amount over another one; not a number where the latter is not positive."""
+    """Divide `amount` by `of`; not a number where `of` is not positive."""
     above, below = np.asarray(amount, dtype=np.float64), np.asarray(of, dtype=np.float64)
     divided: FloatArray = np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
     return divided

@@ -28,8 +28,8 @@ PORTION = 2**16  # events added at once; longer lists take more memory
 class Shares:
     """Dominant shares of N users, averaged over each of B bins.
 
-    A user's dominant share is the largest part, over the resources, that its running tasks take of
-    the servers' amounts: ``max_r held[n,r](t) / C[r](t)``; weighted, over the user's weight. A user
+    A user's dominant share is the largest fraction of any resource of all servers that its running
+    tasks take: ``max_r held[n,r](t) / C[r](t)``; weighted, over the user's weight. A user
     is active while one of its tasks waits or runs (tasks that never can run do not count).
     """
 

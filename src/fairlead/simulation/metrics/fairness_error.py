@@ -29,7 +29,7 @@ class Unsolved(NamedTuple):
     mechanism: str
     unsolved: int  # number of these instants
     instants: int  # of all instants
-    fault: str  # the first one
+    fault: str  # error message at the first of them
 
     def __str__(self) -> str:
         return (
@@ -94,7 +94,7 @@ class FairnessError:
     def user_error(self) -> FloatArray:
         """(N,) float: ``|held - fair|`` of each user, averaged while it is active.
 
-        Not a number for users that are not, at any of the instants that count.
+        Not a number for users that are active at no instant that counts.
         """
         return self._while_active(np.abs(self.held - self.fair))
 
@@ -112,10 +112,8 @@ class FairnessError:
     def held_hours(self) -> FloatArray:
         """(N,) float: cluster-hours that each user held, at the instants that count.
 
-        Not a number where no answer was proved.
-
-        Times the cluster's amount of the user's dominant resource, such as GPUs, it is in
-        GPU-hours.
+        Not numbers if `has_no_answer`. Multiplied by the cluster's amount of the user's dominant
+        resource, such as GPUs, they are GPU-hours.
         """
         return self._hours(self.held)
 
@@ -147,12 +145,12 @@ class FairnessError:
         if not window >= 2 * self.part:
             return np.nan
         is_known = self.active.any(axis=1) & ~np.isnan(self.fair).any(axis=1)
-        number = ((self.time - self.since) // window).astype(np.int64)
+        window_of = ((self.time - self.since) // window).astype(np.int64)
         errors = []
-        for k in np.unique(number[is_known]):
-            mine = is_known & (number == k)
-            apart = np.abs((self.held[mine] - self.fair[mine]).sum(axis=0)).sum()
-            fair = self.fair[mine].sum()
+        for k in np.unique(window_of[is_known]):
+            inside = is_known & (window_of == k)
+            apart = np.abs((self.held[inside] - self.fair[inside]).sum(axis=0)).sum()
+            fair = self.fair[inside].sum()
             errors.append(float(apart / fair) if fair > 0 else np.inf if apart > 0 else 0.0)
         return mean(np.array(errors)) if errors else np.nan
 
@@ -192,7 +190,7 @@ def measure_fairness(
     tasks, so whole tasks differ from them under the fairest policy too.
 
     An instant has no answer where the mechanism raises a FairleadError: it refuses the problem, or
-    proves no answer, or a function of the user's fails.
+    proves no answer, or a user-defined mechanism fails.
 
     Raises InputError for times and mechanisms without meaning. Cost that of the mechanism for each
     instant: under DRFH some 10 ms for 250 users on 10 groups, a second for 15,000 kinds of tasks on
@@ -247,7 +245,7 @@ class Snapshot(NamedTuple):
 def snapshots(
     workload: Workload, log: RunLog, outcomes: TaskOutcomes, times: FloatArray
 ) -> Iterator[Snapshot]:
-    """Yield the tasks at each of I ascending times; the next one changes the arrays.
+    """Yield the tasks at each of I ascending times; each step overwrites the arrays of the last.
 
     O(P log I + I K).
     """
@@ -269,7 +267,7 @@ def snapshots(
 
 
 def _by_instant(of: IndexArray, time: FloatArray, times: FloatArray) -> list[IndexArray]:
-    """Return for each instant the sets of the events since the instant before."""
+    """Return for each instant the sets of the events since the previous instant."""
     since = np.searchsorted(times, time, side="left")
     order = np.argsort(since.astype(np.min_scalar_type(len(times))), kind="stable")
     bounds = np.searchsorted(since[order], np.arange(len(times) + 1))

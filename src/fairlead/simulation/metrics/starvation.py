@@ -59,7 +59,7 @@ def measure_starvation(
 ) -> Starvation:
     """Measure starvation between two times; jobs arrive until `arrivals`.
 
-    All of it is in seconds; `until` is the last event when absent. O((T + P) log (T + P)).
+    All times are in seconds; `until` is the last event when absent. O((T + P) log (T + P)).
     """
     n_users = workload.n_users
     over = outcomes.over[~outcomes.never_active & np.isfinite(outcomes.over)]
@@ -86,7 +86,7 @@ def measure_starvation(
 
 
 class _Intervals(NamedTuple):
-    """Times between events of an owner, by owner and time."""
+    """Intervals between two events of an owner, ordered by owner and time."""
 
     owner: Owners
     begin: FloatArray

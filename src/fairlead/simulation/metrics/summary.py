@@ -48,7 +48,7 @@ class Summary:
     outcomes: TaskOutcomes  # of the tasks submitted from `since` on
     jobs: JobTimes  # of the jobs submitted from `since` on
     first_job: int  # number of the first of these jobs
-    lost: int  # runs of these tasks that were lost with their server
+    lost: int  # runs of these tasks that were lost with a server or stopped
     users: UserFigures  # of these jobs and tasks
     utilization: Utilization  # over time, from `since` to `until`
     shares: Shares  # dominant shares over the same time
@@ -317,7 +317,7 @@ def _spread(name: str, values: FloatArray) -> dict[str, float]:
 
 
 def plain(value: Any) -> Any:
-    """Return mappings, sequences and arrays as plain ones, None for numbers that are not finite."""
+    """Return a value as dicts, lists and numbers for JSON; None for numbers that are not finite."""
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray):

@@ -19,8 +19,8 @@ SHORTEST = 10.0
 class TaskOutcomes:
     """Tasks from their submission to their end; T tasks.
 
-    A task is *active* from `submit` until `over`, without the latter: all that time it waits or
-    runs. A task is never active if it can never run, or if its times are not recorded.
+    A task is *active* while it waits or runs: from `submit` until just before `over`. A task is
+    never active if it can never run, or if its times are not recorded.
     """
 
     set: IndexArray  # (T,): its set of tasks
@@ -36,7 +36,7 @@ class TaskOutcomes:
     unrecorded: BoolArray  # (T,): whether the log of a recorded run lacks its times
 
     def from_task(self, first: int) -> TaskOutcomes:
-        """Return the outcomes of the tasks from a number on."""
+        """Return the outcomes of the tasks with numbers from `first` on."""
         return TaskOutcomes(
             **{each.name: getattr(self, each.name)[first:] for each in fields(self)}
         )
@@ -120,7 +120,7 @@ class JobTimes:
     bounded_slowdown: FloatArray  # (J,): as if no task took less than `SHORTEST`, 1 or more
 
     def from_job(self, first: int) -> JobTimes:
-        """Return the times of the jobs from a number on."""
+        """Return the times of the jobs with numbers from `first` on."""
         return JobTimes(**{each.name: getattr(self, each.name)[first:] for each in fields(self)})
 
     @property
@@ -144,10 +144,10 @@ def measure_jobs(workload: Workload, outcomes: TaskOutcomes) -> JobTimes:
 def completion_ratio(
     outcomes: TaskOutcomes, n_users: int, horizon: float, among: BoolArray | None = None
 ) -> FloatArray:
-    """Return (N,) the part of each user's tasks submitted by a time that ended well by then.
+    """Return (N,) the fraction of each user's tasks submitted by `horizon` that ended well by then.
 
     Withdrawn and unplaceable tasks count, those with unrecorded times do not; `among` (T,) selects
-    tasks. Not a number for users that had submitted none. Wang, Liang and Li 2015, Fig. 7. O(T).
+    tasks. Not a number for users without such tasks. Wang, Liang and Li 2015, Fig. 7. O(T).
     """
     counts = ~outcomes.unrecorded if among is None else among & ~outcomes.unrecorded
     submitted = np.bincount(outcomes.user[counts & (outcomes.submit <= horizon)], minlength=n_users)
@@ -180,7 +180,7 @@ class UserFigures:
 def measure_users(
     owner: IndexArray, n_users: int, outcomes: TaskOutcomes, jobs: JobTimes, horizon: float
 ) -> UserFigures:
-    """Sum up tasks and jobs, of (J,) owners, by user.
+    """Sum up tasks and jobs by user; `owner` (J,) is the user of each job.
 
     Completion ratios are taken at the horizon in seconds. O(T + J).
     """

@@ -25,7 +25,7 @@ class Capacity(NamedTuple):
     amount: FloatArray  # (S, R): their amount of each resource
 
     def at(self, times: FloatArray) -> IntArray:
-        """Return the step in force at each time, of any shape; one that begins then is."""
+        """Return the number of the step at each time, of any shape, also if it begins then."""
         return np.searchsorted(self.time, times, side="right") - 1
 
 
