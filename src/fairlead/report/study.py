@@ -28,7 +28,7 @@ from fairlead.report.document import (
 from fairlead.report.numbers import counted, duration, number, time_unit
 from fairlead.report.plots import plotly_figure
 from fairlead.report.table_text import in_words
-from fairlead.simulation.studies import DRAWN, TIMES, Interval, Study
+from fairlead.simulation.studies import DEFAULT_MEASURE, TIMES, Interval, Study
 
 if TYPE_CHECKING:
     import plotly.graph_objects
@@ -70,9 +70,9 @@ def _verdict(found: Study) -> Statement:
 
 def _blocks(found: Study) -> list[Block]:
     blocks: list[Block] = [Prose(f"Warning: {each}.", "warning") for each in found.cautions]
-    drawn = _picture(found, DRAWN)
+    drawn = _picture(found, DEFAULT_MEASURE)
     if drawn is not None:
-        label = in_words(DRAWN)
+        label = in_words(DEFAULT_MEASURE)
         caption = f"Differences of the {label} from {found.policies[0]}: means, and the intervals."
         blocks.append(Picture(caption, drawn, caption, f"Change of the {label}"))
     blocks.append(_means(found))

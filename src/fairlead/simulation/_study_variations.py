@@ -118,7 +118,7 @@ def _check_windows(trace: str, workload: Workload, windows: Sequence[tuple[float
     order = sorted(range(len(windows)), key=windows.__getitem__)
     for one, other in pairwise(order):
         if windows[other][0] < windows[one][1]:
-            about = "overlap: their runs share jobs, and are no independent pairs"
+            about = "overlap: their runs share jobs, and are not independent pairs"
             _LOGGER.warning("%s: windows[%d] and windows[%d] %s", trace, one, other, about)
 
 

@@ -70,6 +70,8 @@ def repeated_starts(workload: JournalWorkload, log: RunLog) -> tuple[int, int]:
 
 
 class _JournalReplay:
+    """The service's state, recorded events and planned ends while a journal is replayed."""
+
     def __init__(self, workload: JournalWorkload, policy: str, seed: int) -> None:
         self.workload, self.recording = workload, workload.recording
         self.state = self._first_state(policy, seed or self.recording.policies[0][1])
@@ -82,7 +84,9 @@ class _JournalReplay:
         self.ends: dict[TaskKey, tuple[float, bool]] = {}
         self.failed: set[int] = set()  # jobs that did not end well
         scheduler = self.state.scheduler
-        self.is_live = set(self.recording.policies) == {(scheduler.policy.name, scheduler.seed)}
+        self.is_own_policy = set(self.recording.policies) == {
+            (scheduler.policy.name, scheduler.seed)
+        }
 
     def _first_state(self, policy: str, seed: int) -> ServiceState:
         """Return the state before the first event, under a policy."""
@@ -99,24 +103,24 @@ class _JournalReplay:
         for seq, now, kind, body in self.recording.events():
             self._end_before(now)
             getattr(self, f"_on_{kind}", self._on_other)(now, kind, body)
-            self._note(now)
+            self._take_effects(now)
             if on_progress is not None and seq % SHOWN_EVERY == 0:
                 on_progress(len(self.starts), now - begin)
         end = self.recording.end
         for job in self.state.jobs.values():
             for run in job.running.values():
                 if self._is_as_recorded(run):
-                    self._plan(max(run.since + self._seconds(run), end), run, 0)
+                    self._plan_end(max(run.since + self._duration(run), end), run, 0)
         self._end_before(inf)
         return self._log()
 
     # Recorded events
 
-    def _on_if_live(self, now: float, kind: str, body: dict[str, Any]) -> None:
-        if self.is_live:
+    def _on_if_own_policy(self, now: float, kind: str, body: dict[str, Any]) -> None:
+        if self.is_own_policy:
             self._on_other(now, kind, body)
 
-    _on_policy = _on_modify = _on_if_live
+    _on_policy = _on_modify = _on_if_own_policy
 
     def _on_end(self, now: float, _kind: str, body: dict[str, Any]) -> None:
         ended = []
@@ -131,11 +135,11 @@ class _JournalReplay:
         self._end_due(now)
         self.state.apply("place", {"limit": body["limit"]}, now)
         self.placed = now
-        if not self.is_live:
+        if not self.is_own_policy:
             self._preempt(now)
 
     def _on_preempt(self, now: float, _kind: str, body: dict[str, Any]) -> None:
-        if self.is_live:
+        if self.is_own_policy:
             self.state.apply("preempt", {"limit": body["limit"]}, now)
 
     def _preempt(self, now: float) -> None:
@@ -149,7 +153,7 @@ class _JournalReplay:
             over = [other for other in job["after"] if other not in self.state.jobs]
             if any(other in self.failed for other in over):
                 orphans.append(number)
-            settled = {} if self.is_live else self.recording.settled.get(first + number, {})
+            settled = {} if self.is_own_policy else self.recording.settled.get(first + number, {})
             after = [other for other in job["after"] if other not in over]
             asked.append({**job, **settled, "after": after})
         ids = self.state.apply("submit", {"jobs": asked}, now)
@@ -171,18 +175,18 @@ class _JournalReplay:
         while (now := self._next_time(time)) < time:
             self.state.unplaced |= not self.due or now < self.due[0][0]
             self._end_due(now)
-            self._note(now)
+            self._take_effects(now)
             self.placed = now
             while self.state.unplaced:
                 self.state.apply("place", {"limit": AT_ONCE}, now)
-                self._note(now)
+                self._take_effects(now)
             self._preempt(now)
-            self._note(now)
+            self._take_effects(now)
 
     def _next_time(self, time: float) -> float:
         """Return the time at which a task ends, or may start without any event."""
         due = self.due[0][0] if self.due else inf
-        if self.is_live and time < inf:
+        if self.is_own_policy and time < inf:
             return due  # calls to place are recorded
         again = self.state.scheduler.next_moment()
         return min(due, max(again, self.now)) if again > self.placed else due
@@ -194,21 +198,22 @@ class _JournalReplay:
             if run is not None and not run.is_over:
                 self.state.apply("end", {"tasks": [[*key, status, ""]]}, now)
 
-    def _plan(self, time: float, run: Running, status: int) -> None:
+    def _plan_end(self, time: float, run: Running, status: int) -> None:
         self.pushed += 1
         heappush(self.due, (time, self.pushed, run.key, status))
 
-    def _note(self, now: float) -> None:
+    def _take_effects(self, now: float) -> None:
+        """Record starts and ends since the last call; plan ends that differ from the journal."""
         self.now = now
         effects = self.state.take_effects()
         for run in effects.starts:
             self.starts.append(run)
             if not self._is_as_recorded(run):
                 status = self.recording.lasted.get(run.key[:2], (0.0, 0))[1]
-                self._plan(now + self._seconds(run), run, status)
+                self._plan_end(now + self._duration(run), run, status)
         for run in effects.stops:
             if not self._is_as_recorded(run):
-                self._plan(now, run, STOPPED)
+                self._plan_end(now, run, STOPPED)
         cancelled = {job.id for job in effects.ended if job.cancelled}
         for past in effects.attempts:
             job = self.state.jobs.get(past.key.job)
@@ -220,7 +225,7 @@ class _JournalReplay:
     def _is_as_recorded(self, run: Running) -> bool:
         return self.recording.starts.get(run.key) == (run.server, run.since)
 
-    def _seconds(self, run: Running) -> float:
+    def _duration(self, run: Running) -> float:
         return self.recording.durations[self.recording.numbers[run.key[:2]]]
 
     def _log(self) -> RunLog:

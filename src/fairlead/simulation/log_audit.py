@@ -25,7 +25,7 @@ from fairlead.simulation.runs import recorded_run
 from fairlead.traces.problem_at_time import end_of_run
 
 INSTANTS = 500
-MOST = 0.8  # fraction of the largest amount owed to a user that `worst_time` locates
+OWED_FRACTION = 0.8  # fraction of the largest amount owed to a user that `worst_time` locates
 NEGLIGIBLE = 1e-9  # a value beyond a limit by less is a rounding error
 ROUNDED = 12  # digits of shares; further ones are rounding errors
 
@@ -255,8 +255,8 @@ def audit_log(
 def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None:
     """Return begin and end (seconds) of the shortest time in which a user came to be owed most.
 
-    Most is `MOST` of the largest sum over any time of due less held hours. None for a user that was
-    never owed anything. O(I^2).
+    Most is `OWED_FRACTION` of the largest sum over any time of due less held hours. None for a user
+    that was never owed anything. O(I^2).
     """
     short = np.nan_to_num(fairness.fair[:, user] - fairness.held[:, user]).round(ROUNDED)
     owed = np.concatenate([[0.0], short.cumsum()]) * (fairness.weight[user] > 0)
@@ -264,7 +264,7 @@ def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None
     largest = np.triu(gained).max()
     if not largest > 0:
         return None
-    begin, end = np.nonzero(np.triu(gained) >= MOST * largest)
+    begin, end = np.nonzero(np.triu(gained) >= OWED_FRACTION * largest)
     k = int((end - begin).argmin())
     first, last = (fairness.since + fairness.part * int(at) for at in (begin[k], end[k]))
     return first, last

@@ -51,7 +51,7 @@ MEASURES = (
 )
 # In seconds.
 TIMES = ("mean_wait", "p95_wait", "mean_completion_time", "longest_without", "makespan")
-DRAWN = "mean_wait"
+DEFAULT_MEASURE = "mean_wait"
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Study(Shown):
     def _check_one_load(self) -> None:
         if len(self.loads) > 1:
             *loads, last = (f"{load:g}" for load in self.loads)
-            fault = f"has the loads {', '.join(loads)} and {last}, which are no independent runs"
+            fault = f"has the loads {', '.join(loads)} and {last}, which are not independent runs"
             raise InputError(f"{fault}; choose one, such as .at({loads[0]})", "the study")
 
     @property
@@ -191,7 +191,7 @@ class Study(Shown):
             f"{fault}, in {n} of {len(self.variations)} variations" for fault, n in counts.items()
         )
 
-    def plot(self, measure: str = DRAWN) -> Figure:
+    def plot(self, measure: str = DEFAULT_MEASURE) -> Figure:
         """Draw the differences of a measure from the first policy, a row for each load."""
         self._known(measure)
         study = import_module("fairlead.report.study")  # which imports this module
