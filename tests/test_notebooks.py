@@ -418,7 +418,7 @@ def test_an_answer_that_is_only_feasible_says_so(problem: fairlead.Problem) -> N
 
 def test_only_audited_properties_are_claimed() -> None:
     with pytest.raises(
-        InputError, match=r"no property 'envy-fre'; known: feasibility, .*envy-free"
+        InputError, match=r"no property is named 'envy-fre'; known: feasibility, .*envy-free"
     ):
         fairlead.mechanism("claims", proved=["sharing-incentive", "envy-fre"])
     fairlead.mechanism("claims", proved=["sharing-incentive"])(lambda problem: problem.gamma)

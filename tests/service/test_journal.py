@@ -319,7 +319,7 @@ def test_events_are_deleted_behind_an_old_snapshot(tmp_path: Path) -> None:
     assert again.state_thread.state.snapshot() == before
     again.close()
     change(tmp_path / "j.db", "DELETE FROM snapshot_parts")
-    with pytest.raises(InputError, match="is the first one"):
+    with pytest.raises(InputError, match="is the first event"):
         Writer(tmp_path / "j.db")
 
 

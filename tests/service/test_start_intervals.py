@@ -347,7 +347,7 @@ async def test_slow_shares_do_not_delay_an_explanation(
 
     await ask.service.overview.latest()
     monkeypatch.setattr(ask.service.shares, "_latest", None)  # those of the summary
-    monkeypatch.setattr(ask.service.shares, "now", released.wait)
+    monkeypatch.setattr(ask.service.shares, "_compute", lambda _: released.wait())
     await ask.join("a", cpu=1)
     await ask.submit({}, {})
     for _ in range(3):
