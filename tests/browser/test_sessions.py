@@ -212,7 +212,7 @@ def test_a_held_job_that_runs_is_released(own_cluster: Cluster, open_page: Opene
         "60",
     )
     job = done.stdout.strip()
-    until(lambda: "running" in own_cluster.run("jobs").stdout)
+    until(lambda: own_cluster.client().jobs()[0].state == "running")
     page = open_page(own_cluster.url, f"#/job/{job}")
     for button, words in (
         ("Hold", "held: no more of its tasks start"),

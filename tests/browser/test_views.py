@@ -107,7 +107,7 @@ def test_pictures_show_the_samples(own_cluster: Cluster, open_page: Opened) -> N
     page = open_page(own_cluster.url)
     for about, column in (
         ("Tasks", ["40", "30", "", "10", ""]),
-        ("Used part", ["50 %", "37.5 %", "", "12.5 %", ""]),
+        ("Used fraction", ["50 %", "37.5 %", "", "12.5 %", ""]),
     ):
         figure = page.locator("figure", has=page.locator(f"figcaption:has-text('{about}')"))
         expect(figure.locator("canvas")).to_be_visible()
