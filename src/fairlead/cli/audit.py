@@ -90,7 +90,8 @@ def audit(
             metavar="N",
             min=0,
             max=MOST_REPEATS,
-            help=f"Try N false demands, in search of one by which a user gains. [default: {LIES}]",
+            help="Try N lies of users about their demands, rates or servers, in search of a gain. "
+            f"[default: {LIES}]",
         ),
     ] = None,
     departures: Annotated[
@@ -137,7 +138,7 @@ def audit(
         Path | None,
         Option(
             metavar="DIR",
-            help="Write the true problem and one with a profitable false demand into a new folder.",
+            help="Write the true problem and one with a profitable lie into a new folder.",
         ),
     ] = None,
     skip_unplaceable: SkipUnplaceable = False,
@@ -274,7 +275,7 @@ def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any
 
 
 def _save_witnesses(found: Audit, folder: Path) -> None:
-    """Write the true problem and a false demand that pays, and list the written files."""
+    """Write the true problem and one with a lie that pays, and list the written files."""
     from fairlead.properties.witness_files import save_audit_witnesses
 
     paths = save_audit_witnesses(found, folder)

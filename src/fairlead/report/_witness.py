@@ -53,8 +53,8 @@ def exact(value: float) -> str:
 def witness_tables(verdict: Verdict, problem: Problem, tasks: FloatArray) -> list[Table]:
     """Lay out the witness of a verdict as tables, if it has one.
 
-    False demands are compared with the true `problem`, and a better allocation with the present
-    `tasks` (N,).
+    A lie is compared with the true `problem`, and a better allocation with the present `tasks`
+    (N,).
     """
     rest = dict(verdict.witness)
     if "margin" in rest:
@@ -90,7 +90,7 @@ def _percent(fraction: float) -> str:
 
 
 def _lie_tables(rest: dict[str, Any], problem: Problem) -> list[Table]:
-    """Tabulate reported and true demands, and remove both from the witness `rest`."""
+    """Tabulate reported and true demands, rates and servers; remove them from `rest`."""
     n = problem.users.names.index(rest["user"])
     reported, truth = rest.pop("demand"), rest.pop("truth")
     cluster = problem.cluster

@@ -683,7 +683,10 @@ class UserOverTime(BaseModel):
 
 
 class SharesOverTime(BaseModel):
-    """Dominant shares over time; `times` are the starts of equal steps, in seconds since 1970."""
+    """Dominant shares by equal steps.
+
+    `times` are the mean times of the samples of a step, in seconds since 1970.
+    """
 
     times: list[float]
     users: list[UserOverTime]
