@@ -152,8 +152,8 @@ class JobOptions(RequestOptions):
         Option(
             "--checkpoint-signal",
             metavar="SIGNAL",
-            help="Signal that asks a preempted task to save its state: TERM, INT, HUP, USR1 or "
-            "USR2.",
+            help="Signal that asks a preempted task to save its state, TERM, INT, HUP, USR1 or "
+            "USR2; the task then runs again whatever its exit status is.",
         ),
     ] = None
     shell: Annotated[bool, Option("--shell", help="Run COMMAND as one line of /bin/sh.")] = False
