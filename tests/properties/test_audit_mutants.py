@@ -216,7 +216,7 @@ def drfh(problem):
 
 
 def failing(rule, problem, name):
-    return audit(problem, rule, properties=(name,), lies=250, departures=3)[0].verdict == "fails"
+    return audit(problem, rule, properties=(name,), lies=100, departures=3)[0].verdict == "fails"
 
 
 @pytest.mark.parametrize(("mutant", "name"), MUTANTS, ids=[m.__name__ for m, _ in MUTANTS])

@@ -153,8 +153,8 @@ def journal_errors() -> Iterator[None]:
         yield
     except OSError as fault:
         raise JournalError(fault.strerror or type(fault).__name__) from None
-    except sql.exc.SQLAlchemyError as fault:
-        raise JournalError(str(getattr(fault, "orig", None) or fault)) from None
+    except sql.exc.DBAPIError as fault:  # other errors of SQLAlchemy are defects of the statement
+        raise JournalError(str(fault.orig)) from None
 
 
 def columns_of(connection: sql.Connection, table: str) -> list[str]:
