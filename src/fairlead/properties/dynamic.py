@@ -32,7 +32,7 @@ SAMPLED = 60
 class DynamicShares:
     """The demands of agents in order of arrival, and their dominant shares after each step."""
 
-    demand: FloatArray  # (N, R): share of the pool per unit of dominant share; at most 1 in a row
+    demand: FloatArray  # (N, R): fraction of the pool per dominant share; the largest of a row is 1
     weight: FloatArray  # (N,)
     total_weight: float  # weight of all announced agents
     shares_at: Callable[[int], FloatArray]  # dominant shares (k,) after step k
@@ -140,7 +140,7 @@ def check_irrevocability(history: DynamicShares) -> Verdict:
 
 
 def check_sharing_incentive(history: DynamicShares) -> Verdict:
-    """Check that from its arrival on, each agent's share is at least its part of the weight.
+    """Check that from its arrival on, each agent has at least its part of the announced weight.
 
     All steps are checked if lowest levels are known.
     """
@@ -165,7 +165,7 @@ def check_sharing_incentive(history: DynamicShares) -> Verdict:
 
 
 def check_envy_freeness(history: DynamicShares) -> Verdict:
-    """Check that no agent envies an agent that arrived after it, or got more since it arrived.
+    """Check that no agent envies another one that arrived, or gained anything, after it.
 
     Where all agents demand all resources, i envies j if j's level is higher, as the papers define
     it, which is stricter than preferring the bundle. With zero demands, levels of agents with

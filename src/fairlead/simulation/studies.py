@@ -64,7 +64,7 @@ class Interval:
     low, high : float
         The 95 % confidence interval of the mean; not numbers for a single value.
     count : int
-        Number of values.
+        Number of values, without those that are not numbers.
     """
 
     mean: float
