@@ -146,7 +146,7 @@ class _Reading:
         self.row_of: dict[int, str] = {}  # key path of the row of each user that was read
         self.is_named = np.zeros(problem.n_users, dtype=bool)  # (N,): also by a skipped row
         self.repeated = np.zeros(problem.n_users, dtype=bool)  # (N,): users with several rows
-        self.other_problem: InputError | None = None  # a row's weight is not that of the problem
+        self.other_problem: InputError | None = None  # the first weight unlike the problem's
 
     def add_row(self, row: object, place: str) -> None:
         """Check a user's row and store its holdings; raise InputError for a malformed row."""
@@ -187,10 +187,9 @@ class _Reading:
         if not math.isclose(given, weight, rel_tol=_SAME_WEIGHT):
             name = show(self.problem.users.names[n])
             fault = f"user {name} has weight {given:.12g} here and {weight:.12g} there"
-            self.other_problem = InputError(
-                f"belongs to another problem: {fault}", f"{place}.weight"
-            )
-            raise self.other_problem
+            error = InputError(f"belongs to another problem: {fault}", f"{place}.weight")
+            self.other_problem = self.other_problem or error
+            raise error
 
     def doubts(self) -> Doubts | None:
         """Return the facts left unknown by skipped rows, or by amounts without waiting tasks."""
