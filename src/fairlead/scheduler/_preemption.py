@@ -75,7 +75,7 @@ class Preempted:
         self.victims = victims
 
 
-class Holdings:
+class HeldAmounts:
     """(W,) amounts of queues and of quotas: what they hold, or would lose by victims."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class PreemptionRound:
         self.shared = state.criterion.shared
         self.servers = sorted(state.servers.values())
         # What queues and quotas hold, without tasks that are to stop.
-        self.holdings = Holdings()
+        self.holdings = HeldAmounts()
         self.held = self.holdings.of_queue
         self.ending: dict[str, list[Task]] = {}  # tasks that are to stop, by server
         self.children: dict[Queue, list[Queue]] = {}
@@ -381,7 +381,7 @@ class Taker:
         self.plan: Plan = []
         self.devices: list[vec[i64]] = []  # of each task of the plan
         self.chosen: list[Victim] = []
-        self.losses = Holdings()
+        self.losses = HeldAmounts()
         # Free amounts of the servers of the plan and of victims, after both.
         self.free: dict[str, vec[i64]] = {}
         self.scores: dict[Queue, int] = {}  # of the queues of victims; see `score_of`
