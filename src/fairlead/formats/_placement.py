@@ -117,6 +117,7 @@ def find_unplaceable(
     """
     open_to = eligible & (cluster.count > 0)
     capacity, kind = np.unique(cluster.capacity, axis=0, return_inverse=True)
+    kind = kind.reshape(-1)  # a column in NumPy 2.0.0
     reasons = {}
     for n in range(len(demand)):
         if rates is not None and not np.isnan(rates[n, 0]):

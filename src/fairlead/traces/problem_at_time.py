@@ -126,7 +126,8 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     sets = np.flatnonzero(n_active)
     # Absent servers must not split tasks into kinds.
     places, of_place = np.unique(workload.places & (count > 0), axis=0, return_inverse=True)
-    place, shape = of_place[workload.set_place[sets]], workload.set_shape[sets]
+    place = of_place.reshape(-1)[workload.set_place[sets]]  # a column in NumPy 2.0.0
+    shape = workload.set_shape[sets]
     fit = (places[place] & workload.fits[shape]).any(axis=1)
     too_large = int(n_active[sets[~fit]].sum())
     sets, place, shape = sets[fit], place[fit], shape[fit]
