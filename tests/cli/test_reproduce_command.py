@@ -39,7 +39,7 @@ FEW = {
     "drfh._drfh_examples": {"PROBLEMS": 3},
     "psdsf._compared_properties": {"PROBLEMS": 3},
     "psdsf._theorem_and_lemma": {"PROBLEMS_OF_LEMMA_1": 5, "PROBLEMS_OF_THEOREM_1": 5},
-    "psdsf.four_classes": {"LEAVES": 20.0, "COMES_BACK": 40.0, "END": 60.0},
+    "psdsf.four_classes": {"USER_4_LEAVES": 20.0, "USER_4_RETURNS": 40.0, "END": 60.0},
     "private_clouds._trials_of_schedulers": {"TRIALS": 20, "DRAWN_TRIALS": 20},
     "pdrf._runs_of_formula": {"RUNS_OF_ROW": 20},
     "dynamic._dynamic_properties": {"SEQUENCES": 5},
@@ -258,18 +258,18 @@ def test_what_differs_is_exit_1(monkeypatch: pytest.MonkeyPatch, capsys: Capture
     assert "✗ Ours differs from the paper.\n" in out
     assert run(["reproduce", "drfh/figure-7"]) == 0
     out = capsys.readouterr().out
-    assert "✓ Ours differs from the paper, which is on record with its reason.\n" in out
+    assert "✓ Ours differs from the paper, which is a known difference.\n" in out
     assert run(["reproduce"]) == 1
 
 
 @pytest.mark.parametrize(
     ("folder", "said"),
     [
-        (None, "interrupted; nothing is kept (finished runs are, with --runs FOLDER)"),
+        (None, "interrupted; nothing was kept (--runs FOLDER keeps finished runs)"),
         (
             Path("kept"),
             "interrupted; 0 of 1, and 1 of 3 runs for the next, are finished and kept in kept; "
-            "the same command goes on with the others",
+            "the same command continues with the others",
         ),
     ],
 )
@@ -327,7 +327,7 @@ def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: C
     ("arguments", "said"),
     [
         (["drfh/figure-9"], "what: there is no 'drfh/figure-9'; did you mean 'drfh/figure-"),
-        (["pigs"], "what: there is no 'pigs'; `fairlead reproduce --list` says what there is"),
+        (["pigs"], "what: there is no 'pigs'; `fairlead reproduce --list` lists the names"),
         (["drfh/figure-8", "--quick", "--runs", "/nowhere/x"], "/nowhere/x: cannot be made: "),
     ],
 )

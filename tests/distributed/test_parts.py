@@ -104,7 +104,7 @@ def test_more_messages_than_memory_are_refused() -> None:
 def test_phases_follow_who_comes_and_goes() -> None:
     changes = [JoinOrLeave(5.0, 0, False), JoinOrLeave(2.0, 1, True), JoinOrLeave(5.0, 2, False)]
     phases = phases_between(THREE, changes, 9.0)
-    assert [(p.begin, p.end, p.users) for p in phases] == [
+    assert [(p.start, p.end, p.users) for p in phases] == [
         (0.0, 2.0, (0, 2)),
         (2.0, 5.0, (0, 1, 2)),
         (5.0, 9.0, (1,)),
@@ -115,7 +115,7 @@ def test_phases_follow_who_comes_and_goes() -> None:
 def test_what_changes_at_once_is_the_first_phase() -> None:
     (phase,) = phases_between(THREE, [JoinOrLeave(0.0, 1, False)], 9.0)
     assert phase.users == (0, 2)
-    assert (phase.begin, phase.end) == (0.0, 9.0)
+    assert (phase.start, phase.end) == (0.0, 9.0)
 
 
 @pytest.mark.parametrize(
@@ -127,11 +127,11 @@ def test_what_changes_at_once_is_the_first_phase() -> None:
         ([JoinOrLeave(float("nan"), 0, False)], "'ana' cannot leave at nan s"),
         (
             [JoinOrLeave(1, 1, False), JoinOrLeave(2, 1, False)],
-            "'bo' cannot leave at 2 s: it is not there",
+            "'bo' cannot leave at 2 s: it is absent",
         ),
         (
             [JoinOrLeave(1, 1, True), JoinOrLeave(2, 1, True)],
-            "'bo' cannot join at 2 s: it is there already",
+            "'bo' cannot join at 2 s: it is already present",
         ),
         ([JoinOrLeave(1, 2, True), JoinOrLeave(1, 2, False)], "'cy' both comes and goes at 1 s"),
     ],

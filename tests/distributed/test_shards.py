@@ -42,7 +42,7 @@ def gathered(
 
 def certified(setting: AsynchronousSetting, tasks: FloatArray) -> bool:
     certify = certify_time_sharing if setting.time_shared else certify_bottleneck
-    return certify(setting.watched[0], tasks).violation <= 1e-6
+    return certify(setting.servers_as_groups[0], tasks).violation <= 1e-6
 
 
 def test_one_shard_of_all_servers_sweeps() -> None:
@@ -72,10 +72,10 @@ def test_late_messages_in_any_order_end_certified(seed: int, time_shared: bool) 
         for _ in range(int(chance.integers(4))):
             if under_way:
                 to, news = under_way.pop(int(chance.integers(len(under_way))))
-                holders[to].hear(news)
+                holders[to].receive(news)
         assert measure(problem, gathered(setting, holders, shards)) <= 1e-9
     for to, news in under_way:
-        holders[to].hear(news)
+        holders[to].receive(news)
     for _ in range(100):
         settle(holders)
     assert certified(setting, gathered(setting, holders, shards))
@@ -88,7 +88,7 @@ def settle(holders: Sequence[ShardHolder]) -> None:
         news = holder.run_round()
         for other in holders:
             if other is not holder:
-                other.hear(news)
+                other.receive(news)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -120,12 +120,12 @@ def test_a_holder_taken_to_be_lost_gives_up() -> None:
     late = [Totals(0, 0, 10**6, np.full(setting.problem.n_users, 1e6))]
     news = heir.run_round()
     for holder in (heir, other):
-        holder.hear(news if holder is other else [])
-        holder.hear(late)
+        holder.receive(news if holder is other else [])
+        holder.receive(late)
     for _ in range(ROUNDS):
         settle([heir, other])
     assert certified(setting, gathered(setting, [heir, other], shards))
-    slow.hear([totals._replace(serial=totals.serial + 1) for totals in heir.run_round() or news])
+    slow.receive([totals._replace(serial=totals.serial + 1) for totals in heir.run_round() or news])
     assert slow.tasks() == {}
     assert slow.run_round() == []
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from dynamic_sequences import Sequence, sequences
 from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.mechanisms.dynamic_run import full_knowledge_levels
-from fairlead_papers.dynamic._full_knowledge import shares_of
+from fairlead_papers.dynamic._full_knowledge import final_shares
 from fairlead_papers.dynamic.competitive_ratio import (
     bound_of_ratios,
     competitive_ratios,
@@ -37,7 +37,7 @@ def test_the_sum_of_shares_can_exceed_that_of_drf(m: int) -> None:
     agents.arrive_all(demand)
     assert agents.shares == pytest.approx([m / (m + 1)] * m + [1 / (m + 1)], abs=1e-3)
     ratio = 2 * (m * m + 1) / (m + 1) ** 2
-    dynamic, known = shares_of(m, 1e-6).sums
+    dynamic, known = final_shares(m, 1e-6).sums
     assert dynamic / known == pytest.approx(ratio, abs=1e-3)
     assert ratio > 1
 

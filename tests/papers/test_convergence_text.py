@@ -52,7 +52,7 @@ def test_phases_users_and_groups_are_listed() -> None:
     lines = [" ".join(line.split()) for line in text_of(settlement).splitlines()]
     for settled, begin in zip(settlement.settled, ("0 s", "7 s", "19 s"), strict=True):
         seconds = [
-            "not by then" if s is None else f"{s:.4g} s" for s in (settled.close, settled.certified)
+            "not settled" if s is None else f"{s:.4g} s" for s in (settled.close, settled.certified)
         ]
         present, changes = len(settled.phase.users), changes_text(settlement, settled.phase)
         assert f"{begin} {changes} {present} {' '.join(seconds)}" in lines

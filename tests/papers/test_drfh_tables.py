@@ -48,9 +48,9 @@ def test_draws_that_are_not_of_the_table() -> None:
 
 
 def test_a_property_that_fails_or_was_not_asked() -> None:
-    counts = {(DRFH, of): Count(0, 9) for of in PROVED}
+    counts = {(DRFH, property_name): Count(0, 9) for property_name in PROVED}
     assert all(claim.holds for claim in judge_properties(counts))
-    for k, of in enumerate(PROVED):
+    for k, property_name in enumerate(PROVED):
         for spoilt in (Count(1, 9), Count(0, 0)):
-            claims = judge_properties(counts | {(DRFH, of): spoilt})
+            claims = judge_properties(counts | {(DRFH, property_name): spoilt})
             assert [claim.holds for claim in claims] == [i != k for i in range(len(PROVED))]

@@ -14,11 +14,11 @@ from fairlead_papers.dynamic._dynamic_properties import (
     judge_failures,
     lemmas_missed,
 )
-from fairlead_papers.dynamic._full_knowledge import judge_sums, shares_of
+from fairlead_papers.dynamic._full_knowledge import final_shares, judge_sums
 from fairlead_papers.dynamic._solvers_compared import (
     OTHERS,
     judge_algorithm,
-    judge_ways,
+    judge_solvers,
     overuse,
     printed_algorithm_1,
 )
@@ -86,14 +86,14 @@ def test_algorithm_1_put_right_is_exact_water_filling() -> None:
     for seed in range(20):
         demand = draw_demands(np.random.default_rng(seed), 6).tolist()
         exact = exact_levels(demand, [1.0] * len(demand))
-        for ours, theirs in zip(printed_algorithm_1(demand, put_right=True), exact, strict=True):
+        for ours, theirs in zip(printed_algorithm_1(demand, corrected=True), exact, strict=True):
             assert [float(x) for x in ours] == pytest.approx([float(x) for x in theirs])
 
 
 def test_overuse() -> None:
     demand = np.array([[1.0, 0.25], [0.25, 1.0], [1.0, 1.0]])
     assert overuse(demand, printed_algorithm_1(demand.tolist())) == pytest.approx(1 / 9)
-    right = printed_algorithm_1(demand.tolist(), put_right=True)
+    right = printed_algorithm_1(demand.tolist(), corrected=True)
     assert overuse(demand, right) == pytest.approx(0, abs=1e-12)
 
 
@@ -107,19 +107,19 @@ def test_claims_about_the_algorithm() -> None:
 def test_claims_about_the_ways() -> None:
     none, some = np.zeros(3), np.array([0.0, 1e-6, 0.0])
     agreeing = dict.fromkeys(OTHERS, none)
-    assert held(judge_ways(agreeing, none)) == [True] * 4
-    assert held(judge_ways(agreeing, some)) == [True, True, True, False]
+    assert held(judge_solvers(agreeing, none)) == [True] * 4
+    assert held(judge_solvers(agreeing, some)) == [True, True, True, False]
     for k, name in enumerate(OTHERS):
-        assert held(judge_ways(agreeing | {name: some}, none)) == [j != k for j in range(4)]
+        assert held(judge_solvers(agreeing | {name: some}, none)) == [j != k for j in range(4)]
 
 
 def test_sums() -> None:
     assert held(judge_sums({2: (1.7, 1.5), 3: (2.5, 2.0)})) == [True]
     assert held(judge_sums({2: (1.7, 1.5), 3: (1.9, 2.0)})) == [False]
     # Far from the limit, with equal users, all have as much as under DRF.
-    alike = shares_of(3, 1.0)
+    alike = final_shares(3, 1.0)
     assert alike.sums[0] == pytest.approx(alike.sums[1])
-    coarse = shares_of(3, 0.1)
+    coarse = final_shares(3, 0.1)
     assert abs(coarse.last - 1 / 4) < 1e-9
     assert abs(coarse.first[0] - 3 / 4) > 6e-6
 

@@ -12,10 +12,10 @@ from fairlead.mechanisms.dynamic_run import full_knowledge_levels
 from fairlead.properties.dynamic import DynamicShares, check_dynamic
 from fairlead_papers.dynamic._full_knowledge import (
     SMALL,
-    Worst,
-    best_course,
-    in_turn,
+    WorstCase,
+    best_shares,
     judge_ratios,
+    newest_resources,
 )
 from fairlead_papers.dynamic.competitive_ratio import competitive_ratios, worst_case_max_min
 from fairlead_papers.entries import CATALOGUE, reproduce
@@ -23,7 +23,7 @@ from fairlead_papers.reproduction import WITHIN
 from fairlead_papers.setting import Setting
 
 # Two resources: 2/5 each after 4 agents, 1/5 for the last, 1/3 under DRF.
-AS_PRINTED = Worst(0.4, 0.2, 1 / 3, ratio=0.6, longer=0.51, random=0.7, above=1.0, slack=0.0)
+AS_PRINTED = WorstCase(0.4, 0.2, 1 / 3, ratio=0.6, longer=0.51, random=0.7, above=1.0, slack=0.0)
 
 
 def test_numbers_are_the_printed_limits_and_all_claims_hold() -> None:
@@ -63,7 +63,7 @@ def test_longer_sequences_come_closer_to_one_over_m(m: int) -> None:
 def test_other_pareto_optimal_shares_beat_the_proofs_instance(m: int, at_least: float) -> None:
     demand = worst_case_max_min(m, SMALL)
     n = len(demand)
-    ratio, shares = best_course(demand, in_turn(m))
+    ratio, shares = best_shares(demand, newest_resources(m))
     assert ratio > at_least > (m + 1) / (m * m + 1)
     verdicts = {v.name: v.verdict for v in check_dynamic(DynamicShares.from_shares(demand, shares))}
     for name in ("feasibility", "irrevocability", "sharing-incentive", "dynamic-pareto-optimality"):
@@ -78,11 +78,11 @@ def test_other_pareto_optimal_shares_beat_the_proofs_instance(m: int, at_least: 
 def test_the_bound_holds_when_the_last_agents_resource_is_full() -> None:
     """As it is when the last agent is chosen to want it."""
     demand = worst_case_max_min(2, SMALL)
-    ratio, _ = best_course(demand, [0, 1, 0, 0, 0])
+    ratio, _ = best_shares(demand, [0, 1, 0, 0, 0])
     assert ratio == pytest.approx(0.6, abs=1e-5)
 
 
 def test_a_resource_that_cannot_be_used_up_is_said_so() -> None:
     demand = worst_case_max_min(2, SMALL)
     with pytest.raises(NoConvergenceError):
-        best_course(demand, [1, 1, 1, 1, 1])
+        best_shares(demand, [1, 1, 1, 1, 1])

@@ -12,18 +12,18 @@ import pytest
 from fairlead_papers.entries import CATALOGUE, reproduce
 from fairlead_papers.pdrf._printed_examples import take_turns
 from fairlead_papers.pdrf._runs_of_formula import (
-    LIKELIER,
+    LAST_ROW,
     ROWS,
-    UNLIKELY,
-    Counted,
+    TEN_TIMES_RESERVES,
+    CountedRow,
     Deviations,
     PrintedRow,
     Sample,
+    compare_row,
     count_row,
     count_table_1,
     count_table_2,
     mean_interval,
-    read_row,
 )
 from fairlead_papers.pdrf._tables_1_and_2 import (
     find_excess_of_large_demands,
@@ -57,9 +57,9 @@ def steady(value: float, runs: int = 1_000) -> Sample:
     return Sample(np.array([low + 1] * more + [low] * (runs - more)))
 
 
-def as_printed(row: PrintedRow) -> Counted:
+def as_printed(row: PrintedRow) -> CountedRow:
     one, two, many = row.over_by
-    return Counted(
+    return CountedRow(
         row,
         1_000,
         under=steady(row.under[0]),
@@ -73,11 +73,11 @@ def as_printed(row: PrintedRow) -> Counted:
     )
 
 
-PRINTED = [as_printed(row) for row in (*ROWS, LIKELIER)]
+PRINTED = [as_printed(row) for row in (*ROWS, TEN_TIMES_RESERVES)]
 AVERAGE, WORSE = PRINTED[:3], PRINTED[3:]
 
 
-def with_first(counted: Sequence[Counted], **values: object) -> list[Counted]:
+def with_first(counted: Sequence[CountedRow], **values: object) -> list[CountedRow]:
     return [replace(counted[0], **values), *counted[1:]]  # type: ignore[arg-type]
 
 
@@ -111,13 +111,13 @@ def test_means_of_table_1_come_out(setting: Setting) -> None:
 
 
 def test_the_top_up_takes_most_of_the_underallocations_back(setting: Setting) -> None:
-    first = setting.share(count_table_1)[0]
+    first = setting.compute_once(count_table_1)[0]
     assert first.still_under.mean <= 0.1 * first.under.mean
 
 
 def test_with_ten_times_the_reserves_users_are_as_printed(setting: Setting) -> None:
-    *_, likelier = setting.share(count_table_2)
-    assert likelier.under.mean == pytest.approx(UNLIKELY.under[0], rel=0.2)
+    *_, tenfold = setting.compute_once(count_table_2)
+    assert tenfold.under.mean == pytest.approx(LAST_ROW.under[0], rel=0.2)
 
 
 def test_table_2_differs_in_its_last_row_alone(setting: Setting) -> None:
@@ -178,20 +178,20 @@ def test_the_error_of_a_deviation_is_that_of_many_samples() -> None:
 
 
 def test_printed_rows_equal_themselves_and_changes_differ() -> None:
-    verdicts = [reading.verdict for reading in read_row(AVERAGE[0])]
+    verdicts = [reading.verdict for reading in compare_row(AVERAGE[0])]
     # Deviations are of made-up runs.
     assert [v for k, v in enumerate(verdicts) if k not in (1, 7)] == [EQUAL] * 7
     assert verdicts[1] == FARTHER
     apart = replace(AVERAGE[0], under=steady(477.623 + 6), most_over=3)
-    changed = [reading.verdict for reading in read_row(apart)]
+    changed = [reading.verdict for reading in compare_row(apart)]
     # 1.96 x 86.373 / sqrt(1000) is 5.35.
     assert (changed[0], changed[8]) == (FARTHER, FARTHER)
     near = replace(AVERAGE[0], under=steady(477.623 + 5))
-    assert next(iter(read_row(near))).verdict == WITHIN
+    assert next(iter(compare_row(near))).verdict == WITHIN
     assert mean_interval(0.0, 0.0, 10) == pytest.approx(0.0005)
     # One user in a thousand runs may as well be none.
     none = replace(AVERAGE[0], over_by=(steady(0.693), steady(0), steady(0)))
-    assert [reading.verdict for reading in read_row(none)][4] == WITHIN
+    assert [reading.verdict for reading in compare_row(none)][4] == WITHIN
 
 
 def test_findings_are_of_what_was_counted() -> None:
@@ -236,7 +236,7 @@ def test_turns_are_those_of_a_loop() -> None:
     [
         ("section-3", "the cycle has 3 tasks of A and 2 of B, and runs once"),
         ("section-6.1", "gives 5, 2, 1: 28 units, 7 left, and then cycles of 1."),
-        ("section-6.2", "tasks, and 1 is left, room for one more of the first user"),
+        ("section-6.2", "tasks, and 1 is left, in which one more task of the first user fits"),
     ],
 )
 def test_findings_of_the_examples(setting: Setting, key: str, said: str) -> None:

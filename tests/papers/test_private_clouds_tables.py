@@ -26,18 +26,18 @@ from fairlead_papers.private_clouds._trials_of_schedulers import (
     DRF,
     PS_DSF,
     RANDOM_ROWS,
-    RESIDUAL,
     ROWS,
+    RPS_DSF,
     RRR_PS_DSF,
-    RRR_RESIDUAL,
+    RRR_RPS_DSF,
     TRIALS,
     Study,
     StudyOutcome,
+    compare_tasks,
+    compare_tasks_sd,
+    compare_unused,
     draw_trials,
     least_unused_sd,
-    read_tasks,
-    read_tasks_sd,
-    read_unused,
     run_study,
     summarise_tasks,
     unused_of,
@@ -64,7 +64,7 @@ def as_printed() -> dict[str, StudyOutcome]:
         )
         for row in ROWS
     }
-    return outcomes | {RRR_RESIDUAL: outcomes[RESIDUAL]}
+    return outcomes | {RRR_RPS_DSF: outcomes[RPS_DSF]}
 
 
 PRINTED = as_printed()
@@ -86,7 +86,7 @@ def setting() -> Setting:
 
 @pytest.fixture(scope="module")
 def study(setting: Setting) -> Study:
-    return setting.share(run_study)
+    return setting.compute_once(run_study)
 
 
 @pytest.mark.parametrize("table", [2, 3, 4, 5])
@@ -104,8 +104,8 @@ def test_all_statements_hold_and_numbers_of_rounds_are_off(setting: Setting, tab
 
 
 def test_the_trials_are_shared(setting: Setting, study: Study) -> None:
-    assert setting.share(run_study) is study
-    assert Setting(seed=0, quick=True).share(lambda s: s.seed) == 0
+    assert setting.compute_once(run_study) is study
+    assert Setting(seed=0, quick=True).compute_once(lambda s: s.seed) == 0
 
 
 def test_drawn_servers_give_what_is_printed_where_rounds_do_not(study: Study) -> None:
@@ -113,8 +113,8 @@ def test_drawn_servers_give_what_is_printed_where_rounds_do_not(study: Study) ->
         readings = [
             reading
             for row in RANDOM_ROWS
-            for read in (read_tasks, read_tasks_sd)
-            for reading in read(row, outcomes[row.name], trials)
+            for compare in (compare_tasks, compare_tasks_sd)
+            for reading in compare(row, outcomes[row.name], trials)
         ]
         assert len(readings) == 27
         return count_near(readings)[0]
@@ -125,9 +125,9 @@ def test_drawn_servers_give_what_is_printed_where_rounds_do_not(study: Study) ->
     in_rounds = study.outcomes[RRR_PS_DSF].tasks
     assert in_rounds[0, 1] == in_rounds[1, 0]
     said = find_drawing(study, COMMAND).found
-    assert said.startswith("The printed numbers come of drawing a server for each task")
+    assert said.startswith("The printed numbers come from drawing a server for each task")
     swapped = replace(study, outcomes=study.drawn, drawn=study.outcomes)
-    assert find_drawing(swapped, COMMAND).found.startswith("The printed numbers do not come of")
+    assert find_drawing(swapped, COMMAND).found.startswith("The printed numbers do not come from")
 
 
 @cache
@@ -184,10 +184,10 @@ def test_tasks_that_are_made_up() -> None:
     assert held(judge_tasks(changed(PS_DSF, total=30.0))) == [False, True, False, False, True]
     assert held(judge_tasks(changed(BF_DRF, total=33.0))) == [True, False, True, True, True]
     assert held(judge_tasks(changed(RRR_PS_DSF, total=40.0))) == [True, True, False, True, True]
-    assert held(judge_tasks(changed(RESIDUAL, total=41.0))) == [True, True, True, False, True]
-    other = changed(RRR_RESIDUAL, tasks=np.array([[19.0, 2.0], [2.0, 18.99]]))
+    assert held(judge_tasks(changed(RPS_DSF, total=41.0))) == [True, True, True, False, True]
+    other = changed(RRR_RPS_DSF, tasks=np.array([[19.0, 2.0], [2.0, 18.99]]))
     assert held(judge_tasks(other)) == [*rest, False]
-    varying = changed(RRR_RESIDUAL, tasks_sd=np.full((2, 2), 0.1))
+    varying = changed(RRR_RPS_DSF, tasks_sd=np.full((2, 2), 0.1))
     assert held(judge_tasks(varying)) == [*rest, False]
 
 
@@ -213,14 +213,14 @@ def test_unused_amounts_that_are_made_up() -> None:
 def test_intervals_follow_the_standard_errors() -> None:
     row = RANDOM_ROWS[0]
     ours = replace(PRINTED[DRF], tasks=PRINTED[DRF].tasks + 0.4)
-    verdicts = [reading.verdict for reading in read_tasks(row, ours, TRIALS)]
+    verdicts = [reading.verdict for reading in compare_tasks(row, ours, TRIALS)]
     # 1.96 x 2.31 / 10 is 0.45, 1.96 x 0.46 / 10 is 0.09; the total is unchanged.
     assert verdicts == [WITHIN, FARTHER, FARTHER, WITHIN, EQUAL]
     # With few trials of our own more is within chance.
-    assert [r.verdict for r in read_tasks(row, ours, 4)] == [WITHIN] * 4 + [EQUAL]
+    assert [r.verdict for r in compare_tasks(row, ours, 4)] == [WITHIN] * 4 + [EQUAL]
     # The printed row of rPS-DSF has no chance in it.
-    off = replace(PRINTED[RESIDUAL], unused=PRINTED[RESIDUAL].unused + 0.1)
-    assert {r.verdict for r in read_unused(ROWS[-1], off, TRIALS)} == {FARTHER}
+    off = replace(PRINTED[RPS_DSF], unused=PRINTED[RPS_DSF].unused + 0.1)
+    assert {r.verdict for r in compare_unused(ROWS[-1], off, TRIALS)} == {FARTHER}
 
 
 def test_which_best_fit_is_printed(study: Study) -> None:

@@ -43,11 +43,11 @@ def test_figure_1_with_another_mechanisms_answer_differs() -> None:
         called: solve(problem, name) for name, called, _, _ in _two_servers.PRINTED_OF_FIGURE_1
     }
     wrong = answers | {"PS-DSF": answers["TSF"]}
-    assert {r.verdict for r in _two_servers.readings(answers, problem)} == {EQUAL}
-    differ = [r.what for r in _two_servers.readings(wrong, problem) if r.verdict == FARTHER]
+    assert {r.verdict for r in _two_servers.compare_figure_1(answers, problem)} == {EQUAL}
+    differ = [r.what for r in _two_servers.compare_figure_1(wrong, problem) if r.verdict == FARTHER]
     assert differ == [
         *(f"tasks of user {n}, PS-DSF" for n in (1, 2, 3)),
-        "... and of that user 3 on server 1, PS-DSF",
+        "of these user 3 on server 1, PS-DSF",
     ]
 
 
@@ -62,7 +62,7 @@ def test_figure_1_claims() -> None:
 def test_who_is_dominated_by_what() -> None:
     assert _two_servers.bottlenecks(example_of_figure_1()) == ("memory",)
     assert _two_servers.bottlenecks(example_of_figure_2()) == ()
-    assert _two_servers.dominant_of_all(example_of_figure_1()).tolist() == [2, 1, 1]
+    assert _two_servers.dominant_resources(example_of_figure_1()).tolist() == [2, 1, 1]
 
 
 def test_figure_3_has_one_misprint() -> None:
@@ -104,7 +104,7 @@ def test_table_4_is_as_printed_but_for_one_rounding() -> None:
     reproduction = found("psdsf/table-4")
     assert reproduction.verdict == SHAPE
     differ = [r.what for r in reproduction.readings if r.verdict == FARTHER]
-    assert differ == ["TSF, user 3 in all", "TSF, user 3 on class C"]
+    assert differ == ["TSF, total of user 3", "TSF, user 3 on class C"]
     assert all(r.verdict == EQUAL for r in reproduction.readings if r.what.startswith("PS-DSF"))
     # Of C's memory, 0.1 x and 0.3 (195 x / 320 - 27.5) are used, since x / 320 is user 4's level.
     by_hand = (8.25 + 0.3 * 27.5) / (0.1 + 0.3 * 195 / 320)

@@ -8,15 +8,19 @@ from fairlead_papers.entries import CATALOGUE, reproduce
 from fairlead_papers.psdsf._theorem_and_lemma import (
     DEMANDS,
     SERVERS,
-    Told,
-    claims_a_server_in_vain,
+    LieEffect,
     judge_lies,
     measure_lie,
+    useless_server_claim,
 )
 from fairlead_papers.reproduction import DIFFERS
 from fairlead_papers.setting import Setting
 
-HARMLESS = [Told(DEMANDS, -0.1, -0.2), Told(SERVERS, 0.1, 0.0), Told(DEMANDS, 0.0, -1e-6)]
+HARMLESS = [
+    LieEffect(DEMANDS, -0.1, -0.2),
+    LieEffect(SERVERS, 0.1, 0.0),
+    LieEffect(DEMANDS, 0.0, -1e-6),
+]
 
 
 @pytest.mark.filterwarnings("error")
@@ -29,7 +33,7 @@ def test_the_lemma_does_not_cover_servers() -> None:
 
 
 def test_the_counterexample() -> None:
-    told = measure_lie(*claims_a_server_in_vain(), SERVERS)
+    told = measure_lie(*useless_server_claim(), SERVERS)
     assert told.own == pytest.approx(0, abs=1e-9)
     assert told.others == pytest.approx(-1 / 3)
     assert told.harms_for_nothing
@@ -39,12 +43,12 @@ def test_the_counterexample() -> None:
     ("more", "expected"),
     [
         ([], [True, True]),
-        ([Told(DEMANDS, 0.0, -0.1)], [False, True]),
-        ([Told(SERVERS, 0.2, -0.1)], [True, False]),
-        ([Told(SERVERS, -0.01, -0.1)], [True, True]),
+        ([LieEffect(DEMANDS, 0.0, -0.1)], [False, True]),
+        ([LieEffect(SERVERS, 0.2, -0.1)], [True, False]),
+        ([LieEffect(SERVERS, -0.01, -0.1)], [True, True]),
     ],
 )
-def test_claims(more: list[Told], expected: list[bool]) -> None:
+def test_claims(more: list[LieEffect], expected: list[bool]) -> None:
     assert [claim.holds for claim in judge_lies([*HARMLESS, *more])] == expected
 
 

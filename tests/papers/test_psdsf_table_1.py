@@ -11,13 +11,15 @@ from fairlead_papers.psdsf._compared_properties import (
     TICKS,
     Count,
     judge_table,
-    severities,
+    measure_blanks,
     tsf_witness,
 )
 from fairlead_papers.reproduction import DIFFERS
 from fairlead_papers.setting import Setting
 
-NONE_FOUND = {(name, of): Count(0, 10) for name, ticks in TICKS.items() for of in ticks}
+NONE_FOUND = {
+    (name, property_name): Count(0, 10) for name, ticks in TICKS.items() for property_name in ticks
+}
 BLANKS = {
     ("drfh", "sharing-incentive"): 0.5,
     ("drfh", "bottleneck-fairness"): 0.1,
@@ -45,20 +47,20 @@ def test_only_tsfs_sharing_incentive_is_refuted() -> None:
 def test_claims_follow_counts_and_witnesses() -> None:
     assert failing() == []
     assert failing(tsf_short=0.1) == [REFUTED]
-    for (name, of), sentence in {
+    for (name, property_name), sentence in {
         ("tsf", "sharing-incentive"): REFUTED,
         ("ps-dsf", "envy-freeness"): "PS-DSF has envy freeness",
         ("drfh", "strategy-proofness"): "C-DRFH has strategy proofness",
         ("ps-dsf-tdm", "pareto-optimality"): "PS-DSF under TDM has Pareto optimality",
     }.items():
         for count in (Count(1, 10), Count(0, 0)):  # an untested property did not hold either
-            assert failing(counts=NONE_FOUND | {(name, of): count}) == [sentence]
+            assert failing(counts=NONE_FOUND | {(name, property_name): count}) == [sentence]
     without = BLANKS | {("ps-dsf", "strategy-proofness"): 0.0}
     assert failing(witnesses=without) == ["PS-DSF lacks strategy proofness"]
 
 
 def test_every_blank_has_a_witness() -> None:
-    found = severities(seed=0)
+    found = measure_blanks(seed=0)
     assert set(found) == set(BLANKS)
     assert all(severity > 0.005 for severity in found.values()), found
 

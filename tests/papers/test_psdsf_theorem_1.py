@@ -9,7 +9,7 @@ from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
 from fairlead_papers.entries import CATALOGUE, reproduce
-from fairlead_papers.psdsf._theorem_and_lemma import Judged, judge_theorem, two_answers
+from fairlead_papers.psdsf._theorem_and_lemma import JudgedAnswer, judge_theorem, two_answers
 from fairlead_papers.psdsf._two_servers import (
     example_of_figure_1,
     example_of_figure_2,
@@ -19,8 +19,8 @@ from fairlead_papers.psdsf._two_servers import (
 from fairlead_papers.reproduction import SHAPE
 from fairlead_papers.setting import Setting
 
-OURS = Judged("ps-dsf", 0.0, 0.0)
-NEITHER = Judged("tsf", 0.1, 0.05)
+OURS = JudgedAnswer("ps-dsf", 0.0, 0.0)
+NEITHER = JudgedAnswer("tsf", 0.1, 0.05)
 
 
 def test_the_condition_and_the_definition_agree() -> None:
@@ -33,15 +33,15 @@ def test_the_condition_and_the_definition_agree() -> None:
     ("judged", "expected"),
     [
         ([OURS, NEITHER], [True, True, True]),
-        ([OURS, NEITHER, Judged("tsf", 0.0, 0.05)], [False, True, True]),
-        ([OURS, NEITHER, Judged("tsf", 0.1, 0.0)], [True, False, True]),
-        ([OURS, NEITHER, Judged("ps-dsf", 0.1, 0.05)], [True, True, False]),
-        ([OURS, NEITHER, Judged("tsf", 1e-5, 0.0)], [True, True, True]),  # unclear
+        ([OURS, NEITHER, JudgedAnswer("tsf", 0.0, 0.05)], [False, True, True]),
+        ([OURS, NEITHER, JudgedAnswer("tsf", 0.1, 0.0)], [True, False, True]),
+        ([OURS, NEITHER, JudgedAnswer("ps-dsf", 0.1, 0.05)], [True, True, False]),
+        ([OURS, NEITHER, JudgedAnswer("tsf", 1e-5, 0.0)], [True, True, True]),  # unclear
         ([OURS], [True, False, True]),
         ([NEITHER], [False, True, False]),
     ],
 )
-def test_claims(judged: list[Judged], expected: list[bool]) -> None:
+def test_claims(judged: list[JudgedAnswer], expected: list[bool]) -> None:
     assert [claim.holds for claim in judge_theorem(judged)] == expected
 
 

@@ -68,7 +68,7 @@ def test_every_cell_shows_its_claim_and_its_count(found: Survey) -> None:
     text = re.sub(" +", " ", text_of(found))
     assert "✓ No claim is refuted on 8 random problems.\n" in text
     for mechanism in found.mechanisms:
-        cells = [found.cells[mechanism, of] for of in found.properties]
+        cells = [found.cells[mechanism, property_name] for property_name in found.properties]
         shown = " ".join(
             ("" if c.claim is None else "✓* " if c.claim.without else "✓ ")
             + (f"{c.violations}/{c.asked}" if c.asked else "not asked")

@@ -18,7 +18,7 @@ from fairlead.properties.audit import PROPERTIES, audit, audit_subject
 from fairlead.properties.lies import declared_problem
 from fairlead.properties.special_cases import find_bottleneck, find_single_resource
 from fairlead.properties.subject import subject_of
-from fairlead_papers.surveys._shrinking import shrink, size_of
+from fairlead_papers.surveys._shrinking import shrink, size_key
 from fairlead_papers.surveys.random_problems import Distribution
 from fairlead_papers.surveys.survey import (
     TOLERANCE,
@@ -112,7 +112,7 @@ def test_steps_lead_to_valid_simpler_problems(problem, data):
 
     small = shrink(problem, shows, attempts=25)
     assert len(looked_at) <= 25
-    assert size_of(small)[0] <= size_of(problem)[0]
+    assert size_key(small)[0] <= size_key(problem)[0]
     assert small is problem or small in looked_at
 
 
@@ -185,7 +185,7 @@ def test_witnesses_fail_when_they_are_looked_at_afresh(surveyed, tmp_path):
         problem = fairlead.load(files[f"{mechanism}.{of}.yaml"])
         assert document_of(problem) == document_of(cell.witness.problem)
         drawn = LOOK.draw(np.random.default_rng([2, cell.witness.number]))
-        assert size_of(problem)[0] <= size_of(drawn)[0]
+        assert size_key(problem)[0] <= size_key(drawn)[0]
         if of == "strategy-proofness":
             told = fairlead.load(files[f"{mechanism}.{of}.lie.yaml"])
             lie = cell.witness.lie
@@ -263,4 +263,4 @@ def test_a_witness_outside_of_a_claim_stays_outside():
 
     shrunk = shrink_witness(replace(cell, witness=Witness(unfair, verdict, None, False, 0)))
     assert not claim.covers(shrunk.witness.problem)
-    assert size_of(shrunk.witness.problem) < size_of(unfair)
+    assert size_key(shrunk.witness.problem) < size_key(unfair)

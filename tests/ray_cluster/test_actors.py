@@ -79,12 +79,12 @@ class SlowPeer:
     """Another actor, which hears news late."""
 
     def __init__(self, actor: ServerActor) -> None:
-        self._actor, self.hear = actor, self
+        self._actor, self.receive = actor, self
 
     def remote(self, news: list[Totals]) -> None:
         """Deliver after four periods."""
         loop = asyncio.get_running_loop()
-        loop.call_later(0.04, lambda: loop.create_task(self._actor.hear(news)))
+        loop.call_later(0.04, lambda: loop.create_task(self._actor.receive(news)))
 
 
 def test_actors_settle_where_messages_take_longer_than_a_period() -> None:
@@ -95,7 +95,7 @@ def test_actors_settle_where_messages_take_longer_than_a_period() -> None:
     async def violations() -> AsyncIterator[float]:
         actors = [ServerActor(setting, shards, number) for number in range(4)]
         for actor in actors:
-            await actor.begin([SlowPeer(peer) for peer in actors if peer is not actor])
+            await actor.start([SlowPeer(peer) for peer in actors if peer is not actor])
         tasks = np.zeros((problem.n_users, setting.servers))
         while True:
             await asyncio.sleep(0.1)

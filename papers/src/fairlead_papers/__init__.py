@@ -1,1 +1,1 @@
-"""Every table and figure of the papers, computed here and set beside what the papers print."""
+"""Every table and figure of the papers, computed again and compared with the printed ones."""

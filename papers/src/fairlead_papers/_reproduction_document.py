@@ -1,4 +1,4 @@
-"""Documents of reproductions: what papers print, computed again and set beside it."""
+"""Documents of reproductions: printed numbers and ours, verdicts and findings."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from fairlead_papers.reproduction import (
     give_reason,
 )
 
-# The verdict of a table or figure by itself, as a sentence.
-_ALONE = {
+# The sentence that opens the document of a single table or figure.
+_SINGLE_VERDICT = {
     EQUAL: "Ours is what the paper prints",
     WITHIN: "Ours is within the interval of what the paper prints",
     SHAPE: "Ours has the shape that the paper describes",
@@ -46,7 +46,7 @@ _ALONE = {
 
 
 def catalogue_document(entries: Sequence[Entry]) -> Document:
-    """List what can be reproduced."""
+    """List the tables and figures that can be reproduced."""
     columns = words("name", "paper", "what it shows", "the paper's reading", "takes", "--set")
     rows = [
         [
@@ -89,11 +89,18 @@ def reproductions_document(
     details: bool = True,
     values: Callable[[], Mapping[str, Any]] = dict,
 ) -> Document:
-    """Show each reproduction: the verdict and why, numbers and statements.
+    """Show each reproduction: the verdict and its reason, numbers, statements and findings.
 
-    `changed` has the parameters that were given: experiments that have one of them are not judged.
-    `details` shows more than the verdicts, their reasons and what papers got wrong; `values`
-    returns the answer as plain values.
+    Parameters
+    ----------
+    found : mapping
+        Entries and their reproductions, by name.
+    changed : mapping, optional
+        Values of --set, by parameter; experiments with a changed parameter get no verdict.
+    details : bool
+        Whether to show numbers, statements and tables, not only verdicts, reasons and findings.
+    values : callable
+        Returns the plain values for JSON.
     """
     changes = {key: changes_of(entry, changed or {}) for key, (entry, _) in found.items()}
     one = len(found) == 1
@@ -101,17 +108,17 @@ def reproductions_document(
     if details:
         blocks += [
             Section(
-                f"{entry.key}: {entry.shows}" + _here(changes[entry.key]),
-                list(_one(entry, reproduction, changes[entry.key])),
+                f"{entry.key}: {entry.shows}" + _changes_suffix(changes[entry.key]),
+                list(_show_one(entry, reproduction, changes[entry.key])),
             )
             for entry, reproduction in found.values()
         ]
     else:
         blocks += _in_short(found, changes)
     return Document(
-        next(iter(found)) if one else "Papers beside ours",
+        next(iter(found)) if one else "Papers and our results",
         "papers, reproduced",
-        "What papers print, computed again and set beside it",
+        "Printed numbers and ours",
         _opening(found, changes),
         blocks,
         values,
@@ -119,12 +126,12 @@ def reproductions_document(
 
 
 def changes_of(entry: Entry, given: Mapping[str, int]) -> str:
-    """Write the given parameters of an experiment that are not the usual ones: ``servers=150``."""
+    """List the parameters of an experiment that differ from their defaults: ``servers=150``."""
     usual = {parameter.name: parameter.default for parameter in entry.parameters}
     return ", ".join(f"{n}={value}" for n, value in given.items() if usual.get(n, value) != value)
 
 
-def _here(changes: str) -> str:
+def _changes_suffix(changes: str) -> str:
     return f" (here {changes})" if changes else ""
 
 
@@ -148,15 +155,15 @@ def _opening(
     counts = [f"{verdicts.count(v):,} {v}" for v in VERDICTS if v in verdicts]
     differ = [key for key, (_, r) in others.items() if r.verdict == DIFFERS]
     unknown = [key for key in differ if not others[key][0].known_to_differ]
-    on_record = bool(differ) and not unknown
-    record = ", which is on record with its reason" if on_record else ""
+    known = bool(differ) and not unknown
+    record = ", which is a known difference" if known else ""
     if len(found) > 1:
         if changed:
             counts.append(f"{len(changed):,} without a verdict, as parameters were changed")
         said = f"{len(found):,} reproduced: {', '.join(counts)}."
         said += f" Ours differs in {', '.join(differ)}{record}." if differ else ""
     else:
-        said = _ALONE[verdicts[0]] + f"{record}."
+        said = _SINGLE_VERDICT[verdicts[0]] + f"{record}."
     return Statement(FAILS if unknown else HOLDS, said)
 
 
@@ -174,8 +181,8 @@ def _verdicts(found: Mapping[str, tuple[Entry, Reproduction]], changes: Mapping[
     return table_of("What was reproduced", columns, rows, on_terminal=10_000)
 
 
-def _one(entry: Entry, reproduction: Reproduction, changes: str) -> Iterator[Block]:
-    """Show one: numbers, statements, tables, and what the paper got wrong."""
+def _show_one(entry: Entry, reproduction: Reproduction, changes: str) -> Iterator[Block]:
+    """Show one reproduction: numbers, statements, tables and findings."""
     paper = entry.paper
     yield Prose(f"{paper.authors}, “{paper.title}”, {paper.venue}, {entry.number}.", "small")
     yield Prose(f"The paper: {entry.printed}.")
@@ -190,7 +197,7 @@ def _one(entry: Entry, reproduction: Reproduction, changes: str) -> Iterator[Blo
     for claim in reproduction.claims:
         yield Statement(HOLDS if claim.holds else FAILS, claim.sentence, detail=claim.measured)
     if reproduction.readings:
-        yield _numbers(entry.key, reproduction.readings, changes)
+        yield _number_table(entry.key, reproduction.readings, changes)
     for table in reproduction.tables:
         columns = [*words(table.headings[0]), *numbers(*table.headings[1:])]
         yield Prose(table.caption, "strong")
@@ -199,7 +206,7 @@ def _one(entry: Entry, reproduction: Reproduction, changes: str) -> Iterator[Blo
 
 
 def _note(reproduction: Reproduction, changes: str) -> str:
-    """Return the known differences; under changed parameters, state of which experiment."""
+    """Return the note; with changed parameters, say that it is about the paper's."""
     about = "With the paper's parameters: " if changes else ""
     return f"{about}{reproduction.note}"
 
@@ -207,7 +214,7 @@ def _note(reproduction: Reproduction, changes: str) -> str:
 def _in_short(
     found: Mapping[str, tuple[Entry, Reproduction]], changes: Mapping[str, str]
 ) -> Iterator[Block]:
-    """Explain differences, and list what the papers got wrong or left open."""
+    """Explain verdicts other than equal, and list the errors and gaps of the papers."""
     for key, (_, reproduction) in found.items():
         if reproduction.verdict != EQUAL or changes[key]:
             reason = give_reason(reproduction.readings, reproduction.claims, in_full=False)
@@ -222,7 +229,7 @@ def _in_short(
 
 
 def _findings(findings: Iterable[Finding]) -> Iterator[Block]:
-    """List what a paper got wrong or left open."""
+    """List the errors and gaps of a paper."""
     for finding in findings:
         rows = [
             ("the paper", finding.claim),
@@ -232,13 +239,13 @@ def _findings(findings: Iterable[Finding]) -> Iterator[Block]:
         yield pairs_table("Finding", rows)
 
 
-def _numbers(key: str, readings: Sequence[Reading], changes: str) -> Table:
-    """Set our numbers beside the paper's; under changed parameters without verdicts."""
+def _number_table(key: str, readings: Sequence[Reading], changes: str) -> Table:
+    """Tabulate our numbers and the paper's; with changed parameters without verdicts."""
     rows = [
         [
             reading.what,
-            _written(reading, reading.ours),
-            _written(reading, reading.paper),
+            _format(reading, reading.ours),
+            _format(reading, reading.paper),
             _interval(reading),
             *([] if changes else [reading.verdict]),
         ]
@@ -250,12 +257,12 @@ def _numbers(key: str, readings: Sequence[Reading], changes: str) -> Table:
     return table_of(about, columns, rows, on_terminal=10_000)
 
 
-def _written(reading: Reading, value: float) -> str:
+def _format(reading: Reading, value: float) -> str:
     return percent(value) if reading.is_share else number(value)
 
 
 def _interval(reading: Reading) -> str:
-    """Write how far ours may be off, if anything is known about that."""
+    """Format the interval of a number; empty if it has none."""
     if reading.interval is None:
         return ""
     if reading.is_share:

@@ -1,4 +1,4 @@
-"""``fairlead reproduce``: tables and figures of papers, computed again."""
+"""``fairlead reproduce``: compute the tables and figures of the papers again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fairlead_papers.reproduction import Entry, Reproduction
     from fairlead_papers.setting import Setting
 
-NOTHING_KEPT = "interrupted; nothing is kept (finished runs are, with --runs FOLDER)"
+NOTHING_KEPT = "interrupted; nothing was kept (--runs FOLDER keeps finished runs)"
 
 
 def reproduce(
@@ -24,15 +24,15 @@ def reproduce(
         list[str] | None,
         Argument(
             metavar="WHAT...",
-            help="Such as drfh/figure-4, or drfh for a whole paper; all there is if absent.",
+            help="A table or figure, such as drfh/figure-4, or a paper, such as drfh; default all.",
         ),
     ] = None,
     list_: Annotated[
-        bool, Option("--list", help="List what there is, and compute nothing.")
+        bool, Option("--list", help="List the tables and figures, and compute nothing.")
     ] = False,
     seed: Annotated[
         int,
-        Option(metavar="N", min=0, help="Seed of what is random: days, trials, clocks."),
+        Option(metavar="N", min=0, help="Seed of all randomness: days, trials, clocks."),
     ] = 0,
     quick: Annotated[
         bool,
@@ -51,30 +51,31 @@ def reproduce(
         Option(
             "--runs",
             metavar="FOLDER",
-            help="Keep what was found, and what each policy did; what is there is not repeated.",
+            help="Keep results and finished runs in FOLDER, and reuse those that it has.",
         ),
     ] = None,
     processes: Annotated[
         int | None,
-        Option(metavar="N", min=1, help="Processes at a time; as many as processors."),
+        Option(metavar="N", min=1, help="Parallel processes; one per processor if absent."),
     ] = None,
     ray: RayAddress = None,
     as_json: AsJson = False,
 ) -> None:
-    """Reproduce tables, figures and examples of papers, beside the printed ones.
+    """Compute tables, figures and examples of the papers, and compare them with the printed ones.
 
     Each gets a verdict (equal, within its interval, same shape, or differs) and a reason. Errors
     and gaps of a paper are listed, each with a command that shows it. The exit status is 1 if a
-    verdict is "differs" and that is not on record (papers/docs/reproducing.md), but for --set.
+    verdict is "differs" and papers/docs/reproducing.md does not list the difference; with --set it
+    is 0.
 
     \b
     Example:
       fairlead reproduce drfh/figure-4 --set servers=1000
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead_papers.entries import find_entries, parameters_of
+    from fairlead_papers.entries import find_entries, parse_parameters
 
     entries = find_entries(what or ())
-    changed = parameters_of(entries, set_ or ())
+    changed = parse_parameters(entries, set_ or ())
     if list_:
         for option, given in (
             ("--runs", runs),
@@ -83,7 +84,7 @@ def reproduce(
             ("--set", set_),
         ):
             if given is not None:
-                raise InputError("has no effect beside --list, which computes nothing", option)
+                raise InputError("has no effect with --list, which computes nothing", option)
         from fairlead_papers._reproduction_document import catalogue_document
 
         show(catalogue_document(entries), as_json)
@@ -114,13 +115,13 @@ def reproduce(
             done += f", and {len(interrupted.finished)} of {interrupted.runs} runs for the next,"
         elif not found and runs is not None:
             raise StoppedError(f"interrupted; none of {len(entries)} was finished") from None
-        then = "goes on with the others" if len(found) < len(entries) else "reads them"
+        then = "continues with the others" if len(found) < len(entries) else "reads them"
         kept = f"interrupted; {done} are finished and kept in {runs}; the same command {then}"
         raise StoppedError(NOTHING_KEPT if runs is None else kept) from None
     from fairlead_papers.reproduction import DIFFERS
 
     if changed:
-        return  # other numbers than the paper's are to differ
+        return  # with changed parameters differences from the paper are expected
     if any(r.verdict == DIFFERS and not entry.known_to_differ for entry, r in found.values()):
         sys.exit(1)
 
@@ -130,16 +131,16 @@ def _reproduce_all(
     found: dict[str, tuple[Entry, Reproduction]],
     setting: Setting,
 ) -> None:
-    """Fill in the findings, entry by entry."""
+    """Reproduce each entry, and add the result to `found`."""
     from fairlead_papers.entries import reproduce as reproduce_entry
 
     with replay_bars() as (on_progress, on_step):
-        setting = replace(setting, on_found=_say_found, on_progress=on_progress, on_step=on_step)
+        setting = replace(setting, on_found=_report_kept, on_progress=on_progress, on_step=on_step)
         for k, entry in enumerate(entries):
             if on_step is not None and len(entries) > 1:
                 on_step("tables and figures", k, len(entries))
             found[entry.key] = (entry, reproduce_entry(entry, setting))
 
 
-def _say_found(name: str, path: Path) -> None:
+def _report_kept(name: str, path: Path) -> None:
     complain(f"{name}: finished before, read from {path}")

@@ -1,4 +1,4 @@
-"""The reproduced tables and figures, by name; findings are kept on request."""
+"""Find the reproduced tables and figures by name, compute them, and keep results in a folder."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ from fairlead_papers.setting import Setting
 
 _LOGGER = logging.getLogger("fairlead")
 _AGAIN = "fairlead reproduce "
-# Numbers that are none are kept too.
+# A kept file: the digest of the sources, and the result. NaN and infinity are kept, too.
 _KEPT = TypeAdapter(tuple[str, Reproduction], config=ConfigDict(ser_json_inf_nan="constants"))
 
 
-def _registered() -> dict[str, Entry]:
-    """Import what computes tables and figures, which registers them; order them as papers do."""
+def _import_entries() -> dict[str, Entry]:
+    """Import the modules that register tables and figures; return these in the papers' order."""
     papers = (drfh, psdsf, private_clouds, pdrf, dynamic)
     for paper in papers:
         for module in iter_modules(paper.__path__, f"{paper.__name__}."):
             import_module(module.name)
     keys = [paper.PAPER.key for paper in papers]
-    in_order = sorted(ENTRIES.values(), key=lambda e: (keys.index(e.paper.key), e.place))
+    in_order = sorted(ENTRIES.values(), key=lambda e: (keys.index(e.paper.key), e.sort_key))
     return {entry.key: entry for entry in in_order}
 
 
-CATALOGUE: dict[str, Entry] = _registered()
+CATALOGUE: dict[str, Entry] = _import_entries()
 
 
 def find_entries(names: Sequence[str]) -> list[Entry]:
-    """Return the entries of tables (``drfh/figure-4``) and papers (``drfh``), all if none is named.
+    """Return the entries of the named tables (``drfh/figure-4``) and papers (``drfh``).
 
-    They are in the order of the catalogue, each once. Raises InputError for an unknown name.
+    Without names all are returned. They are in the order of the catalogue, each once. Raises
+    InputError for an unknown name.
     """
     if not names:
         return list(CATALOGUE.values())
@@ -54,15 +55,18 @@ def find_entries(names: Sequence[str]) -> list[Entry]:
         if not found:
             papers = {entry.paper.key: None for entry in CATALOGUE.values()}
             near = did_you_mean(name, (*papers, *CATALOGUE))
-            said = near or "; `fairlead reproduce --list` says what there is"
+            said = near or "; `fairlead reproduce --list` lists the names"
             raise InputError(f"there is no {name!r}{said}", "what")
         wanted.update(found)
     return [entry for entry in CATALOGUE.values() if entry.key in wanted]
 
 
-def parameters_of(entries: Sequence[Entry], given: Sequence[str]) -> dict[str, int]:
-    """Read ``NAME=NUMBER`` texts; raise InputError for a parameter that no entry has."""
-    known: dict[str, int] = {}  # to the most of any
+def parse_parameters(entries: Sequence[Entry], given: Sequence[str]) -> dict[str, int]:
+    """Parse ``NAME=NUMBER`` texts; return the numbers by name.
+
+    Raises InputError for another form, a parameter that no entry has, and a number out of range.
+    """
+    known: dict[str, int] = {}  # the largest value that any entry admits
     for entry in entries:
         for parameter in entry.parameters:
             known[parameter.name] = max(known.get(parameter.name, 0), parameter.most)
@@ -72,7 +76,7 @@ def parameters_of(entries: Sequence[Entry], given: Sequence[str]) -> dict[str, i
         if not equals:
             raise InputError(f"must be NAME=NUMBER, not {text!r:.60}", "--set")
         if name not in known:
-            has = f"known: {', '.join(known)}" if known else "these have none"
+            has = f"known: {', '.join(known)}" if known else "these experiments have none"
             raise InputError(f"there is no parameter {name!r:.60}; {has}", "--set")
         is_number = number.isascii() and number.isdigit() and len(number) < 10
         if not is_number or not 1 <= int(number) <= known[name]:
@@ -83,14 +87,14 @@ def parameters_of(entries: Sequence[Entry], given: Sequence[str]) -> dict[str, i
 
 
 def reproduce(entry: Entry, setting: Setting) -> Reproduction:
-    """Compute a table or figure, or read it from the setting's folder, which keeps it.
+    """Compute a table or figure, or read it from the setting's folder; keep it there.
 
-    Where it cannot be kept, as on a full disk, a warning goes to the logger ``fairlead``. Raises
-    InputError when the folder cannot be made or written.
+    If the result cannot be written, as on a full disk, a warning goes to the logger ``fairlead``.
+    Raises InputError when the folder cannot be created or is not writable.
     """
     if setting.folder is not None:
         check_folder(setting.folder)
-    kept = find_kept(entry, setting)
+    kept = read_kept(entry, setting)
     if kept is not None:
         return kept
     reproduction = entry.compute(setting)
@@ -107,7 +111,7 @@ def reproduce(entry: Entry, setting: Setting) -> Reproduction:
 
 
 def _with_options(reproduction: Reproduction, options: str) -> Reproduction:
-    """Add to commands the options with which the numbers were found."""
+    """Add the options of this run to the commands that show findings."""
     findings = tuple(
         replace(f, command=f"{f.command}{options}" if f.command.startswith(_AGAIN) else f.command)
         for f in reproduction.findings
@@ -115,20 +119,20 @@ def _with_options(reproduction: Reproduction, options: str) -> Reproduction:
     return replace(reproduction, findings=findings)
 
 
-def find_kept(entry: Entry, setting: Setting) -> Reproduction | None:
-    """Return the kept findings of an entry; None if there are none, or the program has changed."""
+def read_kept(entry: Entry, setting: Setting) -> Reproduction | None:
+    """Return the kept result of an entry; None without one, or if the sources have changed."""
     path = _path_of(entry, setting)
     if path is None or not path.is_file():
         return None
     try:
         stamp, reproduction = _KEPT.validate_json(path.read_bytes())
     except (ValidationError, OSError):
-        return None  # of another version, or not whole: it is computed again
+        return None  # of another version, or incomplete: it is computed again
     return reproduction if stamp == _stamp() else None
 
 
 def keep(entry: Entry, setting: Setting, reproduction: Reproduction) -> None:
-    """Keep a reproduction in the setting's folder, if any; InputError if it is unwritable."""
+    """Write a result into the setting's folder, if any; raise InputError if it is not writable."""
     path = _path_of(entry, setting)
     if path is not None and setting.folder is not None:
         open_folder(setting.folder)

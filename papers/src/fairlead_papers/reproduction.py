@@ -1,4 +1,4 @@
-"""Tables and figures of papers: entries, our numbers beside the printed ones, and a verdict."""
+"""Reproduced tables and figures: entries, our numbers with the printed ones, and verdicts."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ EQUAL = "equal"
 WITHIN = "within its interval"
 SHAPE = "same shape"
 DIFFERS = "differs"
-# Of a number, that is no verdict yet: statements may hold all the same.
+# Only of a number: the table or figure may still have the same shape.
 FARTHER = "farther off"
 VERDICTS = (EQUAL, WITHIN, SHAPE, DIFFERS)
 
-# Units of the last printed digit within which a number counts as equal.
+# Largest difference, in units of the last printed digit, of numbers that count as equal.
 _HALF = 0.5 + 1e-9
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A number of a paper, and ours."""
+    """A printed number and ours."""
 
-    what: str  # what it is of
+    what: str  # the name of the number, such as "tasks of user 1"
     ours: float
     paper: float
-    # What one unit of the last printed digit is worth: 0.01 for a share printed as 62 %.
+    # The value of one unit of the last printed digit: 0.01 for a share printed as 62 %.
     digit: float
-    # How far the two may be apart by chance or by what the paper leaves open, half a digit
-    # included; None if nothing is known about that.
+    # The largest difference that chance, or details that the paper leaves open, explain, half a
+    # digit included; None if it is not known.
     interval: float | None = None
-    is_share: bool = True  # whether it is a share of one, which is written in per cent
+    is_share: bool = True  # whether it is a fraction, which is shown in per cent
 
     @property
     def verdict(self) -> str:
@@ -42,7 +42,7 @@ class Reading:
         apart = abs(self.ours - self.paper)
         if apart <= _HALF * self.digit:
             return EQUAL
-        # Not a number is in no interval.
+        # NaN is in no interval.
         if self.interval is not None and apart <= self.interval + 1e-9:
             return WITHIN
         return FARTHER
@@ -58,35 +58,33 @@ class Reading:
         }
 
 
-def amount(
+def compare_amount(
     what: str, ours: SupportsFloat, paper: float, digit: float, interval: float | None = None
 ) -> Reading:
-    """Return the reading of an amount, which is not written in per cent."""
+    """Return the reading of an amount, which is not shown in per cent; see `Reading`."""
     return Reading(what, float(ours), paper, digit, interval, is_share=False)
 
 
 @dataclass(frozen=True)
 class PrintedClaim:
-    """A statement of a paper, with its tolerance if it has one, and whether it is true of ours.
+    """A statement of a paper, and whether our numbers meet it."""
 
-    `measured` is the finding, in a few words.
-    """
-
-    sentence: str
+    sentence: str  # with the tolerance, if there is one
     holds: bool
-    measured: str
+    measured: str  # our numbers, in a few words
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the claim as plain values."""
         return {"claim": self.sentence, "holds": self.holds, "measured": self.measured}
 
 
 def judge(readings: Sequence[Reading], claims: Sequence[PrintedClaim]) -> str:
-    """Judge the numbers and claims of a table or figure as one.
+    """Return the verdict on a table or figure from its numbers and claims.
 
-    ``differs`` if a claim does not hold, or there is none and a number is neither equal nor within
-    its interval. Otherwise ``equal`` if all numbers are, ``within its interval`` if all are one or
-    the other, and ``same shape`` if not or if there are none. Raises ValueError without either.
+    ``differs`` if a claim does not hold, or if there are no claims and a number is farther off.
+    Otherwise ``equal`` if all numbers are equal, ``within its interval`` if all are equal or within
+    their intervals, and ``same shape`` if a number is farther off or there are no numbers. Raises
+    ValueError without numbers and claims.
     """
     if not readings and not claims:
         raise ValueError("there is neither a number nor a claim")
@@ -101,7 +99,7 @@ def judge(readings: Sequence[Reading], claims: Sequence[PrintedClaim]) -> str:
 def give_reason(
     readings: Sequence[Reading], claims: Sequence[PrintedClaim], *, in_full: bool = True
 ) -> str:
-    """Explain the verdict of `judge` in a sentence; `in_full` lists statements that hold, too."""
+    """Explain the verdict of `judge` in a sentence; `in_full` also lists statements that hold."""
     failing = [claim for claim in claims if not claim.holds]
     if failing:
         return "; ".join(f"not so here: {c.sentence} ({c.measured})" for c in failing) + "."
@@ -131,17 +129,17 @@ Compute: TypeAlias = "Callable[[Setting], Reproduction]"
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper, and what of it is reproduced."""
+    """A paper whose tables and figures are reproduced."""
 
-    key: str  # the first part of the names of its tables and figures
+    key: str  # first part of the names of its entries: ``drfh``
     authors: str
     title: str
     venue: str
-    order: tuple[str, ...] = ()  # the second parts, as they come in the paper
+    order: tuple[str, ...] = ()  # second parts of the names, in the order of the paper
 
     def reproduces(
         self,
-        part: str,
+        name: str,
         number: str,
         shows: str,
         printed: str,
@@ -149,8 +147,8 @@ class Paper:
         known_to_differ: bool = False,
         parameters: tuple[Parameter, ...] = (),
     ) -> Callable[[Compute], Compute]:
-        """Register the function below as what computes a table or figure; see `Entry`."""
-        key = f"{self.key}/{part}"
+        """Return a decorator that registers the function of a table or figure; see `Entry`."""
+        key = f"{self.key}/{name}"
 
         def register(compute: Compute) -> Compute:
             assert key not in ENTRIES, f"{key} is registered twice"
@@ -168,23 +166,23 @@ class Entry:
 
     key: str  # its name: ``drfh/figure-4``
     paper: Paper
-    number: str  # as the paper has it: ``Figure 4``
-    shows: str
-    printed: str  # what the paper reads off it
+    number: str  # in the paper: ``Figure 4``
+    shows: str  # the subject, in a few words
+    printed: str  # the result that the paper states
     compute: Compute  # takes a `Setting`, returns a `Reproduction`
-    takes: str  # how long that is on two processors, roughly
-    # Whether it is on record, with its reason, that ours is not the paper's.
+    takes: str  # rough time on two processors, in words
+    # Whether papers/docs/reproducing.md lists that our result differs, with the reason.
     known_to_differ: bool = False
-    parameters: tuple[Parameter, ...] = ()  # what may be changed
+    parameters: tuple[Parameter, ...] = ()  # those that --set may change
 
     @property
-    def place(self) -> tuple[int, str]:
-        """Where the paper has it: new ones come after those whose order is given."""
+    def sort_key(self) -> tuple[int, str]:
+        """A sort key: the position in the paper; entries that `Paper.order` lacks come last."""
         order, part = self.paper.order, self.key.partition("/")[2]
         return order.index(part) if part in order else len(order), part
 
 
-ENTRIES: dict[str, Entry] = {}  # by name; filled by those who compute them
+ENTRIES: dict[str, Entry] = {}  # by name; filled by `Paper.reproduces`
 
 
 @dataclass(frozen=True)
@@ -200,23 +198,23 @@ class TextTable:
 class Finding:
     """An error or a gap of a paper, and the correct statement."""
 
-    claim: str  # what the paper says, with the place; or what it does not say
+    claim: str  # the statement of the paper, with its section; or the missing detail
     found: str  # a counterexample, a number or a proof, in a sentence or two
-    command: str  # what shows it
+    command: str  # a command that shows it
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the finding as plain values."""
         return {"claim": self.claim, "found": self.found, "command": self.command}
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A table or figure computed again, beside the printed one."""
+    """A table or figure computed again, with the printed numbers and claims."""
 
     setting: str  # the experiment, in a sentence
-    readings: tuple[Reading, ...] = ()  # numbers beside the paper's
-    claims: tuple[PrintedClaim, ...] = ()  # statements of the paper, and whether they hold
-    findings: tuple[Finding, ...] = ()  # what the paper got wrong or left open
+    readings: tuple[Reading, ...] = ()  # our numbers with the printed ones
+    claims: tuple[PrintedClaim, ...] = ()
+    findings: tuple[Finding, ...] = ()  # errors and gaps of the paper
     note: str = ""  # known differences
     tables: tuple[TextTable, ...] = ()
     # The series of a figure, as plain values for JSON.
@@ -229,11 +227,11 @@ class Reproduction:
 
     @property
     def reason(self) -> str:
-        """Why, in a sentence."""
+        """The reason of the verdict, in a sentence."""
         return give_reason(self.readings, self.claims)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but tables as plain values."""
+        """Return all but the tables as plain values, for JSON."""
         figures: dict[str, Any] = plain(
             {
                 "verdict": self.verdict,

@@ -1,4 +1,4 @@
-"""What reproductions are given, and the runs that several of them look at."""
+"""The setting of a reproduction: seed, parameters, and the runs that several of them share."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from fairlead.simulation.runs import FinishedRun, Progress, run_policies
 from fairlead.traces.generator import generate_day
 
 DAY = 86_400.0
-# The paper's cluster, and one that takes seconds.
+# The cluster of drfh/figure-5 to figure-8, and a small one that takes seconds.
 SERVERS, USERS = 2_000, 250
 QUICK_SERVERS, QUICK_USERS = 200, 30
-FIVE_MINUTES = 288
+BINS_OF_FIVE_MINUTES = 288  # in 24 hours
 
 Shared = TypeVar("Shared")
 
 
 class Parameter(NamedTuple):
-    """A number of an experiment that may be changed."""
+    """A number of an experiment that --set may change."""
 
     name: str
     default: int
-    quick: int  # with `Setting.quick`
-    most: int = 1_000_000
+    quick: int  # the default under `Setting.quick`
+    most: int = 1_000_000  # the largest value; the smallest is 1
 
 
 SERVERS_OF_DAY = Parameter("servers", SERVERS, QUICK_SERVERS, 100_000)
@@ -43,32 +43,30 @@ OF_DAY = (SERVERS_OF_DAY, USERS_OF_DAY)
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What all reproductions of one command share."""
+    """The options of one command and the runs that its reproductions share."""
 
-    seed: int = 0  # of all that is random
-    quick: bool = False  # whether a small day takes the place of the paper's
-    given: Mapping[str, int] = field(
-        default_factory=dict
-    )  # of parameters, in place of the defaults
-    folder: Path | None = None  # where runs are kept, to go on after an interruption
-    executor: Executor = field(default_factory=Processes)  # does pieces of work, several at a time
-    # Called with the name and the file of each run that had finished before.
+    seed: int = 0  # of all randomness
+    quick: bool = False  # whether small days and few trials replace the paper's
+    given: Mapping[str, int] = field(default_factory=dict)  # values of --set, by parameter
+    folder: Path | None = None  # keeps results and runs, to continue after an interruption
+    executor: Executor = field(default_factory=Processes)  # runs jobs in parallel
+    # Called with the name and the file of each run that an earlier command finished.
     on_found: Callable[[str, Path], None] | None = None
-    # Called now and then with the name of a run, its starts, its tasks, and the moment.
+    # Called now and then with a run's name, its started tasks, all its tasks, and its time.
     on_progress: Progress | None = None
-    # Called now and then with the present activity, its finished part, and its size.
+    # Called now and then with the present activity, the finished jobs, and all jobs.
     on_step: Callable[[str, int, int], None] | None = None
     _summaries: dict[str, Summary] = field(default_factory=dict)
     _shared: dict[Callable[..., Any], Any] = field(default_factory=dict)
 
     def value(self, parameter: Parameter) -> int:
-        """Return the number of a parameter."""
+        """Return the value of a parameter: that of --set, or else the default."""
         usual = parameter.quick if self.quick else parameter.default
         return self.given.get(parameter.name, usual)
 
     @cached_property
     def day(self) -> Workload:
-        """The generated day that takes the place of the 24 hours of Google's trace."""
+        """The generated day that stands in for the 24 hours of Google's trace."""
         servers, users = self.value(SERVERS_OF_DAY), self.value(USERS_OF_DAY)
         return generate_day(servers, users=users, seed=self.seed)
 
@@ -89,11 +87,14 @@ class Setting:
         return f"seed {self.seed}{' (quick)' if self.quick else ''}{changed}"
 
     def generators(self, count: int) -> list[np.random.Generator]:
-        """Return a generator for each of several pieces of work, which are the same alone."""
+        """Return one generator per job, so that a job draws the same whatever runs with it."""
         return [np.random.default_rng([self.seed, k]) for k in range(count)]
 
     def do_all(self, what: str, work: Callable[[Any], Answer], jobs: Sequence[Any]) -> list[Answer]:
-        """Do work for each job, several at a time, and say how far that is; answers in order."""
+        """Run `work` on each job, several in parallel; return the answers in the order of jobs.
+
+        `what` names the activity in reports of progress.
+        """
         answers: list[Answer] = []
 
         def take(answer: Answer) -> None:
@@ -106,17 +107,17 @@ class Setting:
         do_in_order(self.executor, work, jobs, take)
         return answers
 
-    def share(self, compute: Callable[[Setting], Shared]) -> Shared:
-        """Compute what several tables or figures look at, once; the function is the key."""
+    def compute_once(self, compute: Callable[[Setting], Shared]) -> Shared:
+        """Return `compute(self)`, computed once; several tables or figures use its answer."""
         if compute not in self._shared:
             self._shared[compute] = compute(self)
         answer: Shared = self._shared[compute]
         return answer
 
     def replay_day(self, *policies: str, dedicated: bool = False) -> dict[str, Summary]:
-        """Replay the day under policies, once each, and measure its 24 hours; return them by name.
+        """Replay the day under each policy, once, and return the summaries of its 24 hours by name.
 
-        `dedicated` adds the first policy with each user alone on its servers, at the end.
+        `dedicated` adds, as the last, the first policy with each user alone on servers of its own.
         """
         alone = f"{policies[0]}, dedicated"
         names = [*policies, alone] if dedicated else list(policies)
@@ -127,14 +128,19 @@ class Setting:
         if missing:
             for name, run in self._run(missing, runs_alone).items():
                 self._summaries[name] = summarise(
-                    run.workload, run.log, until=DAY, horizon=DAY, bins=FIVE_MINUTES, instants=0
+                    run.workload,
+                    run.log,
+                    until=DAY,
+                    horizon=DAY,
+                    bins=BINS_OF_FIVE_MINUTES,
+                    instants=0,
                 )
         return {name: self._summaries[name] for name in names}
 
     def _run(self, policies: list[str], dedicated: bool) -> dict[str, FinishedRun]:
         folder = None
         if self.folder is not None:
-            # Runs of another day are kept beside these, not replaced by them.
+            # Each day has its own folder, so that runs of different days do not replace each other.
             open_folder(self.folder)
             day = self.day
             users = f"-users-{day.n_users}" if USERS_OF_DAY.name in self.given else ""
@@ -146,11 +152,11 @@ class Setting:
             executor=self.executor,
             seed=self.seed,
             dedicated=dedicated,
-            on_found=self._say_found,
+            on_found=self._report_kept,
             on_progress=self.on_progress,
         )
 
-    def _say_found(self, name: str, path: Path) -> None:
-        # What this command ran itself, for another figure, is no news.
+    def _report_kept(self, name: str, path: Path) -> None:
+        # Runs that this command made itself, for another figure, are not reported.
         if self.on_found is not None and name not in self._summaries:
             self.on_found(name, path)

@@ -1,4 +1,4 @@
-"""How often mechanisms lack properties on random problems."""
+"""Count the random problems on which mechanisms violate properties."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from dataclasses import dataclass
 
 from fairlead_papers.setting import Setting
 from fairlead_papers.surveys.random_problems import Distribution
-from fairlead_papers.surveys.survey import SurveyJob, audit_some
+from fairlead_papers.surveys.survey import SurveyJob, audit_job
 
-# A mechanism and a property.
-Place = tuple[str, str]
+# The names of a mechanism and a property.
+MechanismProperty = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Count:
-    """The findings of a search for one property of one mechanism."""
+    """The result of a search for violations of one property by one mechanism."""
 
     violations: int  # problems on which it fails
-    asked: int  # problems whose premises are met
+    asked: int  # problems that meet the premises of the property
 
     @property
-    def none(self) -> bool:
-        """Whether some problems were asked, and none of them is a violation."""
+    def holds(self) -> bool:
+        """Whether problems met the premises, and the property held on all of them."""
         return self.violations == 0 and self.asked > 0
 
     @property
@@ -37,24 +37,29 @@ def count_violations(
     setting: Setting,
     mechanisms: tuple[str, ...],
     properties: tuple[str, ...],
-    look: Distribution,
+    distribution: Distribution,
     problems: int,
     lies: int,
-) -> dict[Place, Count]:
-    """Audit random problems, and count violations by mechanism and property."""
-    counts = {(name, of): Count(0, 0) for name in mechanisms for of in properties}
+) -> dict[MechanismProperty, Count]:
+    """Audit random problems, and count violations by mechanism and property.
+
+    `lies` is the number of lies to try on each problem, for strategy-proofness.
+    """
+    counts = {
+        (name, property_name): Count(0, 0) for name in mechanisms for property_name in properties
+    }
     jobs = [
-        SurveyJob(mechanisms, properties, look, setting.seed, range(k, k + 1), lies)
+        SurveyJob(mechanisms, properties, distribution, setting.seed, range(k, k + 1), lies)
         for k in range(problems)
     ]
-    for part in setting.do_all("problems audited", audit_some, jobs):
-        for place, cell in part.cells.items():
-            so_far = counts[place]
-            counts[place] = Count(so_far.violations + cell.violations, so_far.asked + cell.asked)
+    for found in setting.do_all("problems audited", audit_job, jobs):
+        for key, cell in found.cells.items():
+            so_far = counts[key]
+            counts[key] = Count(so_far.violations + cell.violations, so_far.asked + cell.asked)
     return counts
 
 
-def in_words(of: str) -> str:
-    """Write the name of a property as in a sentence."""
+def in_words(property_name: str) -> str:
+    """Return the name of a property as it is written in a sentence."""
     words = {"single-server-drf": "DRF on one server", "pareto-optimality": "Pareto optimality"}
-    return words.get(of, of.replace("-", " "))
+    return words.get(property_name, property_name.replace("-", " "))

@@ -1,1 +1,1 @@
-"""Servers that divide themselves: each by its own clock, and by what it has heard of the others."""
+"""PS-DSF without a central scheduler: each server divides itself, by its clock and messages."""

@@ -1,4 +1,4 @@
-"""Describe how servers that divide themselves settled, for a terminal and as JSON."""
+"""Document of `fairlead converge`: how soon the servers settled, and on which division."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from fairlead.report.document import (
 )
 from fairlead.report.numbers import counted, number, percent, precise_percent
 from fairlead_papers.distributed.convergence import Settlement, changes_text
+from fairlead_papers.distributed.network_setting import AsynchronousSetting
 from fairlead_papers.distributed.simulated_run import ActorCount, AsynchronousRun
 
 NAMES = {"ps-dsf": "PS-DSF", "ps-dsf-tdm": "PS-DSF (TDM)", "tsf": "TSF", "drfh": "C-DRFH"}
-# With more servers than this running while a message is under way they tend to overreact.
+# Servers tend to overreact if more of them than this run while a message is under way.
 CROWDED = 1.0
 
 
 def convergence_document(
     settlement: Settlement, title: str, left_out: Sequence[str] = ()
 ) -> Document:
-    """Show how the servers follow users that come and go, beside exact answers."""
+    """Show how soon the servers settle after users come and go, with the exact answers."""
     run = settlement.run
     setting = run.setting
     refused = [
@@ -43,13 +44,13 @@ def convergence_document(
     ]
     return Document(
         title,
-        "servers on their own",
+        "servers that divide themselves",
         f"{size_of(setting.problem)}; the servers divide themselves, by {NAMES[setting.mechanism]}",
         _verdict(settlement),
         [
             Prose(
                 f"No server is in charge: {setting_text(run)}. Settled means that the violation "
-                "stays below a bound until the next change. Servers ran their procedure "
+                "stays below a bound until the next change. The servers ran their procedure "
                 f"{run.runs:,} times in all."
             ),
             _phases(settlement),
@@ -57,17 +58,23 @@ def convergence_document(
             _users(settlement),
             Prose(
                 "Exact is the answer of a mechanism that knows all servers at once, for the users "
-                f"present. Under {NAMES[setting.mechanism]} several answers can be right, and "
-                "servers need not come to the same.",
+                f"present. {_uniqueness(setting)}",
                 "small",
             ),
             *([Listing(refused, "no exact answer from", "warning")] if refused else []),
             _use(settlement),
-            proof(run.certificate, "any server, as none knows all"),
+            proof(run.certificate, "a server, because none knows all tasks"),
         ],
         settlement.to_dict,
         left_out,
     )
+
+
+def _uniqueness(setting: AsynchronousSetting) -> str:
+    """Describe whether users' tasks have to agree with the exact ones."""
+    if setting.time_shared:
+        return "Under PS-DSF (TDM) users' total tasks are unique."
+    return "Several allocations can be PS-DSF; the servers may settle on a different one."
 
 
 def _verdict(settlement: Settlement) -> Statement:
@@ -81,15 +88,15 @@ def _verdict(settlement: Settlement) -> Statement:
             when = f" {number(last.certified)} s after {since}"
         return Statement(HOLDS, f"The servers settled on {name}{when} (violation below 1e-6).")
     violation = settlement.run.certificate.violation
-    missed = f"violation {violation:.1e}" if isfinite(violation) else "somebody has nothing"
+    missed = f"violation {violation:.1e}" if isfinite(violation) else "a user has no tasks"
     said = f"The servers have not settled on {name} ({missed} in the end): "
     if setting.crowd > CROWDED:
         said += (
             f"about {number(setting.crowd)} servers decide while a message is under way, and all "
-            "of them answer the same news. A longer --period or more --damping calms them."
+            "of them react to the same messages. A longer --period or more --damping helps."
         )
     else:
-        said += "it may only need longer (--until)."
+        said += "it may only need more time (--until)."
     return Statement(FAILS, said)
 
 
@@ -108,8 +115,8 @@ def setting_text(run: AsynchronousRun) -> str:
     else:
         messages = f"messages take {delay.longest:g} s"
     damping = f"; damping {setting.damping:g}" if setting.damping else ""
-    who = "each server" if setting.apart else "each group, as one server,"
-    return f"{who} divides itself every {clocks.period:g} s{varies}; {messages}{damping}"
+    divided = "each server" if setting.apart else "each group, as one server,"
+    return f"{divided} divides itself every {clocks.period:g} s{varies}; {messages}{damping}"
 
 
 def _actors(actors: Sequence[ActorCount]) -> Table:
@@ -134,7 +141,7 @@ def _actors(actors: Sequence[ActorCount]) -> Table:
 def _phases(settlement: Settlement) -> Table:
     rows: list[list[Content]] = [
         [
-            f"{settled.phase.begin:g} s",
+            f"{settled.phase.start:g} s",
             changes_text(settlement, settled.phase),
             f"{len(settled.phase.users):,}",
             _seconds(settled.close),
@@ -147,7 +154,7 @@ def _phases(settlement: Settlement) -> Table:
         [
             *numbers("from"),
             *words("what changes"),
-            *numbers("users there", "below 1e-3 after", "below 1e-6 after"),
+            *numbers("users present", "below 1e-3 after", "below 1e-6 after"),
         ],
         rows,
         each="change",
@@ -156,18 +163,18 @@ def _phases(settlement: Settlement) -> Table:
 
 
 def _seconds(seconds: float | None) -> str:
-    return "not by then" if seconds is None else f"{number(seconds)} s"
+    return "not settled" if seconds is None else f"{number(seconds)} s"
 
 
 def _users(settlement: Settlement) -> Table:
     run = settlement.run
     last = len(run.phases) - 1
     share = run.dominant_share[-1]
-    there = np.flatnonzero(run.phases[last].active)
+    present = np.flatnonzero(run.phases[last].active)
     exact = [settlement.exact_tasks(name, last) for name in settlement.exact]
 
     def row(k: int) -> list[Content]:
-        n = int(there[k])
+        n = int(present[k])
         tasks = [float(answer[n]) for answer in (run.user_tasks[-1], *exact)]
         return [
             run.setting.problem.users.names[n],
@@ -179,9 +186,9 @@ def _users(settlement: Settlement) -> Table:
     return Table(
         "Users in the end",
         [*words("user"), *numbers(*headings)],
-        len(there),
+        len(present),
         row,
-        size=share[there],
+        size=share[present],
         each="user",
     )
 
@@ -198,7 +205,7 @@ def _use(settlement: Settlement) -> Table:
         ]
 
     return Table(
-        "Used of each group in the end",
+        "Use of each group in the end",
         [*words("group"), *numbers(*(f"{name} used" for name in cluster.resources))],
         len(cluster.groups),
         row,

@@ -1,4 +1,4 @@
-"""Servers that divide themselves in actors of a Ray cluster, and exchange users' totals.
+"""Run self-dividing servers in actors of a Ray cluster, which exchange users' totals.
 
 No actor is in charge of the division, and there is no common clock. The driver gathers the running
 tasks, certifies them, ends the actors when the certificate holds, and moves the shards of a lost
@@ -28,12 +28,13 @@ from fairlead_papers.distributed._shards import ShardHolder, Totals
 from fairlead_papers.distributed.network_setting import AsynchronousSetting
 from fairlead_papers.distributed.simulated_run import ActorCount, AsynchronousRun, Samples
 
-# Seconds between samples; until an actor that does not answer counts as lost; until all began.
-SAMPLE_SECONDS, SILENT_SECONDS, BEGIN_SECONDS = 0.1, 10.0, 60.0
-LEAST_PERIOD = 0.05
-# Messages that Ray carries without a queue that grows; a few thousand a second are its most.
+SAMPLE_SECONDS = 0.1  # between samples
+SILENT_SECONDS = 10.0  # without an answer, after which an actor counts as lost
+START_SECONDS = 60.0  # in which all actors must have started
+SHORTEST_PERIOD = 0.05
+# Ray delivers so many without a growing queue; its maximum is a few thousand a second.
 MESSAGES_PER_SECOND = 500
-# Rounds with changed totals after which an actor's longest period doubles, and most doublings.
+# Rounds with changed totals after which an actor's longest period doubles; most doublings.
 ROUNDS_BEFORE_SLOWER, MOST_DOUBLINGS = 20, 6
 
 
@@ -48,8 +49,8 @@ class Sample:
         return self._setting.by_group(self.tasks)
 
     def certificate(self) -> Certificate:
-        """Certify the running tasks, by the theorem that defines the mechanism."""
-        problem, _ = self._setting.watched
+        """Certify the running tasks, by Theorem 1 (RDM) or Theorem 2 (TDM)."""
+        problem, _ = self._setting.servers_as_groups
         return prepare_sweeps(problem, self._setting.mechanism).certify(problem, self.tasks)
 
 
@@ -57,18 +58,18 @@ class Sample:
 class ActorReport:
     """Running tasks and counts of an actor."""
 
-    tasks: dict[int, FloatArray]
-    rounds: int
-    runs: int
-    messages: int
-    overuse: float
+    tasks: dict[int, FloatArray]  # by shard, (N, K) on its K servers
+    rounds: int  # of all its servers
+    runs: int  # of the server procedure
+    messages: int  # sent
+    overuse: float  # largest relative overuse of a server after any run
 
 
 class ServerActor:
-    """Runs its servers by its own clock, and sends changed totals to the other actors.
+    """Run the servers of a shard by an own clock, and send changed totals to the other actors.
 
-    Where messages take about as long as a period, all actors answer the same news, and may swing
-    for ever. So, while rounds change something, periods become longer, by random times.
+    If messages take about as long as a period, all actors react to the same messages, and may
+    oscillate for ever. So periods grow by random factors while rounds change totals.
     """
 
     def __init__(
@@ -81,22 +82,22 @@ class ServerActor:
         self._rounds = self._messages = 0
         self._running: asyncio.Task[None] | None = None
 
-    async def begin(self, peers: Sequence[Any]) -> None:
-        """Set the other actors, and start the servers."""
+    async def start(self, peers: Sequence[Any]) -> None:
+        """Set the other actors, and start to run the servers."""
         self._peers = list(peers)
         if self._running is None:
             self._running = asyncio.create_task(self._run())
 
-    async def hear(self, news: Sequence[Totals]) -> None:
-        """Receive totals of another actor."""
-        self._holder.hear(news)
+    async def receive(self, news: Sequence[Totals]) -> None:
+        """Receive the totals of another actor."""
+        self._holder.receive(news)
 
     async def take_over(self, shard: int, tenure: int) -> None:
-        """Take over the servers of a lost actor."""
+        """Take over a shard of a lost actor."""
         self._holder.take_over(shard, tenure)
 
     async def report(self) -> ActorReport:
-        """Return the running tasks."""
+        """Return the running tasks and the counts."""
         holder = self._holder
         return ActorReport(
             holder.tasks(), self._rounds, holder.runs, self._messages, holder.overuse
@@ -112,22 +113,22 @@ class ServerActor:
             changed += bool(news)
             self._rounds += 1
             for peer in self._peers if news else ():
-                peer.hear.remote(news)
+                peer.receive.remote(news)
                 self._messages += 1
 
 
 class ServerActors:
     """The actors of a setting, spread over the nodes of the Ray cluster of this process.
 
-    There is at most one actor a server. Raises InputError for more, or none; FairleadError when an
-    actor does not begin.
+    Raises InputError unless there are from 1 to as many actors as servers, FairleadError when an
+    actor does not start.
     """
 
     def __init__(self, setting: AsynchronousSetting, count: int) -> None:
         whole_number(count, "actors", 1, setting.servers)
         self._setting = setting
         self.shards = np.array_split(np.arange(setting.servers), count)
-        self._holds = {number: [number] for number in range(count)}
+        self._shards_of = {number: [number] for number in range(count)}
         self._tenure = [0] * count
         nodes = list(working_nodes().items())
         self.actors: dict[int, Any] = {}
@@ -142,16 +143,18 @@ class ServerActors:
                 .options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False))
                 .remote(given, self.shards, number)
             )
-        self._ask({n: a.report.remote() for n, a in self.actors.items()}, BEGIN_SECONDS)
-        self._introduce()
+        self._collect_reports({n: a.report.remote() for n, a in self.actors.items()}, START_SECONDS)
+        self._connect()
 
     def sample(self) -> Sample:
-        """Gather the running tasks, after the shards of lost actors were taken over.
+        """Gather the running tasks, after other actors took over the shards of lost ones.
 
         Raises FairleadError when no actor is left.
         """
         while True:
-            lost = self._ask({n: a.report.remote() for n, a in self.actors.items()}, SILENT_SECONDS)
+            lost = self._collect_reports(
+                {n: a.report.remote() for n, a in self.actors.items()}, SILENT_SECONDS
+            )
             if not lost:
                 break
             for number in lost:
@@ -159,16 +162,16 @@ class ServerActors:
         tasks = np.zeros((self._setting.problem.n_users, self._setting.servers))
         for number, report in self._reports.items():
             for shard, on_servers in report.tasks.items():
-                if shard in self._holds.get(number, ()):
+                if shard in self._shards_of.get(number, ()):
                     tasks[:, self.shards[shard]] = on_servers
         return Sample(self._setting, tasks)
 
     def counts(self) -> tuple[ActorCount, ...]:
-        """Return what each actor did, lost ones included."""
+        """Return the counts of each actor, lost ones included."""
         return tuple(
             replace(
                 count,
-                servers=sum(len(self.shards[shard]) for shard in self._holds.get(number, ())),
+                servers=sum(len(self.shards[shard]) for shard in self._shards_of.get(number, ())),
                 rounds=self._reports[number].rounds,
                 messages=self._reports[number].messages,
                 lost=number not in self.actors,
@@ -178,12 +181,12 @@ class ServerActors:
 
     @property
     def runs(self) -> int:
-        """How often servers ran their procedure."""
+        """Runs of the server procedure, of all actors together."""
         return sum(report.runs for report in self._reports.values())
 
     @property
     def overuse(self) -> float:
-        """The most by which a server used more than it has."""
+        """The largest relative overuse of a server after any run."""
         return max(report.overuse for report in self._reports.values())
 
     def end(self) -> None:
@@ -192,11 +195,11 @@ class ServerActors:
             ray.kill(actor)
         self.actors = {}
 
-    def _ask(self, asked: dict[int, Any], seconds: float) -> list[int]:
-        """Record the messages of actors, and return the lost ones."""
-        ready, _ = ray.wait(list(asked.values()), num_returns=len(asked), timeout=seconds)
+    def _collect_reports(self, requests: dict[int, Any], seconds: float) -> list[int]:
+        """Record the reports of actors, and return the numbers of lost actors."""
+        ready, _ = ray.wait(list(requests.values()), num_returns=len(requests), timeout=seconds)
         lost = []
-        for number, ref in asked.items():
+        for number, ref in requests.items():
             try:
                 if ref not in ready:
                     raise exceptions.GetTimeoutError(f"no answer within {seconds:.0f} s")
@@ -205,26 +208,26 @@ class ServerActors:
                 raise FairleadError(f"an actor failed: {last_line(fault)}") from None
             except exceptions.RayError as fault:
                 if number not in self._reports:
-                    raise FairleadError(f"an actor did not begin: {last_line(fault)}") from None
+                    raise FairleadError(f"an actor did not start: {last_line(fault)}") from None
                 lost.append(number)
         return lost
 
     def _replace(self, number: int) -> None:
         """Move the shards of a lost actor to the actors with the fewest servers."""
-        ray.kill(self.actors.pop(number))  # one that was merely silent says nothing more
+        ray.kill(self.actors.pop(number))  # an actor that was only slow must not go on
         if not self.actors:
             raise FairleadError("no actor is left")
-        for shard in self._holds.pop(number):
-            sizes = {n: sum(len(self.shards[s]) for s in self._holds[n]) for n in self.actors}
-            heir = min(sizes, key=sizes.__getitem__)
+        for shard in self._shards_of.pop(number):
+            sizes = {n: sum(len(self.shards[s]) for s in self._shards_of[n]) for n in self.actors}
+            new_holder = min(sizes, key=sizes.__getitem__)
             self._tenure[shard] += 1
-            self._holds[heir].append(shard)
-            self.actors[heir].take_over.remote(shard, self._tenure[shard])
-        self._introduce()
+            self._shards_of[new_holder].append(shard)
+            self.actors[new_holder].take_over.remote(shard, self._tenure[shard])
+        self._connect()
 
-    def _introduce(self) -> None:
+    def _connect(self) -> None:
         for number, actor in self.actors.items():
-            actor.begin.remote([peer for n, peer in self.actors.items() if n != number])
+            actor.start.remote([peer for n, peer in self.actors.items() if n != number])
 
 
 def run_in_actors(
@@ -233,20 +236,20 @@ def run_in_actors(
     period: float | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> AsynchronousRun:
-    """Run servers in actors until their division is certified, or the time is over.
+    """Run servers in actors until their division is certified, or until the end of the setting.
 
     Parameters
     ----------
     setting : AsynchronousSetting
-        Without changes and delays. Its seconds are real ones, and its clocks those of actors: all
-        servers of an actor run in turn when it is time.
+        Without changes and delays. Its seconds are real ones. Its clocks are those of the actors,
+        which run all their servers in turn.
     actors : int, optional
         By default one for each processor of the cluster, but at most one for each server.
     period : float, optional
-        Seconds between two rounds of an actor, in place of the setting's; when absent, as short as
-        Ray's rate of messages allows.
+        Seconds between two rounds of an actor, instead of the setting's; when absent, as short as
+        the rate of messages allows, at least 0.05 s.
     on_progress : callable, optional
-        Called with the samples taken, and how many there are if nothing is certified.
+        Called with the number of samples taken, and the largest possible number.
 
     Raises
     ------
@@ -259,29 +262,29 @@ def run_in_actors(
         cpus = sum(int(cpus) for _, cpus in working_nodes().values())
         actors = max(1, min(cpus, setting.servers))
     if period is None:
-        period = max(LEAST_PERIOD, actors * (actors - 1) / MESSAGES_PER_SECOND)
+        period = max(SHORTEST_PERIOD, actors * (actors - 1) / MESSAGES_PER_SECOND)
     setting = replace(setting, clocks=replace(setting.clocks, period=period))
-    record = Samples(setting.problem, SAMPLE_SECONDS, setting.until, keep_tasks=False)
+    samples = Samples(setting.problem, SAMPLE_SECONDS, setting.until, keep_tasks=False)
     cluster = ServerActors(setting, actors)
     try:
-        began = monotonic()
-        for k in range(len(record.times)):
-            sleep(max(0.0, began + record.times[k] - monotonic()))
+        started = monotonic()
+        for k in range(len(samples.times)):
+            sleep(max(0.0, started + samples.times[k] - monotonic()))
             sample = cluster.sample()
-            record.times[k] = monotonic() - began
-            record.take(k, sample)
+            samples.times[k] = monotonic() - started
+            samples.record(k, sample)
             certificate = sample.certificate()
             if on_progress is not None:
-                on_progress(k + 1, len(record.times))
-            if certificate.holds or record.times[k] >= setting.until:
+                on_progress(k + 1, len(samples.times))
+            if certificate.holds or samples.times[k] >= setting.until:
                 break
         return AsynchronousRun(
             setting=setting,
             phases=setting.phases(),
-            times=record.times[: k + 1],
-            user_tasks=record.user_tasks[: k + 1],
-            utilisation=record.utilisation[: k + 1],
-            violation=record.violation[: k + 1],
+            times=samples.times[: k + 1],
+            user_tasks=samples.user_tasks[: k + 1],
+            utilisation=samples.utilisation[: k + 1],
+            violation=samples.violation[: k + 1],
             tasks=sample.group_tasks(),
             tasks_over_time=None,
             certificate=certificate,

@@ -1,4 +1,4 @@
-"""``fairlead converge``: servers that divide themselves, each on its own."""
+"""``fairlead converge``: let servers divide themselves without a central scheduler."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from fairlead.model.problem import Problem
     from fairlead_papers.distributed.network_setting import Delay, JoinOrLeave
 
-# How many periods to watch after the last change, unless told otherwise.
-PERIODS = 100
+PERIODS = 100  # to watch after the last change, without --until
 NO_DELAY, PERIOD = "0", 1.0
-REAL_SECONDS = 60.0
+REAL_SECONDS = 60.0  # to watch on Ray, without --until
 
 
 def converge(
@@ -37,57 +36,64 @@ def converge(
         str,
         Option(
             metavar="S",
-            help="Seconds a message takes; A..B for a time between, drawn for each receiver.",
+            help="Seconds that a message takes; A..B draws a time between for each receiver.",
         ),
     ] = NO_DELAY,
     period: Annotated[
         float | None,
         Option(
             metavar="S",
-            help="Seconds between two runs of a server; 1 if absent, on Ray as few as it bears.",
+            help="Seconds between two runs of a server. [default: 1; with --ray the minimum]",
         ),
     ] = None,
     jitter: Annotated[
         float,
-        Option(metavar="X", help="By what part of the period that varies, from 0 to 0.9."),
+        Option(
+            metavar="X", help="Largest variation of the period, as a fraction of it, from 0 to 0.9."
+        ),
     ] = 0.0,
     damping: Annotated[
         float,
         Option(
             metavar="X",
-            help="Part of its old belief that a server keeps when it hears news, from 0 to below "
-            "1; against overreaction where delays are long.",
+            help="Weight of a server's old belief about the others when a message arrives, from 0 "
+            "to below 1; prevents overreaction when delays are long.",
         ),
     ] = 0.0,
     apart: Annotated[
         bool,
-        Option("--apart", help="Each server of a group decides by itself, not the group."),
+        Option(
+            "--apart", help="Let each server of a group decide by itself, not the group as one."
+        ),
     ] = False,
     until: Annotated[
         float | None,
         Option(
             metavar="S",
-            help="Seconds to watch; if absent 100 periods after the last change, on Ray 60.",
+            help="Seconds to watch. [default: 100 periods after the last change; with --ray 60]",
         ),
     ] = None,
     leave: Annotated[
         list[str] | None,
-        Option(metavar="USER:T", help="Who leaves, and at which second; may be repeated."),
+        Option(
+            metavar="USER:T", help="Let a user leave T seconds after the start; may be repeated."
+        ),
     ] = None,
     join: Annotated[
         list[str] | None,
         Option(
             metavar="USER:T",
-            help="Who joins, and at which second; a user that joins first was not there before.",
+            help="Let a user join T seconds after the start; a user whose first change this is, is "
+            "absent before. May be repeated.",
         ),
     ] = None,
     sample: Annotated[
         float | None,
-        Option(metavar="S", help="Seconds between two looks at it; a period if absent."),
+        Option(metavar="S", help="Seconds between two samples. [default: the period]"),
     ] = None,
     tdm: TimeShared = False,
     seed: Annotated[
-        int, Option(metavar="N", min=0, help="Seed of what is random: clocks and delays.")
+        int, Option(metavar="N", min=0, help="Seed of all randomness: clocks and delays.")
     ] = 0,
     ray: RayAddress = None,
     actors: Annotated[
@@ -95,7 +101,7 @@ def converge(
         Option(
             metavar="N",
             min=1,
-            help="On Ray: how many actors divide the servers among them; as many as processors.",
+            help="With --ray: actors that divide the servers. [default: one per processor]",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -104,9 +110,9 @@ def converge(
     """Let servers divide themselves by messages, and measure how soon they settle.
 
     No server is in charge: each runs the server procedure by its own clock, knowing its own
-    division and the messages that have reached it. The output shows how long it takes to settle
-    after users join and leave, beside the exact answers. The exit status is 1 if it has not settled
-    in the end.
+    division and the messages that have reached it. The output shows how long the servers take to
+    settle after users join and leave, and the exact answers. The exit status is 1 if they have not
+    settled in the end.
 
     With --ray the servers are divided among actors of a Ray cluster that exchange users' totals in
     real time until the certificate holds; the servers of a lost actor move to another.
@@ -118,16 +124,16 @@ def converge(
     from fairlead_papers.distributed.network_setting import Clocks
 
     if actors is not None and ray is None:
-        raise InputError("is for --ray", "--actors")
+        raise InputError("needs --ray", "--actors")
     if ray is not None:
         simulated = {"--delay": delay != NO_DELAY, "--leave": leave, "--join": join}
         for option in (
             option for option, given in (simulated | {"--sample": sample}).items() if given
         ):
             raise InputError("not with --ray, where time is real", option)
-    clocks, delays = Clocks(PERIOD if period is None else period, jitter), _delay(delay)
+    clocks, delays = Clocks(PERIOD if period is None else period, jitter), _parse_delay(delay)
     problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
-    changes = _changes(problem, leave, join)
+    changes = _parse_changes(problem, leave, join)
     from fairlead_papers.distributed.convergence import compare_with_exact
     from fairlead_papers.distributed.network_setting import AsynchronousSetting
     from fairlead_papers.distributed.simulated_run import run_asynchronously
@@ -161,8 +167,8 @@ def converge(
         sys.exit(1)
 
 
-def _delay(text: str) -> Delay:
-    """Read ``S`` or ``A..B``."""
+def _parse_delay(text: str) -> Delay:
+    """Parse ``S`` or ``A..B``, seconds; raise InputError for other texts."""
     from fairlead_papers.distributed.network_setting import Delay
 
     shortest, _, longest = text.partition("..")
@@ -174,10 +180,10 @@ def _delay(text: str) -> Delay:
         ) from None
 
 
-def _changes(
+def _parse_changes(
     problem: Problem, leave: list[str] | None, join: list[str] | None
 ) -> tuple[JoinOrLeave, ...]:
-    """Read USER:T pairs."""
+    """Parse USER:T pairs; raise InputError for other texts and unknown users."""
     from fairlead_papers.distributed.network_setting import JoinOrLeave
 
     index = {name: n for n, name in enumerate(problem.users.names)}

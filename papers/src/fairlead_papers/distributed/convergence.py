@@ -1,4 +1,4 @@
-"""When it settled after each change, and on what, beside the exact answers."""
+"""How soon servers settled after each change, and how far they are from the exact answers."""
 
 from __future__ import annotations
 
@@ -19,26 +19,24 @@ from fairlead.simulation.metrics.summary import plain
 from fairlead_papers.distributed.network_setting import Phase
 from fairlead_papers.distributed.simulated_run import AsynchronousRun
 
-# Violations too small to notice.
-CLOSE = 1e-3
-CERTIFIED = 1e-6
+CLOSE, CERTIFIED = 1e-3, 1e-6  # bounds of the violation
 COMPARED = ("tsf", "drfh")
-# Names that a cell lists; of more it has the number.
+# Largest number of names in a cell of a table; of more users the cell has the number.
 NAMES_LISTED = 3
 
 
 def settling_time(run: AsynchronousRun, phase: Phase, bound: float) -> float | None:
-    """Return the seconds after a phase began until the violation stayed within a bound for good.
+    """Return the seconds from a phase's start until the violation stayed within a bound.
 
-    None if the phase's last violation was larger, or there were no samples.
+    None if the phase's last violation was larger, or the phase had no samples.
     """
     last = run.times[-1] if phase is run.phases[-1] else np.nextafter(phase.end, -np.inf)
-    within = (run.times >= phase.begin) & (run.times <= last)
+    within = (run.times >= phase.start) & (run.times <= last)
     times, larger = run.times[within], ~(run.violation[within] <= bound)
     if not len(times) or larger[-1]:
         return None
     first = int(np.flatnonzero(larger)[-1]) + 1 if larger.any() else 0
-    return float(times[first] - phase.begin)
+    return float(times[first] - phase.start)
 
 
 @dataclass(frozen=True)
@@ -52,16 +50,16 @@ class Settled:
 
 @dataclass(frozen=True, eq=False)
 class Settlement:
-    """How servers settled, beside the exact answers of mechanisms that know everything at once."""
+    """How servers settled, with the exact answers of mechanisms that know all servers at once."""
 
     run: AsynchronousRun
-    # By mechanism, the answer among those present in each phase; None where no user is present.
+    # By mechanism, the answer for the users present in each phase; None without users.
     exact: dict[str, tuple[Allocation | None, ...]]
-    refused: dict[str, str]  # mechanisms without an answer, and why
+    refused: dict[str, str]  # by mechanism without an answer, the reason
 
     @cached_property
     def settled(self) -> tuple[Settled, ...]:
-        """How long it took in each phase."""
+        """The times to settle, one for each phase."""
         run = self.run
         return tuple(
             Settled(p, settling_time(run, p, CLOSE), settling_time(run, p, CERTIFIED))
@@ -74,19 +72,19 @@ class Settlement:
         return self.run.certificate.holds
 
     def exact_tasks(self, mechanism: str, phase: int) -> FloatArray:
-        """Return (N,) tasks of each user under a mechanism in a phase, 0 of those not there."""
-        tasks: FloatArray = self._exact(mechanism, phase).sum(axis=1)
+        """Return (N,) exact tasks of each user in a phase, 0 for absent users."""
+        tasks: FloatArray = self._exact_by_group(mechanism, phase).sum(axis=1)
         return tasks
 
     def exact_utilisation(self, mechanism: str, phase: int) -> FloatArray:
-        """Return (G, R) the fraction of each group's resources used under a mechanism."""
+        """Return the exact used fraction of each group's resources in a phase, (G, R)."""
         problem = self.run.setting.problem
-        used = self._exact(mechanism, phase).T @ problem.demand
+        used = self._exact_by_group(mechanism, phase).T @ problem.demand
         capacity = problem.group_capacity
         return np.divide(used, capacity, out=np.zeros_like(used), where=capacity > 0)
 
     def _actor_values(self) -> dict[str, Any]:
-        """Return what real actors did, if there were any."""
+        """Return the counts of a run on Ray for JSON; empty for a simulated run."""
         if not self.run.actors:
             return {}
         return {
@@ -95,7 +93,8 @@ class Settlement:
             "actors": [asdict(actor) for actor in self.run.actors],
         }
 
-    def _exact(self, mechanism: str, phase: int) -> FloatArray:
+    def _exact_by_group(self, mechanism: str, phase: int) -> FloatArray:
+        """Return the exact tasks in a phase, (N, G); rows of absent users are 0."""
         problem = self.run.setting.problem
         tasks = np.zeros((problem.n_users, problem.n_groups))
         answer = self.exact[mechanism][phase]
@@ -104,7 +103,7 @@ class Settlement:
         return tasks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values, for JSON; an infinite violation is None."""
+        """Return the settlement as plain values, for JSON; an infinite violation is None."""
         run, problem = self.run, self.run.setting.problem
         setting = run.setting
         last = len(run.phases) - 1
@@ -147,19 +146,19 @@ class Settlement:
 
 
 def compare_with_exact(run: AsynchronousRun) -> Settlement:
-    """Compare a run with exact answers of PS-DSF and `COMPARED`, one for each set of users."""
+    """Compare a run with the exact answers of PS-DSF, TSF and C-DRFH in each phase."""
     exact: dict[str, tuple[Allocation | None, ...]] = {}
     refused: dict[str, str] = {}
     for name in (run.setting.mechanism, *COMPARED):
         try:
-            exact[name] = _answers(run.setting.problem, run.phases, name)
+            exact[name] = _solve_phases(run.setting.problem, run.phases, name)
         except (CertificateError, RefusalError) as reason:
             refused[name] = str(reason)
     return Settlement(run, exact, refused)
 
 
 def changes_text(settlement: Settlement, phase: Phase) -> str:
-    """List the users that come and go at the beginning of a phase."""
+    """Name the users that come and go at the start of a phase."""
     names = settlement.run.setting.problem.users.names
     if not phase.changes:
         return "start"
@@ -173,7 +172,10 @@ def changes_text(settlement: Settlement, phase: Phase) -> str:
     return "; ".join(parts)
 
 
-def _answers(problem: Problem, phases: Sequence[Phase], name: str) -> tuple[Allocation | None, ...]:
+def _solve_phases(
+    problem: Problem, phases: Sequence[Phase], name: str
+) -> tuple[Allocation | None, ...]:
+    """Solve by a mechanism for each phase, once for each set of present users."""
     known: dict[tuple[int, ...], Allocation | None] = {(): None}
     for phase in phases:
         if phase.users not in known:
@@ -184,7 +186,7 @@ def _answers(problem: Problem, phases: Sequence[Phase], name: str) -> tuple[Allo
 def _phase_values(problem: Problem, settled: Settled) -> dict[str, Any]:
     phase, names = settled.phase, problem.users.names
     return {
-        "begin": phase.begin,
+        "begin": phase.start,
         "end": phase.end,
         "joined": [names[c.user] for c in phase.changes if c.joins],
         "left": [names[c.user] for c in phase.changes if not c.joins],

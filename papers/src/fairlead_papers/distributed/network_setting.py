@@ -1,4 +1,4 @@
-"""Servers that decide on their own: clocks, messages, and users that come and go."""
+"""The setting of self-dividing servers: clocks, messages, and users that come and go."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ LARGEST_JITTER = 0.9
 class Clocks:
     """The clocks of all servers; raises InputError for values out of range."""
 
-    period: float = 1.0  # seconds from one run of a server's procedure to its next, on average
-    # By what part of the period each of these times varies, uniformly to both sides, from 0 to 0.9.
-    # With jitter the clocks drift apart.
+    period: float = 1.0  # mean seconds from one run of a server's procedure to its next
+    # Each interval varies uniformly by up to this fraction of the period, from 0 to 0.9. With
+    # jitter the clocks drift apart.
     jitter: float = 0.0
-    # When each server runs first: at a ``"random"`` time within the first period, all
-    # ``"together"`` at 0 s, or ``"in-turn"``, in order and evenly spaced.
+    # The first run of each server: at a ``"random"`` time within the first period, all
+    # ``"together"`` at 0 s, or ``"in-turn"``, in order and evenly spaced over the period.
     start: Start = "random"
 
     def __post_init__(self) -> None:
@@ -41,7 +41,7 @@ class Clocks:
             raise InputError(f"must be a positive number of seconds, not {self.period}", "period")
         if not 0 <= self.jitter <= LARGEST_JITTER:
             raise InputError(
-                f"must be a part of the period from 0 to {LARGEST_JITTER}, not {self.jitter}",
+                f"must be a fraction of the period from 0 to {LARGEST_JITTER}, not {self.jitter}",
                 "jitter",
             )
         if self.start not in STARTS:
@@ -53,11 +53,11 @@ class Clocks:
         return self.period * (1.0 - self.jitter)
 
     def runs(self, n_servers: int, random: np.random.Generator) -> Iterator[tuple[float, int]]:
-        """Yield when which server runs, without end; of those at one time the first is first.
+        """Yield (time, server) of each run in order of time, then of servers, without end.
 
-        O(log S) for each of S servers.
+        O(log S) for each run, with S servers.
         """
-        first = self._first(n_servers, random)
+        first = self._first_runs(n_servers, random)
         due = [(time, server) for server, time in enumerate(first.tolist())]
         heapify(due)
         count = [0] * n_servers
@@ -67,11 +67,12 @@ class Clocks:
             count[server] += 1
             if self.jitter:
                 after = time + self.period * (1.0 + self.jitter * random.uniform(-1.0, 1.0))
-            else:  # a product does not drift as a sum would
+            else:  # a sum of periods would drift by rounding
                 after = float(first[server]) + count[server] * self.period
             heapreplace(due, (after, server))
 
-    def _first(self, n_servers: int, random: np.random.Generator) -> FloatArray:
+    def _first_runs(self, n_servers: int, random: np.random.Generator) -> FloatArray:
+        """Return the time of each server's first run, (S,)."""
         if self.start == "random":
             return random.uniform(0.0, self.period, n_servers)
         if self.start == "together":
@@ -79,15 +80,15 @@ class Clocks:
         return self.period * np.arange(n_servers) / n_servers
 
 
-# Of a server's time in seconds; what arrives this little later has arrived.
-AT_ONCE = 1e-9
-# Numbers in messages that may still be wanted: two gigabytes.
+# Seconds: a message that arrives so little after a run counts for it, against rounding.
+ARRIVAL_TOLERANCE = 1e-9
+# Most numbers in messages that are kept: two gigabytes.
 LARGEST_STORE = 250_000_000
 
 
 @dataclass(frozen=True)
 class Delay:
-    """How long messages take, in seconds: uniform between two times, drawn for each receiver.
+    """The delay of messages in seconds: uniform between two times, drawn for each receiver.
 
     Raises InputError unless ``0 <= shortest <= longest``, both finite.
     """
@@ -112,11 +113,25 @@ class Delay:
 class Messages:
     """The messages under way, and the last arrivals.
 
-    After every run each server sends all others its tasks of each user. Messages may overtake each
-    other; a receiver uses the newest it has, by time of sending. `tasks` (N, S) is known to all
-    servers at the start; `shortest_interval` is the shortest time between two messages of one
-    server, in seconds. Raises InputError when more messages would be under way than fit in memory:
-    O(S N V) where V is the delay over the interval, plus O(S^2 V) if the delay varies.
+    After every run a server sends all others its tasks of each user. Messages may overtake each
+    other; a receiver uses the newest that it has, by time of sending. Memory is O(S N V), where V
+    is the longest delay over the shortest interval, plus O(S^2 V) if the delay varies.
+
+    Parameters
+    ----------
+    tasks : (N, S) array
+        Tasks at the start, known to all servers.
+    delay : Delay
+        The delay of each message.
+    shortest_interval : float
+        Shortest time between two messages of one server, in seconds.
+    random : numpy.random.Generator
+        Draws delays that vary.
+
+    Raises
+    ------
+    InputError
+        When more messages would be under way than fit in memory.
     """
 
     def __init__(
@@ -127,7 +142,7 @@ class Messages:
         random: np.random.Generator,
     ) -> None:
         n_users, n_servers = tasks.shape
-        versions = floor(delay.longest / shortest_interval + AT_ONCE) + 2
+        versions = floor(delay.longest / shortest_interval + ARRIVAL_TOLERANCE) + 2
         receivers = n_servers if delay.varies else 1
         size = versions * n_servers * (n_users + receivers)
         if size > LARGEST_STORE:
@@ -150,8 +165,8 @@ class Messages:
     def send(self, server: int, time: float, tasks: FloatArray) -> None:
         """Send a server's (N,) tasks to all others; O(N), or O(N + S) if delays vary.
 
-        The sender's oldest message makes room. Every receiver has a newer one by then, because more
-        than the longest delay lies between it and the one that follows it.
+        It replaces the sender's oldest message. Every receiver has a newer one by then, because the
+        message after the oldest was sent more than the longest delay ago.
         """
         self._sent[server] += 1
         slot = self._sent[server] % len(self._serial)
@@ -166,10 +181,10 @@ class Messages:
             self._arrival[slot, server] = time + self._delay.shortest
 
     def known_elsewhere(self, server: int, time: float) -> FloatArray:
-        """Return (N,) users' tasks on all other servers, as this one knows them; O(S (N + V))."""
+        """Return (N,) users' tasks on all other servers, by arrived messages; O(S (N + V))."""
         others = self._others[server]
         receiver = server if self._delay.varies else 0
-        arrived = self._arrival[:, others, receiver] <= time + AT_ONCE
+        arrived = self._arrival[:, others, receiver] <= time + ARRIVAL_TOLERANCE
         slot = np.where(arrived, self._serial[:, others], -1).argmax(axis=0)
         known: FloatArray = self._tasks[slot, others].sum(axis=0)
         return known
@@ -177,22 +192,22 @@ class Messages:
 
 @dataclass(frozen=True)
 class JoinOrLeave:
-    """A user, by index, comes or goes at a `time` in seconds from the start."""
+    """The arrival or departure of a user."""
 
-    time: float
-    user: int
-    joins: bool
+    time: float  # seconds from the start
+    user: int  # index
+    joins: bool  # whether it arrives
 
 
 @dataclass(frozen=True, eq=False)
 class Phase:
     """A time without arrivals and departures of users."""
 
-    # In seconds from the start; what changes at `begin` has changed, what changes at `end` has not.
-    begin: float
+    # Seconds from the start. Changes at `start` are part of the phase, changes at `end` are not.
+    start: float
     end: float
     active: BoolArray  # (N,): users that are present
-    # What its beginning changed; empty for the first phase unless a user leaves at once.
+    # Changes at its start; empty for the first phase, unless users leave at 0 s.
     changes: tuple[JoinOrLeave, ...] = ()
 
     @property
@@ -204,11 +219,11 @@ class Phase:
 def phases_between(
     problem: Problem, changes: Sequence[JoinOrLeave], until: float
 ) -> tuple[Phase, ...]:
-    """Divide the time from 0 to `until` (seconds) where users come or go, without gaps.
+    """Split the time from 0 to `until` (seconds) into phases, at the times of changes.
 
-    A user whose first change is to come is absent before it; all others are there from the start.
-    Raises InputError for a change before the start or not before the end, of a user that is not
-    there, or of one that comes or goes twice in a row.
+    A user whose first change is to join is absent before; all others are present from the start.
+    Raises InputError for an unknown user, a change outside the time, and a user that joins or
+    leaves twice in a row, or both at one time.
     """
     for change in changes:
         if not 0 <= change.user < problem.n_users:
@@ -227,15 +242,16 @@ def phases_between(
     phases = [Phase(0.0, until, active)]
     for time, together in groupby(ordered, key=lambda change: change.time):
         now = tuple(together)
-        active = _changed(problem, phases[-1].active, now)
+        active = _apply_changes(problem, phases[-1].active, now)
         before = phases.pop()
         if time > 0:
-            phases.append(Phase(before.begin, time, before.active, before.changes))
+            phases.append(Phase(before.start, time, before.active, before.changes))
         phases.append(Phase(time, until, active, now))
     return tuple(phases)
 
 
-def _changed(problem: Problem, before: BoolArray, now: Sequence[JoinOrLeave]) -> BoolArray:
+def _apply_changes(problem: Problem, before: BoolArray, now: Sequence[JoinOrLeave]) -> BoolArray:
+    """Return (N,) users present after changes at one time; raise InputError as `phases_between`."""
     active = before.copy()
     seen: set[int] = set()
     for change in now:
@@ -243,7 +259,7 @@ def _changed(problem: Problem, before: BoolArray, now: Sequence[JoinOrLeave]) ->
         if change.user in seen:
             raise InputError(f"{name!r} both comes and goes at {change.time:g} s", "changes")
         if active[change.user] == change.joins:
-            state = "there already" if change.joins else "not there"
+            state = "already present" if change.joins else "absent"
             raise InputError(
                 f"{name!r} cannot {_verb(change)} at {change.time:g} s: it is {state}", "changes"
             )
@@ -268,25 +284,27 @@ class AsynchronousSetting:
     """
 
     problem: Problem
-    until: float  # when it ends, in seconds
-    changes: tuple[JoinOrLeave, ...] = ()  # who comes and goes when
+    until: float  # the end, in seconds
+    changes: tuple[JoinOrLeave, ...] = ()
     # Whether servers are shared by time (TDM) instead of divided by resource (RDM).
     time_shared: bool = False
-    # When servers run their procedure; once a second, each from a random time on.
+    # The runs of each server's procedure; by default once a second, from a random time on.
     clocks: Clocks = field(default_factory=Clocks)
-    delay: Delay = field(default_factory=Delay)  # how long messages take; none
-    # Which part of what it believed before a server keeps on believing when it hears news: from 0,
-    # none, to below 1. It divides all that it has by what it believes.
+    delay: Delay = field(default_factory=Delay)  # of messages; by default none
+    # Weight of a server's old belief about the others' tasks when a message arrives, from 0 to
+    # below 1. The server always divides all its capacity, by its belief.
     damping: float = 0.0
-    # Whether each server of a group decides by itself; otherwise a group is one server.
+    # Whether each server of a group decides by itself; otherwise a group decides as one server.
     apart: bool = False
-    seed: int = 0  # of all that is random: clocks and delays
+    seed: int = 0  # of all randomness: clocks and delays
 
     def __post_init__(self) -> None:
         find_mechanism(self.mechanism).refuse_unsupported(self.problem)
         for n in np.flatnonzero(self.problem.weight == 0):
             name = self.problem.users.names[n]
-            why = "has weight 0, and servers that decide alone give it nothing; leave it out"
+            why = (
+                "has weight 0, and servers that decide by themselves give it no tasks; leave it out"
+            )
             raise RefusalError(self.mechanism, f"user {name!r} {why}")
         if not (isfinite(self.until) and self.until > 0):
             raise InputError(f"must be a positive number of seconds, not {self.until}", "until")
@@ -295,43 +313,43 @@ class AsynchronousSetting:
         whole_number(self.seed, "seed")
         if self.servers > MOST_SERVERS:
             raise InputError(
-                f"{self.servers:,} servers are too many to watch; at most {MOST_SERVERS:,}",
+                f"{self.servers:,} servers are too many; at most {MOST_SERVERS:,}",
                 "apart" if self.apart else "servers",
             )
 
     @property
     def mechanism(self) -> str:
-        """The name of what the servers aim at."""
+        """The mechanism whose allocation the servers approach."""
         return "ps-dsf-tdm" if self.time_shared else "ps-dsf"
 
     @property
     def servers(self) -> int:
-        """How many decide on their own, S."""
+        """The number of servers that decide by themselves, S."""
         return int(self.problem.count.sum()) if self.apart else self.problem.n_groups
 
     @property
     def crowd(self) -> float:
-        """How many servers run, on average, while a message is under way.
+        """The mean number of servers that run while a message is under way.
 
-        Each of them decides without knowing of the others. Beyond one or two they tend to give and
-        take all at once, again and again.
+        None of them knows what the others decide. Beyond one or two they tend to overreact
+        together, and oscillate.
         """
         mean = 0.5 * (self.delay.shortest + self.delay.longest)
         return self.servers * mean / self.clocks.period
 
     @cached_property
-    def watched(self) -> tuple[Problem, IntArray]:
-        """The S servers that decide, as groups of a problem, and the group of each, (S,)."""
+    def servers_as_groups(self) -> tuple[Problem, IntArray]:
+        """The problem with the S deciding servers as groups, and the group of each, (S,)."""
         if self.apart:
             return split_groups(self.problem)
         return self.problem, np.arange(self.problem.n_groups)
 
     def by_group(self, tasks: FloatArray) -> FloatArray:
-        """Return (N, G) tasks on each whole group, of (N, S) on the servers."""
-        first = np.flatnonzero(np.diff(self.watched[1], prepend=-1))
+        """Return (N, G) tasks on each whole group, from (N, S) tasks on the servers."""
+        first = np.flatnonzero(np.diff(self.servers_as_groups[1], prepend=-1))
         added: FloatArray = np.add.reduceat(tasks, first, axis=1)
         return added
 
     def phases(self) -> tuple[Phase, ...]:
-        """Return the phases; raise InputError as `phases_between`."""
+        """Return the phases of `phases_between`; raise InputError for invalid changes."""
         return phases_between(self.problem, self.changes, self.until)

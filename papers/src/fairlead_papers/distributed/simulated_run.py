@@ -1,4 +1,7 @@
-"""One server and its procedure: divide what it has, by what it knows."""
+"""Simulate servers that divide themselves, each by the server procedure.
+
+Khamse-Ashari et al. 2017, III-C and III-D.
+"""
 
 from __future__ import annotations
 
@@ -23,50 +26,48 @@ from fairlead_papers.distributed.network_setting import AsynchronousSetting, Mes
 
 @dataclass(eq=False)
 class Server:
-    """A server, or several identical ones taken as one."""
+    """A server, or a group of identical servers that decides as one."""
 
-    users: IntArray  # (K,): who can run here
+    users: IntArray  # (K,): users that can run here
     rate: FloatArray  # (K,): phi gamma, tasks per unit of level
-    # (R, K): what one task takes of each resource, relative to what the server has; under TDM of
-    # its time alone.
+    # (R, K): fraction of each resource that one task takes; under TDM (1, K), of the time.
     use: FloatArray
-    limit: FloatArray  # (K,): tasks each user has in all
-    believed: FloatArray  # (K,): what it takes users to run on other servers
+    limit: FloatArray  # (K,): each user's number of tasks; infinite if it has no limit
+    believed: FloatArray  # (K,): tasks that users run on other servers, as this one believes
 
     @cached_property
     def _filling(self) -> WaterFilling:
         return WaterFilling(self.rate.tolist(), self.use.tolist())
 
     def run(self, heard: FloatArray, active: BoolArray, damping: float) -> FloatArray:
-        """Return (K,) tasks after the server procedure, given the known tasks of users elsewhere.
+        """Update the belief by (K,) `heard` tasks elsewhere, and return (K,) tasks by `divide`.
 
-        The part `damping` of the earlier belief stays.
+        The old belief keeps the weight `damping`. `active` (K,) are the present users.
         """
         # Beliefs about absent users are replaced at once: no decision depends on them.
-        news = np.where(active, 1.0 - damping, 1.0)
-        self.believed += news * (heard - self.believed)
+        weight = np.where(active, 1.0 - damping, 1.0)
+        self.believed += weight * (heard - self.believed)
         return self.divide(self.believed, active)
 
     def divide(self, elsewhere: FloatArray, active: BoolArray) -> FloatArray:
         """Return (K,) tasks of each user after the server procedure, run to its end.
 
-        `elsewhere` (K,) is what users run on other servers, as far as known; the division is
-        possible whatever it says. Khamse-Ashari et al. 2017, III-C and III-D. O(K R^2) times the
-        few pieces that the search visits.
+        `elsewhere` (K,) are users' tasks on other servers; the division is feasible whatever they
+        are. Khamse-Ashari et al. 2017, III-C. O(K R^2) times the few pieces that the search visits.
         """
         width = np.where(active, np.maximum(self.limit - elsewhere, 0.0) / self.rate, 0.0)
         start = elsewhere / self.rate
         return np.array(self._filling.divide(start.tolist(), width.tolist()))
 
     def overuse(self, tasks: FloatArray) -> float:
-        """Return by what part (K,) tasks use more of a resource than there is; 0 if they do not."""
+        """Return the largest relative overuse of a resource by (K,) tasks; 0 without overuse."""
         return max(0.0, float((self.use @ tasks).max(initial=0.0)) - 1.0)
 
 
 def servers_of(problem: Problem, mechanism: str) -> list[Server]:
-    """Return the servers of a problem, one for each group, under either form of PS-DSF; O(N G R).
+    """Return the servers of a problem, one for each group, under ``ps-dsf`` or ``ps-dsf-tdm``.
 
-    Raises RefusalError where rates are given and servers are divided by more than one resource.
+    O(N G R). Raises RefusalError for given rates if servers are divided by several resources.
     """
     sweeps = prepare_sweeps(problem, mechanism)
     return [
@@ -82,21 +83,21 @@ def servers_of(problem: Problem, mechanism: str) -> list[Server]:
 
 
 class LiveCluster:
-    """All servers of a setting, from its start on.
+    """All servers of a setting, on a simulated clock.
 
-    `start` (N, G) are tasks at the start, known to all. `tasks` (N, S) really run on
-    each of S servers, `runs` counts runs of the procedure, `overuse` is the most by which any
-    server, after any run, used more than it has, relative to that.
+    `start` (N, G) are tasks at the start, known to all servers. `tasks` (N, S) are the running
+    tasks on each of S servers, `runs` counts runs of the procedure, `overuse` is the largest
+    relative overuse of a server after any run.
     """
 
     def __init__(self, setting: AsynchronousSetting, start: FloatArray | None) -> None:
         self._setting = setting
-        self._servers_problem, group_of = setting.watched
+        self._servers_problem, group_of = setting.servers_as_groups
         problem = self._servers_problem
         self.tasks: FloatArray = np.zeros((problem.n_users, problem.n_groups))
         if start is not None:
-            parts = setting.problem.count[group_of] / problem.count
-            self.tasks = np.asarray(start, dtype=np.float64)[:, group_of] / parts
+            servers_of_group = setting.problem.count[group_of] / problem.count
+            self.tasks = np.asarray(start, dtype=np.float64)[:, group_of] / servers_of_group
         clock_random, message_random = np.random.default_rng(setting.seed).spawn(2)
         self._servers = servers_of(problem, setting.mechanism)
         self._due = setting.clocks.runs(problem.n_groups, clock_random)
@@ -113,7 +114,7 @@ class LiveCluster:
         self.runs = 0
         self.overuse = 0.0
 
-    def begin(self, phase: Phase) -> None:
+    def start_phase(self, phase: Phase) -> None:
         """Apply arrivals and departures of users; tasks of departing users end."""
         self._active = phase.active
         self._present = None
@@ -144,7 +145,7 @@ class LiveCluster:
         self._next = next(self._due)
 
     def certificate(self) -> Certificate:
-        """Certify what really runs, among those who are there."""
+        """Certify the running tasks of the present users."""
         if self._present is None:
             nothing = self._certify(self._servers_problem, np.zeros_like(self.tasks))
             return Certificate(nothing.condition, 0.0, nothing.tolerance)
@@ -155,24 +156,25 @@ class LiveCluster:
         return self._setting.by_group(self.tasks)
 
 
-# Numbers kept of all samples: 400 MB.
+# Most numbers in all samples together: 400 MB.
 LARGEST_RECORD = 50_000_000
 
 
-class Watched(Protocol):
-    """A sample: the cluster at one time."""
+class ClusterState(Protocol):
+    """The cluster at the time of a sample."""
 
     def group_tasks(self) -> FloatArray:
         """Return (N, G) tasks on each whole group."""
 
     def certificate(self) -> Certificate:
-        """Certify what really runs, among those who are there."""
+        """Certify the running tasks of the present users."""
 
 
 class Samples:
-    """Samples of a run at even distances from 0, and one at the end, `until`, in seconds.
+    """Samples of a run, one `every` so many seconds from 0 on, and one at the end, `until`.
 
-    Raises InputError for a distance that is not positive, or more samples than fit in memory.
+    `keep_tasks` keeps the tasks of every sample. Raises InputError for an interval that is not
+    positive, and for more samples than fit in memory.
     """
 
     def __init__(self, problem: Problem, every: float, until: float, keep_tasks: bool) -> None:
@@ -201,12 +203,12 @@ class Samples:
             self.tasks_over_time = np.zeros((length, problem.n_users, problem.n_groups))
 
     def samples_of(self, phase: Phase) -> range:
-        """Return the samples of a phase, that at its end only if it is the last."""
-        first, after = np.searchsorted(self.times, [phase.begin, phase.end]).tolist()
+        """Return the samples of a phase, the one at its end only if the phase is the last."""
+        first, after = np.searchsorted(self.times, [phase.start, phase.end]).tolist()
         return range(first, len(self.times) if phase.end == self.times[-1] else after)
 
-    def take(self, k: int, cluster: Watched) -> None:
-        """Write down the true state."""
+    def record(self, k: int, cluster: ClusterState) -> None:
+        """Record the state of the cluster as sample `k`."""
         tasks = cluster.group_tasks()
         capacity = self._problem.group_capacity
         self.user_tasks[k] = tasks.sum(axis=1)
@@ -219,13 +221,12 @@ class Samples:
 
 @dataclass(frozen=True)
 class ActorCount:
-    """Counts of an actor in a run of several."""
+    """Counts of an actor in a run on Ray; those of a lost actor are as it reported last."""
 
-    node: str
+    node: str  # the name of its node
     servers: int  # in the end
-    # Rounds of all its servers, and messages sent; as last reported if it was lost.
-    rounds: int
-    messages: int
+    rounds: int  # of all its servers
+    messages: int  # sent
     lost: bool
 
 
@@ -238,21 +239,19 @@ class AsynchronousRun:
     times: FloatArray  # (T,): of the samples, in seconds; each after all events of that time
     user_tasks: FloatArray  # (T, N): running tasks
     utilisation: FloatArray  # (T, G, R): used fraction of each group's resources; 0 without any
-    # (T,): by how much the division misses Theorem 1 (Theorem 2 under TDM) among those present;
+    # (T,): violation of Theorem 1 (Theorem 2 under TDM) by the tasks of the present users;
     # infinite where a user has no task.
     violation: FloatArray
     tasks: FloatArray  # (N, G): in the end
     tasks_over_time: FloatArray | None  # (T, N, G): at each sample, if they are kept
     certificate: Certificate  # of the end
     runs: int  # of the procedure, of all servers together
-    # The most by which any server, after any run, used more than it has, relative to that:
-    # rounding errors.
-    overuse: float
-    actors: tuple[ActorCount, ...] = ()  # of a run on Ray, whose seconds are real
+    overuse: float  # largest relative overuse of a server after any run, by rounding
+    actors: tuple[ActorCount, ...] = ()  # of a run on Ray, whose times are real seconds
 
     @property
     def dominant_share(self) -> FloatArray:
-        """(T, N) float: each user's share of the cluster's total of its dominant resource."""
+        """(T, N) float: users' shares of the cluster's total of their dominant resources."""
         return self.share_of(self.user_tasks)
 
     def share_of(self, user_tasks: FloatArray) -> FloatArray:
@@ -268,15 +267,15 @@ def run_asynchronously(
     keep_tasks: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> AsynchronousRun:
-    """Run every server's procedure time and again, and record the shares.
+    """Run the servers of a setting on a simulated clock, and sample their tasks.
 
     Parameters
     ----------
     setting : AsynchronousSetting
         The same setting gives the same run.
     start : (N, G) float, optional
-        Tasks at the start, known to all servers; none when absent. Of a group that is taken apart
-        each server has an equal part.
+        Tasks at the start, known to all servers; none when absent. If servers of a group decide by
+        themselves, each has an equal share of the group's tasks.
     sample : float, optional
         Seconds between samples; the period of the clocks when absent.
     keep_tasks : bool
@@ -287,7 +286,7 @@ def run_asynchronously(
     Raises
     ------
     InputError
-        For changes without meaning, or more samples or messages than fit in memory.
+        For invalid changes, and for more samples or messages than fit in memory.
 
     Notes
     -----
@@ -295,25 +294,25 @@ def run_asynchronously(
     """
     phases = setting.phases()
     every = setting.clocks.period if sample is None else sample
-    record = Samples(setting.problem, every, setting.until, keep_tasks)
+    samples = Samples(setting.problem, every, setting.until, keep_tasks)
     cluster = LiveCluster(setting, start)
     for phase in phases:
-        cluster.run_before(phase.begin)
-        cluster.begin(phase)
-        for k in record.samples_of(phase):
-            cluster.run_until(float(record.times[k]))
-            record.take(k, cluster)
+        cluster.run_before(phase.start)
+        cluster.start_phase(phase)
+        for k in samples.samples_of(phase):
+            cluster.run_until(float(samples.times[k]))
+            samples.record(k, cluster)
             if on_progress is not None:
-                on_progress(k + 1, len(record.times))
+                on_progress(k + 1, len(samples.times))
     return AsynchronousRun(
         setting=setting,
         phases=phases,
-        times=record.times,
-        user_tasks=record.user_tasks,
-        utilisation=record.utilisation,
-        violation=record.violation,
+        times=samples.times,
+        user_tasks=samples.user_tasks,
+        utilisation=samples.utilisation,
+        violation=samples.violation,
         tasks=cluster.group_tasks(),
-        tasks_over_time=record.tasks_over_time,
+        tasks_over_time=samples.tasks_over_time,
         certificate=cluster.certificate(),
         runs=cluster.runs,
         overuse=cluster.overuse,

@@ -1,4 +1,4 @@
-"""Wang, Liang and Li 2014."""
+"""Tables, figures and section IV of Wang, Liang and Li 2014 (DRFH)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples, servers and properties of Wang, Liang and Li 2014."""
+"""Reproduce Figures 1 to 3, Table I and section IV of Wang, Liang and Li 2014."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from fairlead_papers.reproduction import (
     Reading,
     Reproduction,
     TextTable,
-    amount,
+    compare_amount,
 )
 from fairlead_papers.setting import Parameter, Setting
 from fairlead_papers.surveys.random_problems import Distribution
-from fairlead_papers.violations import Count, Place, count_violations, in_words
+from fairlead_papers.violations import Count, MechanismProperty, count_violations, in_words
 
-# By user and server.
+# Printed tasks, by user and server, under DRF on each server and under DRFH.
 PER_SERVER_TASKS = np.array([[5.0, 1.0], [1.0, 5.0]])
 TOGETHER_TASKS = np.array([[10.0, 0.0], [0.0, 10.0]])
 DOMINANT_SHARE = 5 / 7
 
 
 def figure_1() -> Problem:
-    """Return the example: a server of much memory, one of much CPU, and users alike."""
+    """Return Fig. 1: a server with much memory and one with much CPU, and two such users."""
     return Problem.from_arrays(
         [[2, 12], [12, 2]], [[0.2, 1], [1, 0.2]], resources=["cpu", "memory"], units=["", "GB"]
     )
@@ -42,19 +42,19 @@ def figure_1() -> Problem:
 @PAPER.reproduces(
     "figure-3",
     "Figures 1 to 3",
-    "two unlike servers and two users, by DRF server by server and by DRFH",
-    "6 tasks each, 5 of them on the better server, when each server is divided by DRF; 10 each, "
-    "with a global dominant share of 5/7, under DRFH",
+    "two different servers and two users, under DRF on each server and under DRFH",
+    "6 tasks each, 5 of them on the better server, under DRF on each server; 10 each, with a "
+    "global dominant share of 5/7, under DRFH",
     "a second",
 )
 def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing of it is random)
-    """Divide the two servers by DRF each, and by DRFH both together."""
+    """Divide each server by DRF, and both together by DRFH."""
     problem = figure_1()
     apart, together = solve(problem, "drf-per-server"), solve(problem, "drfh")
     readings = (
-        *_readings("DRF server by server", apart.tasks, PER_SERVER_TASKS),
+        *_readings("DRF on each server", apart.tasks, PER_SERVER_TASKS),
         *_readings("DRFH", together.tasks, TOGETHER_TASKS),
-        amount(
+        compare_amount(
             "global dominant share under DRFH", together.dominant_share.min(), DOMINANT_SHARE, 1e-6
         ),
     )
@@ -68,11 +68,11 @@ def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
 
 
 def judge_division(apart: FloatArray, together: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Judge the statements about the two allocations, (N, S) tasks each."""
+    """Judge whether DRFH gives all users more than DRF on each server, (N, S) tasks each."""
     both = np.stack([apart.sum(axis=1), together.sum(axis=1)])
     return (
         PrintedClaim(
-            "divided server by server the allocation is not Pareto optimal: all can have more",
+            "DRF on each server is not Pareto optimal: all users can have more tasks",
             bool((both[1] > both[0] + 1e-9).all()),
             "; ".join(
                 f"user {n + 1}: {number(apart_)} and {number(together_)} tasks"
@@ -84,7 +84,7 @@ def judge_division(apart: FloatArray, together: FloatArray) -> tuple[PrintedClai
 
 def _readings(how: str, ours: FloatArray, printed: FloatArray) -> list[Reading]:
     return [
-        amount(
+        compare_amount(
             f"{how}: tasks of user {n + 1} on server {i + 1}",
             ours[n, i],
             float(printed[n, i]),
@@ -96,22 +96,22 @@ def _readings(how: str, ours: FloatArray, printed: FloatArray) -> list[Reading]:
 
 
 DRAWN = Parameter("servers", 2_000, quick=2_000, most=1_000_000)
-# A draw is doubted if fewer than one in a thousand of draws are as far from the table.
+# A draw is rejected if fewer than one in a thousand draws are so far from the table.
 DOUBTED = 1e-3
-# Classes with fewer servers expected are taken together, as the test asks.
+# The chi-square test merges classes with fewer expected servers.
 FEWEST_EXPECTED = 5.0
 
 
 @PAPER.reproduces(
     "table-1",
     "Table I",
-    "the servers of one of Google's clusters, from which those of the other figures are drawn",
+    "the servers of a Google cluster, from which the servers of the other figures are drawn",
     "ten classes of servers, 53 % of them with half of the CPU and memory of the largest",
     "a second",
     parameters=(DRAWN,),
 )
 def reproduce_table_1(setting: Setting) -> Reproduction:
-    """Draw the servers of the later figures, and set them beside the table."""
+    """Draw servers as for the later figures, and compare their classes with the table."""
     rng = np.random.default_rng(setting.seed)
     servers = setting.value(DRAWN)
     cluster = draw_park(servers, rng)
@@ -124,14 +124,15 @@ def reproduce_table_1(setting: Setting) -> Reproduction:
     total = (cluster.capacity * cluster.count[:, None]).sum(axis=0).tolist()
     return Reproduction(
         setting=f"{servers:,} servers drawn from the table's {SERVERS:,}, seed {setting.seed}: "
-        f"{total[0]:,.1f} CPU and {total[1]:,.1f} memory in all, in largest servers.",
+        f"{total[0]:,.1f} CPU and {total[1]:,.1f} memory in total, in units of the largest server.",
         claims=judge_draw(drawn, printed),
         findings=(
             Finding(
-                "Which servers were drawn for Fig. 4 (100 of the table's) and for Table II and "
-                "Figs. 5 to 8 (2,000) is not printed; of the 100 only what they have in all.",
-                "A park of 100 with those totals is in fairlead.traces.google_park, and how it was "
-                "found is in papers/docs/reproducing.md; the 2,000 are drawn anew, by the seed.",
+                "The classes of the servers drawn for Fig. 4 (100) and for Table II and Figs. 5 to "
+                "8 (2,000) are not printed; of the 100 only the total capacity is.",
+                "fairlead.traces.google_park has 100 servers with this total, and "
+                "papers/docs/reproducing.md says how they were found. The 2,000 are drawn by the "
+                "seed.",
                 "fairlead trace generate -o figure-4.parquet --figure-4",
             ),
         ),
@@ -141,14 +142,14 @@ def reproduce_table_1(setting: Setting) -> Reproduction:
 
 
 def counts_by_class(capacity: FloatArray, count: IntArray) -> IntArray:
-    """Return how many servers there are of each row of the table, (10,) int."""
+    """Count the servers of each row of the table, (10,) int."""
     classes = np.array([[cpu, memory] for _, cpu, memory in TABLE_I])
     same = (capacity[:, None, :] == classes).all(axis=2)
     return np.asarray((same * count[:, None]).sum(axis=0))
 
 
 def judge_draw(drawn: IntArray, printed: IntArray) -> tuple[PrintedClaim, ...]:
-    """Judge whether servers were drawn in the table's proportions, (10,) int each."""
+    """Judge whether servers, counted by row of the table, (10,), have its proportions."""
     expected = printed * drawn.sum() / printed.sum()
     common = expected >= FEWEST_EXPECTED
     observed = np.append(drawn[common], drawn[~common].sum())
@@ -157,7 +158,7 @@ def judge_draw(drawn: IntArray, printed: IntArray) -> tuple[PrintedClaim, ...]:
     chance = float(chdtrc(len(foreseen) - 1, ((observed - foreseen) ** 2 / foreseen).sum()))
     return (
         PrintedClaim(
-            "what is drawn has the table's proportions (chi-square, one in a thousand doubted)",
+            "the drawn servers have the table's proportions (chi-square, at one in a thousand)",
             chance >= DOUBTED,
             f"{number(chance)} of draws are farther from it",
         ),
@@ -177,7 +178,7 @@ PROVED = (
 PROBLEMS = Parameter("problems", 300, quick=20)
 LIES = Parameter("lies", 60, quick=10)
 # The paper's premises: positive demands, and tasks that may run on any server.
-LOOK = Distribution(constrained=0.0)
+DISTRIBUTION = Distribution(constrained=0.0)
 
 
 @PAPER.reproduces(
@@ -185,7 +186,7 @@ LOOK = Distribution(constrained=0.0)
     "Section IV",
     "properties of DRFH, searched for counterexamples",
     "envy-free, Pareto optimal, truthful; DRF on one server, fair on one resource and at one "
-    "bottleneck; nobody loses when others leave",
+    "bottleneck; no user loses when others leave",
     "half a minute",
     parameters=(
         PROBLEMS,
@@ -195,22 +196,26 @@ LOOK = Distribution(constrained=0.0)
 def reproduce_section_4(setting: Setting) -> Reproduction:
     """Search random problems for violations of proved properties; half a minute."""
     problems, lies = setting.value(PROBLEMS), setting.value(LIES)
-    counts = count_violations(setting, (DRFH,), (*PROVED, SHARING), LOOK, problems, lies)
+    counts = count_violations(setting, (DRFH,), (*PROVED, SHARING), DISTRIBUTION, problems, lies)
     unlike_servers = Problem.from_arrays([[1, 20], [30, 1]], [[1, 1], [1, 5]])
     short = audit(unlike_servers, DRFH, properties=(SHARING,))[0]
-    rows = [[in_words(of), str(counts[DRFH, of])] for of in (*PROVED, SHARING)]
+    rows = [
+        [in_words(property_name), str(counts[DRFH, property_name])]
+        for property_name in (*PROVED, SHARING)
+    ]
     return Reproduction(
         setting=(
-            f"{problems} random problems of at most {LOOK.users} users, {LOOK.servers} servers and "
-            f"{LOOK.resources} resources, positive demands, no placement constraints; {lies} lies "
-            f"on each, {setting.seed_text}."
+            f"{problems} random problems of at most {DISTRIBUTION.users} users, "
+            f"{DISTRIBUTION.servers} servers and {DISTRIBUTION.resources} resources, positive "
+            f"demands, no placement constraints; {lies} lies on each, {setting.seed_text}."
         ),
         claims=judge_properties(counts),
         findings=(
             Finding(
-                "IV-D: a user's equal slice of unlike servers can be cut in many ways, so sharing "
-                "incentive is not proved or refuted, but measured on dedicated clouds (Fig. 8).",
-                "Of an equal slice of every server it does not. Servers of (1, 20) and (30, 1); "
+                "IV-D: different servers can be cut into equal slices in many ways, so sharing "
+                "incentive is neither proved nor refuted, but measured on dedicated clouds "
+                "(Fig. 8).",
+                "DRFH lacks it for an equal slice of every server. Servers of (1, 20) and (30, 1); "
                 f"Ana's tasks take (1, 1), Bo's (1, 5). Bo runs {number(short.witness['tasks'])} "
                 f"tasks; half of each server would run {number(short.witness['slice'])}. It fails "
                 f"on {counts[DRFH, SHARING]} of the random problems.",
@@ -218,14 +223,22 @@ def reproduce_section_4(setting: Setting) -> Reproduction:
             ),
         ),
         note="A search that finds nothing proves nothing; the proofs are the paper's.",
-        tables=(TextTable("Violations found, of problems that ask.", ["property", "DRFH"], rows),),
-        data={of: vars(counts[DRFH, of]) for of in (*PROVED, SHARING)},
+        tables=(
+            TextTable("Violations / problems that meet the premises.", ["property", "DRFH"], rows),
+        ),
+        data={
+            property_name: vars(counts[DRFH, property_name]) for property_name in (*PROVED, SHARING)
+        },
     )
 
 
-def judge_properties(counts: Mapping[Place, Count]) -> tuple[PrintedClaim, ...]:
-    """Check for each property that is proved whether a violation was found."""
+def judge_properties(counts: Mapping[MechanismProperty, Count]) -> tuple[PrintedClaim, ...]:
+    """Judge for each proved property whether the search found no violation."""
     return tuple(
-        PrintedClaim(f"DRFH has {in_words(of)}", counts[DRFH, of].none, counts[DRFH, of].sentence)
-        for of in PROVED
+        PrintedClaim(
+            f"DRFH has {in_words(property_name)}",
+            counts[DRFH, property_name].holds,
+            counts[DRFH, property_name].sentence,
+        )
+        for property_name in PROVED
     )

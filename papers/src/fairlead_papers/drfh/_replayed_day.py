@@ -1,4 +1,4 @@
-"""Table II and Figures 5 to 8 of Wang, Liang and Li 2014: a day replayed under policies."""
+"""Reproduce Table II and Figures 5 to 8 of Wang, Liang and Li 2014: a replayed day."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import PrintedClaim, Reading, Reproduction, TextTable
 from fairlead_papers.setting import DAY, OF_DAY, Setting
 
-BEST_FIT, ALONE, SLOTS_14 = "drf/best-fit", "drf/best-fit, dedicated", "slots:14"
-# Slots of the largest server, and the shares of CPU and memory that are used.
+BEST_FIT, DEDICATED, SLOTS_14 = "drf/best-fit", "drf/best-fit, dedicated", "slots:14"
+# By slots of the largest server, the printed utilisation of CPU and memory.
 PRINTED = {
     10: (0.351, 0.234),
     12: (0.422, 0.274),
@@ -27,13 +27,13 @@ PRINTED = {
     16: (0.454, 0.242),
     20: (0.406, 0.200),
 }
-# Well below: slots use at most so much of what Best-Fit uses. The paper's Fig. 5 shows about half.
+# "Well below": slots use at most this fraction of what Best-Fit uses; in Fig. 5 it is about half.
 WELL_BELOW = 0.75
 NOTE_OF_TABLE_2 = (
-    "The paper's day is one of Google's trace, the day here is generated: what can be compared is "
-    "how use goes with the size of a slot, and how far it stays below Best-Fit. That one size is "
-    "best was a reason to generate demands for CPU in steps of a 32nd of the largest server "
-    "(papers/docs/reproducing.md)."
+    "The paper's day is from Google's trace, ours is generated. So only two things can be "
+    "compared: how utilisation depends on the size of a slot, and how far it is below Best-Fit. "
+    "Demands for CPU are generated in steps of a 32nd of the largest server in order that one size "
+    "is best (papers/docs/reproducing.md)."
 )
 
 
@@ -67,10 +67,10 @@ def reproduce_table_2(setting: Setting) -> Reproduction:
 
 
 def judge_slots(ours: FloatArray, best_fit: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Check whether slots of one size are best, and well below Best-Fit.
+    """Judge whether slots of one size are best, and well below Best-Fit.
 
-    `ours` has the (S, R) shares used with S sizes, the largest slots first, `best_fit` (R,) those
-    of Best-Fit.
+    `ours` is the utilisation with each of S sizes, the largest slots first, (S, R); `best_fit` that
+    under Best-Fit, (R,).
     """
     together = ours.sum(axis=1)
     best = first_largest(together)
@@ -80,8 +80,8 @@ def judge_slots(ours: FloatArray, best_fit: FloatArray) -> tuple[PrintedClaim, .
     sizes = list(PRINTED)
     return (
         PrintedClaim(
-            "one size of slots in between is best: larger and smaller ones use less CPU and memory "
-            "together, the less the farther from it",
+            "a size of slots in between is best: the farther from it, the less CPU and memory "
+            "together are used",
             rises and falls and 0 < best < len(together) - 1,
             f"{sizes[best]} slots of {', '.join(map(str, sizes))} use most",
         ),
@@ -115,15 +115,15 @@ POLICIES = {
     "drf/first-fit": "First-Fit DRFH",
     SLOTS_14: "Slots, 14",
 }
-# Best-Fit counts as not below First-Fit when it is at most a point below at a moment, and a tenth
-# of a point in the mean of the day, in which chance weighs less.
+# Best-Fit counts as not below First-Fit if it is at most a point below in five minutes, and a tenth
+# of a point in the mean of the day, which varies less by chance.
 TOLERANCE, TOLERANCE_OF_MEAN = 0.01, 0.001
 MOST_OF_THE_TIME = 0.9
 NOTE_OF_FIGURE_5 = (
-    "The paper says that Best-Fit uses more than First-Fit at all times; here the two are hardly "
-    "told apart. Tasks of the generated day are small, in the mean a tenth of the CPU of most "
-    "servers, and First-Fit leaves as little unused. A task that one of the two starts a little "
-    "sooner also ends sooner, so single moments go either way."
+    "The paper says that Best-Fit uses more than First-Fit at all times; here the two hardly "
+    "differ. Tasks of the generated day are small, on average a tenth of the CPU of most servers, "
+    "so First-Fit leaves as little unused. A task that one of the two starts a little sooner also "
+    "ends sooner, so at single times either may be higher."
 )
 
 
@@ -156,10 +156,10 @@ def reproduce_figure_5(setting: Setting) -> Reproduction:
 
 
 def judge_uses(share: FloatArray, mean: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Check whether Best-Fit uses at least what First-Fit uses, and both much more than slots.
+    """Judge whether Best-Fit uses at least as much as First-Fit, and both much more than slots.
 
-    `share` (3, B, R) is the use by Best-Fit, First-Fit and slots over time, `mean` (3, R) that of
-    the whole day.
+    `share` is the utilisation under Best-Fit, First-Fit and slots in B bins of time, (3, B, R),
+    `mean` that of the whole day, (3, R).
     """
     best, first, slots = share
     not_below = (best >= first - TOLERANCE).mean(axis=0)
@@ -174,7 +174,7 @@ def judge_uses(share: FloatArray, mean: FloatArray) -> tuple[PrintedClaim, ...]:
             f"CPU {100 * ahead[0]:+.2f} points, memory {100 * ahead[1]:+.2f} points",
         ),
         PrintedClaim(
-            f"it does so, to {100 * TOLERANCE:g} point, in at least "
+            f"Best-Fit uses as much, to {100 * TOLERANCE:g} point, in at least "
             f"{100 * MOST_OF_THE_TIME:g} % of the time",
             bool((not_below >= MOST_OF_THE_TIME).all()),
             f"CPU {percent(float(not_below[0]))}, memory {percent(float(not_below[1]))}",
@@ -196,19 +196,20 @@ def _use_table(mean: FloatArray) -> TextTable:
     return TextTable("Mean use over the 24 hours.", ["policy", "CPU used", "memory used"], rows)
 
 
-POINTS = 400
-# "No improvement for small jobs": less than a tenth, either way.
-NONE = 0.1
-# Classes of more than 100 tasks gain at least so much.
-MUCH = 0.1
-# A class may gain so much less than the one of smaller jobs, for chance.
-CHANCE = 0.05
-SAME_TIME = 1.01
+POINTS = 400  # of the cumulative distribution
+# "No improvement for small jobs": a smaller reduction or increase.
+SMALL_JOBS_REDUCTION = 0.1
+# The least reduction of classes with more than 100 tasks.
+LARGE_JOBS_REDUCTION = 0.1
+# By chance a class may have so much less reduction than the class of smaller jobs.
+REDUCTION_TOLERANCE = 0.05
+SAME_TIME = 1.01  # ratio of completion times that count as equal
 NOTE_OF_FIGURE_6 = (
-    "Only jobs that both complete within the 24 hours count, as in the paper. Fig. 6b is taken as "
-    "the mean of the jobs' reductions in each class; the table also has the reduction of the mean "
-    "completion time, which the longest jobs decide. That small jobs gain nothing was a reason to "
-    "generate days in which job sizes differ between users (papers/docs/reproducing.md)."
+    "Only jobs that complete within the 24 hours under both policies count, as in the paper. "
+    "Fig. 6b is taken as the mean of the jobs' reductions in each class; the table also has the "
+    "reduction of the mean completion time, which depends mostly on the longest jobs. Job sizes of "
+    "the generated day differ between users in order that small jobs gain nothing "
+    "(papers/docs/reproducing.md)."
 )
 
 
@@ -216,8 +217,8 @@ NOTE_OF_FIGURE_6 = (
     "figure-6",
     "Figure 6",
     "job completion times under Best-Fit and Slots, and their reduction by size of job",
-    "no improvement for small jobs, a significant one for jobs of more tasks; generally the larger"
-    " the job, the more",
+    "no improvement for small jobs, a significant one for jobs of more tasks; generally, the "
+    "larger the job, the larger the reduction",
     "half a minute",
     parameters=OF_DAY,
 )
@@ -250,7 +251,7 @@ def reproduce_figure_6(setting: Setting) -> Reproduction:
 
 
 def within_the_day(summary: Summary) -> JobTimes:
-    """Return the times of the jobs that are complete within 24 hours, no number of the others."""
+    """Return job times of a run, NaN for jobs that are not complete within 24 hours."""
     jobs, submit = summary.jobs, summary.workload.job_submit
     done = submit + jobs.completion <= DAY
     times = {each.name: getattr(jobs, each.name) for each in fields(jobs)}
@@ -260,7 +261,10 @@ def within_the_day(summary: Summary) -> JobTimes:
 def judge_times(
     ours: FloatArray, theirs: FloatArray, reduction: Reduction
 ) -> tuple[PrintedClaim, ...]:
-    """Check whether jobs complete sooner, large ones more so; times are (J,), of jobs in both."""
+    """Judge whether jobs complete sooner under Best-Fit, and large jobs most.
+
+    `ours` and `theirs` are the times of J jobs under Best-Fit and slots, (J,).
+    """
     percents = (25, 50, 75, 90)
     pairs = [(percentile(ours, p), percentile(theirs, p)) for p in percents]
     small, large = reduction.mean[0], reduction.mean[2:]
@@ -272,24 +276,28 @@ def judge_times(
     )
     return (
         PrintedClaim(
-            "jobs are complete no later under Best-Fit at quartiles and the ninth decile, to 1 %",
+            "quartiles and ninth decile of completion times are no later under Best-Fit, to 1 %",
             all(one <= other * SAME_TIME for one, other in pairs),
             quantiles,
         ),
         PrintedClaim(
-            f"jobs of 1 to 50 tasks gain nothing: less than {100 * NONE:g} %",
-            bool(abs(small) < NONE),
+            f"jobs of 1 to 50 tasks gain nothing: less than {100 * SMALL_JOBS_REDUCTION:g} %",
+            bool(abs(small) < SMALL_JOBS_REDUCTION),
             _share(float(small)),
         ),
         PrintedClaim(
-            f"jobs of more than 100 tasks gain much: every class {100 * MUCH:g} % or more",
-            bool((large[~np.isnan(large)] >= MUCH).all() and not np.isnan(large).all()),
+            "jobs of more than 100 tasks gain much: every class "
+            f"{100 * LARGE_JOBS_REDUCTION:g} % or more",
+            bool(
+                (large[~np.isnan(large)] >= LARGE_JOBS_REDUCTION).all()
+                and not np.isnan(large).all()
+            ),
             f"by size {said}",
         ),
         PrintedClaim(
-            "the larger the job the more: no class gains less than the one before, "
-            f"{100 * CHANCE:g} points for chance",
-            bool((np.diff(classes) >= -CHANCE).all()),
+            "the larger the job, the larger the reduction: no class gains less than the one "
+            f"before, to {100 * REDUCTION_TOLERANCE:g} points",
+            bool((np.diff(classes) >= -REDUCTION_TOLERANCE).all()),
             f"by size {said}",
         ),
     )
@@ -308,7 +316,7 @@ def _reductions_table(reduction: Reduction) -> TextTable:
     ]
     headings = ["size of job", "jobs", "mean of the reductions", "reduction of the mean"]
     return TextTable(
-        "By how much sooner jobs are complete under Best-Fit than in 14 slots.", headings, rows
+        "Reduction of job completion times, from 14 slots to Best-Fit.", headings, rows
     )
 
 
@@ -319,24 +327,24 @@ def _share(value: float) -> str:
 ALL_DONE_ONLY_UNDER_BEST_FIT = 0.20
 # "Around 20 %" is taken as 15 to 25 %.
 INTERVAL_OF_FIGURE_7 = 0.05
-# "Almost all": this part has a ratio that is not lower.
+# "Almost all": this fraction of users has a ratio that is not lower.
 ALMOST_ALL = 0.9
 NOTE_OF_FIGURE_7 = (
-    "{less} of the users ask for less than their fair share over the day, for a few ask for most "
-    "(papers/docs/reproducing.md), and max-min fairness serves the others at once, over slots and "
-    "over resources: they are equally well off under both. Of {possible} of the users all tasks "
-    "could end within the day if each started as it came; no scheduler could complete everything "
-    "for more. The paper prints neither part of its day, in which more users presumably asked for "
-    "more than slots gave."
+    "{less} of the users ask for less than their fair share of the day, as a few users ask for "
+    "most of it (papers/docs/reproducing.md). Max-min fairness serves them at once, with slots or "
+    "resources, so they complete the same tasks. If each task started at its submission, all tasks "
+    "of {possible} of the users would end within the day; no scheduler can complete all tasks of "
+    "more users. The paper prints neither number for its day, in which more users presumably asked "
+    "for more than slots gave."
 )
 
 
 @PAPER.reproduces(
     "figure-7",
     "Figure 7",
-    "part of each user's tasks that is completed in a day, Best-Fit and Slots",
-    "Best-Fit completes a larger part for almost all users; around 20 % have all tasks completed "
-    "under Best-Fit and not under Slots",
+    "fraction of each user's tasks that complete in a day, Best-Fit and Slots",
+    "Best-Fit completes a larger fraction for almost all users; around 20 % have all tasks "
+    "completed under Best-Fit and not under Slots",
     "half a minute",
     known_to_differ=True,
     parameters=OF_DAY,
@@ -376,15 +384,16 @@ def reproduce_figure_7(setting: Setting) -> Reproduction:
 
 
 def all_done_only_here(ours: FloatArray, theirs: FloatArray) -> BoolArray:
-    """Return (N,) whether a user has all of its tasks done in one place and not in the other."""
+    """Return (N,) whether a user completes all tasks by `ours` and not by `theirs`, both ratios."""
     only: BoolArray = (ours >= 1.0) & (theirs < 1.0)
     return only
 
 
 def asks_for_less(workload: Workload) -> BoolArray:
-    """Return (N,) whether a user's work would take less than its fair share of the day.
+    """Return (N,) whether a user's tasks take less than its fair share of the day.
 
-    Work is dominant share of a task times duration, its fair share the user's part of all weights.
+    Tasks take their dominant shares for their durations; a fair share is the user's weight over all
+    weights.
     """
     task = (workload.shapes / workload.cluster.total_capacity).max(axis=1)[workload.set_shape]
     work = task * np.add.reduceat(workload.task_duration, workload.first_task[:-1])
@@ -395,7 +404,7 @@ def asks_for_less(workload: Workload) -> BoolArray:
 
 
 def all_can_end(workload: Workload) -> BoolArray:
-    """Return (N,) whether all tasks of a user would end within the day if none had to wait."""
+    """Return (N,) whether all tasks of a user would end within the day without waiting."""
     of_set = workload.set_job.repeat(workload.set_tasks)
     late = workload.job_submit[of_set] + workload.task_duration > DAY
     can: BoolArray = np.bincount(workload.job_user[of_set], late, minlength=workload.n_users) == 0
@@ -403,38 +412,38 @@ def all_can_end(workload: Workload) -> BoolArray:
 
 
 def judge_ratios(best: FloatArray, slots: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Check whether Best-Fit completes no less for almost all, more for most; ratios are (N,)."""
+    """Judge whether Best-Fit completes more tasks of most users; both are ratios, (N,)."""
     not_lower, higher = float((best >= slots).mean()), float((best > slots).mean())
     return (
         PrintedClaim(
-            f"almost all users, {100 * ALMOST_ALL:g} % or more, have at least as large a part of "
-            "their tasks done under Best-Fit",
+            f"almost all users, {100 * ALMOST_ALL:g} % or more, complete at least as large a "
+            "fraction of their tasks under Best-Fit",
             not_lower >= ALMOST_ALL,
             percent(not_lower),
         ),
-        PrintedClaim("most users have a larger part done", higher > 0.5, percent(higher)),
+        PrintedClaim("most users complete a larger fraction", higher > 0.5, percent(higher)),
     )
 
 
 def ratio_table(ours: FloatArray, theirs: FloatArray, here: str, there: str) -> TextTable:
-    """Count users by which of two completion ratios is larger."""
+    """Count users by the larger of their two completion ratios, and by all tasks completed."""
     rows = [
-        (f"larger part done {here}", ours > theirs),
-        ("equal parts", ours == theirs),
-        (f"larger part done {there}", ours < theirs),
+        (f"more tasks done {here}", ours > theirs),
+        ("as many tasks done", ours == theirs),
+        (f"more tasks done {there}", ours < theirs),
         (f"all done {here}", ours >= 1.0),
         (f"all done {there}", theirs >= 1.0),
         (f"all done {here}, not {there}", all_done_only_here(ours, theirs)),
     ]
     return TextTable(
-        "Users by the part of their tasks that is done after 24 hours.",
+        "Users by their completed tasks after 24 hours.",
         ["users", "number", "share"],
         [[name, f"{int(which.sum()):,}", percent(float(which.mean()))] for name, which in rows],
     )
 
 
 WORSE_WHEN_SHARING = 0.02
-# Of 250 users 2 % are 5, by chance 1 to 9; and 2 % is rounded.
+# 2 % of 250 users are 5, by chance 1 to 9; and 2 % is rounded.
 INTERVAL_OF_FIGURE_8 = 0.02
 NOTE_OF_FIGURE_8 = (
     "A dedicated cloud is k/n of every class of server; rounding is spread so that all users have "
@@ -446,15 +455,15 @@ NOTE_OF_FIGURE_8 = (
 @PAPER.reproduces(
     "figure-8",
     "Figure 8",
-    "part of each user's tasks that is completed in a day, sharing and on dedicated clouds",
-    "only 2 % of the users see fewer tasks finished when sharing, and those only slightly",
+    "fraction of each user's tasks that complete in a day, sharing and on dedicated clouds",
+    "only 2 % of the users complete fewer tasks when sharing, and only slightly fewer",
     "half a minute",
     parameters=OF_DAY,
 )
 def reproduce_figure_8(setting: Setting) -> Reproduction:
-    """Replay the day with all users sharing, and with each alone on its part of the servers."""
+    """Replay the day with all users sharing, and with each user on dedicated servers."""
     summaries = setting.replay_day(BEST_FIT, dedicated=True)
-    shared, alone = (summaries[name].users.completion_ratio for name in (BEST_FIT, ALONE))
+    shared, alone = (summaries[name].users.completion_ratio for name in (BEST_FIT, DEDICATED))
     return Reproduction(
         setting=f"{setting.day_text} Ratios at 24 hours.",
         readings=(
@@ -478,7 +487,7 @@ def reproduce_figure_8(setting: Setting) -> Reproduction:
 
 
 def judge_sharing(shared: FloatArray, alone: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Check whether few lose by sharing, and little, and more gain; completion ratios are (N,)."""
+    """Judge whether more users gain than lose by sharing, and lose little; both ratios, (N,)."""
     worse, better = float((shared < alone).mean()), float((shared > alone).mean())
     loss = float((alone - shared).max())
     return (
@@ -488,7 +497,7 @@ def judge_sharing(shared: FloatArray, alone: FloatArray) -> tuple[PrintedClaim, 
             f"{percent(better)} of the users gain, {percent(worse)} lose",
         ),
         PrintedClaim(
-            "those who lose lose little: 10 points of completion ratio at most",
+            "users that lose, lose little: at most 10 points of completion ratio",
             loss <= 0.1,
             f"{100 * max(0.0, loss):.2f} points at most",
         ),

@@ -1,4 +1,4 @@
-"""Figure 4 of Wang, Liang and Li 2014: three users who come and go, on 100 servers."""
+"""Reproduce Figure 4 of Wang, Liang and Li 2014: three users come and go on 100 servers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ from fairlead_papers.setting import Parameter, Setting
 POLICY = "drf/best-fit"
 CPU, MEMORY = 0, 1
 SECONDS_PER_BIN = 5.0
-# The longest task, after which all tasks from before an arrival have ended.
-SETTLES = FIGURE_4_DURATION[1]
-# Two points: a task of user 2 alone is 0.9.
-INTERVAL = 0.02
-# Dominant shares that differ by so much count as equal: a task of user 2 alone is 0.9 points.
-EQUALITY = 0.01
-# From, until, users present, their dominant share as printed; none is printed of the last.
+# The longest task: so long after an arrival all tasks that started before it have ended.
+SECONDS_TO_SETTLE = FIGURE_4_DURATION[1]
+INTERVAL = 0.02  # of dominant shares; one task of user 2 is 0.9 points
+EQUALITY = 0.01  # largest difference of dominant shares that count as equal
+# Start, end, present users, and their printed dominant share, which the last phase lacks.
 PHASES = (
     (0.0, 200.0, (0,), 0.62),
     (200.0, 500.0, (0, 1), 0.44),
@@ -33,18 +31,18 @@ PHASES = (
 )
 CPU_OF_USER_1_ALONE = 0.40
 NOTE = (
-    "The paper prints what its 100 servers have in all, not which they are; ours have those totals "
-    "and are fixed, chosen because their shares come nearest to the three that are printed. 26 % "
-    "cannot be had without places left idle: the places that give users 1 and 2 44 % each hold 120 "
-    "tasks, and 120 tasks of the three users are 26.8 % each (papers/docs/reproducing.md counts). "
-    "The paper does not state how long tasks run; here it is 10 to 50 s."
+    "The paper prints the total capacity of its 100 servers, not their classes. Ours have this "
+    "total and are fixed; they give the shares nearest to the three printed ones. At 26 % each "
+    "some servers have usable capacity left: where users 1 and 2 have 44 % each, at least 120 "
+    "tasks run, and 120 tasks of the three users are 26.8 % each (papers/docs/reproducing.md has "
+    "the count). The paper does not print durations; here tasks run for 10 to 50 s."
 )
 
 
 def shares_over_time(workload: Workload, log: RunLog, edges: FloatArray) -> FloatArray:
-    """Return (N, B, R) what users hold over what there is, averaged between edges in seconds.
+    """Return users' mean shares of each resource between B + 1 edges in seconds, (N, B, R).
 
-    Of a cluster that does not change; the tasks of each user have to be alike.
+    The servers of the workload do not change, and all tasks of a user have the same demand.
     """
     number = np.repeat(np.arange(workload.n_sets), workload.set_tasks)[log.task]
     user = workload.job_user[workload.set_job][number]
@@ -62,27 +60,30 @@ SERVERS = Parameter("servers", 100, quick=100, most=10_000)
 @PAPER.reproduces(
     "figure-4",
     "Figure 4",
-    "shares of three users who come and go, 100 servers, Best-Fit",
+    "shares of three users that come and go, 100 servers, Best-Fit",
     "user 1 alone holds 40 % of the CPU and 62 % of the memory; two users hold 44 % each of their "
-    "dominant resources, three hold 26 %; after user 1 has left the others hold the same",
+    "dominant resources, three hold 26 %; after user 1 has left the others hold equal shares",
     "a second",
     parameters=(SERVERS,),
 )
 def reproduce(setting: Setting) -> Reproduction:
-    """Replay the script of Fig. 4 under best-fit; a second."""
+    """Replay the workload of Fig. 4 under Best-Fit; a second."""
     servers = setting.value(SERVERS)
     workload = figure_4(setting.seed, servers)
     log = replay(workload, POLICY, seed=setting.seed)
-    until = FIGURE_4_ENDS + 2 * SETTLES
+    until = FIGURE_4_ENDS + 2 * SECONDS_TO_SETTLE
     edges = np.arange(0.0, until + 1e-9, SECONDS_PER_BIN)
     fine = shares_over_time(workload, log, edges)
-    ends = np.array([edge for begin, end, _, _ in PHASES for edge in (begin + SETTLES, end)])
+    ends = np.array(
+        [edge for begin, end, _, _ in PHASES for edge in (begin + SECONDS_TO_SETTLE, end)]
+    )
     settled = shares_over_time(workload, log, ends)[:, ::2]
     capacity = workload.cluster.total_capacity
     return Reproduction(
         setting=(
             f"{servers:,} servers with {capacity[CPU]:.2f} CPU and {capacity[MEMORY]:.2f} memory, "
-            f"policy {POLICY}, seed {setting.seed}; means from {SETTLES:g} s after each change."
+            f"policy {POLICY}, seed {setting.seed}; means from {SECONDS_TO_SETTLE:g} s after each "
+            "change."
         ),
         readings=_readings(settled),
         claims=_claims(settled),
@@ -105,7 +106,7 @@ def _readings(settled: FloatArray) -> tuple[Reading, ...]:
     )
     others = [
         Reading(
-            f"dominant share of all who are there, {begin:g} to {end:g} s, mean",
+            f"mean dominant share of the present users, {begin:g} to {end:g} s",
             float(dominant[list(users), k].mean()),
             printed,
             0.01,
@@ -122,7 +123,7 @@ def _claims(settled: FloatArray) -> tuple[PrintedClaim, ...]:
     apart = [float(np.ptp(dominant[list(users), k])) for k, (_, _, users, _) in enumerate(PHASES)]
     return (
         PrintedClaim(
-            f"whoever is there holds the same dominant share, to {100 * EQUALITY:g} point",
+            f"present users hold equal dominant shares, to {100 * EQUALITY:g} point",
             max(apart) <= EQUALITY,
             f"at most {100 * max(apart):.2f} points apart",
         ),
@@ -144,7 +145,7 @@ def _table(settled: FloatArray) -> TextTable:
                 ]
             )
     headings = [
-        "who, when",
+        "time, user",
         "CPU share",
         "memory share",
         "dominant share",

@@ -1,4 +1,4 @@
-"""Li, Liu, Zhang and Zhang 2019."""
+"""Properties, algorithms and competitive ratios of Li, Liu, Zhang and Zhang 2019 (dynamic DRF)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random sequences of agents with positive demands, and what dynamic DRF gives them."""
+"""Draw random sequences of agents with positive demands, and divide by dynamic DRF."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.model.cluster import FloatArray
 
-# How often demands are small whole numbers, which tie.
+# Fraction of sequences whose demands are small whole numbers, so that they tie.
 TIES = 0.3
 SMALLEST = 1e-3
 
@@ -17,7 +17,7 @@ def draw_demands(
 ) -> FloatArray:
     """Draw (N, R) positive demands of 2 to `largest` agents, the largest of each row being 1.
 
-    There are 2 to 4 resources if not given. Some sequences have all agents alike, some very unlike.
+    Without `resources` there are 2 to 4. Some sequences have similar agents, some very different.
     """
     agents = int(random.integers(2, largest + 1))
     n_resources = int(random.integers(2, 5)) if resources is None else resources
@@ -29,6 +29,6 @@ def draw_demands(
 
 
 def divide(demand: FloatArray, solver: str = "stack") -> tuple[DynamicDRF, FloatArray]:
-    """Return the agents of a sequence after its last step, and (N,) the least share after each."""
+    """Return the agents of a sequence after the last step, and the least share after each, (N,)."""
     agents = DynamicDRF(*demand.shape, solver=solver)
     return agents, agents.arrive_all(demand)

@@ -1,4 +1,4 @@
-"""Section 2 of Li et al. 2019: the properties of dynamic DRF, and the lemmas of section 3."""
+"""Check the properties of dynamic DRF (Li et al. 2019, section 2) and Lemmas 1 to 3."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEQUENCES = Parameter("sequences", 300, quick=25)
 LIES = Parameter("lies", 100, quick=30)
 AGENTS = 9
 TOLERANCE = 1e-12
-# In the order of the paper, with what it calls them.
+# In the order of the paper, with its names.
 PROPERTIES = {
     "sharing-incentive": "sharing incentive",
     "dynamic-envy-freeness": "dynamic envy-freeness",
@@ -30,16 +30,17 @@ PROPERTIES = {
     "strategy-proofness": "strategy-proofness",
 }
 LEMMAS = {
-    "lemma 1": "Lemma 1: everybody has the larger of the least share and what it had",
-    "lemma 2": "Lemma 2: who came earlier has at least as much",
-    "lemma 3": "Lemma 3: who has more than another came before it and was given nothing since",
+    "lemma 1": "Lemma 1: each agent has the larger of the least share and its share before",
+    "lemma 2": "Lemma 2: earlier agents have at least the shares of later ones",
+    "lemma 3": "Lemma 3: an agent with more than another came before it and got nothing since",
 }
-# Four agents, two of them without some demands, and what the first says instead.
+# Four agents, two of them with a zero demand; and a lie of the first that pays.
 WITH_ZEROS = ((1.0, 0.5, 0.5), (1.0, 0.0, 0.5), (0.0, 1.0, 0.5), (0.5, 0.5, 1.0))
-SAID_INSTEAD = (1.0, 1.0, 0.5)
+LIE = (1.0, 1.0, 0.5)
 NOTE = (
-    "All are proved in the papers; a search that finds nothing proves nothing. The first three are "
-    "looked at after every step, in full. Strategy-proofness is a search for a lie that pays."
+    "All are proved in the papers; a search that finds nothing proves nothing. The first three "
+    "properties are checked exactly, after every step. Strategy-proofness is a search for a lie "
+    "that pays."
 )
 
 
@@ -58,7 +59,7 @@ NOTE = (
 def reproduce(setting: Setting) -> Reproduction:
     """Check properties and lemmas on random sequences; twenty seconds or so."""
     sequences, lies = setting.value(SEQUENCES), setting.value(LIES)
-    failing = partial(_failing, lies, setting.seed)
+    failing = partial(_find_failures, lies, setting.seed)
     each = setting.do_all("sequences, each with its lies", failing, range(sequences))
     fails = Counter(chain.from_iterable(each))
     return Reproduction(
@@ -71,7 +72,7 @@ def reproduce(setting: Setting) -> Reproduction:
         note=NOTE,
         tables=(
             TextTable(
-                "Sequences on which something fails.",
+                "Sequences on which a property or lemma fails.",
                 ["", "fails", "of"],
                 [
                     [words, str(fails[name]), str(sequences)]
@@ -83,7 +84,8 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def _failing(lies: int, seed: int, k: int) -> list[str]:
+def _find_failures(lies: int, seed: int, k: int) -> list[str]:
+    """Name the properties and lemmas that fail on random sequence `k`."""
     demand = draw_demands(np.random.default_rng([seed, k]), AGENTS)
     agents, least = divide(demand)
     shares = [agents.shares_at(step) for step in range(1, len(least) + 1)]
@@ -91,7 +93,7 @@ def _failing(lies: int, seed: int, k: int) -> list[str]:
 
 
 def failing_properties(demand: FloatArray, lies: int, seed: int) -> list[str]:
-    """Name the properties that dynamic DRF lacks on a sequence."""
+    """Name the properties that dynamic DRF violates on a sequence."""
     n = len(demand)
     mechanism = dynamic_drf(float(n))
     course = DynamicShares(demand, np.ones(n), float(n), mechanism(demand, np.ones(n)))
@@ -100,7 +102,7 @@ def failing_properties(demand: FloatArray, lies: int, seed: int) -> list[str]:
 
 
 def lemmas_missed(shares: list[FloatArray], least: FloatArray) -> list[str]:
-    """Name the lemmas that do not hold of the shares after each step, (k,) each."""
+    """Name the lemmas that fail for shares after each step k, (k,) each, with (N,) least shares."""
     missed = set()
     before = np.zeros(0)
     for k, now in enumerate(shares, start=1):
@@ -120,7 +122,7 @@ def lemmas_missed(shares: list[FloatArray], least: FloatArray) -> list[str]:
 
 
 def judge_failures(fails: Mapping[str, int], sequences: int, lies: int) -> tuple[PrintedClaim, ...]:
-    """Check for each property and lemma whether it failed on a sequence."""
+    """Judge each property and lemma by the number of sequences on which it fails."""
     claims = []
     for name, words in (PROPERTIES | LEMMAS).items():
         said = f"it gives {words}" if name in PROPERTIES else words
@@ -133,14 +135,14 @@ def judge_failures(fails: Mapping[str, int], sequences: int, lies: int) -> tuple
 
 
 def find_lie_with_zero_demands() -> Finding:
-    """Return a lie that pays where some demands are zero."""
-    told = np.array([SAID_INSTEAD, *WITH_ZEROS[1:]])
+    """Return the finding that a lie can pay if some demands are zero."""
+    told = np.array([LIE, *WITH_ZEROS[1:]])
     honest, lied = (divide(demand)[0].shares[0] for demand in (np.array(WITH_ZEROS), told))
     worth = float(lied) * float((told[0] / np.array(WITH_ZEROS[0])).min())
     return Finding(
-        "Section 2 asks for positive demands; what becomes of the properties without is left open.",
-        "With zero demands a lie can pay, where resources that are left go on to those who demand "
-        "no other. Demands (1, 1/2, 1/2), (1, 0, 1/2), (0, 1, 1/2), (1/2, 1/2, 1): the first agent "
-        f"ends with {number(float(honest))}, and with {number(worth)} if it says (1, 1, 1/2).",
+        "Section 2 assumes positive demands, and does not say which properties need them.",
+        "With zero demands a lie can pay, if unused resources are given to agents that demand no "
+        "others. Demands (1, 1/2, 1/2), (1, 0, 1/2), (0, 1, 1/2), (1/2, 1/2, 1): the first agent "
+        f"ends with {number(float(honest))}, and with {number(worth)} if it declares (1, 1, 1/2).",
         "pytest tests/properties/test_dynamic_lies.py -k zero_demands",
     )

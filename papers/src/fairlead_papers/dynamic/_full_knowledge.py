@@ -1,4 +1,4 @@
-"""Section 4 and Theorem 2 of Li et al. 2019: dynamic DRF beside DRF with full knowledge."""
+"""Reproduce section 4 and Theorem 2 of Li et al. 2019: dynamic DRF and full knowledge."""
 
 from __future__ import annotations
 
@@ -29,45 +29,44 @@ from fairlead_papers.reproduction import (
     Reading,
     Reproduction,
     TextTable,
-    amount,
+    compare_amount,
 )
 from fairlead_papers.setting import Parameter, Setting
 
 RESOURCES_OF_SUMS = range(2, 9)
-# What agents want of the resources that are not theirs; the paper's numbers are limits.
+# Epsilon, the demand for all resources but one; the paper's numbers are limits as it goes to 0.
 SMALL = 1e-6
 DIGIT = 1e-9
 NOTE_OF_SECTION_4 = (
-    f"The paper's numbers are limits as epsilon goes to 0; here it is {SMALL:g}, and the interval "
-    "is what that accounts for, 2 m times as much for each share. That x_1 is m times x_n agrees "
-    "with the limits: m/(m+1) and 1/(m+1)."
+    f"The paper's numbers are limits as epsilon goes to 0; here it is {SMALL:g}, so the interval "
+    "of a share is 2 m epsilon. The limits m/(m+1) and 1/(m+1) agree with the paper's x_1 = m x_n."
 )
 
 
-class SharesInTheEnd(NamedTuple):
-    """Dominant shares in the end, of one number of resources."""
+class FinalShares(NamedTuple):
+    """Final dominant shares on the instance of section 4 with m resources."""
 
-    first: FloatArray  # (m,): of the agents that want one resource each
-    last: float  # of the agent that wants all
+    first: FloatArray  # (m,): of the agents that demand one resource each
+    last: float  # of the agent that demands all
     known: float  # of all agents under DRF with full knowledge
 
     @property
     def sums(self) -> tuple[float, float]:
-        """The sums of shares, dynamic and with full knowledge."""
+        """The sums of shares under dynamic DRF and under DRF with full knowledge."""
         return float(self.first.sum()) + self.last, self.known * (len(self.first) + 1)
 
 
 @PAPER.reproduces(
     "section-4",
     "Section 4",
-    "sums of dominant shares beside those of DRF with full knowledge",
+    "sums of dominant shares, compared with DRF with full knowledge",
     "all but the last agent have m/(m+1), the last 1/(m+1), under DRF all 1/2: the sum can be "
     "larger than DRF's",
     "at once",
 )
 def reproduce_section_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
-    """Let the agents of the instance arrive, for 2 to 8 resources; at once."""
-    found = {m: shares_of(m, SMALL) for m in RESOURCES_OF_SUMS}
+    """Divide among the agents of the instance, for 2 to 8 resources; at once."""
+    found = {m: final_shares(m, SMALL) for m in RESOURCES_OF_SUMS}
     return Reproduction(
         setting=f"m resources, m + 1 agents as printed, epsilon {SMALL:g}, m from 2 to 8.",
         readings=tuple(
@@ -83,17 +82,17 @@ def reproduce_section_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (noth
     )
 
 
-def shares_of(resources: int, small: float) -> SharesInTheEnd:
-    """Return who has what after the last step of the instance."""
+def final_shares(resources: int, small: float) -> FinalShares:
+    """Return the shares after the last step of the instance with epsilon `small`."""
     demand = worst_case_max_sum(resources, small)
     agents, _ = divide(demand)
     n = len(demand)
     known = full_knowledge_levels(demand, np.ones(n), float(n))[-1]
-    return SharesInTheEnd(agents.shares[:-1], float(agents.shares[-1]), float(known))
+    return FinalShares(agents.shares[:-1], float(agents.shares[-1]), float(known))
 
 
 def judge_sums(sums: dict[int, tuple[float, float]]) -> tuple[PrintedClaim, ...]:
-    """Check whether sums of dynamic DRF exceed those of DRF, for every number of resources."""
+    """Judge whether the sum of shares exceeds that of DRF, for every number of resources m."""
     excess = {m: dynamic / known for m, (dynamic, known) in sums.items()}
     least = min(excess.values())
     return (
@@ -106,22 +105,24 @@ def judge_sums(sums: dict[int, tuple[float, float]]) -> tuple[PrintedClaim, ...]
     )
 
 
-def _sum_readings(m: int, shares: SharesInTheEnd) -> tuple[Reading, ...]:
+def _sum_readings(m: int, shares: FinalShares) -> tuple[Reading, ...]:
     off = 2 * m * SMALL
     dynamic, known = shares.sums
-    # Of the agents with one resource each, the farthest off.
+    # The share of agents 1 to m that is farthest from the limit.
     limit = m / (m + 1)
     first = float(shares.first[np.abs(shares.first - limit).argmax()])
     return (
         Reading(f"m = {m}: shares of agents 1 to {m}", first, limit, DIGIT, off),
         Reading(f"m = {m}: share of the last", shares.last, 1 / (m + 1), DIGIT, off),
-        Reading(f"m = {m}: everybody's under DRF", shares.known, 1 / 2, DIGIT, off),
-        amount(f"m = {m}: sum of shares", dynamic, (m * m + 1) / (m + 1), DIGIT, off * (m + 1)),
-        amount(f"m = {m}: sum under DRF", known, (m + 1) / 2, DIGIT, off * (m + 1)),
+        Reading(f"m = {m}: all shares under DRF", shares.known, 1 / 2, DIGIT, off),
+        compare_amount(
+            f"m = {m}: sum of shares", dynamic, (m * m + 1) / (m + 1), DIGIT, off * (m + 1)
+        ),
+        compare_amount(f"m = {m}: sum under DRF", known, (m + 1) / 2, DIGIT, off * (m + 1)),
     )
 
 
-def _sums_table(found: dict[int, SharesInTheEnd]) -> TextTable:
+def _sums_table(found: dict[int, FinalShares]) -> TextTable:
     rows = []
     for m, shares in found.items():
         dynamic, known = shares.sums
@@ -133,18 +134,24 @@ def _sums_table(found: dict[int, SharesInTheEnd]) -> TextTable:
     return TextTable("Sums of dominant shares in the end.", headings, rows)
 
 
-def best_course(demand: FloatArray, used_up: Sequence[int]) -> tuple[float, FloatArray]:
-    """Return the largest ratio to DRF at all steps, and (N, N) shares that have it.
+def best_shares(demand: FloatArray, used_up: Sequence[int]) -> tuple[float, FloatArray]:
+    """Return the largest possible competitive ratio on a sequence, and (N, N) shares that have it.
 
-    `demand` (N, R) is in order of arrival, the largest of each row being 1; `used_up` names the
-    resource whose whole budget is used after each step, which makes the shares dynamic Pareto
-    optimal. The ratio is the least of any agent's share to that of DRF with full knowledge. Row k -
-    1 holds the shares after step k: they never shrink, are at least 1 / N from arrival on, and stay
-    within the budget k / N.
+    The ratio is the least share over that of DRF with full knowledge, at the worst step. Row k - 1
+    holds the shares after step k: they never shrink, are at least 1 / N from arrival on, and stay
+    within the budget k / N. Solves a linear programme of N (N + 1) / 2 + 1 unknowns, the last of
+    which is the ratio; raises NoConvergenceError without a solution.
 
-    One linear programme of N (N + 1) / 2 + 1 unknowns, the last being the ratio; NoConvergenceError
-    without a solution. A mechanism may follow these shares as long as agents arrive as foreseen,
-    and go on as dynamic DRF afterwards: from any feasible shares it can.
+    A mechanism can give these shares while agents arrive as in `demand`, and otherwise go on as
+    dynamic DRF, which can continue from any feasible shares.
+
+    Parameters
+    ----------
+    demand : (N, R) array
+        In order of arrival, each row with a maximum of 1.
+    used_up : sequence of int
+        The resource whose whole budget is used after each step, so that the shares are dynamic
+        Pareto optimal.
     """
     n, n_resources = demand.shape
     # One unknown for each agent after each step.
@@ -156,7 +163,8 @@ def best_course(demand: FloatArray, used_up: Sequence[int]) -> tuple[float, Floa
     level = full_knowledge_levels(demand, np.ones(n), float(n))
     unknowns = len(steps) + 1
     old = np.flatnonzero(agents < steps)
-    # Each at least the ratio times DRF's; none less than before; nothing beyond the budget.
+    # Each share is at least the ratio times DRF's (rises), none shrinks (keeps), and the use of
+    # each resource is within the budget (use).
     rises = _rows(
         [np.arange(len(steps)), np.arange(len(steps))],
         [np.full(len(steps), unknowns - 1), np.arange(len(steps))],
@@ -193,59 +201,55 @@ def best_course(demand: FloatArray, used_up: Sequence[int]) -> tuple[float, Floa
 def _rows(
     row: list[IntArray], column: list[IntArray], value: list[FloatArray], shape: tuple[int, int]
 ) -> FloatArray:
-    """Return a matrix from its entries."""
+    """Return a dense matrix from lists of arrays of row indices, column indices and values."""
     entries = (np.concatenate(value), (np.concatenate(row), np.concatenate(column)))
     filled: FloatArray = coo_array(entries, shape=shape).toarray()
     return filled
 
 
 RESOURCES = range(2, 11)
-# What agents want of the resources that are not theirs; the paper's numbers are limits.
 ROUNDING = 1e-9
-# Sequences for each number of resources, and the most agents in one.
+# Random sequences for each number of resources, and the most agents in one.
 SEQUENCES = Parameter("sequences", 150, quick=20)
 AGENTS = 40
-# Agents of each kind in the longer sequences: this many times the paper's m.
+# The longer sequences have so many times the paper's m agents for each resource.
 LONGER = 20
-# On the paper's instance, for which numbers of resources another mechanism is asked.
-ASKED = (2, 3, 4)
+# Numbers of resources for which the ratio of another mechanism is computed.
+COMPARED_RESOURCES = (2, 3, 4)
 NOTE_OF_THEOREM_2 = (
-    f"The paper's numbers are limits as epsilon goes to 0; here it is {SMALL:g}, and the interval "
-    "is what that accounts for, 2 m times as much. The theorem says that the ratio is nearly 1/m; "
-    "with longer sequences it is 1/m in the limit, so that both bounds are 1/m. No sequence with "
-    "positive demands attains it: DRF's share at step k is then below m/n, and the newcomer has "
-    "1/n at least."
+    f"The paper's numbers are limits as epsilon goes to 0; here it is {SMALL:g}, so the interval "
+    "is 2 m epsilon. The theorem says that the ratio is nearly 1/m. With longer sequences it goes "
+    "to 1/m, so both bounds are 1/m. No sequence with positive demands attains it: DRF's share at "
+    "step k is below m/n, and the newcomer has at least 1/n."
 )
 
 
 @dataclass(frozen=True)
-class Worst:
-    """Shares and ratios of one number of resources, m."""
+class WorstCase:
+    """Shares and competitive ratios with m resources."""
 
-    # The least share after m^2 agents of the paper's instance, and the last one's in the end.
-    before: float
-    last: float
-    known: float  # of all agents in the end under DRF with full knowledge
-    ratio: float  # the least ratio over the steps of the paper's instance
-    longer: float  # the same with `LONGER` times as many agents of each kind, before the last
-    # The least and the largest ratio met on random sequences.
-    random: float
-    above: float
-    slack: float  # the least of what those ratios are above ceil(k/m)/k
+    before: float  # the least share after m^2 agents of the paper's instance
+    last: float  # the share of its last agent
+    known: float  # the final share of all its agents under DRF with full knowledge
+    ratio: float  # the least ratio at any of its steps
+    longer: float  # the same with `LONGER` times as many agents before the last
+    random: float  # the least ratio on random sequences
+    above: float  # the largest ratio on random sequences
+    slack: float  # the least difference of these ratios from their bound, ceil(k/m)/k
 
 
 @PAPER.reproduces(
     "theorem-2",
     "Theorem 2",
-    "the least share beside that of DRF with full knowledge, at the worst step",
+    "the least share over that of DRF with full knowledge, at the worst step",
     "at least ceil(k/m)/k of it, and at most (m+1)/(m²+1) in the worst case: nearly 1/m",
     "half a minute",
     parameters=(SEQUENCES,),
 )
 def reproduce_theorem_2(setting: Setting) -> Reproduction:
-    """Let the instance, longer ones and random sequences arrive; half a minute."""
+    """Divide among the instance, longer ones and random sequences; half a minute."""
     sequences = setting.value(SEQUENCES)
-    worst_of = partial(_worst, setting.seed, sequences)
+    worst_of = partial(_measure_worst_case, setting.seed, sequences)
     each = setting.do_all("numbers of resources", worst_of, RESOURCES)
     found = dict(zip(RESOURCES, each, strict=True))
     return Reproduction(
@@ -265,8 +269,8 @@ def reproduce_theorem_2(setting: Setting) -> Reproduction:
     )
 
 
-def judge_ratios(found: dict[int, Worst]) -> tuple[PrintedClaim, ...]:
-    """Check whether the bounds hold, by the number of resources."""
+def judge_ratios(found: dict[int, WorstCase]) -> tuple[PrintedClaim, ...]:
+    """Judge whether the bounds hold, for every number of resources m."""
     slack = min(worst.slack for worst in found.values())
     above = max(worst.above for worst in found.values())
     over = max((w.ratio - (m + 1) / (m * m + 1)) / (2 * m * SMALL) for m, w in found.items())
@@ -275,7 +279,7 @@ def judge_ratios(found: dict[int, Worst]) -> tuple[PrintedClaim, ...]:
         PrintedClaim(
             "after step k the least share is at least ceil(k/m)/k of DRF's, on random sequences",
             slack >= -ROUNDING,
-            f"{number(slack)} above it where it is closest",
+            f"at least {number(slack)} above the bound",
         ),
         PrintedClaim(
             "it is never more than DRF's",
@@ -285,17 +289,18 @@ def judge_ratios(found: dict[int, Worst]) -> tuple[PrintedClaim, ...]:
         PrintedClaim(
             "the competitive ratio is at most (m+1)/(m²+1), but for 2 m epsilon",
             over <= 1,
-            f"the instance is at most {over:.2g} times that above it",
+            f"on the instance it is above by at most {over:.2g} times 2 m epsilon",
         ),
         PrintedClaim(
             "and at least 1/m",
             under >= 1 - ROUNDING,
-            f"no sequence that was tried is below {number(under)} of it",
+            f"the least ratio is {number(under)} of it",
         ),
     )
 
 
-def _worst(seed: int, sequences: int, m: int) -> Worst:
+def _measure_worst_case(seed: int, sequences: int, m: int) -> WorstCase:
+    """Measure shares and ratios with m resources."""
     randoms = (np.random.default_rng([seed, m, k]) for k in range(sequences))
     drawn = [competitive_ratios(draw_demands(random, AGENTS, m)) for random in randoms]
     demand = worst_case_max_min(m, SMALL)
@@ -303,7 +308,7 @@ def _worst(seed: int, sequences: int, m: int) -> Worst:
     n = len(demand)
     known = full_knowledge_levels(demand, np.ones(n), float(n))
     longer = worst_case_max_min(m, SMALL / LONGER, LONGER * m)
-    return Worst(
+    return WorstCase(
         before=float(least[-2]),
         last=float(agents.shares[-1]),
         known=float(known[-1]),
@@ -315,25 +320,25 @@ def _worst(seed: int, sequences: int, m: int) -> Worst:
     )
 
 
-def _ratio_readings(m: int, worst: Worst) -> tuple[Reading, ...]:
+def _ratio_readings(m: int, worst: WorstCase) -> tuple[Reading, ...]:
     n, off = m * m + 1, 2 * m * SMALL
     return (
         Reading(f"m = {m}: shares after m² agents", worst.before, m / n, DIGIT, off),
         Reading(f"m = {m}: share of the last", worst.last, 1 / n, DIGIT, off),
-        Reading(f"m = {m}: everybody's under DRF", worst.known, 1 / (m + 1), DIGIT, off),
+        Reading(f"m = {m}: all shares under DRF", worst.known, 1 / (m + 1), DIGIT, off),
         Reading(f"m = {m}: competitive ratio", worst.ratio, (m + 1) / n, DIGIT, off),
     )
 
 
-def _tighter(found: dict[int, Worst]) -> Finding:
+def _tighter(found: dict[int, WorstCase]) -> Finding:
     m = RESOURCES[0]
     worst = found[m]
     return Finding(
         "Theorem 2: the competitive ratio is nearly 1/m, and at most (m+1)/(m²+1) for any dynamic "
         "Pareto optimal mechanism.",
-        "It is 1/m. The proof's instance has m agents of each kind before the last; with q of "
-        "each the last has 1/(qm+1) where DRF gives 1/(q+1), a ratio of (q+1)/(qm+1), which goes "
-        f"to 1/m. With m = {m} and q = {LONGER * m} it is {worst.longer:.5f} instead of "
+        "It is 1/m. The proof's instance has m agents for each resource before the last; with q "
+        "for each the last has 1/(qm+1) where DRF gives 1/(q+1), a ratio of (q+1)/(qm+1), which "
+        f"goes to 1/m. With m = {m} and q = {LONGER * m} it is {worst.longer:.5f} instead of "
         f"{worst.ratio:.5f}. So no dynamic Pareto optimal mechanism does better than dynamic DRF.",
         "fairlead reproduce dynamic/theorem-2",
     )
@@ -341,31 +346,31 @@ def _tighter(found: dict[int, Worst]) -> Finding:
 
 def _other_mechanism() -> Finding:
     ratios = {}
-    for m in ASKED:
+    for m in COMPARED_RESOURCES:
         demand = worst_case_max_min(m, SMALL)
-        ratios[m], _ = best_course(demand, in_turn(m))
+        ratios[m], _ = best_shares(demand, newest_resources(m))
     said = ", ".join(f"{ratio:.3f} for m = {m}" for m, ratio in ratios.items())
-    limits = ", ".join(f"{(m + 1) / (m * m + 1):.3f}" for m in ASKED)
+    limits = ", ".join(f"{(m + 1) / (m * m + 1):.3f}" for m in COMPARED_RESOURCES)
     return Finding(
         "Proof of Theorem 2: any dynamic Pareto optimal mechanism gives all resources to the first "
         "m² agents.",
-        "Dynamic Pareto optimality, as defined, asks for one resource that is used up, not all. On "
+        "Dynamic Pareto optimality, as defined, requires that one resource is used up, not all. On "
         "the proof's instance there are dynamic Pareto optimal shares with sharing incentive whose "
-        f"ratio at all steps is {said}, where the proof has {limits}. The bound itself stands: the "
-        "last agent has to want the resource that is used up, which depends on the mechanism.",
+        f"ratio at the worst step is {said}, where the proof has {limits}. The bound itself stands "
+        "if the last agent demands the resource that the mechanism has used up.",
         "pytest tests/papers/test_dynamic_theorem_2.py -k pareto_optimal_shares",
     )
 
 
-def in_turn(resources: int) -> list[int]:
-    """Return which resource is used up after each step of the paper's instance: that of the newest.
+def newest_resources(resources: int) -> list[int]:
+    """Return the resource used up after each step of the paper's instance: the newest agent's.
 
-    Before the last agent comes, this is another resource than the one it wants.
+    After the last step but one it is not the resource that the last agent demands.
     """
     return [k % resources for k in range(resources * resources + 1)]
 
 
-def _ratios_table(found: dict[int, Worst]) -> TextTable:
+def _ratios_table(found: dict[int, WorstCase]) -> TextTable:
     rows = [
         [
             str(m),
@@ -377,5 +382,5 @@ def _ratios_table(found: dict[int, Worst]) -> TextTable:
         ]
         for m, worst in found.items()
     ]
-    headings = ["m", "1/m", "longer", "instance", "(m+1)/(m²+1)", "random, least"]
+    headings = ["m", "1/m", "longer", "instance", "(m+1)/(m²+1)", "least random"]
     return TextTable("Least share over DRF's, at the worst step.", headings, rows)

@@ -1,4 +1,4 @@
-"""Theorem 1 and Algorithm 1 of Li et al. 2019: ways to find dynamic DRF."""
+"""Reproduce Theorem 1 and Algorithm 1 of Li et al. 2019: solvers of dynamic DRF."""
 
 from __future__ import annotations
 
@@ -19,31 +19,33 @@ OURS = "stack"
 OTHERS = {
     "lp": "the linear programme (1)",
     "water": "water-filling",
-    "halving": "Algorithm 1, put right",
+    "halving": "Algorithm 1, corrected",
 }
 SEQUENCES_OF_THEOREM_1 = Parameter("sequences", 400, quick=40)
 AGENTS_OF_THEOREM_1 = 12
-# The linear programme's own tolerance is not far below.
+# The tolerance of the linear programme is not much smaller.
 TOLERANCE_OF_THEOREM_1 = 1e-8
 NOTE_OF_THEOREM_1 = (
-    "That a step takes a number of operations linear in k is a statement on growth, which is "
-    "measured by the benchmarks. Ours takes less: stairs of equal shares are kept and merged, "
-    "which is constant in k on average. Of Algorithm 1 to the letter see dynamic/algorithm-1."
+    "The claim of O(k) operations a step is about growth, which benchmarks measure. Our solver "
+    "keeps groups of agents with equal shares, and merges them: its steps are constant in k on "
+    "average. For Algorithm 1 as printed see dynamic/algorithm-1."
 )
 
 
 @PAPER.reproduces(
     "theorem-1",
     "Theorem 1",
-    "ways to find dynamic DRF, on random sequences",
+    "solvers of dynamic DRF, on random sequences",
     "the linear programme, water-filling and an algorithm of O(k) a step find the same",
     "half a minute",
     parameters=(SEQUENCES_OF_THEOREM_1,),
 )
 def reproduce_theorem_1(setting: Setting) -> Reproduction:
-    """Divide among random sequences in four ways; ten seconds or so."""
+    """Divide among agents of random sequences by four solvers; ten seconds or so."""
     sequences = setting.value(SEQUENCES_OF_THEOREM_1)
-    each = setting.do_all("sequences, in four ways", _divide_in_ways, setting.generators(sequences))
+    each = setting.do_all(
+        "sequences, by four solvers", _divide_by_solvers, setting.generators(sequences)
+    )
     violation = [missed for missed, _ in each]
     farthest = {name: np.array([apart[name] for _, apart in each]) for name in OTHERS}
     return Reproduction(
@@ -52,12 +54,12 @@ def reproduce_theorem_1(setting: Setting) -> Reproduction:
             f"resources and positive demands, {setting.seed_text}; shares of all agents after "
             "every step."
         ),
-        claims=judge_ways(farthest, np.array(violation)),
+        claims=judge_solvers(farthest, np.array(violation)),
         note=NOTE_OF_THEOREM_1,
         tables=(
             TextTable(
-                "Against ours.",
-                ["", "sequences", "farthest share"],
+                "Largest differences from our solver.",
+                ["solver", "sequences", "difference of a share"],
                 [
                     [called, str(len(farthest[name])), f"{farthest[name].max():.2g}"]
                     for name, called in OTHERS.items()
@@ -68,8 +70,8 @@ def reproduce_theorem_1(setting: Setting) -> Reproduction:
     )
 
 
-def _divide_in_ways(random: np.random.Generator) -> tuple[float, dict[str, float]]:
-    """Return by how much ours misses its condition, and how far the other ways are from it."""
+def _divide_by_solvers(random: np.random.Generator) -> tuple[float, dict[str, float]]:
+    """Return the violation by our solver, and the other solvers' largest differences from it."""
     demand = draw_demands(random, AGENTS_OF_THEOREM_1)
     ours, least = divide(demand)
     n = len(demand)
@@ -82,11 +84,13 @@ def _divide_in_ways(random: np.random.Generator) -> tuple[float, dict[str, float
     return certify_dynamic(demand, np.ones(n), n, ours.log, least).violation, apart
 
 
-def judge_ways(apart: Mapping[str, FloatArray], violation: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Check whether the ways agree, and whether ours meets the condition.
+def judge_solvers(
+    apart: Mapping[str, FloatArray], violation: FloatArray
+) -> tuple[PrintedClaim, ...]:
+    """Judge whether the solvers agree, and whether ours is certified.
 
-    `apart` has by solver (S,) how far its shares are from ours on each sequence, `violation` (S,)
-    by how much ours misses its certificate.
+    `apart` has, by solver, the largest difference from our shares on each of S sequences, (S,);
+    `violation` that of our certificate, (S,).
     """
     agree = [
         PrintedClaim(
@@ -97,38 +101,37 @@ def judge_ways(apart: Mapping[str, FloatArray], violation: FloatArray) -> tuple[
         for name, called in OTHERS.items()
     ]
     proved = PrintedClaim(
-        "the shares are those that Lemma 1 and the budget of each step settle",
+        "our shares meet Lemma 1, and use up the budget of each step",
         bool((violation <= TOLERANCE_OF_THEOREM_1).all()),
-        f"the condition is missed by at most {float(violation.max()):.2g}",
+        f"violation at most {float(violation.max()):.2g}",
     )
     return (*agree, proved)
 
 
 SEQUENCES_OF_ALGORITHM_1 = Parameter("sequences", 400, quick=60)
 AGENTS_OF_ALGORITHM_1 = 10
-# Of shares, against floating point.
+# Of shares, for rounding errors.
 TOLERANCE_OF_ALGORITHM_1 = 1e-9
-# The smallest example known, two resources and three agents.
+# The smallest known example on which the printed algorithm is wrong: three agents, two resources.
 EXAMPLE = ((1.0, 0.25), (0.25, 1.0), (1.0, 1.0))
 NOTE_OF_ALGORITHM_1 = (
-    "Line 6 asks whether what everybody holds after the step before fits. It always does, the "
-    "newcomer holding nothing yet. Line 7 then divides the whole budget as if nobody held "
-    "anything, and who holds more than that keeps it on top. The text above the algorithm asks "
-    "something else: whether everybody fits at the share of the first agent. With that test the "
-    "rest of the algorithm, to the letter, is right."
+    "Line 6 tests whether all shares of the step before fit, with 0 for the newcomer. They always "
+    "do. Line 7 then divides the whole budget as if no agent held anything, but agents with larger "
+    "shares keep them. The text above the algorithm tests another condition: whether all agents "
+    "fit at the share of the first agent. With this test the algorithm as printed is right."
 )
 
 Row = Sequence[Fraction]
 
 
 def printed_algorithm_1(
-    demand: Sequence[Sequence[float]], *, put_right: bool = False
+    demand: Sequence[Sequence[float]], *, corrected: bool = False
 ) -> list[list[Fraction]]:
     """Return all shares after each step by Algorithm 1, in fractions.
 
-    Rows of demand are in order of arrival, with a largest of 1. `put_right` makes line 6 ask if
-    all agents fit at the largest share. Source: Li, Liu, Zhang and Zhang 2019, Algorithm
-    1, lines 3 to 22. Sums are made anew where the paper keeps them up to date.
+    Rows of demand are in order of arrival, each with a maximum of 1. If `corrected`, line 6 tests
+    whether all agents fit at the largest share. Source: Li, Liu, Zhang and Zhang 2019,
+    Algorithm 1, lines 3 to 22, but sums are computed anew where the paper updates them.
     """
     d = [[Fraction(v) for v in row] for row in demand]
     n, resources = len(d), range(len(d[0]))
@@ -136,12 +139,12 @@ def printed_algorithm_1(
     history = [x]
     for k in range(2, n + 1):
         x, budget = [*x, Fraction(0)], Fraction(k, n)
-        asked = [x[0]] * k if put_right else x
+        asked = [x[0]] * k if corrected else x
         if all(_total(d, 1, k, r, asked) <= budget for r in resources):
             alpha = [Fraction(0) for _ in resources]
             beta = [_total(d, 1, k, r) for r in resources]
         else:
-            alpha, beta = _halved(d, x, budget)
+            alpha, beta = _find_alpha_beta(d, x, budget)
         level = min((budget - alpha[r]) / beta[r] for r in resources)
         x = [max(level, share) for share in x]
         history.append(x)
@@ -151,17 +154,17 @@ def printed_algorithm_1(
 @PAPER.reproduces(
     "algorithm-1",
     "Algorithm 1",
-    "the algorithm to the letter, in fractions, on random sequences",
+    "the algorithm as printed, in exact fractions, on random sequences",
     "it finds the dynamic DRF solution",
     "ten seconds",
     known_to_differ=True,
     parameters=(SEQUENCES_OF_ALGORITHM_1,),
 )
 def reproduce_algorithm_1(setting: Setting) -> Reproduction:
-    """Run the algorithm on random sequences beside ours; ten seconds or so."""
+    """Run the algorithm on random sequences, and compare with ours; ten seconds or so."""
     sequences = setting.value(SEQUENCES_OF_ALGORITHM_1)
     each = setting.do_all(
-        "sequences, by Algorithm 1", _follow_algorithm, setting.generators(sequences)
+        "sequences, by Algorithm 1", _run_algorithm, setting.generators(sequences)
     )
     printed, corrected, most = map(list, zip(*each, strict=True))
     example = np.array(EXAMPLE)
@@ -169,16 +172,16 @@ def reproduce_algorithm_1(setting: Setting) -> Reproduction:
     return Reproduction(
         setting=(
             f"{sequences} random sequences of at most {AGENTS_OF_ALGORITHM_1} agents with 2 to 4 "
-            f"resources, {setting.seed_text}; the algorithm in fractions."
+            f"resources, {setting.seed_text}; the algorithm in exact fractions."
         ),
         claims=judge_algorithm(np.array(printed), np.array(corrected), np.array(most)),
         findings=(
             Finding(
-                "Algorithm 1, lines 6 and 7, give the solution when what everybody had before the "
-                "step still fits.",
-                "As printed it overfills. With demands (1, 1/4), (1/4, 1), (1, 1) the last step "
-                f"uses {percent(used)} of a resource. Line 6 has to ask whether everybody fits at "
-                "the share of the first agent.",
+                "Algorithm 1, lines 6 and 7, give the solution if all shares of the step before "
+                "still fit.",
+                "As printed it uses more than there is. With demands (1, 1/4), (1/4, 1), (1, 1) "
+                f"the last step uses {percent(used)} of a resource. Line 6 has to test whether all "
+                "agents fit at the share of the first agent.",
                 "pytest tests/mechanisms/test_dynamic_solvers.py -k overfills",
             ),
         ),
@@ -188,18 +191,18 @@ def reproduce_algorithm_1(setting: Setting) -> Reproduction:
     )
 
 
-def _follow_algorithm(random: np.random.Generator) -> tuple[float, float, float]:
-    """Return how far it is off on a random sequence as printed and put right, and its overuse."""
+def _run_algorithm(random: np.random.Generator) -> tuple[float, float, float]:
+    """Return the errors on a random sequence, as printed and corrected, and the overuse."""
     demand = draw_demands(random, AGENTS_OF_ALGORITHM_1)
     return (
-        _farthest(demand, put_right=False),
-        _farthest(demand, put_right=True),
+        _largest_error(demand, corrected=False),
+        _largest_error(demand, corrected=True),
         overuse(demand, printed_algorithm_1(demand.tolist())),
     )
 
 
 def overuse(demand: FloatArray, history: Sequence[Sequence[Fraction]]) -> float:
-    """Return by how much of the budget the worst-filled resource of the worst step is overused."""
+    """Return the largest overuse of a resource at any step, relative to the step's budget."""
     n = len(demand)
     return max(
         float((np.array([float(x) for x in shares]) @ demand[:k]).max()) * n / k - 1.0
@@ -210,10 +213,10 @@ def overuse(demand: FloatArray, history: Sequence[Sequence[Fraction]]) -> float:
 def judge_algorithm(
     printed: FloatArray, corrected: FloatArray, most: FloatArray
 ) -> tuple[PrintedClaim, ...]:
-    """Check whether the algorithm finds dynamic DRF.
+    """Judge whether the algorithm finds dynamic DRF.
 
-    `printed` and `corrected` (first test put right) have (S,) how far shares are off on each
-    sequence, `most` what it uses beyond the budget as printed, relative.
+    `printed` and `corrected` are the largest errors of shares on each of S sequences, (S,); `most`
+    is the overuse of the printed algorithm, relative to the budget, (S,).
     """
     wrong = int((printed > TOLERANCE_OF_ALGORITHM_1).sum())
     return (
@@ -221,19 +224,20 @@ def judge_algorithm(
             "Algorithm 1 as printed finds the dynamic DRF solution",
             wrong == 0,
             f"not on {wrong} of {len(printed)} sequences; it uses up to "
-            f"{percent(float(most.max()))} more than there is to give",
+            f"{percent(float(most.max()))} more than the budget",
         ),
         PrintedClaim(
-            "with its first test put right it does",
+            "with line 6 corrected it does",
             bool((corrected <= TOLERANCE_OF_ALGORITHM_1).all()),
             f"shares at most {float(corrected.max()):.2g} apart",
         ),
     )
 
 
-def _farthest(demand: FloatArray, *, put_right: bool) -> float:
+def _largest_error(demand: FloatArray, *, corrected: bool) -> float:
+    """Return the largest difference of a share between Algorithm 1 and ours, at any step."""
     agents, _ = divide(demand)
-    history = printed_algorithm_1(demand.tolist(), put_right=put_right)
+    history = printed_algorithm_1(demand.tolist(), corrected=corrected)
     return max(
         float(np.abs(agents.shares_at(k) - [float(x) for x in shares]).max())
         for k, shares in enumerate(history, start=1)
@@ -241,13 +245,15 @@ def _farthest(demand: FloatArray, *, put_right: bool) -> float:
 
 
 def _total(d: Sequence[Row], first: int, last: int, r: int, x: Row | None = None) -> Fraction:
-    """Sum over the agents first..last, counted from 1; of the demands alone without x."""
+    """Sum demand times share, or without x demands only, over agents first..last, from 1."""
     agents = range(first - 1, last)
     return sum((d[i][r] * (x[i] if x else 1) for i in agents), Fraction(0))
 
 
-def _halved(d: Sequence[Row], x: Row, budget: Fraction) -> tuple[list[Fraction], list[Fraction]]:
-    """Return what alpha and beta are after lines 9 to 19."""
+def _find_alpha_beta(
+    d: Sequence[Row], x: Row, budget: Fraction
+) -> tuple[list[Fraction], list[Fraction]]:
+    """Return alpha and beta after lines 9 to 19: halve the range of tau until it is found."""
     k, resources = len(x), range(len(d[0]))
     low, high = 1, k
     while True:
@@ -273,8 +279,8 @@ def _table(printed: FloatArray, corrected: FloatArray, most: FloatArray) -> Text
         ]
         for name, off, uses in (
             ("as printed", printed, percent(float(most.max()))),
-            ("first test put right", corrected, "nothing"),
+            ("line 6 corrected", corrected, "nothing"),
         )
     ]
-    headings = ["Algorithm 1", "sequences", "wrong", "farthest share", "used beyond the budget"]
-    return TextTable("Against ours.", headings, rows)
+    headings = ["Algorithm 1", "sequences", "wrong", "error of a share", "used beyond the budget"]
+    return TextTable("Largest differences from our solver.", headings, rows)

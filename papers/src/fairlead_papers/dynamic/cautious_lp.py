@@ -1,8 +1,8 @@
-"""Cautious LP for agents that arrive one by one, for comparison with dynamic DRF.
+"""Divide by a cautious LP among agents that arrive one by one, to compare with dynamic DRF.
 
-Kash, Procaccia and Shah 2014 name a mechanism of this idea *cautious LP*. The linear programme here
-is not theirs: it is derived from the idea as commonly stated, to give as much as possible while
-envy-freeness stays within reach whatever later agents demand. Numbers may differ from theirs.
+Kash, Procaccia and Shah 2014 name a mechanism *cautious LP*. Its idea is to give as much as
+possible while envy-freeness stays possible whatever later agents demand. The linear programme here
+is derived from this idea, and is not theirs; numbers may differ.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from fairlead.errors import NoConvergenceError, RefusalError
 from fairlead.model.cluster import FloatArray
 
 _TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-# The second programme may give up so much of the least share for a smaller sum, relative.
+# Relative loss of the least share that the second programme may accept for a smaller sum.
 SLACK = 1e-9
 
 
 def cautious_shares(demand: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
     """Divide cautiously among agents that arrive in the order of the rows.
 
-    Let x be the shares after step k of n. They are at least those before, and no agent envies
-    another. For every resource r,
+    The shares x after step k of n are at least those before, no agent envies another, and for every
+    resource r
 
         sum over i of x[i] d[i,r]  +  (n - k) max over j of x[j] d[j,r]  <=  1.
 
-    Of these, the shares with the largest least share are taken, and then those with the least sum.
-    The part k / n of the agents present is no bound.
+    Of such shares, those with the largest least share are taken, and of these those with the least
+    sum. Unlike in dynamic DRF, agents may use more than k / n of a resource.
 
     Parameters
     ----------
     demand : (N, R) array
-        Share of the pool that one task of each takes; positive.
+        Shares of the pool that one task of each agent takes; positive.
     weights : (N,) array, optional
-        Refused unless all are equal.
+        Must all be equal.
 
     Returns
     -------
@@ -52,10 +52,10 @@ def cautious_shares(demand: ArrayLike, weights: ArrayLike | None = None) -> Floa
     Notes
     -----
     The second summand is the most that n - k later agents need: to envy no agent, a newcomer needs
-    of each resource no more than its largest holder has. There is always an answer. A newcomer with
-    just enough to envy no agent holds no more of anything than some agent j. So an agent that does
-    not envy j does not envy the newcomer, and the condition of the step before leaves room for it.
-    Two programmes of k + R + 1 variables and k^2 rows a step.
+    no more of a resource than its largest holder has. There is always an answer: a newcomer with
+    just enough to envy no agent holds no more of any resource than some agent j. So an agent that
+    does not envy j does not envy the newcomer, and by the condition of the step before its share
+    fits. Each step solves two programmes of k + R + 1 variables and about k^2 rows.
 
     Examples
     --------
@@ -78,35 +78,41 @@ def cautious_shares(demand: ArrayLike, weights: ArrayLike | None = None) -> Floa
 
 
 def _step(demand: FloatArray, held: FloatArray, to_come: int) -> FloatArray:
-    """Return (k,) the shares after a step."""
+    """Return the shares of k agents after a step, (k,).
+
+    `held` (k,) are the shares before, `to_come` is the number of later agents.
+    """
     k, n_resources = demand.shape
-    # Variables: the least share, the k shares, and the most that any agent holds of each resource.
+    # Variables: the least share, the k shares, and the largest holding of each resource.
     width = 1 + k + n_resources
-    least_first = np.zeros((k, width))
-    least_first[:, 0] = 1.0
-    least_first[:, 1 : k + 1] = -np.eye(k)
-    room = np.zeros((n_resources, width))
-    room[:, 1 : k + 1] = demand.T
-    room[:, k + 1 :] = to_come * np.eye(n_resources)
-    most = np.zeros((k * n_resources, width))
+    least_share = np.zeros((k, width))
+    least_share[:, 0] = 1.0
+    least_share[:, 1 : k + 1] = -np.eye(k)
+    capacity = np.zeros((n_resources, width))
+    capacity[:, 1 : k + 1] = demand.T
+    capacity[:, k + 1 :] = to_come * np.eye(n_resources)
+    largest = np.zeros((k * n_resources, width))
     agent, resource = np.divmod(np.arange(k * n_resources), n_resources)
-    most[np.arange(k * n_resources), 1 + agent] = demand.ravel()
-    most[np.arange(k * n_resources), 1 + k + resource] = -1.0
-    limits = np.vstack([least_first, _no_envy(demand, width), most, room])
+    largest[np.arange(k * n_resources), 1 + agent] = demand.ravel()
+    largest[np.arange(k * n_resources), 1 + k + resource] = -1.0
+    limits = np.vstack([least_share, _envy_rows(demand, width), largest, capacity])
     right = np.zeros(len(limits))
     right[-n_resources:] = 1.0
     bounds = [(0.0, 1.0), *((share, 1.0) for share in held.tolist())]
     bounds += [(0.0, 1.0)] * n_resources
-    first = _solved(-np.eye(width)[0], limits, right, bounds)
+    first = _minimise(-np.eye(width)[0], limits, right, bounds)
     bounds[0] = (float(first[0]) * (1.0 - SLACK), 1.0)
     smallest = np.zeros(width)
     smallest[1 : k + 1] = 1.0
-    shares: FloatArray = _solved(smallest, limits, right, bounds)[1 : k + 1]
+    shares: FloatArray = _minimise(smallest, limits, right, bounds)[1 : k + 1]
     return np.maximum(shares, held)
 
 
-def _no_envy(demand: FloatArray, width: int) -> FloatArray:
-    """Return (k (k - 1), width) rows: i runs no more tasks on the holding of j than on its own."""
+def _envy_rows(demand: FloatArray, width: int) -> FloatArray:
+    """Return the constraints that no agent runs more tasks on the bundle of another.
+
+    One row for each pair of agents: (k (k - 1), width).
+    """
     k = len(demand)
     worth = np.empty((k, k))
     for i in range(k):
@@ -118,12 +124,13 @@ def _no_envy(demand: FloatArray, width: int) -> FloatArray:
     return rows
 
 
-def _solved(
+def _minimise(
     cost: FloatArray,
     limits: FloatArray,
     right: FloatArray,
     bounds: list[tuple[float, float]],
 ) -> FloatArray:
+    """Solve a linear programme; raise NoConvergenceError without an optimum."""
     answer = linprog(
         cost, A_ub=limits, b_ub=right, bounds=bounds, method="highs", options=_TIGHTEST
     )

@@ -1,4 +1,4 @@
-"""Metin."""
+"""Tables 1 and 2, and the printed examples, of Metin (PDRF)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples that Metin prints: turns and cycles (3), higher orders (6.1), Pareto (6.2)."""
+"""Reproduce the examples of Metin: turns (3), higher-order cycles (6.1), Pareto (6.2)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,15 @@ from fairlead_papers.reproduction import (
     Reading,
     Reproduction,
     TextTable,
-    amount,
+    compare_amount,
 )
 from fairlead_papers.setting import Setting
 
 DEMAND = ((1, 4), (3, 1))
 POOL = (9, 18)
 SHARES = (Fraction(2, 9), Fraction(1, 3))
-# Less than what a whole number can be off by.
-HUNDREDTH = 0.01
-# Fractions are not rounded.
-ROUNDING = 1e-9
+HUNDREDTH = 0.01  # digit of whole numbers: smaller than any difference
+ROUNDING = 1e-9  # digit of fractions, which are printed exactly
 TURNS = "BAABA"
 CYCLE_POOL, CYCLE_DEMANDS = 35, (2, 4, 10)
 PARETO_POOL = (59, 19)
@@ -49,7 +47,7 @@ REFUTED_FILE = "examples/refuted/pdrf-pareto-optimality.yaml"
     "a second",
 )
 def reproduce_section_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing is random)
-    """Divide 9 CPU and 18 GB between A with tasks of (1, 4) and B with tasks of (3, 1)."""
+    """Divide 9 CPU and 18 GB between A, with tasks of (1, 4), and B, with tasks of (3, 1)."""
     problem = Problem.from_arrays([POOL], DEMAND)
     allocation, formula = solve(problem, "drf-algorithm-1"), solve(problem, "pdrf-without-top-up")
     tasks, share = allocation.user_tasks, allocation.dominant_share
@@ -63,7 +61,10 @@ def reproduce_section_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (noth
             )
             for n, (user, of) in enumerate(zip("AB", SHARES, strict=True))
         ),
-        *(_whole(f"tasks of {u}", tasks[n], x) for n, (u, x) in enumerate((("A", 3), ("B", 2)))),
+        *(
+            _compare_whole(f"tasks of {u}", tasks[n], x)
+            for n, (u, x) in enumerate((("A", 3), ("B", 2)))
+        ),
         *(
             Reading(f"dominant share of {user} in the end", float(share[n]), 2 / 3, ROUNDING)
             for n, user in enumerate("AB")
@@ -80,7 +81,7 @@ def reproduce_section_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (noth
                 "in the end the CPU is used up", bool(left[0] == 0), f"{left[0]:g} CPU left"
             ),
             PrintedClaim(
-                "PDRF's formula gives what the turns give (3.4)",
+                "PDRF's formula gives the same tasks as the turns (3.4)",
                 bool((formula.user_tasks == tasks).all()),
                 " and ".join(f"{x:g}" for x in formula.user_tasks),
             ),
@@ -103,17 +104,17 @@ def reproduce_section_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (noth
 
 
 def take_turns(shares: Sequence[Fraction], number: int) -> str:
-    """Return who takes the first `number` turns, as letters.
+    """Return the users of the first `number` turns, as letters.
 
-    Task t of a user has its turn at the level of what the t - 1 before it are of the pool; of
-    equal levels the larger task is first.
+    Task t of a user has its turn at the dominant share of the t - 1 tasks before; of equal shares
+    the user with the larger task is first.
     """
     turns = sorted((t * share, -share, n) for n, share in enumerate(shares) for t in range(number))
     return "".join("ABCDEFGH"[n] for _, _, n in turns[:number])
 
 
 def judge_extra_turns() -> tuple[PrintedClaim, ...]:
-    """Count the extra turns of the smaller of two users over the basic subcycle (3.3)."""
+    """Judge the printed numbers of extra turns beyond the basic subcycle, for two users (3.3)."""
     claims = []
     for ratio, more, of in ((Fraction(5, 4), 1, 4), (Fraction(7, 5), 2, 5)):
         shares = (Fraction(1), ratio)
@@ -121,8 +122,8 @@ def judge_extra_turns() -> tuple[PrintedClaim, ...]:
         once = find_basic_subcycle(shares).occurrences[0]
         claims.append(
             PrintedClaim(
-                f"with dominant shares of ratio {float(ratio):g} {more} of {of} subcycles has one "
-                "more turn of the smaller",
+                f"with a ratio of dominant shares of {float(ratio):g}, {more} of {of} subcycles "
+                "has one more turn of the user with the smaller share",
                 (small - large * once, large) == (more, of),
                 f"{small} turns in {large} subcycles",
             )
@@ -134,8 +135,8 @@ def _wrong_cycle() -> Finding:
     ratio, cycle = SHARES[1] / SHARES[0], find_cycle(SHARES).occurrences
     twice = [2 * (2 * DEMAND[0][r] + DEMAND[1][r]) for r in (0, 1)]
     return Finding(
-        "3.3: in the example the larger dominant share is twice the other one; the cycle is one "
-        "task of B and two of A, and the second of them uses up the CPU",
+        "3.3: in the example the larger dominant share is twice the smaller; the cycle is one "
+        "task of B and two of A, and the second cycle uses up the CPU",
         f"The ratio of 1/3 and 2/9 is {ratio}; the cycle has {cycle[0]} tasks of A and {cycle[1]} "
         f"of B, and runs once. Two of the paper's cycles would take {twice[0]} CPU of {POOL[0]}.",
         "fairlead reproduce pdrf/section-3",
@@ -145,28 +146,28 @@ def _wrong_cycle() -> Finding:
 @PAPER.reproduces(
     "section-6.1",
     "Section 6.1",
-    "cycles of three users on one resource, and of two when the third does not fit",
+    "cycles of three users on one resource, then of two, as the third does not fit",
     "4, 2 and 1 tasks take 26 of 35 units; 9 are left, and 2 and 1 tasks take 8 of them",
     "a second",
 )
 def reproduce_section_6_1(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing is random)
-    """Repeat cycles of three users on 35 units, without the largest one when it does not fit."""
+    """Repeat cycles of three users on 35 units, then of the two with smaller demands."""
     first, second = find_cycles(nested=True)[:2]
     by_formula = find_cycles(nested=False)
     readings = (
         *(
-            _whole(f"tasks of {user} in a cycle", x, printed)
+            _compare_whole(f"tasks of {user} in a cycle", x, printed)
             for user, x, printed in zip("ABC", first.tasks, (4, 2, 1), strict=True)
         ),
-        _whole("units that a cycle takes", first.used[0] / first.repetitions, 26),
-        _whole("cycles", first.repetitions, 1),
-        _whole("units left", first.left[0], 9),
+        _compare_whole("units that a cycle takes", first.used[0] / first.repetitions, 26),
+        _compare_whole("cycles", first.repetitions, 1),
+        _compare_whole("units left", first.left[0], 9),
         *(
-            _whole(f"tasks of {user} in a second-order cycle", x, printed)
+            _compare_whole(f"tasks of {user} in a second-order cycle", x, printed)
             for user, x, printed in zip("AB", second.tasks, (2, 1), strict=True)
         ),
-        _whole("units that second-order cycles take", second.used[0], 8),
-        _whole("second-order cycles", second.repetitions, 1),
+        _compare_whole("units that second-order cycles take", second.used[0], 8),
+        _compare_whole("second-order cycles", second.repetitions, 1),
     )
     rows = [[f"ours, {k + 1}", *_cycle_row(c)] for k, c in enumerate((first, second))]
     rows += [[f"by the formula of 3.3, {k + 1}", *_cycle_row(c)] for k, c in enumerate(by_formula)]
@@ -190,10 +191,10 @@ def _other_subcycle(first: HigherOrderCycle, by_formula: Sequence[HigherOrderCyc
     then = [", ".join(map(str, cycle.tasks)) for cycle in by_formula[1:]]
     return Finding(
         f"6.1: with demands of 2, 4 and 10 a cycle has {texts[0]} tasks",
-        f"The formula of 3.3, the whole part of the largest dominant share over each, gives "
+        f"The formula of 3.3, the largest dominant share over each, rounded down, gives "
         f"{texts[1]}: {by_formula[0].used[0]} units, {by_formula[0].left[0]} left, and then "
-        f"cycles of {' and '.join(then)}. The example counts each user within the "
-        "turns of the next larger one.",
+        f"cycles of {' and '.join(then)}. The example divides each share by the next smaller "
+        "one, rounds down, and multiplies the turns.",
         "fairlead reproduce pdrf/section-6.1",
     )
 
@@ -206,18 +207,18 @@ def _other_subcycle(first: HigherOrderCycle, by_formula: Sequence[HigherOrderCyc
     "a second",
 )
 def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing is random)
-    """Stop with the first user who does not fit, and let the others go on."""
+    """Stop at the first user that does not fit, or let the others go on."""
     problem = Problem.from_arrays([PARETO_POOL], DEMAND)
     stopped, going_on = solve(problem, "drf-algorithm-1"), solve(problem, "drf-tasks")
     left = np.array(PARETO_POOL) - stopped.usage[0]
     more = int((left // np.array(DEMAND[1])).min())
     readings = (
-        _whole("tasks of A, Algorithm 1", stopped.user_tasks[0], 2),
-        _whole("tasks of B, Algorithm 1", stopped.user_tasks[1], 8),
-        _whole("turns", stopped.user_tasks.sum(), 10),
-        _whole("first resource left", left[0], 33),
-        _whole("second resource left", left[1], 3),
-        _whole("tasks of B that fit what is left", more, 3),
+        _compare_whole("tasks of A, Algorithm 1", stopped.user_tasks[0], 2),
+        _compare_whole("tasks of B, Algorithm 1", stopped.user_tasks[1], 8),
+        _compare_whole("turns", stopped.user_tasks.sum(), 10),
+        _compare_whole("first resource left", left[0], 33),
+        _compare_whole("second resource left", left[1], 3),
+        _compare_whole("tasks of B that fit into the rest", more, 3),
     )
     excluded = going_on.user_tasks - stopped.user_tasks
     return Reproduction(
@@ -225,7 +226,7 @@ def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (no
         readings=readings,
         claims=(
             PrintedClaim(
-                "leaving out whoever does not fit, and going on, gives the rest to B",
+                "if users that do not fit leave, and the others go on, B takes the rest",
                 excluded.tolist() == [0, more],
                 f"A {excluded[0]:g} and B {excluded[1]:g} tasks more",
             ),
@@ -238,7 +239,7 @@ def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (no
                 [
                     ["paper, Algorithm 1", "2", "8"],
                     ["ours, Algorithm 1", *(f"{x:g}" for x in stopped.user_tasks)],
-                    ["ours, whoever does not fit leaves", *(f"{x:g}" for x in going_on.user_tasks)],
+                    ["ours, users that do not fit leave", *(f"{x:g}" for x in going_on.user_tasks)],
                 ],
             ),
         ),
@@ -255,13 +256,13 @@ def _top_up_short_of_pareto() -> Finding:
     return Finding(
         "5: one more task each, from the least served upward, may suffice for Pareto efficiency",
         f"It does not. One pool of {REFUTED_POOL}, tasks of {said}: PDRF with its top-up gives "
-        f"{tasks} tasks, and {left:g} is left, room for one more of the first user.",
+        f"{tasks} tasks, and {left:g} is left, in which one more task of the first user fits.",
         f"fairlead audit {REFUTED_FILE} -m pdrf",
     )
 
 
-def _whole(what: str, ours: float | Fraction, printed: int) -> Reading:
-    return amount(what, ours, printed, HUNDREDTH)
+def _compare_whole(what: str, ours: float | Fraction, printed: int) -> Reading:
+    return compare_amount(what, ours, printed, HUNDREDTH)
 
 
 def _cycle_row(cycle: HigherOrderCycle) -> list[str]:

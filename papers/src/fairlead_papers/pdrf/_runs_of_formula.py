@@ -1,4 +1,4 @@
-"""The random runs of Tables 1 and 2 of Metin, beside the printed numbers."""
+"""Run the random trials of Tables 1 and 2 of Metin, and compare the numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairlead.mechanisms.pdrf import precompute_tasks
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_whole_pool
 from fairlead.solvers.level_bisection import serve_by_turns, top_up
-from fairlead_papers.reproduction import Reading, amount
+from fairlead_papers.reproduction import Reading, compare_amount
 from fairlead_papers.setting import Parameter, Setting
 
 N_USERS = 1_000
@@ -22,18 +22,18 @@ RUNS = 1_000
 
 @dataclass(frozen=True)
 class PrintedRow:
-    """A row of the tables, over 1,000 runs."""
+    """A printed row of the tables, over 1,000 runs."""
 
     table: int
     n_resources: int
-    demands: tuple[int, int]  # least and largest
-    # Mean and standard deviation of the number of users with less and with more than by DRF.
+    demands: tuple[int, int]  # smallest and largest
+    # Mean and standard deviation of the number of users with fewer and with more tasks than DRF.
     under: tuple[float, float]
     over: tuple[float, float]
     # Mean number of users with one, two, and more tasks too many.
     over_by: tuple[float, float, float]
-    most_over: int  # tasks that a user had too many
-    reserves: tuple[int, int] = (50_000, 100_000)  # least and largest
+    most_over: int  # largest number of tasks that a user has too many
+    reserves: tuple[int, int] = (50_000, 100_000)  # smallest and largest capacity
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class PrintedRow:
         return f"{self.demands[0]:,}-{self.demands[1]:,}"
 
 
-# Most tasks that a user had too few, in every row.
+# Largest number of tasks that a user has too few, in every row.
 MOST_UNDER = 1
 ROWS = (
     PrintedRow(1, 10, (1, 10), (477.623, 86.373), (0.694, 2.137), (0.693, 0.001, 0.0), 2),
@@ -50,17 +50,17 @@ ROWS = (
     PrintedRow(2, 2, (1, 100), (423.517, 36.429), (50.407, 25.814), (44.689, 5.588, 0.48), 3),
     PrintedRow(2, 2, (1, 1_000), (407.902, 26.373), (83.959, 36.376), (56.541, 14.519, 12.989), 32),
 )
-# With the reserves that are printed, fewer users have any task than the last row says are short of
-# one; with ten times as much it is like the row before it.
-UNLIKELY = ROWS[-1]
-LIKELIER = replace(UNLIKELY, reserves=(500_000, 1_000_000))
+# With the printed reserves of the last row fewer users have any task than the row has users with
+# too few; with ten times the reserves it is similar to the row before.
+LAST_ROW = ROWS[-1]
+TEN_TIMES_RESERVES = replace(LAST_ROW, reserves=(500_000, 1_000_000))
 
 
 RUNS_OF_ROW = Parameter("runs", RUNS, quick=100)
 DIGIT = 0.001
 # 95 % of a normal distribution are within this many standard deviations.
 NORMAL = 1.96
-ALL_ROWS = (*ROWS, LIKELIER)
+ALL_ROWS = (*ROWS, TEN_TIMES_RESERVES)
 Counts = NDArray[np.int64]
 
 
@@ -72,20 +72,20 @@ class Sample:
 
     @property
     def mean(self) -> float:
-        """Over the runs."""
+        """The mean over the runs."""
         return float(self.values.mean())
 
     @property
     def sd(self) -> float:
-        """Sample standard deviation of one run."""
+        """The sample standard deviation."""
         return float(self.values.std(ddof=1))
 
     @property
     def error_of_sd(self) -> float:
-        """Standard error of the standard deviation of one run, for a sample of one.
+        """The standard error of `sd`, times the square root of the number of runs.
 
-        For T of them divide by the square root of T. Many runs have no over-allocation and some
-        have dozens, so that it is not that of a normal distribution.
+        It is not that of a normal distribution: many runs have no over-allocation, some have
+        dozens.
         """
         apart = self.values - self.values.mean()
         variance = float((apart**2).mean())
@@ -96,91 +96,91 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
-    """Counts of a row's runs: users with other tasks by PDRF's formula than by DRF."""
+class CountedRow:
+    """Counts of a row's runs: users with too few or too many tasks by PDRF's formula."""
 
     row: PrintedRow
     runs: int
-    # Users with less and with more.
+    # Users with fewer and with more tasks than under DRF's Algorithm 1.
     under: Sample
     over: Sample
     over_by: tuple[Sample, Sample, Sample]  # users with one, two, and more tasks too many
-    most_under: int  # tasks
-    most_over: int
-    served: Sample  # users who have any task by DRF
-    # Users with less after the top-up than by turns in which users that do not fit leave.
+    most_under: int  # largest number of tasks that a user has too few
+    most_over: int  # and too many
+    served: Sample  # users that have any task under DRF
+    # Users with fewer tasks after the top-up than under DRF in which users that do not fit leave.
     still_under: Sample
-    most_still_under: int
+    most_still_under: int  # largest number of tasks that such a user has too few
 
 
-def count_row(row: PrintedRow, found: Deviations) -> Counted:
-    """Count users by what the formula gives them and DRF's Algorithm 1 does not."""
-    beside = found.first_misfit
+def count_row(row: PrintedRow, found: Deviations) -> CountedRow:
+    """Count users by the difference of their tasks under PDRF and DRF."""
+    difference = found.first_misfit
 
     def users(chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Sample:
         return Sample(chosen.sum(axis=1))
 
-    return Counted(
+    return CountedRow(
         row,
-        len(beside),
-        under=users(beside < 0),
-        over=users(beside > 0),
-        over_by=(users(beside == 1), users(beside == 2), users(beside > 2)),
-        most_under=max(0, -int(beside.min())),
-        most_over=max(0, int(beside.max())),
+        len(difference),
+        under=users(difference < 0),
+        over=users(difference > 0),
+        over_by=(users(difference == 1), users(difference == 2), users(difference > 2)),
+        most_under=max(0, -int(difference.min())),
+        most_over=max(0, int(difference.max())),
         served=users(found.exact > 0),
         still_under=users(found.topped_up < 0),
         most_still_under=max(0, -int(found.topped_up.min())),
     )
 
 
-def count_table_1(setting: Setting) -> list[Counted]:
+def count_table_1(setting: Setting) -> list[CountedRow]:
     """Run the rows of Table 1; ten seconds."""
     return _count_rows(1, setting)
 
 
-def count_table_2(setting: Setting) -> list[Counted]:
+def count_table_2(setting: Setting) -> list[CountedRow]:
     """Run the rows of Table 2, then its last one with ten times the reserves; ten seconds."""
     return _count_rows(2, setting)
 
 
-def runs_text(counted: list[Counted], setting: Setting) -> str:
+def runs_text(counted: list[CountedRow], setting: Setting) -> str:
     """Describe the runs."""
     quickly = "" if counted[0].runs == RUNS else f" (not the {RUNS:,} of the paper)"
     return (
         f"{counted[0].runs:,} runs{quickly} of each row with {N_USERS:,} users, demands and "
-        f"reserves whole and uniform, seed {setting.seed}. Counted are users that PDRF's formula "
-        "gives less or more than DRF's Algorithm 1. Intervals are 1.96 standard errors of the "
-        "difference of two samples, and half a digit; of what has no printed deviation ours "
-        "stands for it."
+        f"reserves whole and uniform, seed {setting.seed}. The counts are of users with fewer or "
+        "more tasks by PDRF's formula than by DRF's Algorithm 1. Intervals are 1.96 standard "
+        "errors of the difference of two samples, and half a digit; where no deviation is printed, "
+        "ours is used."
     )
 
 
-def _count_rows(table: int, setting: Setting) -> list[Counted]:
-    places = [k for k, row in enumerate(ALL_ROWS) if row.table == table]
-    count = partial(_count, setting.seed, setting.value(RUNS_OF_ROW))
-    return setting.do_all(f"rows of Table {table}", count, places)
+def _count_rows(table: int, setting: Setting) -> list[CountedRow]:
+    rows = [k for k, row in enumerate(ALL_ROWS) if row.table == table]
+    count = partial(_run_row, setting.seed, setting.value(RUNS_OF_ROW))
+    return setting.do_all(f"rows of Table {table}", count, rows)
 
 
-def _count(seed: int, runs: int, place: int) -> Counted:
-    row = ALL_ROWS[place]
+def _run_row(seed: int, runs: int, index: int) -> CountedRow:
+    """Run and count row `index` of `ALL_ROWS`."""
+    row = ALL_ROWS[index]
     # Each row has its own generator, so that rows can be computed one by one.
-    return count_row(row, measure(np.random.default_rng([seed, place]), row, runs))
+    return count_row(row, measure_deviations(np.random.default_rng([seed, index]), row, runs))
 
 
 @dataclass(frozen=True)
 class Deviations:
-    """Tasks by the formula less tasks by turns, (T, N): one row a run, one column a user."""
+    """Differences of tasks between PDRF and DRF in T runs of N users."""
 
-    # (T, N): of the formula and its top-up by one task each, against turns in which users that do
-    # not fit leave.
+    # (T, N): the formula with its top-up, less DRF in which users that do not fit leave.
     topped_up: Counts
-    # (T, N): of the formula, against DRF's Algorithm 1, which ends with the first who does not fit.
+    # (T, N): the formula, less DRF's Algorithm 1, which stops at the first user that does not fit.
     first_misfit: Counts
-    exact: Counts  # (T, N): the tasks by turns in which users that do not fit leave
+    exact: Counts  # (T, N): tasks under DRF in which users that do not fit leave
 
 
-def measure(rng: np.random.Generator, row: PrintedRow, runs: int) -> Deviations:
+def measure_deviations(rng: np.random.Generator, row: PrintedRow, runs: int) -> Deviations:
     """Compare PDRF with DRF on pools drawn as in the paper."""
     topped_up, first_misfit, turns = np.zeros((3, runs, N_USERS), dtype=np.int64)
     for k in range(runs):
@@ -194,32 +194,32 @@ def measure(rng: np.random.Generator, row: PrintedRow, runs: int) -> Deviations:
     return Deviations(topped_up, first_misfit, turns)
 
 
-def read_row(counted: Counted) -> Iterator[Reading]:
+def compare_row(counted: CountedRow) -> Iterator[Reading]:
     """Compare a row: means, deviations and maxima of users with too few and too many tasks."""
     row, runs = counted.row, counted.runs
-    yield from _read_sample(f"{row.name}, too few", counted.under, row.under, runs)
-    yield amount(f"{row.name}, too few, most tasks", counted.most_under, MOST_UNDER, 1)
+    yield from _compare_sample(f"{row.name}, too few", counted.under, row.under, runs)
+    yield compare_amount(f"{row.name}, too few, most tasks", counted.most_under, MOST_UNDER, 1)
     for by, sample, printed in zip(("1", "2", "> 2"), counted.over_by, row.over_by, strict=True):
-        # An event seen once in a thousand runs varies at least as such counts do.
+        # Rare events vary at least as a Poisson count with the printed mean.
         theirs = max(sample.sd, float(np.sqrt(printed)))
         interval = mean_interval(sample.sd, theirs, runs)
-        yield amount(f"{row.name}, too many by {by}", sample.mean, printed, DIGIT, interval)
-    yield from _read_sample(f"{row.name}, too many", counted.over, row.over, runs)
-    yield amount(f"{row.name}, too many, most tasks", counted.most_over, row.most_over, 1)
+        yield compare_amount(f"{row.name}, too many by {by}", sample.mean, printed, DIGIT, interval)
+    yield from _compare_sample(f"{row.name}, too many", counted.over, row.over, runs)
+    yield compare_amount(f"{row.name}, too many, most tasks", counted.most_over, row.most_over, 1)
 
 
 def mean_interval(ours_sd: float, paper_sd: float, runs: int) -> float:
-    """Return how far means of two samples may be apart, with half a digit; 95 %.
+    """Return the half-width of the 95 % interval of the difference of two means, plus half a digit.
 
-    Deviations are those of the samples: ours of `runs`, the paper's of 1,000.
+    Deviations are those of single runs: ours of `runs`, the paper's of 1,000.
     """
     return NORMAL * float(np.sqrt(ours_sd**2 / runs + paper_sd**2 / RUNS)) + DIGIT / 2
 
 
-def _read_sample(
+def _compare_sample(
     what: str, ours: Sample, printed: tuple[float, float], runs: int
 ) -> Iterator[Reading]:
     mean, sd = printed
-    yield amount(f"{what}, users", ours.mean, mean, DIGIT, mean_interval(ours.sd, sd, runs))
+    yield compare_amount(f"{what}, users", ours.mean, mean, DIGIT, mean_interval(ours.sd, sd, runs))
     interval = NORMAL * ours.error_of_sd * float(np.sqrt(1 / runs + 1 / RUNS)) + DIGIT / 2
-    yield amount(f"{what}, sd of users", ours.sd, sd, DIGIT, interval)
+    yield compare_amount(f"{what}, sd of users", ours.sd, sd, DIGIT, interval)

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of Metin: users that have less or more by PDRF's formula than by DRF."""
+"""Reproduce Tables 1 and 2 of Metin: users that have too few or too many tasks under PDRF."""
 
 from __future__ import annotations
 
@@ -11,80 +11,80 @@ from fairlead_papers.pdrf._runs_of_formula import (
     N_USERS,
     ROWS,
     RUNS_OF_ROW,
-    Counted,
+    CountedRow,
     PrintedRow,
     Sample,
+    compare_row,
     count_table_1,
     count_table_2,
-    read_row,
     runs_text,
 )
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
 from fairlead_papers.setting import Setting
 
-# "47 % on average": printed are 47.5 to 48.7 %.
+# "47 % on average" of the users have too few; the table has 47.5 to 48.7 %.
 PRINTED_PART, TOLERANCE = 0.48, 0.03
-# "Negligibly low": at most 2 users in 1,000; printed are up to 0.7.
+# "Negligibly low": at most 2 users in 1,000 have too many; the table has up to 0.7.
 NEGLIGIBLE = 0.002
 # "Totally avoided": at most one user in a hundred runs.
 AVOIDED = 0.01
-# Table 2's over-allocations, printed, are 70 times the largest of Table 1.
+# Least ratio of over-allocations in Table 2 to those in Table 1; printed, 70.
 WORSE = 10.0
-# Four numbers with three digits.
+# Largest rounding error of a sum of three and its total, with three digits each.
 ROUNDING = 4 * 0.0005 + 1e-9
 
 
-def judge_average_cases(counted: Sequence[Counted]) -> tuple[PrintedClaim, ...]:
-    """Check whether errors are as small as is said of Table 1; its rows in order."""
-    parts = [row.under.mean / N_USERS for row in counted]
+def judge_average_cases(counted: Sequence[CountedRow]) -> tuple[PrintedClaim, ...]:
+    """Judge whether errors are as small as the paper states; `counted` are Table 1's rows."""
+    fractions = [row.under.mean / N_USERS for row in counted]
     over = max(row.over.mean / N_USERS for row in counted)
-    least_demanding = counted[-1]
+    largest_demands = counted[-1]
     return (
-        _by_one(counted),
+        _judge_under(counted),
         PrintedClaim(
-            f"about {100 * PRINTED_PART:g} % of the users have too few, within "
+            f"about {100 * PRINTED_PART:g} % of the users have too few tasks, within "
             f"{100 * TOLERANCE:g} points",
-            all(abs(part - PRINTED_PART) <= TOLERANCE for part in parts),
-            f"{', '.join(f'{100 * part:.1f}' for part in parts)} %",
+            all(abs(part - PRINTED_PART) <= TOLERANCE for part in fractions),
+            f"{', '.join(f'{100 * part:.1f}' for part in fractions)} %",
         ),
         PrintedClaim(
-            f"hardly any user has too many: at most {1000 * NEGLIGIBLE:g} in 1,000",
+            f"hardly any user has too many tasks: at most {1000 * NEGLIGIBLE:g} in 1,000",
             over <= NEGLIGIBLE,
             f"{number(1000 * over)} in 1,000 at most",
         ),
         PrintedClaim(
-            "users with too many have one task, very rarely two, and no more",
+            "users with too many tasks have one too many, very rarely two, and never more",
             max(row.most_over for row in counted) <= 2
             and all(row.over_by[1].mean <= row.over_by[0].mean / 10 for row in counted),
             f"{max(row.most_over for row in counted)} at most",
         ),
         PrintedClaim(
-            f"with demands of {least_demanding.row.demands[0]} and more nobody has too many: at "
+            f"with demands of {largest_demands.row.demands[0]} and more no user has too many: at "
             "most one user in a hundred runs",
-            least_demanding.over.mean <= AVOIDED,
-            f"{int(least_demanding.over.values.sum())} in {least_demanding.runs:,} runs",
+            largest_demands.over.mean <= AVOIDED,
+            f"{int(largest_demands.over.values.sum())} in {largest_demands.runs:,} runs",
         ),
     )
 
 
 def judge_worse_cases(
-    counted: Sequence[Counted], most_in_table_1: float
+    counted: Sequence[CountedRow], most_in_table_1: float
 ) -> tuple[PrintedClaim, ...]:
-    """Check whether errors grow as is said of Table 2, of its two rows with the printed reserves.
+    """Judge whether errors grow as the paper states of Table 2, from its first two rows.
 
-    `most_in_table_1` is the largest mean number of users with too many there, as printed.
+    `most_in_table_1` is the largest printed mean number of users with too many tasks in Table 1.
     """
     narrow, wide = counted[:2]
     return (
-        _by_one(counted[:2]),
+        _judge_under(counted[:2]),
         PrintedClaim(
-            "far more users have too many with 2 resources and wide intervals: at least "
+            "with 2 resources and wide intervals far more users have too many tasks: at least "
             f"{WORSE:g} times those of Table 1",
             narrow.over.mean >= WORSE * most_in_table_1,
             f"{number(narrow.over.mean)} with demands {narrow.row.name}",
         ),
         PrintedClaim(
-            "the wider the demands, the more users have too many",
+            "the wider the interval of demands, the more users have too many tasks",
             wide.over.mean > narrow.over.mean,
             f"{number(wide.over.mean)} with demands {wide.row.name}, {number(narrow.over.mean)} "
             f"with {narrow.row.name}",
@@ -92,34 +92,34 @@ def judge_worse_cases(
     )
 
 
-def _by_one(counted: Sequence[Counted]) -> PrintedClaim:
+def _judge_under(counted: Sequence[CountedRow]) -> PrintedClaim:
     most = max(row.most_under for row in counted)
-    return PrintedClaim("whoever has too few has one task too few", most <= 1, f"{most} at most")
+    return PrintedClaim("users with too few tasks have one too few", most <= 1, f"{most} at most")
 
 
-def find_reserves(counted: Sequence[Counted], command: str) -> Finding | None:
-    """Check that the last row of Table 2 cannot be of the reserves it prints; None if it can.
+def find_reserves(counted: Sequence[CountedRow], command: str) -> Finding | None:
+    """Return that the last row of Table 2 contradicts its printed reserves; None if it does not.
 
-    `counted` has the rows of Table 2, then the last one with ten times the reserves.
+    `counted` has the rows of Table 2, then the last row with ten times the reserves.
     """
-    _, printed, likelier = counted
+    _, printed, tenfold = counted
     most_served = int(printed.served.values.max())
     if most_served >= printed.row.under[0]:
         return None
     return Finding(
         f"Table 2, demands {printed.row.name}: {printed.row.under[0]:g} users have too few and "
         f"{printed.row.over[0]:g} too many, with reserves {_reserves(printed)}",
-        f"With those at most {most_served} of the 1,000 users have any task in {printed.runs:,} "
+        f"With these at most {most_served} of the 1,000 users have any task in {printed.runs:,} "
         f"runs, {printed.served.mean:.0f} on average: {printed.under.mean:.1f} have too few and "
-        f"{printed.over.mean:.1f} too many. With ten times the reserves it is "
-        f"{likelier.under.mean:.1f} and {likelier.over.mean:.1f}, which is not what is printed "
-        "either.",
+        f"{printed.over.mean:.1f} too many. With ten times the reserves "
+        f"{tenfold.under.mean:.1f} and {tenfold.over.mean:.1f} do, which are not the printed "
+        "numbers, either.",
         command,
     )
 
 
-def find_largest_excess(counted: Iterable[Counted], command: str) -> Finding | None:
-    """Find where users have far more than the printed maximum; None if nowhere."""
+def find_largest_excess(counted: Iterable[CountedRow], command: str) -> Finding | None:
+    """Return the rows whose largest excess is above the printed maximum; None without any."""
     wrong = [
         f"with demands {row.row.name} and reserves {_reserves(row)} the most is {row.most_over} in "
         f"{row.runs:,} runs, and {row.over_by[2].mean:.2f} users have more than two too many "
@@ -137,7 +137,7 @@ def find_largest_excess(counted: Iterable[Counted], command: str) -> Finding | N
 
 
 def find_sums(rows: Iterable[PrintedRow], command: str) -> Finding | None:
-    """Find where the printed mean is not the sum of its parts; None if nowhere."""
+    """Return the rows whose printed mean is not the sum of its columns; None without any."""
     wrong = [
         f"with demands {row.name} they add up to {sum(row.over_by):.3f}, printed is {row.over[0]:g}"
         for row in rows
@@ -152,8 +152,8 @@ def find_sums(rows: Iterable[PrintedRow], command: str) -> Finding | None:
     )
 
 
-def find_excess_of_large_demands(counted: Counted, command: str) -> Finding | None:
-    """Check that over-allocations are not avoided by demands of 10 and more; None if they are."""
+def find_excess_of_large_demands(counted: CountedRow, command: str) -> Finding | None:
+    """Return that over-allocations occur with demands of 10 and more; None if they do not."""
     users = int(counted.over.values.sum())
     if users == 0:
         return None
@@ -164,8 +164,8 @@ def find_excess_of_large_demands(counted: Counted, command: str) -> Finding | No
     )
 
 
-def find_short_top_up(counted: Sequence[Counted], command: str) -> Finding | None:
-    """Check that one more task each does not make up for all; None if it does."""
+def find_short_top_up(counted: Sequence[CountedRow], command: str) -> Finding | None:
+    """Return that the top-up leaves users with too few tasks; None if it does not."""
     short = [
         f"{row.still_under.mean:.1f} by up to {row.most_still_under} with demands {row.row.name} "
         f"and reserves {_reserves(row)}"
@@ -177,13 +177,13 @@ def find_short_top_up(counted: Sequence[Counted], command: str) -> Finding | Non
     return Finding(
         "5: since all under-allocations are by one task, one more task each, from the least "
         "served upward, may suffice",
-        "It does not make up for all. Where whoever does not fit leaves and the others go on "
-        f"(6.2), users have more tasks than after it: {'; '.join(short)}.",
+        "It does not suffice. Some users have fewer tasks than under the DRF of 6.2, where users "
+        f"that do not fit leave and the others go on: {'; '.join(short)}.",
         command,
     )
 
 
-def _reserves(counted: Counted) -> str:
+def _reserves(counted: CountedRow) -> str:
     low, high = counted.row.reserves
     return f"{low:,}-{high:,}"
 
@@ -194,13 +194,13 @@ def _sentence(parts: list[str]) -> str:
 
 
 NOTE_1 = (
-    "The paper's DRF is taken to be Algorithm 1 of its authors, which ends with the first user "
-    "who does not fit. The form in which that user leaves gives nearly the same numbers."
+    "The paper's DRF is taken to be Algorithm 1 of DRF's authors, which stops at the first user "
+    "that does not fit. If that user leaves and the others go on, the numbers are nearly the same."
 )
 NOTE_2 = (
-    "The row 1-1,000 cannot be of the reserves that are printed; what else the paper drew is not "
-    "known. Of the row 1-100 the mean of users with too many comes out, not how many tasks that "
-    "is: see what was found."
+    "The row 1-1,000 cannot come from the printed reserves; the true ones are not known. In the "
+    "row 1-100 the mean number of users with too many tasks agrees, but not the number of their "
+    "tasks: see the findings."
 )
 HEADINGS = (
     "demands",
@@ -219,14 +219,14 @@ HEADINGS = (
 @PAPER.reproduces(
     "table-1",
     "Table 1",
-    "users that PDRF gives less or more than DRF does, 10 resources, three ranges of demands",
+    "users with fewer or more tasks under PDRF than under DRF, 10 resources, three intervals",
     "47 % of 1,000 users have one task too few; at most 0.7 have too many, by at most 2",
     "ten seconds",
     parameters=(RUNS_OF_ROW,),
 )
 def reproduce_table_1(setting: Setting) -> Reproduction:
     """Compare PDRF with DRF for ten resources; ten seconds."""
-    counted = setting.share(count_table_1)
+    counted = setting.compute_once(count_table_1)
     command = f"fairlead reproduce pdrf/table-1 --seed {setting.seed}"
     found = (
         find_excess_of_large_demands(counted[-1], command),
@@ -238,7 +238,7 @@ def reproduce_table_1(setting: Setting) -> Reproduction:
 @PAPER.reproduces(
     "table-2",
     "Table 2",
-    "users that PDRF gives less or more than DRF does, 2 resources, two ranges of demands",
+    "users with fewer or more tasks under PDRF than under DRF, 2 resources, two intervals",
     "41 or 42 % of 1,000 users have one task too few; 50 and 84 have too many, by at most 3 and 32",
     "ten seconds",
     known_to_differ=True,
@@ -246,7 +246,7 @@ def reproduce_table_1(setting: Setting) -> Reproduction:
 )
 def reproduce_table_2(setting: Setting) -> Reproduction:
     """Compare PDRF with DRF for two resources and wide intervals of demands; ten seconds."""
-    counted = setting.share(count_table_2)
+    counted = setting.compute_once(count_table_2)
     command = f"fairlead reproduce pdrf/table-2 --seed {setting.seed}"
     most_in_table_1 = max(row.over[0] for row in ROWS if row.table == 1)
     found = (
@@ -261,15 +261,17 @@ def reproduce_table_2(setting: Setting) -> Reproduction:
 
 def _reproduction(
     setting: Setting,
-    counted: list[Counted],
+    counted: list[CountedRow],
     claims: tuple[PrintedClaim, ...],
     found: Sequence[Finding | None],
     note: str,
 ) -> Reproduction:
     return Reproduction(
         setting=runs_text(counted, setting),
-        # The row with other reserves than the printed ones has nothing to be compared with.
-        readings=tuple(reading for row in counted if row.row in ROWS for reading in read_row(row)),
+        # The row with ten times the reserves has no printed numbers.
+        readings=tuple(
+            reading for row in counted if row.row in ROWS for reading in compare_row(row)
+        ),
         claims=claims,
         findings=tuple(finding for finding in found if finding is not None),
         note=note,
@@ -285,8 +287,8 @@ def _reproduction(
     )
 
 
-def _table(counted: Sequence[Counted]) -> TextTable:
-    """Lay out ours and the paper's below each other, as the paper has its columns."""
+def _table(counted: Sequence[CountedRow]) -> TextTable:
+    """Tabulate each printed row, and below it ours."""
     rows = []
     for row in counted:
         if row.row in ROWS:
@@ -295,7 +297,7 @@ def _table(counted: Sequence[Counted]) -> TextTable:
         else:
             rows.append(["    ours, ten times the reserves", *_counted(row)])
     return TextTable(
-        "Users, of 1,000, means over the runs; tasks where it says most.", HEADINGS, rows
+        'Mean numbers of users, of 1,000; under "most" the largest number of tasks.', HEADINGS, rows
     )
 
 
@@ -305,7 +307,7 @@ def _printed(row: PrintedRow) -> list[str]:
     return [*under, str(MOST_UNDER), *by, *over, str(row.most_over)]
 
 
-def _counted(row: Counted) -> list[str]:
+def _counted(row: CountedRow) -> list[str]:
     def pair(sample: Sample) -> list[str]:
         return [f"{sample.mean:.3f}", f"{sample.sd:.3f}"]
 

@@ -1,7 +1,7 @@
-"""The cycles in which DRF serves whole tasks of one pool (Metin, 3.3 and 6.1).
+"""Compute the cycles in which DRF serves whole tasks on one pool (Metin, 3.3 and 6.1).
 
-Turns repeat: the smaller a user's dominant share per task, the more often its turn comes. All
-functions are exact. They take dominant shares, or demands of a single resource.
+Turns repeat: the smaller a user's dominant share per task, the more turns it has. All functions
+are exact. They take dominant shares per task, or demands for a single resource.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Number = int | Fraction
 
 @dataclass(frozen=True)
 class Cycle:
-    """A cycle of turns: how often each of the N users takes a turn in it."""
+    """A cycle of turns."""
 
-    occurrences: tuple[int, ...]
+    occurrences: tuple[int, ...]  # (N,): turns of each user in the cycle
 
     @property
     def length(self) -> int:
@@ -29,13 +29,13 @@ class Cycle:
 
 @dataclass(frozen=True)
 class HigherOrderCycle:
-    """A cycle that was repeated, and the amounts it used and left."""
+    """A cycle of some of the users, repeated while it fits, and the amounts that it used."""
 
     users: tuple[int, ...]  # indices of the users in it
     tasks: tuple[int, ...]  # tasks of each of them in one repetition
     repetitions: int
     used: tuple[Fraction, ...]  # (R,): used by all repetitions
-    left: tuple[Fraction, ...]  # (R,)
+    left: tuple[Fraction, ...]  # (R,): unused after them
 
 
 def find_cycle(shares: Sequence[Number]) -> Cycle:
@@ -60,11 +60,11 @@ def find_basic_subcycle(shares: Sequence[Number]) -> Cycle:
 
 
 def find_nested_subcycle(shares: Sequence[Number]) -> Cycle:
-    """Return the subcycle counted from each user to the next smaller one.
+    """Return the subcycle as the example of Metin, 6.1, counts it.
 
-    The largest share occurs once, each other ``floor(next larger share / its share)`` times as
-    often as the next larger one. The example of Metin, 6.1, counts so: of demands 2, 4 and 10 there
-    are 4, 2 and 1, where `find_basic_subcycle` has 5, 2 and 1.
+    The user with the largest share has one turn. Each other user has ``floor(next larger share /
+    its share)`` times the turns of the user with the next larger share. With demands 2, 4 and 10
+    there are 4, 2 and 1 turns, where `find_basic_subcycle` has 5, 2 and 1.
     """
     occurrences = [1] * len(shares)
     order = sorted(range(len(shares)), key=lambda n: (-shares[n], n))
@@ -80,11 +80,11 @@ def find_higher_order_cycles(
     *,
     nested: bool = True,
 ) -> list[HigherOrderCycle]:
-    """Repeat the subcycle while it fits, drop the user with the largest share, and so on.
+    """Repeat the subcycle while it fits, drop the user with the largest share, and start again.
 
-    Returns the cycles that fitted, from `capacity` (R,) for tasks of `demand` (N, R). Their sum
-    need not be fair (Metin, 6.1): this is analysis, not a mechanism. `nested` counts as the paper's
-    example does, otherwise as its formula.
+    Returns the cycles that fit into `capacity` (R,), for tasks of `demand` (N, R). Their sum need
+    not be fair (Metin, 6.1): this is analysis, not a mechanism. `nested` takes the subcycles of
+    `find_nested_subcycle`, as the example does, otherwise of `find_basic_subcycle` (3.3).
     """
     left = [Fraction(amount) for amount in capacity]
     find_subcycle = find_nested_subcycle if nested else find_basic_subcycle

@@ -1,4 +1,4 @@
-"""Kesidis et al. 2018."""
+"""Tables II to V of Kesidis et al. 2018 (progressive filling)."""
 
 from __future__ import annotations
 

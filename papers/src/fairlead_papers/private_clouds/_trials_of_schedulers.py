@@ -1,4 +1,4 @@
-"""The trials of Tables II to V of Kesidis et al. 2018, beside the printed numbers."""
+"""Run the trials of Tables II to V of Kesidis et al. 2018, and compare the numbers."""
 
 from __future__ import annotations
 
@@ -15,36 +15,37 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.trials import Trials, TrialSummary, run_trials
-from fairlead_papers.reproduction import Reading, amount
+from fairlead_papers.reproduction import Reading, compare_amount
 from fairlead_papers.setting import Parameter, Setting
 
 TRIALS = 200
-# Of tasks: user and server. Of unused amounts: server and resource.
-PLACES = ("(1,1)", "(1,2)", "(2,1)", "(2,2)")
+# The columns: (user, server) for tasks, (server, resource) for unused amounts.
+COLUMNS = ("(1,1)", "(1,2)", "(2,1)", "(2,2)")
 
 DEMAND = ((5, 1), (1, 5))
 CAPACITY = ((100, 30), (30, 100))
 
 
 class PrintedTrials(NamedTuple):
-    """A row of the tables, by the paper's name; deviations only where chance has a part."""
+    """A printed row of the tables: one scheduler."""
 
-    name: str
-    # Of our policy; `residual` says that it scores by free amounts.
+    name: str  # in the paper
+    # Our policy: criterion, server selection, and whether scores are by free amounts.
     criterion: str
     select: str
     residual: bool
     tasks: tuple[float, ...]  # by user, then by server
     total: float
     unused: tuple[float, ...]  # by server, then by resource
+    # Sample standard deviations of tasks and unused amounts; None for schedulers without chance.
     tasks_sd: tuple[float, ...] | None = None
     unused_sd: tuple[float, ...] | None = None
 
 
 DRF, TSF, RRR_PS_DSF = "DRF", "TSF", "RRR-PS-DSF"
-BF_DRF, PS_DSF, RESIDUAL = "BF-DRF", "PS-DSF", "rPS-DSF"
-# Of this one no table has a row: the text says that it is as rPS-DSF in all trials.
-RRR_RESIDUAL = "RRR-rPS-DSF"
+BF_DRF, PS_DSF, RPS_DSF = "BF-DRF", "PS-DSF", "rPS-DSF"
+# No table has a row of it: the text says that it equals rPS-DSF in all trials.
+RRR_RPS_DSF = "RRR-rPS-DSF"
 
 ROWS = (
     PrintedTrials(
@@ -82,23 +83,23 @@ ROWS = (
     ),
     PrintedTrials(BF_DRF, "drf", "best-fit-first", False, (20, 2, 0, 19), 41, (0, 10, 1, 3)),
     PrintedTrials(PS_DSF, "ps-dsf", "joint", False, (19, 0, 2, 20), 41, (3, 1, 10, 0)),
-    PrintedTrials(RESIDUAL, "ps-dsf", "joint", True, (19, 2, 2, 19), 42, (3, 1, 1, 3)),
+    PrintedTrials(RPS_DSF, "ps-dsf", "joint", True, (19, 2, 2, 19), 42, (3, 1, 1, 3)),
 )
 RANDOM_ROWS = tuple(row for row in ROWS if row.tasks_sd is not None)
 
 
 def unused_of(tasks: FloatArray) -> FloatArray:
-    """Return free amounts, (..., 2, 2) by server and resource, beside tasks by user and server."""
+    """Return unused amounts by server and resource, from tasks by user and server; (..., 2, 2)."""
     used: FloatArray = np.swapaxes(tasks, -1, -2) @ np.array(DEMAND, dtype=float)
     return np.array(CAPACITY, dtype=float) - used
 
 
 def least_unused_sd(tasks_sd: FloatArray) -> FloatArray:
-    """Return how little the unused amounts can vary when the tasks vary as given.
+    """Return lower bounds of the deviations of unused amounts, from those of tasks.
 
-    Both are (2, 2) sample standard deviations: of tasks by user and server, returned by server and
-    resource. The least is that of ``d[1,r] x[1,i] + d[2,r] x[2,i]`` with two terms that move
-    against each other.
+    Both are sample standard deviations, (2, 2): of tasks by user and server, of unused amounts by
+    server and resource. The deviation of ``d[1,r] x[1,i] + d[2,r] x[2,i]`` is least if the two
+    terms are perfectly anticorrelated.
     """
     demand = np.array(DEMAND, dtype=float)
     terms = demand[:, None, :] * tasks_sd[:, :, None]
@@ -106,7 +107,7 @@ def least_unused_sd(tasks_sd: FloatArray) -> FloatArray:
     return least
 
 
-# Of servers drawn for each task: more than the paper's, so that chance is mostly the paper's.
+# Trials with a server drawn for each task: so many that most of the chance is in the paper's 200.
 DRAWN = 2_000
 DRAWN_TRIALS = Parameter("drawn-trials", DRAWN, quick=200)
 USERS = SERVERS = RESOURCES = range(2)
@@ -117,7 +118,7 @@ NORMAL = 1.96
 
 @dataclass(frozen=True, eq=False)
 class StudyOutcome:
-    """Four tables' numbers of one scheduler; means and sample standard deviations."""
+    """The numbers of one scheduler in all four tables: means and sample standard deviations."""
 
     # (2, 2): by user and server.
     tasks: FloatArray
@@ -131,13 +132,13 @@ class StudyOutcome:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What all schedulers came to."""
+    """The outcomes of all schedulers."""
 
-    trials: int  # of each that is random
-    drawn_trials: int  # of each with drawn servers
+    trials: int  # of each random scheduler
+    drawn_trials: int  # of each random scheduler with drawn servers
     seed: int
     outcomes: dict[str, StudyOutcome]  # by the paper's name of the scheduler
-    # The random ones with a server drawn for each task in the place of rounds.
+    # Outcomes of the random schedulers, with a server drawn for each task instead of rounds.
     drawn: dict[str, StudyOutcome]
 
     @property
@@ -146,31 +147,34 @@ class Study:
         quickly = "" if self.drawn_trials == DRAWN else f" (usually {DRAWN:,})"
         return (
             "Two users with tasks of (5, 1) and (1, 5) on servers of (100, 30) and (30, 100), "
-            f"{self.trials} trials of each scheduler that is random, and {self.drawn_trials:,}"
+            f"{self.trials} trials of each random scheduler, and {self.drawn_trials:,}"
             f"{quickly} with a server drawn for each task, seed {self.seed}. Intervals are 1.96 "
             "standard errors of the difference of two means or deviations, and half a digit."
         )
 
 
 def kesidis_problem() -> Problem:
-    """Return the two users and the two servers of (19) and (20)."""
+    """Return the two users and two servers of the paper's (19) and (20)."""
     return Problem.from_arrays(CAPACITY, DEMAND)
 
 
 def run_study(setting: Setting) -> Study:
-    """Fill the two servers by each scheduler, 200 times if it is random; seconds."""
+    """Fill the two servers by each scheduler, 200 times if it is random; two seconds."""
     n_drawn = setting.value(DRAWN_TRIALS)
-    residual = PrintedTrials(RRR_RESIDUAL, "ps-dsf", "rrr", True, (), 0.0, ())
-    outcomes = {row.name: _outcome(_run(row, setting)) for row in (*ROWS, residual)}
-    # Streams of their own: a trial more of one scheduler changes nothing of another.
+    residual = PrintedTrials(RRR_RPS_DSF, "ps-dsf", "rrr", True, (), 0.0, ())
+    outcomes = {
+        row.name: _summarise_trials(_run_in_rounds(row, setting)) for row in (*ROWS, residual)
+    }
+    # Each scheduler has its own random numbers, so that they do not affect each other.
     seeds = np.random.SeedSequence(setting.seed).spawn(len(RANDOM_ROWS))
     jobs = [(row.criterion, seed) for row, seed in zip(RANDOM_ROWS, seeds, strict=True)]
-    each = setting.do_all("servers drawn for each task", partial(_draw, n_drawn), jobs)
+    each = setting.do_all("servers drawn for each task", partial(_run_drawn, n_drawn), jobs)
     drawn = {row.name: outcome for row, outcome in zip(RANDOM_ROWS, each, strict=True)}
     return Study(TRIALS, n_drawn, setting.seed, outcomes, drawn)
 
 
-def _draw(trials: int, job: tuple[str, np.random.SeedSequence]) -> StudyOutcome:
+def _run_drawn(trials: int, job: tuple[str, np.random.SeedSequence]) -> StudyOutcome:
+    """Run the trials of one criterion with drawn servers."""
     criterion, seed = job
     return summarise_tasks(draw_trials(criterion, trials, np.random.default_rng(seed)))
 
@@ -188,7 +192,8 @@ def summarise_tasks(tasks: FloatArray) -> StudyOutcome:
     )
 
 
-def _run(row: PrintedTrials, setting: Setting) -> Trials:
+def _run_in_rounds(row: PrintedTrials, setting: Setting) -> Trials:
+    """Run the trials of a scheduler in rounds."""
     policy = find_policy(row.criterion, row.select, row.residual)
     on_progress: Callable[[int, int], None] | None = None
     if setting.on_step is not None and policy.is_random:
@@ -198,29 +203,31 @@ def _run(row: PrintedTrials, setting: Setting) -> Trials:
     return run_trials(kesidis_problem(), policy, TRIALS, setting.seed, on_progress, executor)
 
 
-def _outcome(trials: Trials) -> StudyOutcome:
-    total, total_sd = _pair(trials.total)
-    return StudyOutcome(*_pair(trials.tasks), float(total), float(total_sd), *_pair(trials.unused))
+def _summarise_trials(trials: Trials) -> StudyOutcome:
+    total, total_sd = _mean_and_sd(trials.total)
+    return StudyOutcome(
+        *_mean_and_sd(trials.tasks), float(total), float(total_sd), *_mean_and_sd(trials.unused)
+    )
 
 
-def _pair(summary: TrialSummary) -> tuple[FloatArray, FloatArray]:
-    # One trial of a random policy has no deviation; there always are several.
+def _mean_and_sd(summary: TrialSummary) -> tuple[FloatArray, FloatArray]:
+    # A summary has no deviation if the policy is not random.
     deviation = np.full_like(summary.mean, np.nan) if summary.sd is None else summary.sd
     return summary.mean, deviation
 
 
 def draw_trials(criterion: str, trials: int, random: np.random.Generator) -> FloatArray:
-    """Fill the paper's two servers several times; return (trials, 2, 2) tasks by user and server.
+    """Fill the two servers, a server drawn for each task; return tasks, (trials, 2, 2).
 
-    `criterion` (``drf``, ``tsf`` or ``ps-dsf``) selects the user of a drawn server's next task;
-    ties are broken by chance.
+    `criterion` (``drf``, ``tsf`` or ``ps-dsf``) chooses the user of the drawn server's next task;
+    ties are broken by chance. Tasks are by user and server.
     """
-    per_task = _scores(criterion)
+    per_task = _scores_per_task(criterion)
     return np.stack([_fill(per_task, random) for _ in range(trials)]).astype(float)
 
 
-def _scores(criterion: str) -> list[list[int]]:
-    """Return what a task adds to each user's score on each server, times a common factor."""
+def _scores_per_task(criterion: str) -> list[list[int]]:
+    """Return the score of one task by user and server, as whole multiples of a common unit."""
 
     def by_server(user: int) -> list[Fraction]:
         demand = DEMAND[user]
@@ -238,6 +245,7 @@ def _scores(criterion: str) -> list[list[int]]:
 
 
 def _fill(per_task: list[list[int]], random: np.random.Generator) -> IntArray:
+    """Fill the servers until no task fits; return (2, 2) tasks by user and server."""
     free = [list(row) for row in CAPACITY]
     tasks = np.zeros((len(USERS), len(SERVERS)), dtype=np.int64)
 
@@ -256,58 +264,58 @@ def _fill(per_task: list[list[int]], random: np.random.Generator) -> IntArray:
 
 
 def mean_interval(ours_sd: float, paper_sd: float, trials: int) -> float:
-    """Return how far means of two samples may be apart, with half a digit; 95 %.
+    """Return the half-width of the 95 % interval of the difference of two means, plus half a digit.
 
-    Deviations are those of the samples: ours of `trials`, the paper's of 200.
+    Deviations are those of single trials: ours of `trials`, the paper's of 200.
     """
     return NORMAL * float(np.sqrt(ours_sd**2 / trials + paper_sd**2 / TRIALS)) + DIGIT / 2
 
 
 def sd_interval(ours_sd: float, paper_sd: float, trials: int) -> float:
-    """Return how far sample deviations of two samples may be apart, with half a digit; 95 %.
+    """Return the half-width of the 95 % interval of the difference of two sample deviations.
 
-    As of normal distributions, whose deviations vary by ``sd / sqrt(2 T)``: for counts that are
-    mostly one of two numbers that is more than they do.
+    Half a digit is added. The standard error is that of normal distributions, ``sd / sqrt(2 T)``;
+    counts that mostly take one of two values vary less.
     """
     errors = ours_sd**2 / (2 * trials) + paper_sd**2 / (2 * TRIALS)
     return NORMAL * float(np.sqrt(errors)) + DIGIT / 2
 
 
-def read_tasks(row: PrintedTrials, ours: StudyOutcome, trials: int) -> Iterator[Reading]:
-    """Compare a row of Table II. The total has no printed deviation: ours stands for it."""
-    yield from _read_means(
+def compare_tasks(row: PrintedTrials, ours: StudyOutcome, trials: int) -> Iterator[Reading]:
+    """Compare a row of Table II. The total has no printed deviation: ours is used instead."""
+    yield from _compare_means(
         f"{row.name}, tasks of", row.tasks, row.tasks_sd, ours.tasks, ours.tasks_sd, trials
     )
     interval = None
     if row.tasks_sd is not None:
         interval = mean_interval(ours.total_sd, ours.total_sd, trials)
-    yield amount(f"{row.name}, total", ours.total, row.total, DIGIT, interval)
+    yield compare_amount(f"{row.name}, total", ours.total, row.total, DIGIT, interval)
 
 
-def read_tasks_sd(row: PrintedTrials, ours: StudyOutcome, trials: int) -> Iterator[Reading]:
+def compare_tasks_sd(row: PrintedTrials, ours: StudyOutcome, trials: int) -> Iterator[Reading]:
     """Compare a row of Table III."""
-    yield from _read_sds(f"{row.name}, sd of tasks of", row.tasks_sd, ours.tasks_sd, trials)
+    yield from _compare_sds(f"{row.name}, sd of tasks of", row.tasks_sd, ours.tasks_sd, trials)
 
 
-def read_unused(row: PrintedTrials, ours: StudyOutcome, trials: int) -> Iterator[Reading]:
+def compare_unused(row: PrintedTrials, ours: StudyOutcome, trials: int) -> Iterator[Reading]:
     """Compare a row of Table IV.
 
-    For PS-DSF in rounds our deviation stands for the printed one, which cannot be right.
+    For RRR-PS-DSF our deviation replaces the printed one, which cannot be right.
     """
     sd = row.unused_sd if row.name in (DRF, TSF) else None
     if row.name == RRR_PS_DSF:
         sd = tuple(ours.unused_sd.ravel().tolist())
-    yield from _read_means(
+    yield from _compare_means(
         f"{row.name}, unused", row.unused, sd, ours.unused, ours.unused_sd, trials
     )
 
 
-def read_unused_sd(row: PrintedTrials, ours: StudyOutcome, trials: int) -> Iterator[Reading]:
+def compare_unused_sd(row: PrintedTrials, ours: StudyOutcome, trials: int) -> Iterator[Reading]:
     """Compare a row of Table V."""
-    yield from _read_sds(f"{row.name}, sd of unused", row.unused_sd, ours.unused_sd, trials)
+    yield from _compare_sds(f"{row.name}, sd of unused", row.unused_sd, ours.unused_sd, trials)
 
 
-def _read_means(
+def _compare_means(
     what: str,
     paper: tuple[float, ...],
     paper_sd: tuple[float, ...] | None,
@@ -316,17 +324,19 @@ def _read_means(
     trials: int,
 ) -> Iterator[Reading]:
     means, deviations = ours.ravel().tolist(), ours_sd.ravel().tolist()
-    for k, place in enumerate(PLACES):
+    for k, column in enumerate(COLUMNS):
         interval = None
         if paper_sd is not None:
             interval = mean_interval(deviations[k], paper_sd[k], trials)
-        yield amount(f"{what} {place}", means[k], paper[k], DIGIT, interval)
+        yield compare_amount(f"{what} {column}", means[k], paper[k], DIGIT, interval)
 
 
-def _read_sds(
+def _compare_sds(
     what: str, paper: tuple[float, ...] | None, ours: FloatArray, trials: int
 ) -> Iterator[Reading]:
     if paper is None:
         return
-    for place, mine, theirs in zip(PLACES, ours.ravel().tolist(), paper, strict=True):
-        yield amount(f"{what} {place}", mine, theirs, DIGIT, sd_interval(mine, theirs, trials))
+    for column, mine, theirs in zip(COLUMNS, ours.ravel().tolist(), paper, strict=True):
+        yield compare_amount(
+            f"{what} {column}", mine, theirs, DIGIT, sd_interval(mine, theirs, trials)
+        )

@@ -1,4 +1,4 @@
-"""Khamse-Ashari et al. 2017."""
+"""Tables, figures and theorems of Khamse-Ashari et al. 2017 (PS-DSF)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table I of Khamse-Ashari et al. 2017: which mechanism has which property."""
+"""Reproduce Table I of Khamse-Ashari et al. 2017: which mechanism has which property."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from fairlead_papers.psdsf._two_servers import example_of_figure_1
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
 from fairlead_papers.setting import Parameter, Setting
 from fairlead_papers.surveys.random_problems import Distribution
-from fairlead_papers.violations import Count, Place, count_violations, in_words
+from fairlead_papers.violations import Count, MechanismProperty, count_violations, in_words
 
 PROBLEMS = Parameter("problems", 300, quick=10)
 LIES = Parameter("lies", 60, quick=10)
-LOOK = Distribution(constrained=0.4)
-# Mechanisms of the table's columns; the last one is PS-DSF's again, where its asterisks hold.
+DISTRIBUTION = Distribution(constrained=0.4)
+# Mechanisms of the table's columns; PS-DSF under TDM has the ticks with an asterisk, too.
 CALLED = {
     "drfh": "C-DRFH",
     "tsf": "TSF",
@@ -35,21 +35,21 @@ TABLE = (
     "pareto-optimality",
     "bottleneck-fairness",
 )
-# What Theorem 3 and the introduction add; time division of one server is not DRF.
-ALSO_OF_PS_DSF = ("single-resource-fairness", "single-server-drf")
+# Properties that Theorem 3 and the introduction add. PS-DSF under TDM on one server is not DRF.
+MORE_OF_PS_DSF = ("single-resource-fairness", "single-server-drf")
 TICKS = {
     "drfh": TABLE[1:4],
     "tsf": TABLE[:4],
-    "ps-dsf": (TABLE[0], TABLE[1], TABLE[4], *ALSO_OF_PS_DSF),
-    "ps-dsf-tdm": (*TABLE, ALSO_OF_PS_DSF[0]),
+    "ps-dsf": (TABLE[0], TABLE[1], TABLE[4], *MORE_OF_PS_DSF),
+    "ps-dsf-tdm": (*TABLE, MORE_OF_PS_DSF[0]),
 }
-# A difference that is no rounding.
+# Smallest severity that is not rounding.
 NOTABLE = 1e-3
 NOTE = (
-    "TSF's tick for sharing incentive is refuted: it counts the tasks that a user could run were "
-    "there no placement constraints, and so makes up to a user for servers that it may not use, at "
-    "the expense of others. Every other tick stood up to the search, which proves nothing; every "
-    "blank has a witness."
+    "TSF's tick for sharing incentive is refuted: TSF counts the tasks that a user could run "
+    "without placement constraints, and so compensates a user for servers that it may not use, at "
+    "the expense of others. The search refutes no other tick, which is no proof; every blank has a "
+    "witness."
 )
 
 
@@ -58,7 +58,7 @@ NOTE = (
     "Table I",
     "which properties C-DRFH, TSF and PS-DSF have under placement constraints",
     "TSF and PS-DSF have sharing incentive, all are envy-free, only PS-DSF is bottleneck fair; it "
-    "is strategy-proof and Pareto optimal under TDM only, the others are always",
+    "is strategy-proof and Pareto optimal under TDM only, the others always",
     "three minutes",
     known_to_differ=True,
     parameters=(
@@ -67,17 +67,17 @@ NOTE = (
     ),
 )
 def reproduce(setting: Setting) -> Reproduction:
-    """Search for violations on random problems, and show a witness of each blank; two minutes."""
+    """Search for violations on random problems, and show a witness for each blank; two minutes."""
     problems, lies = setting.value(PROBLEMS), setting.value(LIES)
-    wanted = (*TABLE, *ALSO_OF_PS_DSF)
-    counts = count_violations(setting, tuple(CALLED), wanted, LOOK, problems, lies)
-    witnesses = severities(setting.seed)
+    wanted = (*TABLE, *MORE_OF_PS_DSF)
+    counts = count_violations(setting, tuple(CALLED), wanted, DISTRIBUTION, problems, lies)
+    witnesses = measure_blanks(setting.seed)
     refuting = audit(tsf_witness(), "tsf", properties=(TABLE[0],))[0]
     return Reproduction(
         setting=(
-            f"{problems} random problems of at most {LOOK.users} users, {LOOK.servers} servers and "
-            f"{LOOK.resources} resources, positive demands, placement constraints; {lies} lies on "
-            f"each, {setting.seed_text}."
+            f"{problems} random problems of at most {DISTRIBUTION.users} users, "
+            f"{DISTRIBUTION.servers} servers and {DISTRIBUTION.resources} resources, positive "
+            f"demands, placement constraints; {lies} lies on each, {setting.seed_text}."
         ),
         claims=judge_table(counts, witnesses, refuting.severity),
         findings=(
@@ -92,23 +92,26 @@ def reproduce(setting: Setting) -> Reproduction:
         note=NOTE,
         tables=(_table(counts),),
         data={
-            name: {of: vars(counts[name, of]) for of in (*TABLE, *ALSO_OF_PS_DSF)}
+            name: {
+                property_name: vars(counts[name, property_name])
+                for property_name in (*TABLE, *MORE_OF_PS_DSF)
+            }
             for name in CALLED
         },
     )
 
 
 def tsf_witness() -> Problem:
-    """Return the smallest problem known on which TSF gives less than a slice of every server."""
+    """Return the smallest known problem on which TSF violates sharing incentive."""
     return Problem.from_arrays(
         [[7, 7], [21, 7]], [[7, 1], [1, 1]], eligible=[[1, 1], [0, 1]], users=["ana", "bo"]
     )
 
 
-def severities(seed: int) -> dict[Place, float]:
-    """Return how far each blank of the table falls short on a problem that shows it.
+def measure_blanks(seed: int) -> dict[MechanismProperty, float]:
+    """Return, for each blank of the table, the severity of the violation by a witness.
 
-    For strategy-proofness of PS-DSF, what a lie about servers brings.
+    For strategy-proofness of PS-DSF it is the gain by a lie about servers.
     """
     one_bottleneck = example_of_figure_1()
     shown = {
@@ -118,8 +121,8 @@ def severities(seed: int) -> dict[Place, float]:
         ("ps-dsf", "pareto-optimality"): Problem.from_arrays([[1, 5], [1, 8]], [[1, 1], [1, 9]]),
     }
     found = {
-        (name, of): audit(problem, name, properties=(of,))[0].severity
-        for (name, of), problem in shown.items()
+        (name, property_name): audit(problem, name, properties=(property_name,))[0].severity
+        for (name, property_name), problem in shown.items()
     }
     problem = Problem.from_arrays([[6, 5], [6, 3]], [[1, 9], [7, 1], [9, 2]])
     lie = Lie(1, problem.demand[1], np.array([True, False]), None)
@@ -129,27 +132,29 @@ def severities(seed: int) -> dict[Place, float]:
 
 
 def judge_table(
-    counts: Mapping[Place, Count], witnesses: Mapping[Place, float], tsf_short: float
+    counts: Mapping[MechanismProperty, Count],
+    witnesses: Mapping[MechanismProperty, float],
+    tsf_short: float,
 ) -> tuple[PrintedClaim, ...]:
-    """Check for each tick whether a violation was found, and of each blank whether there is one.
+    """Judge whether each tick stands and each blank has a witness.
 
-    `witnesses` has how far the property is missed on a problem that shows a blank, `tsf_short` how
-    far TSF misses sharing incentive on the problem that refutes its tick.
+    `counts` has the violations found on random problems, `witnesses` the severity of each blank's
+    witness, `tsf_short` the severity of TSF's violation of sharing incentive.
     """
     claims = []
     for name, ticks in TICKS.items():
-        for of in ticks:
-            count = counts[name, of]
+        for property_name in ticks:
+            count = counts[name, property_name]
             measured = count.sentence
-            refuted = (name, of) == ("tsf", TABLE[0]) and tsf_short > NOTABLE
+            refuted = (name, property_name) == ("tsf", TABLE[0]) and tsf_short > NOTABLE
             if refuted:
                 measured += f", and a small witness that misses it by {percent(tsf_short)}"
-            sentence = f"{CALLED[name]} has {in_words(of)}"
-            claims.append(PrintedClaim(sentence, count.none and not refuted, measured))
-    for (name, of), severity in witnesses.items():
+            sentence = f"{CALLED[name]} has {in_words(property_name)}"
+            claims.append(PrintedClaim(sentence, count.holds and not refuted, measured))
+    for (name, property_name), severity in witnesses.items():
         claims.append(
             PrintedClaim(
-                f"{CALLED[name]} lacks {in_words(of)}",
+                f"{CALLED[name]} lacks {in_words(property_name)}",
                 severity > NOTABLE,
                 f"a witness misses it by {percent(severity)}",
             )
@@ -157,13 +162,16 @@ def judge_table(
     return tuple(claims)
 
 
-def _table(counts: Mapping[Place, Count]) -> TextTable:
+def _table(counts: Mapping[MechanismProperty, Count]) -> TextTable:
     rows = [
         [
-            in_words(of),
-            *(f"{counts[name, of]}{' (tick)' if of in TICKS[name] else ''}" for name in CALLED),
+            in_words(property_name),
+            *(
+                f"{counts[name, property_name]}{' (tick)' if property_name in TICKS[name] else ''}"
+                for name in CALLED
+            ),
         ]
-        for of in (*TABLE, *ALSO_OF_PS_DSF)
+        for property_name in (*TABLE, *MORE_OF_PS_DSF)
     ]
-    caption = "Violations found, of problems that ask; where the paper has a tick it is said."
+    caption = "Violations / problems that meet the premises; the paper's ticks are marked."
     return TextTable(caption, ["", *CALLED.values()], rows)

@@ -1,4 +1,4 @@
-"""Theorem 1 and Lemma 1 of Khamse-Ashari et al. 2017 on random problems."""
+"""Check Theorem 1 and Lemma 1 of Khamse-Ashari et al. 2017 on random problems."""
 
 from __future__ import annotations
 
@@ -23,40 +23,42 @@ from fairlead_papers.surveys.random_problems import Distribution
 PROBLEMS_OF_THEOREM_1 = Parameter("problems", 200, quick=25)
 MECHANISMS = {"ps-dsf": "PS-DSF", "tsf": "TSF", "drfh": "C-DRFH"}
 DISTRIBUTION = Distribution(constrained=0.4)
-# Below the first a bottleneck is missed, or a gain is, by rounding; above the second it is no
-# rounding. In between nothing is said.
-NOTHING, SOMETHING = 1e-6, 1e-4
+# A violation or a gain up to the first is rounding, from the second on it is not. Answers with a
+# number in between are not judged.
+LARGEST_ROUNDING, SMALLEST_NOTABLE = 1e-6, 1e-4
 NOTE_OF_THEOREM_1 = (
-    "The theorem is proved in the paper. What is checked is that the condition on bottlenecks, by "
-    "which every answer here is certified, and the definition, by a linear programme for each "
-    "user, say the same of answers by three mechanisms."
+    "The theorem is proved in the paper. The check is that two tests agree on the answers of three "
+    "mechanisms: the condition on bottlenecks, by which answers are certified, and the definition, "
+    "by a linear programme for each user."
 )
 
 
 @dataclass(frozen=True)
-class Judged:
-    """The certificate and the definition, both measured on one answer."""
+class JudgedAnswer:
+    """Violations of the condition and of the definition by one answer."""
 
     mechanism: str
-    missing: float  # by how much the worst-off user misses a bottleneck
-    gain: float  # by how much a user could be raised at the expense of higher shares only
+    missing: float  # the largest violation of Theorem 1
+    gain: float  # the largest gain by Definition 5, see `largest_gain`
 
     @property
     def clear(self) -> bool:
-        """Whether neither number is between rounding and something."""
-        return all(v <= NOTHING or v >= SOMETHING for v in (self.missing, self.gain))
+        """Whether each number is either rounding or notable."""
+        return all(
+            v <= LARGEST_ROUNDING or v >= SMALLEST_NOTABLE for v in (self.missing, self.gain)
+        )
 
 
 @PAPER.reproduces(
     "theorem-1",
     "Theorem 1",
-    "bottlenecks for everybody everywhere, and the definition, on random problems",
+    "bottlenecks of all users on all servers, and the definition, on random problems",
     "an answer is PS-DSF if and only if every user has a bottleneck on every server it may use",
     "ten seconds",
     parameters=(PROBLEMS_OF_THEOREM_1,),
 )
 def reproduce_theorem_1(setting: Setting) -> Reproduction:
-    """Ask both of the answers to random problems; ten seconds or so."""
+    """Test answers to random problems by the condition and the definition; ten seconds or so."""
     problems = setting.value(PROBLEMS_OF_THEOREM_1)
     what = "problems, by condition and by definition"
     each = setting.do_all(what, _judge_answers, setting.generators(problems))
@@ -81,34 +83,34 @@ def reproduce_theorem_1(setting: Setting) -> Reproduction:
     )
 
 
-def _judge_answers(random: np.random.Generator) -> list[Judged]:
+def _judge_answers(random: np.random.Generator) -> list[JudgedAnswer]:
     problem = DISTRIBUTION.draw(random)
     judged = []
     for name in MECHANISMS:
         tasks = solve(problem, name).tasks
         missing = certify_bottleneck(problem, tasks).violation
-        judged.append(Judged(name, missing, largest_gain(problem, tasks)))
+        judged.append(JudgedAnswer(name, missing, largest_gain(problem, tasks)))
     return judged
 
 
-def judge_theorem(judged: list[Judged]) -> tuple[PrintedClaim, ...]:
-    """Check that the condition and the definition agree, each way, on the clear cases."""
+def judge_theorem(judged: list[JudgedAnswer]) -> tuple[PrintedClaim, ...]:
+    """Judge whether the condition and the definition agree, both ways, on clear answers."""
     clear = [j for j in judged if j.clear]
-    with_bottleneck = [j for j in clear if j.missing <= NOTHING]
-    without = [j for j in clear if j.missing > NOTHING]
-    raised = sum(j.gain > NOTHING for j in with_bottleneck)
-    stuck = sum(j.gain <= NOTHING for j in without)
+    with_bottleneck = [j for j in clear if j.missing <= LARGEST_ROUNDING]
+    without = [j for j in clear if j.missing > LARGEST_ROUNDING]
+    raised = sum(j.gain > LARGEST_ROUNDING for j in with_bottleneck)
+    stuck = sum(j.gain <= LARGEST_ROUNDING for j in without)
     ours = [j for j in judged if j.mechanism == "ps-dsf"]
-    missing = sum(j.missing > NOTHING for j in ours)
+    missing = sum(j.missing > LARGEST_ROUNDING for j in ours)
     return (
         PrintedClaim(
-            "where every user has a bottleneck on every server it may use, nobody can be raised at "
+            "if every user has a bottleneck on every server that it may use, no user can gain at "
             "the expense of higher shares only",
             raised == 0 and bool(with_bottleneck),
             f"{raised} exceptions among {len(with_bottleneck)} answers",
         ),
         PrintedClaim(
-            "where somebody has none, somebody can be raised so",
+            "if a user lacks one, a user can gain so",
             stuck == 0 and bool(without),
             f"{stuck} exceptions among {len(without)} answers",
         ),
@@ -121,7 +123,7 @@ def judge_theorem(judged: list[Judged]) -> tuple[PrintedClaim, ...]:
 
 
 def two_answers() -> tuple[Problem, tuple[FloatArray, FloatArray]]:
-    """Return a problem of two like servers and two PS-DSF answers to it, (2, 2) tasks each."""
+    """Return a problem with two equal servers, and two PS-DSF answers to it, (2, 2) tasks each."""
     problem = Problem.from_arrays([[6, 6], [6, 6]], [[2, 1], [1, 2]], resources=["CPU", "memory"])
     apart = np.array([[3.0, 0.0], [0.0, 3.0]])
     together = np.array([[2.0, 2.0], [2.0, 2.0]])
@@ -134,16 +136,16 @@ def _not_unique() -> Finding:
     gain = max(largest_gain(problem, tasks) for tasks in answers)
     apart, together = (number(float(tasks.sum(axis=1)[0])) for tasks in answers)
     return Finding(
-        "III speaks of the PS-DSF allocation as of one; that there may be several is not said.",
-        "Under resource division there may be, even in totals. Two servers of (6, 6), tasks of "
-        f"(2, 1) and (1, 2): with each user on a server of its own both have {apart} tasks, with "
-        f"both on both servers {together}. Each answer satisfies Theorem 1 (a bottleneck is missed "
-        f"by {missing:.2g}) and Definition 5 (a gain of {gain:.2g}).",
+        "III speaks of the PS-DSF allocation, as if it were unique.",
+        "Under resource division it need not be, not even in users' totals. Two servers of (6, 6), "
+        f"tasks of (2, 1) and (1, 2): with each user on a server of its own both have {apart} "
+        f"tasks, with both on both servers {together}. Each answer satisfies Theorem 1 (violation "
+        f"{missing:.2g}) and Definition 5 (gain {gain:.2g}).",
         "pytest tests/papers/test_psdsf_theorem_1.py -k two_answers",
     )
 
 
-def _theorem_table(judged: list[Judged]) -> TextTable:
+def _theorem_table(judged: list[JudgedAnswer]) -> TextTable:
     rows = []
     for name, called in MECHANISMS.items():
         mine = [j for j in judged if j.mechanism == name]
@@ -151,48 +153,49 @@ def _theorem_table(judged: list[Judged]) -> TextTable:
             [
                 called,
                 str(len(mine)),
-                str(sum(j.missing <= NOTHING for j in mine)),
-                str(sum(j.gain <= NOTHING for j in mine)),
+                str(sum(j.missing <= LARGEST_ROUNDING for j in mine)),
+                str(sum(j.gain <= LARGEST_ROUNDING for j in mine)),
                 str(sum(not j.clear for j in mine)),
             ]
         )
-    headings = ["", "answers", "everybody has bottlenecks", "nobody can be raised", "unclear"]
+    headings = ["", "answers", "all have bottlenecks", "no user can gain", "unclear"]
     return TextTable("The condition and the definition.", headings, rows)
 
 
 MECHANISM = "ps-dsf"
 PROBLEMS_OF_LEMMA_1 = Parameter("problems", 400, quick=40)
 LIES_OF_EACH = 4
-# Changes of tasks below the first, relative, are rounding; losses above the second are none.
+# Relative changes of the liar's tasks up to the first are rounding; a loss of another user counts
+# if it is larger than the second.
 OWN_ROUNDING, LOSS = 1e-7, 1e-4
-# How far a declared amount is off, as the standard deviation of its logarithm.
+# Standard deviation of the logarithm of a declared over the true amount.
 SPREAD = 0.5
 DEMANDS, SERVERS = "demands", "servers"
 NOTE_OF_LEMMA_1 = (
-    "The lemma covers lies about demands and about servers. Of the former no search found one that "
-    "it would not allow. Of the latter there are many: a user can claim a server that it cannot "
-    "use, and take from those who can."
+    "The lemma covers lies about demands and about servers. The search found no lie about demands "
+    "that refutes it. Many lies about servers do: a user can claim a server that it cannot use, "
+    "and so take capacity from users that can."
 )
 
 
 @dataclass(frozen=True)
-class Told:
-    """What one lie about ``demands`` or ``servers`` did."""
+class LieEffect:
+    """The effect of one lie."""
 
-    about: str
-    own: float  # what the liar's true tasks changed by, relative
-    others: float  # the same of the user that lost most
+    about: str  # ``demands`` or ``servers``
+    own: float  # relative change of the tasks that the liar can really run
+    others: float  # relative change of the tasks of the user that lost most
 
     @property
     def harms_for_nothing(self) -> bool:
-        """Whether another user lost and the liar did not."""
+        """Whether another user lost tasks and the liar did not."""
         return self.own >= -OWN_ROUNDING and self.others < -LOSS
 
 
 @PAPER.reproduces(
     "lemma-1",
     "Lemma 1",
-    "what lies about demands and servers do to others, on random problems",
+    "effects of lies about demands and servers on other users, on random problems",
     "no lie lowers the tasks of others without lowering the liar's own",
     "half a minute",
     known_to_differ=True,
@@ -201,63 +204,63 @@ class Told:
 def reproduce_lemma_1(setting: Setting) -> Reproduction:
     """Search random problems for lies that refute the lemma; half a minute."""
     problems = setting.value(PROBLEMS_OF_LEMMA_1)
-    each = setting.do_all("problems that users lie on", _lies_on, setting.generators(problems))
-    told = list(chain.from_iterable(each))
-    problem, lie = claims_a_server_in_vain()
+    each = setting.do_all("problems with lies", _measure_lies, setting.generators(problems))
+    effects = list(chain.from_iterable(each))
+    problem, lie = useless_server_claim()
     example = measure_lie(problem, lie, SERVERS)
     return Reproduction(
         setting=(
             f"{problems} random problems with positive demands, {LIES_OF_EACH} lies about demands "
             f"and as many about servers on each, under resource division, {setting.seed_text}."
         ),
-        claims=judge_lies([*told, example]),
+        claims=judge_lies([*effects, example]),
         findings=(_finding(problem, lie),),
         note=NOTE_OF_LEMMA_1,
-        tables=(_lemma_table(told),),
+        tables=(_lemma_table(effects),),
         data={
             about: {
-                "lies": sum(t.about == about for t in told),
-                "harm_for_nothing": sum(t.about == about and t.harms_for_nothing for t in told),
+                "lies": sum(t.about == about for t in effects),
+                "harm_for_nothing": sum(t.about == about and t.harms_for_nothing for t in effects),
             }
             for about in (DEMANDS, SERVERS)
         },
     )
 
 
-def claims_a_server_in_vain() -> tuple[Problem, Lie]:
-    """Return two servers with a user each, and the lie of the second to want the first as well."""
+def useless_server_claim() -> tuple[Problem, Lie]:
+    """Return two servers with a user each, and the lie of user 2 that it can use both."""
     problem = Problem.from_arrays(
         [[3], [1]], [[1], [1]], eligible=[[1, 0], [0, 1]], users=["user 1", "user 2"]
     )
     return problem, Lie(1, problem.demand[1], np.array([True, True]), None)
 
 
-def measure_lie(problem: Problem, lie: Lie, about: str) -> Told:
-    """Divide with and without a lie, and compare the true tasks that each user can run."""
+def measure_lie(problem: Problem, lie: Lie, about: str) -> LieEffect:
+    """Divide with and without a lie, and compare the tasks that each user can really run."""
     honest = solve(problem, MECHANISM).user_tasks
     lied = declared_problem(problem, lie)
     tasks = solve(lied, MECHANISM).tasks
     own = usable_tasks(problem, lied, lie.user, tasks[lie.user])
     change = tasks.sum(axis=1) / honest - 1.0
-    return Told(
+    return LieEffect(
         about, own / float(honest[lie.user]) - 1.0, float(np.delete(change, lie.user).min())
     )
 
 
-def judge_lies(told: list[Told]) -> tuple[PrintedClaim, ...]:
-    """Check for each kind of lie whether one took from others and cost the liar nothing."""
+def judge_lies(effects: list[LieEffect]) -> tuple[PrintedClaim, ...]:
+    """Judge, for each kind of lie, whether one lowered others' tasks but not the liar's."""
     claims = []
     for about in (DEMANDS, SERVERS):
-        mine = [t for t in told if t.about == about]
+        mine = [t for t in effects if t.about == about]
         harmful = [t for t in mine if t.harms_for_nothing]
         worst = min((t.others for t in harmful), default=0.0)
         measured = f"{len(harmful)} of {len(mine)} lies do"
         if harmful:
-            measured += f", at worst {percent(-worst)} of somebody's tasks"
+            measured += f", which cost another user up to {percent(-worst)} of its tasks"
         claims.append(
             PrintedClaim(
-                f"where all demand everything, a lie about {about} lowers nobody else's tasks "
-                "without lowering the liar's own",
+                f"if all users demand all resources, a lie about {about} that lowers another "
+                "user's tasks lowers the liar's, too",
                 bool(mine) and not harmful,
                 measured,
             )
@@ -265,9 +268,10 @@ def judge_lies(told: list[Told]) -> tuple[PrintedClaim, ...]:
     return tuple(claims)
 
 
-def _lies_on(random: np.random.Generator) -> list[Told]:
+def _measure_lies(random: np.random.Generator) -> list[LieEffect]:
+    """Draw a problem and lies, and measure the effect of each."""
     problem = DISTRIBUTION.draw(random)
-    told = []
+    effects = []
     for about in (DEMANDS, SERVERS):
         for _ in range(LIES_OF_EACH):
             user = int(random.integers(problem.n_users))
@@ -278,12 +282,12 @@ def _lies_on(random: np.random.Generator) -> list[Told]:
             else:
                 eligible = random.random(problem.n_groups) < 0.5
             if not (eligible & (problem.fitting[user] > 0)).any():
-                continue  # who may run nowhere gets nothing
+                continue  # such a user would get no tasks
             try:
-                told.append(measure_lie(problem, Lie(user, demand, eligible, None), about))
+                effects.append(measure_lie(problem, Lie(user, demand, eligible, None), about))
             except (InputError, CertificateError):
-                continue  # a lie that cannot be told, or that no certified answer was found to
-    return told
+                continue  # an invalid problem, or no certified answer to it
+    return effects
 
 
 def _finding(problem: Problem, lie: Lie) -> Finding:
@@ -293,19 +297,19 @@ def _finding(problem: Problem, lie: Lie) -> Finding:
     own = usable_tasks(problem, lied, lie.user, tasks[lie.user])
     before, after = (number(float(v)) for v in (honest[0], tasks[0].sum()))
     return Finding(
-        "Lemma 1: where all demand everything, a user cannot lower the utilization of others by "
-        "lying about demands or eligible servers without lowering its own.",
-        "Not so of servers. Servers of 3 and 1 units, user 1 only on the first, user 2 only on the "
+        "Lemma 1: if all users demand all resources, a user cannot lower the utilization of others "
+        "by lying about demands or eligible servers without lowering its own.",
+        "Wrong for servers. Servers of 3 and 1 units, user 1 only on the first, user 2 only on the "
         f"second. If user 2 claims both, user 1 falls from {before} tasks to {after}, and user 2 "
         f"can run {number(own)} task as before.",
         "pytest tests/properties/test_published_table.py -k lemma_1",
     )
 
 
-def _lemma_table(told: list[Told]) -> TextTable:
+def _lemma_table(effects: list[LieEffect]) -> TextTable:
     rows = []
     for about in (DEMANDS, SERVERS):
-        mine = [t for t in told if t.about == about]
+        mine = [t for t in effects if t.about == about]
         rows.append(
             [
                 about,
@@ -315,5 +319,5 @@ def _lemma_table(told: list[Told]) -> TextTable:
                 str(sum(t.harms_for_nothing for t in mine)),
             ]
         )
-    headings = ["lies about", "told", "pay", "others lose", "others lose, the liar does not"]
+    headings = ["lies about", "number", "pay", "others lose", "others lose, the liar does not"]
     return TextTable("Lies on random problems.", headings, rows)

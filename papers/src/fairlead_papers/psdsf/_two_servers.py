@@ -1,4 +1,4 @@
-"""Examples of Khamse-Ashari et al. 2017 on two servers or three channels: Figures 1 to 4."""
+"""Reproduce Figures 1 to 4 of Khamse-Ashari et al. 2017: two servers, three channels."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from fairlead_papers.reproduction import (
     Reading,
     Reproduction,
     TextTable,
-    amount,
+    compare_amount,
 )
 from fairlead_papers.setting import Setting
 
-# Printed short decimal fractions that follow from whole numbers are meant exactly.
+# Digit of readings: short printed decimals that follow from whole numbers are exact.
 EXACT = 1e-6
 THIRD_DECIMAL = 0.001
 RESOURCES = ("CPU", "memory", "bandwidth")
 _SERVERS = [[9.0, 12.0, 100.0], [12.0, 12.0, 0.0]]
-# How much more of a resource an allocation may seem to use for rounding.
+# Relative overuse of a resource that rounding may cause.
 ROUNDING = 1e-9
 
 
@@ -58,9 +58,9 @@ def example_of_figure_2() -> Problem:
 
 
 def channels_of_figure_4() -> Problem:
-    """Return three channels and two users with rates that give what the text says of Fig. 4.
+    """Return Fig. 4: three channels and two users, with rates of our own that give its results.
 
-    The rates stand in a picture; the text has only the results, so these are ours.
+    The paper's rates are in a picture that we lack; the text has only the results.
     """
     return Problem.from_arrays(
         [[1], [1], [1]],
@@ -73,11 +73,11 @@ def channels_of_figure_4() -> Problem:
 
 
 def range_over_placements(problem: Problem, user_tasks: FloatArray, sums: FloatArray) -> FloatArray:
-    """Return (K, 2) the least and the most of K sums over an allocation with given totals.
+    """Return the minimum and maximum of K sums over all allocations with given totals, (K, 2).
 
-    `user_tasks` (N,) are each user's tasks in all, `sums` (K, N, G) what each task on each group
-    adds to each sum. By linear programmes under resource division; NoConvergenceError when the
-    totals are not possible.
+    `user_tasks` (N,) are each user's total tasks, `sums` (K, N, G) the amount that a task of user n
+    on group g adds to each sum. Solves linear programmes under resource division (RDM); raises
+    NoConvergenceError when no allocation has these totals.
     """
     n_users, n_groups = problem.n_users, problem.n_groups
     limits = np.einsum("rng,hg->rhng", use_per_task(problem), np.eye(n_groups))
@@ -96,31 +96,31 @@ def range_over_placements(problem: Problem, user_tasks: FloatArray, sums: FloatA
 
 
 def possible_tasks(problem: Problem, user_tasks: FloatArray) -> FloatArray:
-    """Return (N, G, 2) the least and most tasks by user and group that the (N,) totals allow.
+    """Return the least and most tasks by user and group that (N,) totals allow, (N, G, 2).
 
-    Raises NoConvergenceError when totals are not possible at all.
+    Raises NoConvergenceError when no allocation has these totals.
     """
     shape = (problem.n_users, problem.n_groups)
     one_each = np.eye(shape[0] * shape[1]).reshape(-1, *shape)
     return range_over_placements(problem, user_tasks, one_each).reshape(*shape, 2)
 
 
-def table_of_tasks(allocation: Allocation, caption: str) -> TextTable:
-    """Write the tasks of each user on each server, and in all."""
+def tabulate_tasks(allocation: Allocation, caption: str) -> TextTable:
+    """Tabulate the tasks of each user on each server, and in total."""
     groups = allocation.problem.cluster.groups
     rows = [
         [name, *(number(tasks) for tasks in mine.tolist()), number(float(mine.sum()))]
         for name, mine in zip(allocation.problem.users.names, allocation.tasks, strict=True)
     ]
-    return TextTable(caption, ["tasks", *groups, "in all"], rows)
+    return TextTable(caption, ["tasks", *groups, "total"], rows)
 
 
-# Shares this close, relative, are equal but for rounding, and then neither is the higher one.
+# Shares with a smaller relative difference count as equal: neither is higher.
 TIED = 1e-6
 
 
 def virtual_shares(problem: Problem, tasks: FloatArray) -> FloatArray:
-    """Return (N, G) the virtual dominant shares by weight; infinite where a user may not run.
+    """Return (N, G) virtual dominant shares over weights; infinite where a user may not run.
 
     Source: Khamse-Ashari et al. 2017, Definition 2.
     """
@@ -131,13 +131,12 @@ def virtual_shares(problem: Problem, tasks: FloatArray) -> FloatArray:
 
 
 def largest_gain(problem: Problem, tasks: FloatArray) -> float:
-    """Measure by how much (N, G) tasks miss Definition 5 under resource division.
+    """Return by how much (N, G) tasks violate Definition 5 under resource division (RDM).
 
-    Returns the most by which a user's tasks could be raised without another user losing tasks on a
-    server that sees it at no higher a share; relative to what the user could run alone. A linear
-    programme of N G unknowns for each user; NoConvergenceError when one has no optimum. The tasks
-    of the user itself may move freely, which is more than the definition allows. Source:
-    Khamse-Ashari et al. 2017, Definition 5.
+    The largest gain of a user's tasks, over its gamma, at which another user m loses tasks only on
+    servers where the share of m is higher. The user's own tasks may move freely, which is more than
+    the definition allows. Solves a linear programme of N G unknowns for each user; raises
+    NoConvergenceError when one has no optimum. Source: Khamse-Ashari et al. 2017, Definition 5.
     """
     shares = virtual_shares(problem, tasks)
     gains = [_gain(problem, tasks, shares, n) for n in range(problem.n_users)]
@@ -145,15 +144,15 @@ def largest_gain(problem: Problem, tasks: FloatArray) -> float:
 
 
 def _gain(problem: Problem, tasks: FloatArray, shares: FloatArray, n: int) -> float:
-    """Return what one user could gain, relative to what it could run alone."""
+    """Return the largest gain of user n's tasks, over its gamma; see `largest_gain`."""
     n_users, n_groups = tasks.shape
     use = use_per_task(problem)
     limits = np.einsum("rng,hg->rhng", use, np.eye(n_groups)).reshape(-1, n_users * n_groups)
     # Overuse by rounding must not make the programme infeasible.
     used = limits @ tasks.ravel()
-    held: BoolArray = shares <= shares[n] * (1 + TIED)
-    held[n] = False
-    least = np.where(held & problem.runnable, tasks, 0.0)
+    protected: BoolArray = shares <= shares[n] * (1 + TIED)
+    protected[n] = False
+    least = np.where(protected & problem.runnable, tasks, 0.0)
     most = np.where(problem.runnable, np.inf, 0.0)
     bounds = np.stack([least.ravel(), np.maximum(most, least).ravel()], axis=1)
     objective = np.zeros((n_users, n_groups))
@@ -165,15 +164,15 @@ def _gain(problem: Problem, tasks: FloatArray, shares: FloatArray, n: int) -> fl
     return (-float(answer.fun) - float(tasks[n].sum())) / alone
 
 
-# Mechanism, what it is called there, total tasks of users 1 to 3 as printed (II-B), and a digit.
+# Mechanism, its name in the paper, printed total tasks of users 1 to 3 (II-B), and the digit.
 PRINTED_OF_FIGURE_1 = (
     ("ps-dsf", "PS-DSF", (3.0, 3.0, 6.0), EXACT),
     ("drfh", "C-DRFH", (2.609, 3.130, 6.261), THIRD_DECIMAL),
     ("tsf", "TSF", (2.0, 2.0, 8.0), EXACT),
 )
-# Of user 3 on servers 1 and 2.
+# Tasks of user 3 on servers 1 and 2, by mechanism.
 PRINTED_SPLIT = {"PS-DSF": (0.0, 6.0), "C-DRFH": (0.261, 6.0), "TSF": (2.0, 6.0)}
-# What each user could run alone on both servers, constraints left aside.
+# Tasks that each user could run alone on both servers, without constraints.
 PRINTED_GAMMA = (6.0, 6.0, 12.0)
 BOTTLENECK = "bottleneck-fairness"
 
@@ -194,12 +193,12 @@ def reproduce_figure_1(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
         called: audit(problem, answer, properties=(BOTTLENECK,)).holds
         for called, answer in answers.items()
     }
-    dominant = tuple(problem.cluster.resources[r] for r in dominant_of_all(problem).tolist())
+    dominant = tuple(problem.cluster.resources[r] for r in dominant_resources(problem).tolist())
     return Reproduction(
         setting="Two servers and three users as printed; each mechanism's exact answer.",
-        readings=readings(answers, problem),
+        readings=compare_figure_1(answers, problem),
         claims=judge_fairness(fair, dominant, bottlenecks(problem)),
-        tables=tuple(table_of_tasks(answer, f"{name}.") for name, answer in answers.items()),
+        tables=tuple(tabulate_tasks(answer, f"{name}.") for name, answer in answers.items()),
         data={
             "tasks": {name: answer.tasks for name, answer in answers.items()},
             "bottleneck_fair": fair,
@@ -207,16 +206,18 @@ def reproduce_figure_1(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
     )
 
 
-def readings(answers: dict[str, Allocation], problem: Problem) -> tuple[Reading, ...]:
-    """Compare totals, the split of user 3, and gamma with the printed numbers."""
+def compare_figure_1(answers: dict[str, Allocation], problem: Problem) -> tuple[Reading, ...]:
+    """Compare total tasks, the split of user 3, and gamma with the printed numbers."""
     totals = [
-        amount(f"tasks of user {n + 1}, {called}", answers[called].user_tasks[n], paper, digit)
+        compare_amount(
+            f"tasks of user {n + 1}, {called}", answers[called].user_tasks[n], paper, digit
+        )
         for _, called, printed, digit in PRINTED_OF_FIGURE_1
         for n, paper in enumerate(printed)
     ]
     split = [
-        amount(
-            f"... and of that user 3 on server {g + 1}, {called}",
+        compare_amount(
+            f"of these user 3 on server {g + 1}, {called}",
             answers[called].tasks[2, g],
             paper,
             THIRD_DECIMAL,
@@ -226,38 +227,38 @@ def readings(answers: dict[str, Allocation], problem: Problem) -> tuple[Reading,
     ]
     alone = problem.unconstrained_gamma.sum(axis=1)
     gamma = [
-        amount(f"tasks that user {n + 1} could run alone", alone[n], paper, EXACT)
+        compare_amount(f"tasks that user {n + 1} could run alone", alone[n], paper, EXACT)
         for n, paper in enumerate(PRINTED_GAMMA)
     ]
     return (*totals, *split, *gamma)
 
 
-def dominant_of_all(problem: Problem) -> IntArray:
-    """Return (N,) the resource that each user needs most of both servers together."""
+def dominant_resources(problem: Problem) -> IntArray:
+    """Return each user's dominant resource on all servers together, as indices (N,)."""
     return first_largest_of_rows(problem.demand / problem.total_capacity)
 
 
 def bottlenecks(problem: Problem) -> tuple[str, ...]:
-    """Name the resources that all users need most of every server where they may run."""
+    """Name the resources that are dominant for all users on every server where they may run."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = problem.demand[:, None, :] / problem.group_capacity[None, :, :]
-    part = np.where(problem.demand[:, None, :] > 0, part, 0.0)[problem.runnable]
-    most = part >= part.max(axis=1, keepdims=True) * (1 - ROUNDING)
+        share = problem.demand[:, None, :] / problem.group_capacity[None, :, :]
+    share = np.where(problem.demand[:, None, :] > 0, share, 0.0)[problem.runnable]
+    dominant = share >= share.max(axis=1, keepdims=True) * (1 - ROUNDING)
     names = problem.cluster.resources
-    return tuple(names[r] for r in np.flatnonzero(most.all(axis=0)).tolist())
+    return tuple(names[r] for r in np.flatnonzero(dominant.all(axis=0)).tolist())
 
 
 def judge_fairness(
     fair: dict[str, bool], dominant: tuple[str, ...], shared: tuple[str, ...]
 ) -> tuple[PrintedClaim, ...]:
-    """Describe which mechanism is max-min fair on the bottleneck.
+    """Judge which mechanisms are max-min fair on the bottleneck, by name in `fair`.
 
-    `dominant` has what each user needs most of all servers together, `shared` what all need
-    most of every server where it may run.
+    `dominant` has each user's dominant resource on all servers together, `shared` the result of
+    `bottlenecks`.
     """
     said = {True: "max-min fair in memory", False: "not max-min fair in memory"}
     one = PrintedClaim(
-        "memory is what everybody needs most of every server where it may run",
+        "memory is dominant for all users on every server where they may run",
         shared == ("memory",),
         ", ".join(shared) or "there is no such resource",
     )
@@ -269,7 +270,7 @@ def judge_fairness(
     )
     three = PrintedClaim("PS-DSF divides the memory fairly", fair["PS-DSF"], said[fair["PS-DSF"]])
     others = [
-        PrintedClaim(f"{name} does not", not fair[name], said[fair[name]])
+        PrintedClaim(f"{name} does not divide it fairly", not fair[name], said[fair[name]])
         for name in ("C-DRFH", "TSF")
     ]
     return (one, two, three, *others)
@@ -277,7 +278,7 @@ def judge_fairness(
 
 # Tasks of users 1 to 4 on servers 1 and 2.
 PRINTED_OF_FIGURE_3 = ((3.6, 0.0), (3.6, 0.0), (0.0, 8.0), (0.0, 8.0))
-# Virtual dominant shares, by user and server, counted from 0, with the text's fractions.
+# Virtual dominant shares as printed, by user and server, both counted from 0.
 PRINTED_SHARES = {
     (0, 0): 0.6,
     (1, 0): 0.6,
@@ -299,7 +300,7 @@ TOLERANCE = 1e-6
     "at once",
 )
 def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
-    """Divide the two servers by PS-DSF, and count shares as each sees them; under a second."""
+    """Divide the two servers by PS-DSF, and compute virtual dominant shares; under a second."""
     problem = example_of_figure_2()
     answer = solve(problem, "ps-dsf")
     shares = virtual_shares(problem, answer.tasks)
@@ -311,7 +312,7 @@ def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
         setting="Two servers and four users as printed; the exact answer under resource division.",
         readings=(
             *(
-                amount(
+                compare_amount(
                     f"tasks of user {n + 1} on server {g + 1}", answer.tasks[n, g], printed, EXACT
                 )
                 for n, row in enumerate(PRINTED_OF_FIGURE_3)
@@ -333,13 +334,13 @@ def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
                 f"III-A prints {number(paper)} for the virtual dominant share of user 4 on the "
                 "first server, as 12 of 12 tasks.",
                 f"The user has {number(tasks)} tasks, and server 1 runs {number(alone)} of them "
-                f"(9 cores, one for each task), so it is {number(tasks)}/{number(alone)} = "
-                f"{number(ours)}. Nothing depends on it: it is above the others' all the same.",
+                f"(9 cores, one for each task), so its share is {number(tasks)}/{number(alone)} = "
+                f"{number(ours)}. The result is the same: this is still the largest share there.",
                 "fairlead reproduce psdsf/figure-3",
             ),
         ),
-        note="One printed share is a misprint, so that not all numbers are as printed.",
-        tables=(table_of_tasks(answer, "Tasks."), _table(shares)),
+        note="One printed share is a misprint, so not all numbers are equal.",
+        tables=(tabulate_tasks(answer, "Tasks."), _table(shares)),
         data={
             "tasks": answer.tasks,
             "virtual_dominant_share": np.where(problem.runnable, shares, np.nan),
@@ -348,21 +349,20 @@ def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
 
 
 def judge_levels(shares: FloatArray, gain: float) -> tuple[PrintedClaim, ...]:
-    """Check whether the answer is PS-DSF: (4, 2) virtual dominant shares by user and server.
+    """Judge whether an answer is PS-DSF, from its virtual dominant shares, (4, 2).
 
-    `gain` is by how much a user's tasks could be raised, relative, at the expense of higher
-    shares only.
+    `gain` is the result of `largest_gain`.
     """
     first, second = shares[:, 0], shares[2:, 1]
     return (
         PrintedClaim(
-            "nobody can be given more without taking from somebody with no higher share on that "
-            "server",
+            "no user can get more tasks without another user losing tasks on a server where its "
+            "share is not higher",
             gain <= TOLERANCE,
             f"by {gain:.2g} of its tasks at most",
         ),
         PrintedClaim(
-            "server 1 serves the two users whose shares are least there, which are equal",
+            "server 1 serves the two users with the least shares there, and these are equal",
             bool(abs(first[0] - first[1]) <= TOLERANCE and max(first[:2]) < min(first[2:])),
             ", ".join(number(v) for v in first.tolist()),
         ),
@@ -384,12 +384,12 @@ def _table(shares: FloatArray) -> TextTable:
 
 # Mb/s of users 1 and 2.
 PRINTED_OF_FIGURE_4 = (1.5, 1.0)
-# Part of each channel's time, by user.
+# Fraction of each channel's time, by user.
 PRINTED_TIME = ((1.0, 0.5, 0.0), (0.0, 0.5, 1.0))
 NOTE = (
-    "The rates stand in the picture, which we do not have. Those used here were chosen to give "
-    "the two rates and the division that the text prints; many others do. What is shown is that "
-    "the printed answer is one of PS-DSF for some rates, not that it is for the paper's."
+    "The rates are in a picture that we do not have. Ours were chosen to give the two results and "
+    "the division that the text prints; many others do. So this shows that the printed answer is a "
+    "PS-DSF allocation for some rates, not that it is one for the paper's."
 )
 
 
@@ -397,7 +397,7 @@ NOTE = (
     "figure-4",
     "Figure 4",
     "two users share three wireless channels by given rates",
-    "1.5 and 1 Mb/s; a channel each, and half of the one between",
+    "1.5 and 1 Mb/s; each user has one channel, and half of the second",
     "at once",
 )
 def reproduce_figure_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
@@ -411,13 +411,13 @@ def reproduce_figure_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
         for n, user in enumerate(problem.users.names)
         for what, written, row in (
             ("Mb/s when alone", number, problem.gamma[n].tolist()),
-            ("part of the time", percent, time[n].tolist()),
+            ("share of the time", percent, time[n].tolist()),
         )
     ]
     return Reproduction(
         setting="Three channels, two users of equal weight, rates of our own choice (see below).",
         readings=tuple(
-            amount(f"Mb/s of user {n + 1}", mine, printed, EXACT)
+            compare_amount(f"Mb/s of user {n + 1}", mine, printed, EXACT)
             for n, (mine, printed) in enumerate(
                 zip(answer.user_tasks, PRINTED_OF_FIGURE_4, strict=True)
             )
@@ -425,26 +425,28 @@ def reproduce_figure_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothi
         claims=judge_channels(time, apart),
         note=NOTE,
         tables=(
-            TextTable("Rates, and who has the channels.", ["", *problem.cluster.groups], rates),
+            TextTable(
+                "Rates, and shares of the channels' time.", ["", *problem.cluster.groups], rates
+            ),
         ),
         data={"rates": problem.gamma, "time": time, "served": answer.tasks},
     )
 
 
 def judge_channels(time: FloatArray, apart: float) -> tuple[PrintedClaim, ...]:
-    """Check whether the channels are divided as the text says: (2, 3) parts of each channel's time.
+    """Judge whether the channels are divided as the text says, from (2, 3) shares of their time.
 
-    `apart` is the largest difference in Mb/s between dividing time and dividing the only resource.
+    `apart` is the largest difference in Mb/s between PS-DSF under TDM and under RDM.
     """
     off = float(np.abs(time - np.array(PRINTED_TIME)).max())
     return (
         PrintedClaim(
             "user 1 has all of the first channel, user 2 all of the third, each half of the second",
             off <= TOLERANCE,
-            f"parts of the time are at most {off:.2g} off",
+            f"shares of the time are at most {off:.2g} off",
         ),
         PrintedClaim(
-            "with one resource it is the same whether time or the resource is divided",
+            "with one resource TDM and RDM give the same rates",
             apart <= TOLERANCE,
             f"at most {apart:.2g} Mb/s apart",
         ),

@@ -1,4 +1,4 @@
-"""Section V of Khamse-Ashari et al. 2017 (Tables III, IV, Figure 6): four classes of servers."""
+"""Reproduce section V of Khamse-Ashari et al. 2017: Tables III and IV, Figure 6."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fairlead_papers.reproduction import (
     Reading,
     Reproduction,
     TextTable,
-    amount,
+    compare_amount,
 )
 from fairlead_papers.setting import Setting
 
@@ -57,21 +57,21 @@ PRINTED_TSF = (
 )
 
 
-# Quick to settle: within this many runs of each server's procedure.
+# "Quick to settle": within this time after a change.
 SECONDS_TO_SETTLE = 5.0
-# Use before it has settled is not compared.
-SETTLES = 10.0
+# Seconds after a change before utilisation is compared.
+SECONDS_BEFORE_COMPARISON = 10.0
 ROUNDING = 1e-6
 NOTE_OF_FIGURE_6 = (
-    "The paper prints gamma, not demands, and gamma leaves open how much CPU a task of user 2 "
-    "takes; here 2/15, the most it allows (papers/docs/distributed.md). TSF and C-DRFH fix the "
-    "number of a user's tasks, not where: what they use of a class can be chosen within a range, "
-    "whose upper end is taken for the comparison."
+    "The paper prints gamma, not demands, and gamma does not determine the CPU demand of user 2; "
+    "here it is 2/15, the largest that gamma allows (papers/docs/distributed.md). TSF and C-DRFH "
+    "determine users' total tasks, not where they run, so their use of a class lies in a range; "
+    "PS-DSF is compared with its upper end."
 )
-LEAVES, COMES_BACK, END = 100.0, 250.0, 300.0
-CLASSES_SHOWN = (2, 3)
+USER_4_LEAVES, USER_4_RETURNS, END = 100.0, 250.0, 300.0
+CLASSES_SHOWN = (2, 3)  # C and D, by index
 CPU = 0
-# The largest that Table III allows, with which every statement about the figure is right.
+# The largest demand that Table III allows; with it every statement about the figure holds.
 CPU_OF_USER_2 = 2 / 15
 
 
@@ -83,12 +83,12 @@ CPU_OF_USER_2 = 2 / 15
     "two seconds",
 )
 def reproduce_figure_6(setting: Setting) -> Reproduction:
-    """Let 120 servers divide themselves, beside exact answers at each second; two seconds."""
+    """Let 120 servers divide themselves, and compare with exact answers; two seconds."""
     figure = figure_6(seed=setting.seed)
     return Reproduction(
         setting=(
-            "120 servers in classes A to D, each by itself, once a second; user 4 away from 100 to "
-            f"250 s; seed {setting.seed}."
+            "120 servers in classes A to D, each divides itself once a second; user 4 away from "
+            f"100 to 250 s; seed {setting.seed}."
         ),
         claims=_claims(figure),
         note=NOTE_OF_FIGURE_6,
@@ -103,11 +103,12 @@ def reproduce_figure_6(setting: Setting) -> Reproduction:
 
 
 def _claims(figure: Figure6) -> tuple[PrintedClaim, ...]:
+    """Judge whether PS-DSF uses most CPU once settled, and settles quickly."""
     settled = figure.settlement.settled
     slowest = max(np.inf if s.certified is None else s.certified for s in settled)
-    begins = np.array([s.phase.begin for s in settled])
+    begins = np.array([s.phase.start for s in settled])
     since = figure.times - begins[np.searchsorted(begins, figure.times, side="right") - 1]
-    steady = since >= SETTLES
+    steady = since >= SECONDS_BEFORE_COMPARISON
     others = np.maximum(figure.tsf_range[:, :, 1], figure.c_drfh_range[:, :, 1])
     behind = float((others - figure.ps_dsf)[steady].max())
     return (
@@ -147,9 +148,9 @@ def _range(ends: list[float]) -> str:
 
 
 def cluster_of_section_5(cpu_of_user_2: float = CPU_OF_USER_2) -> Problem:
-    """Return the cluster of section V; a task of user 2 takes CPU above 0, to 2/15.
+    """Return the cluster of section V, with the given CPU demand of user 2.
 
-    Gamma is that of Table III all the same.
+    Gamma is that of Table III for any demand above 0 and up to 2/15.
     """
     return Problem.from_arrays(
         capacity=[[1.0, 1.0], [0.5, 0.5], [0.5, 0.25], [0.5, 0.75]],
@@ -168,14 +169,14 @@ class Figure6:
     """CPU utilisation of classes C and D at each second."""
 
     times: FloatArray  # (T,): seconds
-    ps_dsf: FloatArray  # (T, 2): under PS-DSF by the servers' own procedure
-    # (T, 2): under TSF and C-DRFH, exact at each second.
+    ps_dsf: FloatArray  # (T, 2): under PS-DSF, by the asynchronous server procedure
+    # (T, 2): by one exact answer of TSF, and of C-DRFH, for the present users.
     tsf: FloatArray
     c_drfh: FloatArray
-    # (T, 2, 2): the least and the largest utilisation that their totals leave possible.
+    # (T, 2, 2): the least and the largest utilisation that users' totals allow.
     tsf_range: FloatArray
     c_drfh_range: FloatArray
-    settlement: Settlement  # all there is to know about the run
+    settlement: Settlement  # the run, and the exact answers
 
 
 def figure_6(
@@ -185,23 +186,26 @@ def figure_6(
     delay: Delay | None = None,
     seed: int = 0,
 ) -> Figure6:
-    """Compute Fig. 6, from Algorithm I's start: DRF on each server by itself. Two seconds.
+    """Compute Fig. 6, starting as Algorithm I does: DRF on each server by itself. Two seconds.
 
     `apart` lets each of the 120 servers decide by itself, as in the paper; otherwise each class
-    does. Messages take no time when `delay` is absent, as in the paper.
+    decides as one server. Without a `delay` messages take no time, as in the paper.
     """
     problem = cluster_of_section_5(cpu_of_user_2)
     setting = AsynchronousSetting(
         problem,
         until=END,
-        changes=(JoinOrLeave(LEAVES, 3, joins=False), JoinOrLeave(COMES_BACK, 3, joins=True)),
+        changes=(
+            JoinOrLeave(USER_4_LEAVES, 3, joins=False),
+            JoinOrLeave(USER_4_RETURNS, 3, joins=True),
+        ),
         delay=Delay() if delay is None else delay,
         apart=apart,
         seed=seed,
     )
     run = run_asynchronously(setting, start=solve(problem, "drf-per-server").tasks, sample=1.0)
     settlement = compare_with_exact(run)
-    begins = [phase.begin for phase in run.phases]
+    begins = [phase.start for phase in run.phases]
     phase_of = np.searchsorted(begins, run.times, side="right") - 1
     shown = list(CLASSES_SHOWN)
     exact, ranges = {}, {}
@@ -222,20 +226,20 @@ def figure_6(
 
 
 def possible_use(problem: Problem, user_tasks: FloatArray) -> FloatArray:
-    """Return (2, 2) least and largest CPU use of classes C and D that the (N,) totals allow."""
+    """Return the least and the largest CPU use of classes C and D for (N,) totals, (2, 2)."""
     cpu = np.zeros((len(CLASSES_SHOWN), problem.n_users, problem.n_groups))
     for k, group in enumerate(CLASSES_SHOWN):
         cpu[k, :, group] = use_per_task(problem)[CPU, :, group]
     return np.clip(range_over_placements(problem, user_tasks, cpu), 0.0, 1.0)
 
 
-# CPU of one task of user 2: three numbers that gamma admits.
-TRIED = (0.05, 0.1, CPU_OF_USER_2)
+# CPU demands of user 2 that give the printed gamma.
+TRIED_CPU = (0.05, 0.1, CPU_OF_USER_2)
 NOTE_OF_TABLE_3 = (
-    "The paper prints no demands. Those here were found from gamma and the classes: (0.1, 0.1), "
-    "(2/15, 0.2), (0.2, 0.1) and (0.2, 0.3) of CPU and memory. User 2's CPU is open up to 2/15, "
-    "since its memory binds on every class; with all of these gamma is the same, and so is every "
-    "number of this table."
+    "The paper prints no demands. Ours follow from gamma and the classes: (0.1, 0.1), (2/15, 0.2), "
+    "(0.2, 0.1) and (0.2, 0.3) of CPU and memory. The CPU demand of user 2 may be any up to 2/15, "
+    "since its memory limits it on every class; for all of these gamma, and so this table, is the "
+    "same."
 )
 
 
@@ -247,14 +251,14 @@ NOTE_OF_TABLE_3 = (
     "at once",
 )
 def reproduce_table_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
-    """Count tasks by capacity over demand; at once."""
+    """Compute gamma from capacity and demand; at once."""
     gamma = cluster_of_section_5().gamma
-    others = [cluster_of_section_5(cpu).gamma for cpu in TRIED]
+    others = [cluster_of_section_5(cpu).gamma for cpu in TRIED_CPU]
     beyond = cluster_of_section_5(1.01 * CPU_OF_USER_2).gamma
     return Reproduction(
         setting="120 servers in four classes as printed; demands of ours (see below).",
         readings=tuple(
-            amount(f"{user}, class {name}", gamma[n, g], PRINTED_GAMMA[n][g], EXACT)
+            compare_amount(f"{user}, class {name}", gamma[n, g], PRINTED_GAMMA[n][g], EXACT)
             for n, user in enumerate(USERS)
             for g, name in enumerate(CLASSES)
         ),
@@ -262,9 +266,9 @@ def reproduce_table_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothin
         findings=(
             Finding(
                 "V prints gamma, not demands.",
-                "Gamma settles all demands but the CPU of user 2, which may be anything up to "
-                f"{number(CPU_OF_USER_2)} a task; above that gamma is another. Fig. 6 depends on "
-                "it, the tables do not.",
+                "Gamma determines all demands but the CPU of user 2, which may be any up to "
+                f"{number(CPU_OF_USER_2)}; above that gamma is different. Fig. 6 depends on it, "
+                "the tables do not.",
                 "fairlead reproduce psdsf/table-3",
             ),
         ),
@@ -275,23 +279,22 @@ def reproduce_table_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothin
 
 
 def judge_freedom(gammas: list[FloatArray], beyond: FloatArray) -> tuple[PrintedClaim, ...]:
-    """Describe what gamma, (4, 4), leaves open.
+    """Judge whether gamma, (4, 4), is the same for all tried CPU demands of user 2.
 
-    The last of `gammas` has the largest CPU demand of user 2 said to be open; `beyond` has a larger
-    one.
+    The last of `gammas` is for the largest such demand, `beyond` for a larger one.
     """
     apart = max(float(np.abs(one - other).max()) for one, other in pairwise(gammas))
     changed = float(np.abs(beyond - gammas[-1]).max())
     return (
         PrintedClaim(
-            "gamma is the same for any CPU demand of user 2 up to 2/15, and another above that",
+            "gamma is the same for any CPU demand of user 2 up to 2/15, and different above that",
             apart <= EXACT < changed,
             f"{apart:.2g} apart; {number(changed)} with one hundredth more",
         ),
     )
 
 
-# One unit of the last printed digit, of TSF by class and of its sums.
+# One unit of the last printed digit of TSF's tasks, by user and class.
 DIGITS_TSF = (
     (1.0, 1.0, 1.0, 1.0),
     (0.1, 1.0, 1.0, 1.0),
@@ -299,11 +302,11 @@ DIGITS_TSF = (
     (1.0, 1.0, 0.01, 0.1),
 )
 TOTALS_TSF = tuple(sum(row) for row in PRINTED_TSF)
-# Of what linear programmes with a little room for rounding leave possible.
+# Tasks; linear programmes that allow for rounding leave fewer than this possible.
 NOTICEABLE = 1e-3
 NOTE_OF_TABLE_4 = (
-    "TSF fixes what each user has in all, not where it has it. Of each number on a class, the "
-    "interval is as far as other answers with the same totals reach: the table says between what."
+    "TSF determines each user's total tasks, not where they run. The interval of a number on a "
+    "class is the range over all allocations with the same totals, which a table below shows."
 )
 
 
@@ -343,7 +346,9 @@ def reproduce_table_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothin
 
 def _ps_dsf_readings(ps_dsf: Allocation) -> list[Reading]:
     return [
-        amount(f"PS-DSF, {user} on class {name}", ps_dsf.tasks[n, g], PRINTED_PS_DSF[n][g], EXACT)
+        compare_amount(
+            f"PS-DSF, {user} on class {name}", ps_dsf.tasks[n, g], PRINTED_PS_DSF[n][g], EXACT
+        )
         for n, user in enumerate(USERS)
         for g, name in enumerate(CLASSES)
     ]
@@ -351,14 +356,14 @@ def _ps_dsf_readings(ps_dsf: Allocation) -> list[Reading]:
 
 def _tsf_readings(tsf: Allocation, ends: FloatArray) -> list[Reading]:
     totals = [
-        amount(f"TSF, {user} in all", mine, printed, min(digits))
+        compare_amount(f"TSF, total of {user}", mine, printed, min(digits))
         for user, mine, printed, digits in zip(
             USERS, tsf.user_tasks, TOTALS_TSF, DIGITS_TSF, strict=True
         )
     ]
-    # Half a digit besides, as printed numbers are rounded.
+    # Half a digit more than the range, as printed numbers are rounded.
     return totals + [
-        amount(
+        compare_amount(
             f"TSF, {user} on class {name}",
             tsf.tasks[n, g],
             PRINTED_TSF[n][g],
@@ -373,38 +378,37 @@ def _tsf_readings(tsf: Allocation, ends: FloatArray) -> list[Reading]:
 def judge_table(
     ps_dsf: FloatArray, tsf_totals: FloatArray, ends: FloatArray
 ) -> tuple[PrintedClaim, ...]:
-    """Check whether the answers are as the text describes them.
+    """Judge whether the answers are as the text describes them.
 
-    `ps_dsf` has (4, 4) tasks, `tsf_totals` (4,) tasks of each user, `ends` (4, 4, 2) between what
-    each user's tasks on each class can lie under TSF.
+    `ps_dsf` are tasks under PS-DSF, (4, 4); `tsf_totals` users' tasks under TSF, (4,); `ends` the
+    minimum and maximum of each user's tasks on each class under TSF, (4, 4, 2).
     """
     mixed = float(max(ps_dsf[:2, 2:].max(), ps_dsf[2:, :2].max()))
-    strangers = float(max(ps_dsf[3, 2], ps_dsf[2, 3]))
+    exchanged = float(max(ps_dsf[3, 2], ps_dsf[2, 3]))
     elsewhere = float(ends[:2, 2:].max())
     printed, half = np.array(PRINTED_TSF)[:2, :2], np.array(DIGITS_TSF)[:2, :2] / 2
     outside = np.maximum(ends[:2, :2, 0] - printed, printed - ends[:2, :2, 1]) - half
     less = bool(tsf_totals[2] < ps_dsf[2].sum() and tsf_totals[3] > ps_dsf[3].sum())
     return (
         PrintedClaim(
-            "under PS-DSF classes A and B are the first two users', C and D the last two's",
+            "under PS-DSF users 1 and 2 have classes A and B, users 3 and 4 classes C and D",
             mixed <= ROUNDING,
-            f"at most {mixed:.2g} tasks of anybody elsewhere",
+            f"at most {mixed:.2g} tasks of a user elsewhere",
         ),
         PrintedClaim(
-            "under PS-DSF class C is entirely user 3's, class D entirely user 4's",
-            strangers <= ROUNDING,
-            f"at most {strangers:.2g} tasks of the other",
+            "under PS-DSF user 3 has all of class C, user 4 all of class D",
+            exchanged <= ROUNDING,
+            f"at most {exchanged:.2g} tasks of the other",
         ),
         PrintedClaim(
-            "TSF leaves the first two users no room on classes C and D",
+            "under TSF users 1 and 2 have no tasks on classes C and D",
             elsewhere <= NOTICEABLE,
             f"at most {elsewhere:.2g} tasks there",
         ),
         PrintedClaim(
-            "the printed division of classes A and B is one of those that TSF leaves open, but for "
-            "rounding",
+            "the printed division of classes A and B is possible under TSF, but for rounding",
             float(outside.max()) <= 0,
-            f"beyond them by {max(0.0, float(outside.max())):.2g} tasks",
+            f"beyond the possible range by {max(0.0, float(outside.max())):.2g} tasks",
         ),
         PrintedClaim(
             "TSF gives user 3 less than PS-DSF does, and user 4 more",
@@ -415,16 +419,16 @@ def judge_table(
 
 
 def cpu_of_a_and_b(problem: Problem, user_tasks: FloatArray) -> float:
-    """Return the part of the CPU of classes A and B that users 1 and 2 use with all their tasks.
+    """Return the fraction of the CPU of classes A and B that all tasks of users 1 and 2 use.
 
-    Both run nowhere else under any of the three mechanisms, or it would be less yet.
+    It bounds the use of these classes from above: no other users may run there.
     """
     used = float(user_tasks[:2] @ problem.demand[:2, CPU])
     return used / float(problem.group_capacity[:2, CPU].sum())
 
 
 def tsf_shares_as_printed(problem: Problem) -> FloatArray:
-    """Return (4,) the shares by weight that TSF is to equalise, of the tasks that are printed."""
+    """Return the shares over weights that TSF equalises, of the printed tasks, (4,)."""
     alone = problem.unconstrained_gamma.sum(axis=1)
     shares: FloatArray = np.array(TOTALS_TSF) / (alone * problem.weight)
     return shares
@@ -436,20 +440,20 @@ def _findings(problem: Problem, totals: FloatArray, cpu: dict[str, float]) -> tu
     return (
         Finding(
             "Table IV prints 205, 107.5, 58.33 and 35.55 tasks in all for TSF.",
-            "These are rounded to more than the printed digits. What TSF makes equal is "
+            "They are less exact than their digits. The shares that TSF makes equal would be "
             f"{printed[0]:.5f} and {printed[1]:.5f} for users 1 and 2, {printed[2]:.5f} and "
-            f"{printed[3]:.5f} for 3 and 4; with {totals[0]:.2f}, {totals[1]:.2f}, {totals[2]:.2f} "
-            f"and {totals[3]:.2f} tasks it is {ours[0]:.5f} for the former and {ours[2]:.5f} for "
-            "the latter, and nothing is left over.",
+            f"{printed[3]:.5f} for 3 and 4. With {totals[0]:.2f}, {totals[1]:.2f}, {totals[2]:.2f} "
+            f"and {totals[3]:.2f} tasks they are {ours[0]:.5f} for 1 and 2 and {ours[2]:.5f} for 3 "
+            "and 4, and no more tasks fit.",
             "fairlead reproduce psdsf/table-4",
         ),
         Finding(
             "V says (of Fig. 6) that the CPU of the first two classes is fully used under all "
             "mechanisms.",
-            "Not with the gamma of Table III and the tasks of Table IV. Gamma lets user 2 take at "
-            "most 2/15 of CPU a task. With that, users 1 and 2 use of both classes' CPU "
-            f"{', '.join(f'{percent(part)} under {name}' for name, part in cpu.items())}. What is "
-            "used up is their memory.",
+            "Not with the gamma of Table III and the tasks of Table IV. By gamma a task of user 2 "
+            "takes at most 2/15 CPU. Then users 1 and 2 use of the CPU of both classes "
+            f"{', '.join(f'{percent(part)} under {name}' for name, part in cpu.items())}. It is "
+            "their memory that is used up.",
             "fairlead reproduce psdsf/table-4",
         ),
     )
@@ -487,9 +491,7 @@ def _range_table(ends: FloatArray) -> TextTable:
         ]
         for n, user in enumerate(USERS)
     ]
-    return TextTable(
-        "TSF: between what they can lie, totals being given.", ["tasks on", *CLASSES], rows
-    )
+    return TextTable("TSF: possible tasks, given the totals.", ["tasks on", *CLASSES], rows)
 
 
 def _use_table(used: dict[str, FloatArray]) -> TextTable:
@@ -498,4 +500,4 @@ def _use_table(used: dict[str, FloatArray]) -> TextTable:
         for name, use in used.items()
         for r, resource in enumerate(("CPU", "memory"))
     ]
-    return TextTable("What is used of each class.", ["", *CLASSES], rows)
+    return TextTable("Use of each class.", ["", *CLASSES], rows)

@@ -1,1 +1,1 @@
-"""Audits of mechanisms on random problems, and the smallest witnesses: ``audit --random``."""
+"""``audit --random``: audit mechanisms on random problems, and find the smallest witnesses."""

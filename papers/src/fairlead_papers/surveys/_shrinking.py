@@ -1,4 +1,4 @@
-"""Make a problem as small and plain as possible while it still shows the same thing."""
+"""Shrink a witness: make a problem smaller and simpler while the property still fails on it."""
 
 from __future__ import annotations
 
@@ -12,36 +12,37 @@ from fairlead.model.fitting import all_fit
 from fairlead.model.problem import Problem
 from fairlead.model.reductions import restrict
 
-# Amounts are tried with so few digits, plainest first.
+# Significant digits to which amounts are rounded, fewest first.
 DIGITS = (1, 2)
 
 
-def shrink(problem: Problem, shows: Callable[[Problem], bool], attempts: int) -> Problem:
-    """Return a smaller or plainer problem that still `shows` the same.
+def shrink(problem: Problem, still_fails: Callable[[Problem], bool], attempts: int) -> Problem:
+    """Return a smaller or simpler problem for which `still_fails` is true, as for the given one.
 
-    It has fewer users, groups or resources, only constraints, limits and weights that matter, and
-    rounder amounts, as far as single steps lead. Greedy: the first step that still shows it is
-    taken, until none does or `attempts` run out.
+    Steps remove a user, group or resource, a constraint, limit or weight, or round amounts. Greedy:
+    take the first step after which `still_fails` is true, until there is none, or it was called
+    `attempts` times.
     """
     left = attempts
-    whole = all_fit(problem)  # problem files list no user without a task that fits
+    # Problem files list no user without a task that fits: smaller problems must not add one.
+    whole = all_fit(problem)
     smaller = True
     while smaller and left > 0:
         smaller = False
-        for candidate in _simpler(problem):
+        for candidate in _simpler_problems(problem):
             if left <= 0:
                 break
             if whole and not all_fit(candidate):
                 continue
             left -= 1
-            if shows(candidate):
+            if still_fails(candidate):
                 problem, smaller = candidate, True
                 break
     return problem
 
 
-def size_of(problem: Problem) -> tuple[int, int]:
-    """Return by what witnesses compare: their amounts, then their digits and conditions."""
+def size_key(problem: Problem) -> tuple[int, int]:
+    """Return a sort key of witnesses: the number of amounts, then of digits and conditions."""
     amounts = np.concatenate([problem.cluster.capacity.ravel(), problem.demand.ravel()])
     digits = sum(len(f"{amount:.15g}") for amount in amounts)
     conditions = int((~problem.users.eligible).sum() + np.isfinite(problem.task_limit).sum())
@@ -52,7 +53,7 @@ def size_of(problem: Problem) -> tuple[int, int]:
     )
 
 
-def _simpler(problem: Problem) -> Iterator[Problem]:
+def _simpler_problems(problem: Problem) -> Iterator[Problem]:
     """Yield problems that are one step simpler, the largest steps first."""
     for axis, length in (
         ("users", problem.n_users),
@@ -64,11 +65,12 @@ def _simpler(problem: Problem) -> Iterator[Problem]:
                 yield restrict(problem, **{axis: [i for i in range(length) if i != k]})
             except ProblemError:
                 continue
-    yield from _plainer_users(problem)
-    yield from _rounder(problem)
+    yield from _simpler_users(problem)
+    yield from _rounder_problems(problem)
 
 
-def _plainer_users(problem: Problem) -> Iterator[Problem]:
+def _simpler_users(problem: Problem) -> Iterator[Problem]:
+    """Yield problems without a weight, a placement constraint, or a limit of tasks."""
     users = problem.users
     if (users.weight != 1).any():
         yield Problem(problem.cluster, replace(users, weight=np.ones(problem.n_users)))
@@ -87,7 +89,7 @@ def _plainer_users(problem: Problem) -> Iterator[Problem]:
             yield Problem(problem.cluster, replace(users, weight=weight))
 
 
-def _rounder(problem: Problem) -> Iterator[Problem]:
+def _rounder_problems(problem: Problem) -> Iterator[Problem]:
     """Yield problems with rounder amounts: all of them, then one by one."""
     cluster, users = problem.cluster, problem.users
     for digits in DIGITS:
@@ -104,7 +106,7 @@ def _rounder(problem: Problem) -> Iterator[Problem]:
         for row, column in np.argwhere(amounts > 0):
             old = amounts[row, column]
             for new in dict.fromkeys((1.0, *(float(_round(old, d)) for d in DIGITS))):
-                # Never to longer numbers: steps must end.
+                # Never longer numbers, so that shrinking ends.
                 if new == old or len(f"{new:.15g}") > len(f"{old:.15g}") or abs(old) == 1.0:
                     continue
                 changed_to = amounts.copy()

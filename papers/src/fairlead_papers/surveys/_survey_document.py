@@ -1,4 +1,4 @@
-"""Documents of surveys: which mechanism has which property, and the smallest witnesses against."""
+"""Documents of surveys: a table of mechanisms and properties, and the smallest witnesses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def survey_document(survey: Survey, title: str) -> Document:
 
 
 def _opening(survey: Survey) -> Statement:
-    """List refuted claims."""
+    """Count and name the refuted claims."""
     problems = counted(survey.problems, "random problem")
     refuted = [c for c in survey.cells.values() if c.refutations]
     if not refuted:
@@ -58,16 +58,19 @@ def _opening(survey: Survey) -> Statement:
 def _findings(survey: Survey) -> Iterator[Block]:
     """Yield the table of mechanisms and properties, and what its marks mean."""
     rows: list[list[Content]] = [
-        [name, *(_finding(survey.cells[name, of]) for of in survey.properties)]
+        [
+            name,
+            *(_finding(survey.cells[name, property_name]) for property_name in survey.properties),
+        ]
         for name in survey.mechanisms
     ]
     columns = [*words("mechanism"), *numbers(*survey.properties)]
     yield table_of("Mechanisms and their properties", columns, rows)
     yield Prose(
-        "The problems on which a property fails / those on which there was something to ask. "
-        "✓ a paper proves it, and it is not refuted; ✓* a paper proves it under the conditions "
-        "below, and it is not refuted there; REFUTED: a paper claims it, and here is a witness; no "
-        "mark: nobody claims it. A search cannot prove a property; it can refute one.",
+        "Problems on which a property fails / problems that meet its premises. ✓ a paper proves "
+        "it, and it is not refuted; ✓* a paper proves it under the conditions below, and it is not "
+        "refuted there; REFUTED: a paper claims it, and there is a witness below; no mark: no "
+        "paper claims it. A search cannot prove a property; it can refute one.",
         "small",
     )
     conditions = [
@@ -80,7 +83,7 @@ def _findings(survey: Survey) -> Iterator[Block]:
 
 
 def _finding(cell: SurveyCell) -> Cell:
-    """Describe the claim on a mechanism and property, and the result."""
+    """Show a mark for the claim on a mechanism and property, and the count of violations."""
     count = f"{cell.violations:,}/{cell.asked:,}" if cell.asked else "not asked"
     kind, mark = "" if cell.violations else "dim", ""
     if cell.refutations:

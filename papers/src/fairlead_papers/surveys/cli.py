@@ -11,20 +11,20 @@ from fairlead.cli.own_code import load_mechanism, refuse_mechanisms_on_ray
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import complain, show, stages_bar
 
-# Those of Khamse-Ashari et al. 2017, Table I.
+# The mechanisms of Khamse-Ashari et al. 2017, Table I.
 SURVEYED = ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
 LIES = 60
 
 
-def _part(of: str) -> Any:
-    """Return an option for a part of the random problems, from 0 to 1."""
-    return Option(metavar="P", min=0, max=1, help=of)
+def _probability(help_text: str) -> Any:
+    """Return an option for a probability, from 0 to 1."""
+    return Option(metavar="P", min=0, max=1, help=help_text)
 
 
 def survey_random_problems(
     random: Annotated[
         int,
-        Option(metavar="N", min=1, max=MOST_REPEATS, help="How many random problems to draw."),
+        Option(metavar="N", min=1, max=MOST_REPEATS, help="Number of random problems."),
     ],
     mechanism: Annotated[
         list[str] | None,
@@ -32,14 +32,16 @@ def survey_random_problems(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="What to audit, or FILE.py:NAME; may be repeated. "
+            help="Mechanism to audit, or FILE.py:NAME; may be repeated. "
             f"[default: {', '.join(SURVEYED)}]",
         ),
     ] = None,
     properties: Annotated[
         list[str] | None,
         Option(
-            "--property", metavar="PROPERTY", help="Only this one; may be repeated. All if absent."
+            "--property",
+            metavar="PROPERTY",
+            help="Property to check; may be repeated. All if absent.",
         ),
     ] = None,
     lies: Annotated[
@@ -48,21 +50,21 @@ def survey_random_problems(
             metavar="N",
             min=0,
             max=MOST_REPEATS,
-            help="Lies to try on each problem in search of one that pays.",
+            help="Lies to try on each problem, for strategy-proofness.",
         ),
     ] = LIES,
-    seed: Annotated[int, Option(metavar="N", min=0, help="Seed of all that is random.")] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Seed of all randomness.")] = 0,
     users: Annotated[
         int | None,
-        Option(metavar="N", min=2, help="Users at most. [default: 4]"),
+        Option(metavar="N", min=2, help="Largest number of users. [default: 4]"),
     ] = None,
     servers: Annotated[
         int | None,
-        Option(metavar="N", min=1, help="Servers at most. [default: 3]"),
+        Option(metavar="N", min=1, help="Largest number of servers. [default: 3]"),
     ] = None,
     resources: Annotated[
         int | None,
-        Option(metavar="N", min=1, help="Resources at most. [default: 3]"),
+        Option(metavar="N", min=1, help="Largest number of resources. [default: 3]"),
     ] = None,
     heterogeneity: Annotated[
         float | None,
@@ -70,30 +72,39 @@ def survey_random_problems(
             metavar="D",
             min=0,
             max=6,
-            help="Decades over which amounts spread. [default: 1]",
+            help="Orders of magnitude over which amounts spread. [default: 1]",
         ),
     ] = None,
     constrained: Annotated[
-        float | None, _part("Users with placement constraints. [default: 0.3]")
+        float | None,
+        _probability("Probability that a user has a placement constraint. [default: 0.3]"),
     ] = None,
-    zero_demand: Annotated[float | None, _part("Amounts that are zero. [default: 0]")] = None,
-    limited: Annotated[float | None, _part("Users with finite tasks. [default: 0]")] = None,
-    weighted: Annotated[float | None, _part("Users with weights. [default: 0.3]")] = None,
-    rated: Annotated[float | None, _part("Users with rates, not demands. [default: 0]")] = None,
+    zero_demand: Annotated[
+        float | None, _probability("Probability that an amount is zero. [default: 0]")
+    ] = None,
+    limited: Annotated[
+        float | None, _probability("Probability that a user has finite tasks. [default: 0]")
+    ] = None,
+    weighted: Annotated[
+        float | None, _probability("Probability that a problem has weights. [default: 0.3]")
+    ] = None,
+    rated: Annotated[
+        float | None, _probability("Probability that a problem has given rates. [default: 0]")
+    ] = None,
     ray: RayAddress = None,
     as_json: AsJson = False,
     save_witness: Annotated[
         Path | None,
         Option(
             metavar="DIR",
-            help="Write the smallest witness of each violation into a new folder.",
+            help="Write the smallest witness against each property into a new folder.",
         ),
     ] = None,
 ) -> None:
     """Audit mechanisms on random problems.
 
-    It draws problems, audits each mechanism on all of them, and shrinks the witness of each
-    violation. The exit status is 1 if a property fails that is claimed.
+    Draws problems, audits each mechanism on all of them, and shrinks the smallest witness against
+    each property. The exit status is 1 if a property fails that a paper claims.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""Random problems to audit mechanisms on: small ones, of all kinds that break fairness."""
+"""Draw small random problems on which mechanisms are audited."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.fitting import ROUNDING
 from fairlead.model.problem import Problem
 
-# How many problems of a hundred are made to meet a premise that chance hardly ever meets.
+# Fractions of problems that are made to meet a premise that chance hardly ever meets.
 ONE_BOTTLENECK = 0.2
 ONE_RESOURCE = 0.1
 ONE_SERVER = 0.1
-# Whole amounts tie, and make witnesses that one can check by hand.
+# Fraction of problems with whole amounts: these tie, and witnesses can be checked by hand.
 WHOLE_AMOUNTS = 0.5
 LARGEST_WHOLE = 10
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """What random problems look like."""
+    """The distribution of random problems."""
 
-    # The most of each; every problem has from 2 users, 1 server and 1 resource up to that.
+    # The largest numbers; the smallest are 2 users, 1 server and 1 resource.
     users: int = 4
     servers: int = 3
     resources: int = 3
-    # Orders of magnitude over which amounts spread, from 0, when all are alike.
+    # Orders of magnitude over which amounts spread, from 0 (all equal) to 6.
     heterogeneity: float = 1.0
-    constrained: float = 0.3  # the chance that a user may run on a random part of the servers only
-    # The chance that a task takes nothing of a resource, and that a server has none of it.
+    constrained: float = 0.3  # probability that a user may run on a random subset of servers only
+    # Probability that a demand is 0, and that a capacity is 0.
     zero_demand: float = 0.0
-    limited: float = 0.0  # the chance that a user has finitely many tasks
-    # The chance that a problem's users have weights, and that they give rates, not demands.
+    limited: float = 0.0  # probability that a user has finitely many tasks
+    # Probabilities that the users of a problem have weights, and that they have given rates.
     weighted: float = 0.3
     rated: float = 0.0
 
@@ -56,8 +56,8 @@ class Distribution:
     def draw(self, random: np.random.Generator) -> Problem:
         """Draw a valid problem.
 
-        Some have one resource, one server, or a common bottleneck,
-        so that properties of such problems are tested, too.
+        Some problems have one resource, one server, or a common bottleneck, so that properties of
+        such problems are tested, too.
         """
         n_users = int(random.integers(2, self.users + 1))
         n_groups = int(random.integers(1, self.servers + 1))
@@ -69,12 +69,14 @@ class Distribution:
             n_groups = 1
         bottleneck = kind > 1 - ONE_BOTTLENECK
         whole = bool(random.random() < WHOLE_AMOUNTS)
-        capacity = self._amounts(random, n_groups, n_resources, whole)
-        demand = self._amounts(random, n_users, n_resources, whole)
-        eligible = self._eligible(random, n_users, n_groups)
-        demand, eligible = _repaired(capacity, demand, eligible)
+        capacity = self._draw_amounts(random, n_groups, n_resources, whole)
+        demand = self._draw_amounts(random, n_users, n_resources, whole)
+        eligible = self._draw_eligible(random, n_users, n_groups)
+        demand, eligible = _repair(capacity, demand, eligible)
         if bottleneck:
-            demand = _with_bottleneck(capacity, demand, eligible, int(random.integers(n_resources)))
+            demand = _raise_to_bottleneck(
+                capacity, demand, eligible, int(random.integers(n_resources))
+            )
         capacity *= _servers_for_whole_tasks(capacity, demand, eligible)
         weight = np.ones(n_users)
         if random.random() < self.weighted:
@@ -84,13 +86,14 @@ class Distribution:
             demand,
             weight=weight,
             eligible=eligible,
-            task_limit=self._limits(random, capacity, demand),
-            rates=self._rates(random, capacity, demand),
+            task_limit=self._draw_limits(random, capacity, demand),
+            rates=self._draw_rates(random, capacity, demand),
         )
 
-    def _amounts(
+    def _draw_amounts(
         self, random: np.random.Generator, rows: int, columns: int, whole: bool
     ) -> FloatArray:
+        """Draw amounts of the given heterogeneity, some of them 0."""
         shape = (rows, columns)
         if whole:
             largest = max(1, min(LARGEST_WHOLE, round(10**self.heterogeneity)))
@@ -100,36 +103,36 @@ class Distribution:
         amounts[random.random(shape) < self.zero_demand] = 0.0
         return amounts
 
-    def _eligible(self, random: np.random.Generator, n_users: int, n_groups: int) -> BoolArray:
-        kept = random.random(n_users) < self.constrained
-        allowed: BoolArray = ~kept[:, None] | (random.random((n_users, n_groups)) < 0.5)
+    def _draw_eligible(self, random: np.random.Generator, n_users: int, n_groups: int) -> BoolArray:
+        constrained = random.random(n_users) < self.constrained
+        allowed: BoolArray = ~constrained[:, None] | (random.random((n_users, n_groups)) < 0.5)
         return allowed
 
-    def _rates(
+    def _draw_rates(
         self, random: np.random.Generator, capacity: FloatArray, demand: FloatArray
     ) -> FloatArray | None:
-        """Draw rates for all users, 0 where a server lacks what they demand, or none."""
+        """Draw rates for all users, 0 where a server lacks a demanded resource; or return None."""
         if random.random() >= self.rated:
             return None
-        rates = self._amounts(random, len(demand), len(capacity), True)
+        rates = self._draw_amounts(random, len(demand), len(capacity), True)
         lacks = ((demand > 0)[:, None, :] & ~(capacity > 0)[None, :, :]).any(axis=2)
         return np.where(lacks, 0.0, np.maximum(rates, 1.0))
 
-    def _limits(
+    def _draw_limits(
         self, random: np.random.Generator, capacity: FloatArray, demand: FloatArray
     ) -> FloatArray:
-        """Draw finite tasks, from a sliver of an equal share to several of them."""
+        """Draw numbers of tasks, from a tenth of an equal share to two shares; some infinite."""
         finite = random.random(len(demand)) < self.limited
         with np.errstate(divide="ignore", invalid="ignore"):
             alone = np.where(demand > 0, capacity.sum(axis=0) / demand, np.inf).min(axis=1)
-        part = random.uniform(0.1, 2.0, len(demand)) / len(demand)
-        return np.where(finite, np.maximum(alone * part, 1e-3), np.inf)
+        fraction = random.uniform(0.1, 2.0, len(demand)) / len(demand)
+        return np.where(finite, np.maximum(alone * fraction, 1e-3), np.inf)
 
 
-def _repaired(
+def _repair(
     capacity: FloatArray, demand: FloatArray, eligible: BoolArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Change as little as makes every user demand something and fit somewhere."""
+    """Change demands and eligibility so that every user has a demand and fits on a server."""
     if not (capacity > 0).any():
         capacity[0, 0] = 1.0
     for n in range(len(demand)):
@@ -147,20 +150,20 @@ def _repaired(
 def _servers_for_whole_tasks(
     capacity: FloatArray, demand: FloatArray, eligible: BoolArray
 ) -> float:
-    """Return by what whole number all servers have to grow so that a task of each user fits."""
-    part = np.full((len(demand), len(capacity)), 0.0)
+    """Return the whole factor by which servers must grow so that a task of each user fits."""
+    taken = np.full((len(demand), len(capacity)), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         for r in range(capacity.shape[1]):
-            taken = demand[:, r, None] / capacity[None, :, r]
-            part = np.maximum(part, np.where(demand[:, r, None] > 0, taken, 0.0))
-    part = np.where(eligible, part, np.inf)
-    return float(max(1.0, np.ceil(part.min(axis=1).max() - ROUNDING)))
+            share = demand[:, r, None] / capacity[None, :, r]
+            taken = np.maximum(taken, np.where(demand[:, r, None] > 0, share, 0.0))
+    taken = np.where(eligible, taken, np.inf)
+    return float(max(1.0, np.ceil(taken.min(axis=1).max() - ROUNDING)))
 
 
-def _with_bottleneck(
+def _raise_to_bottleneck(
     capacity: FloatArray, demand: FloatArray, eligible: BoolArray, resource: int
 ) -> FloatArray:
-    """Raise every user's demand for one resource until it is dominant wherever it may run."""
+    """Raise each demand for one resource until it is dominant wherever the user may run."""
     if not (capacity[:, resource] > 0).all():
         return demand
     raised = demand.copy()

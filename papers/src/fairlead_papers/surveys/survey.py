@@ -1,4 +1,4 @@
-"""The work of a survey: audit problems, count violations, and shrink a witness."""
+"""Survey mechanisms: audit them on random problems, count violations, and shrink witnesses."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ from fairlead.properties.audit import PROPERTIES, audit_subject, check_propertie
 from fairlead.properties.lies import Lie
 from fairlead.properties.subject import Subject, subject_of
 from fairlead.properties.witness_files import save_pair, save_problem
-from fairlead_papers.surveys._shrinking import shrink, size_of
+from fairlead_papers.surveys._shrinking import shrink, size_key
 from fairlead_papers.surveys.random_problems import Distribution
 
-# A violation smaller than this, relative, may be what a certified answer misses.
+# Smaller relative violations may come from the tolerance of a certified answer.
 TOLERANCE = 1e-5
-# Which part of what they show witnesses keep while they shrink, and how much at most.
-KEPT, ENOUGH = 0.5, 0.02
+# While it shrinks, a witness keeps this fraction of its severity, or this severity.
+KEPT_FRACTION, SUFFICIENT_SEVERITY = 0.5, 0.02
 LIES_WHILE_SHRINKING = 20
-ATTEMPTS = 250
+ATTEMPTS = 250  # smaller problems to try for a witness
 
 
 @dataclass(frozen=True, eq=False)
 class SurveyJob:
-    """Problems to audit, by number, and how."""
+    """Random problems to audit, and the mechanisms and properties."""
 
     mechanisms: tuple[str, ...]
     properties: tuple[str, ...]
     distribution: Distribution
     seed: int
-    numbers: range
-    lies: int
+    numbers: range  # of the problems: the same seed and number give the same problem
+    lies: int  # to try on each problem
 
 
 @dataclass(frozen=True, eq=False)
-class SurveyPart:
-    """What some of the problems showed."""
+class JobFindings:
+    """The findings on the problems of a job."""
 
-    cells: dict[tuple[str, str], SurveyCell]
-    unproved: dict[str, int]
-    refused: dict[str, int]
+    cells: dict[tuple[str, str], SurveyCell]  # by mechanism and property
+    unproved: dict[str, int]  # by mechanism, problems without a certified answer
+    refused: dict[str, int]  # by mechanism, problems that its definition does not admit
 
 
-def audit_some(job: SurveyJob) -> SurveyPart:
-    """Audit all mechanisms on some of the problems."""
+def audit_job(job: SurveyJob) -> JobFindings:
+    """Audit all mechanisms on the problems of a job."""
     cells: dict[tuple[str, str], SurveyCell] = {}
     unproved, refused = dict.fromkeys(job.mechanisms, 0), dict.fromkeys(job.mechanisms, 0)
     for number in job.numbers:
@@ -72,11 +72,15 @@ def audit_some(job: SurveyJob) -> SurveyPart:
                 continue
             for cell in found:
                 key = (name, cell.property)
-                cells[key] = cells[key].joined(cell) if key in cells else cell
-    return SurveyPart(cells, unproved, refused)
+                cells[key] = cells[key].merge(cell) if key in cells else cell
+    return JobFindings(cells, unproved, refused)
 
 
 def _audit_one(name: str, problem: Problem, job: SurveyJob, number: int) -> Iterator[SurveyCell]:
+    """Audit a mechanism on one problem; a cell for each property whose premises it meets.
+
+    Raises RefusalError and CertificateError as the mechanism does.
+    """
     row = find_mechanism(name)
     found = audit_subject(
         subject_of(problem, name), properties=job.properties, lies=job.lies, seed=number
@@ -106,15 +110,15 @@ def _audit_one(name: str, problem: Problem, job: SurveyJob, number: int) -> Iter
 
 
 def shrink_witness(cell: SurveyCell) -> SurveyCell:
-    """Return the cell with a smaller witness, if there is one."""
+    """Shrink the witness of a cell, if it has one."""
     witness = cell.witness
     if witness is None:
         return cell
     best = [witness]
-    enough = max(min(KEPT * witness.verdict.severity, ENOUGH), TOLERANCE)
+    enough = max(min(KEPT_FRACTION * witness.verdict.severity, SUFFICIENT_SEVERITY), TOLERANCE)
 
-    def shows(problem: Problem) -> bool:
-        # What refutes a claim goes on doing so, and what does not is not shown where it would.
+    def still_fails(problem: Problem) -> bool:
+        # The claim must cover the smaller problem exactly if it covers the witness's.
         if cell.claim is not None and cell.claim.covers(problem) != witness.covered:
             return False
         found = _check_again(cell, problem, best[0])
@@ -123,15 +127,15 @@ def shrink_witness(cell: SurveyCell) -> SurveyCell:
         best[0] = found
         return True
 
-    shrink(witness.problem, shows, ATTEMPTS)
+    shrink(witness.problem, still_fails, ATTEMPTS)
     return replace(cell, witness=best[0])
 
 
 def _check_again(cell: SurveyCell, problem: Problem, witness: Witness) -> Witness | None:
-    """Return what the mechanism shows on another problem, None if it does not answer."""
+    """Return the witness on another problem; None if the mechanism has no answer to it."""
     try:
         subject = subject_of(problem, cell.mechanism)
-        lie = None if witness.lie is None else _translated(witness, subject)
+        lie = None if witness.lie is None else _translate_lie(witness, subject)
         if cell.property == lying.NAME:
             if lie is None:
                 return None
@@ -145,8 +149,8 @@ def _check_again(cell: SurveyCell, problem: Problem, witness: Witness) -> Witnes
     return Witness(problem, verdict, lie, witness.covered, witness.number)
 
 
-def _translated(witness: Witness, subject: Subject) -> Lie | None:
-    """Return the witness's lie as it reads in another problem, None where its user is gone."""
+def _translate_lie(witness: Witness, subject: Subject) -> Lie | None:
+    """Return the witness's lie for a smaller problem; None if the problem lacks the liar."""
     before, now = witness.problem, subject.given
     assert witness.lie is not None
     user = before.users.names[witness.lie.user]
@@ -170,14 +174,14 @@ class Witness:
     """A problem on which a mechanism lacks a property."""
 
     problem: Problem
-    verdict: Verdict  # what the audit of the mechanism says there
-    lie: Lie | None  # the lie that pays, where that is what it shows
-    covered: bool  # whether the claim says that the mechanism has the property there
-    number: int  # which of the random problems it came from
+    verdict: Verdict  # of the audit on this problem
+    lie: Lie | None  # for strategy-proofness, the lie that pays
+    covered: bool  # whether a claim covers this problem
+    number: int  # of the random problem from which it was shrunk
 
-    def order(self) -> tuple[Any, ...]:
-        """Return by what witnesses are preferred: against a claim, then small, then the first."""
-        return (not self.covered, *size_of(self.problem), self.number)
+    def sort_key(self) -> tuple[Any, ...]:
+        """Return a sort key: witnesses against a claim first, then small ones, then early ones."""
+        return (not self.covered, *size_key(self.problem), self.number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,15 +190,15 @@ class SurveyCell:
 
     mechanism: str
     property: str
-    claim: Claim | None  # whether it is proved
-    asked: int = 0  # random problems on which it was checked, its premise being met
-    covered: int = 0  # those about which the claim says something
-    violations: int = 0  # problems on which it fails
-    refutations: int = 0  # those about which the claim says something
-    witness: Witness | None = None  # the smallest against it
+    claim: Claim | None  # the proof that a paper claims, with its conditions
+    asked: int = 0  # problems that meet the premises of the property
+    covered: int = 0  # of these, problems that the claim covers
+    violations: int = 0  # problems on which the property fails
+    refutations: int = 0  # of these, problems that the claim covers
+    witness: Witness | None = None  # the smallest witness against the property
 
-    def joined(self, other: SurveyCell) -> SurveyCell:
-        """Return both counts together, with the smaller witness."""
+    def merge(self, other: SurveyCell) -> SurveyCell:
+        """Return a cell with the sums of both counts and the smaller witness."""
         witnesses = [w for w in (self.witness, other.witness) if w is not None]
         return replace(
             self,
@@ -202,7 +206,7 @@ class SurveyCell:
             covered=self.covered + other.covered,
             violations=self.violations + other.violations,
             refutations=self.refutations + other.refutations,
-            witness=min(witnesses, key=Witness.order) if witnesses else None,
+            witness=min(witnesses, key=Witness.sort_key) if witnesses else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -228,22 +232,22 @@ class SurveyCell:
 
 
 LIES = 60
-# Problems that one process audits before it reports.
+# Problems of one job.
 CHUNK = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """A table of mechanisms and properties."""
+    """A table of mechanisms and properties, with counts of violations and witnesses."""
 
     mechanisms: tuple[str, ...]
     properties: tuple[str, ...]
-    problems: int  # how many random problems were drawn
+    problems: int  # number of random problems
     seed: int
-    distribution: Distribution  # what they looked like
+    distribution: Distribution
     cells: dict[tuple[str, str], SurveyCell]  # by mechanism and property
-    unproved: dict[str, int]  # by mechanism, on how many problems it found no certified answer
-    refused: dict[str, int]  # by mechanism, how many problems its definition does not admit
+    unproved: dict[str, int]  # by mechanism, problems without a certified answer
+    refused: dict[str, int]  # by mechanism, problems that its definition does not admit
 
     @property
     def holds(self) -> bool:
@@ -274,24 +278,27 @@ def survey(
     executor: Executor | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Survey:
-    """Audit mechanisms on random problems and keep the smallest witness of each violation.
+    """Audit mechanisms on random problems, and find the smallest witness against each property.
 
     Parameters
     ----------
     mechanisms : sequence of str
         Names from the catalogue.
     problems : int
-        How many to draw, at least 1. The same seed and number give the same problem.
+        Number of random problems, at least 1. Problem k is the same whatever this number is.
     distribution : Distribution, optional
+        That of the problems; the default one when absent.
     properties : sequence of str
-        Those to check.
+        Properties to check.
+    seed : int
+        Seed of the problems and lies.
     lies : int
         Lies to try on each problem.
     executor : Executor, optional
-        Audits several problems at a time; the processors of this machine when absent. The result is
-        the same.
+        Audits problems in parallel; the processors of this machine when absent. The result does
+        not depend on it.
     on_progress : callable, optional
-        Called with the name of the step, done and all.
+        Called with the name of the step, the finished jobs and all jobs.
 
     Raises
     ------
@@ -303,35 +310,37 @@ def survey(
     whole_number(problems, "random", 1)
     for what, number in (("lies", lies), ("seed", seed)):
         whole_number(number, what)
-    look = distribution or Distribution()
+    distribution = distribution or Distribution()
     checked = check_properties(properties)
     wanted = tuple(name for name in PROPERTIES if name in checked)
     names = tuple(dict.fromkeys(mechanisms))
     cells = {
-        (name, of): SurveyCell(name, of, find_mechanism(name).claim(of))
+        (name, property_name): SurveyCell(
+            name, property_name, find_mechanism(name).claim(property_name)
+        )
         for name in names
-        for of in wanted
+        for property_name in wanted
     }
     unproved, refused = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     jobs = [
-        SurveyJob(names, wanted, look, seed, range(k, min(k + CHUNK, problems)), lies)
+        SurveyJob(names, wanted, distribution, seed, range(k, min(k + CHUNK, problems)), lies)
         for k in range(0, problems, CHUNK)
     ]
     executor = executor or Processes()
     parts = 0
 
-    def count(_: int, part: SurveyPart) -> None:
+    def count(_: int, part: JobFindings) -> None:
         nonlocal parts
         parts += 1
         for key, cell in part.cells.items():
-            cells[key] = cells[key].joined(cell)
+            cells[key] = cells[key].merge(cell)
         for name in names:
             unproved[name] += part.unproved[name]
             refused[name] += part.refused[name]
         if on_progress is not None:
             on_progress("problems", min(parts * CHUNK, problems), problems)
 
-    executor.do_all(audit_some, jobs, count)
+    executor.do_all(audit_job, jobs, count)
     shown = [cell for cell in cells.values() if cell.witness is not None]
     small: dict[tuple[str, str], SurveyCell] = {}
 
@@ -341,15 +350,15 @@ def survey(
             on_progress("witnesses", len(small), len(shown))
 
     executor.do_all(shrink_witness, shown, keep)
-    return Survey(names, wanted, problems, seed, look, cells | small, unproved, refused)
+    return Survey(names, wanted, problems, seed, distribution, cells | small, unproved, refused)
 
 
 def save_survey_witnesses(survey: Survey, folder: Path) -> list[Path]:
     """Write the smallest witness against each property of each mechanism as a problem file.
 
-    Returns the files: ``MECHANISM.PROPERTY.yaml``, and the lie that pays beside it as
-    ``MECHANISM.strategy-proofness.lie.yaml``. Creates the folder; raises InputError when a file
-    cannot be written.
+    Returns the files: ``MECHANISM.PROPERTY.yaml``, and for strategy-proofness also the problem with
+    the lie, ``MECHANISM.strategy-proofness.lie.yaml``. Creates the folder; raises InputError when a
+    file cannot be written.
     """
     written = []
     for cell in survey.cells.values():

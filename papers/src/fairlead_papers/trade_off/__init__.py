@@ -1,1 +1,1 @@
-"""The cost of alpha-fairness: tasks, the least share and envy for each alpha."""
+"""``trade-off``: tasks, the least share and envy under alpha-fairness, for each alpha."""

@@ -20,21 +20,21 @@ from fairlead.model.reductions import active_part
 from fairlead.properties.envy import measure_envy
 
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
-# A smaller relative gain is no envy.
+# Smaller relative gains do not count as envy.
 LEAST_ENVY = 1e-6
 
 
 @dataclass(frozen=True)
 class TradeOffPoint:
-    """The alpha-fair allocation of one alpha."""
+    """Measures of the alpha-fair allocation for one alpha."""
 
     alpha: float
     tasks: float  # tasks of all users, ``sum_n x[n]``
-    least_share: float  # least dominant share per weight, with weights of mean 1
-    envious: int  # users that prefer another's bundle
-    largest_envy: float  # largest relative gain with another's bundle; infinite for 0 tasks
+    least_share: float  # least dominant share over weight, with weights scaled to a mean of 1
+    envious: int  # users that could run more tasks with another user's bundle
+    largest_envy: float  # largest relative gain of tasks so; infinite if the user has none
     utilization: dict[str, float]  # used fraction of each resource
-    violation: float  # of the certificate
+    violation: float  # of the certificate (eq. 17)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the point as plain values; an infinite envy is None."""
@@ -48,9 +48,9 @@ class TradeOff:
     """Points by alpha, and the alphas without a proved answer."""
 
     problem: Problem
-    time_shared: bool
-    points: tuple[TradeOffPoint, ...]
-    unproved: dict[float, str]
+    time_shared: bool  # TDM, instead of RDM
+    points: tuple[TradeOffPoint, ...]  # in order of alpha
+    unproved: dict[float, str]  # by alpha without a certified answer, the reason
 
     def to_dict(self) -> dict[str, Any]:
         """Return the trade-off as plain values, for JSON."""
@@ -72,8 +72,9 @@ def measure_trade_off(
 ) -> TradeOff:
     """Allocate alpha-fairly for several alphas, and measure efficiency, evenness and envy.
 
-    `time_shared` shares servers by time (TDM) instead of by resource (RDM). Raises InputError for
-    an alpha out of range and RefusalError where alpha-fairness does not admit the problem.
+    `time_shared` shares servers by time (TDM) instead of by resource (RDM). `on_progress` is called
+    with the finished alphas and their number. Raises InputError for an alpha out of range, and
+    RefusalError where alpha-fairness does not admit the problem.
     """
     problem, _, _ = active_part(problem)
     wanted = sorted({check_alpha(alpha) for alpha in alphas})
@@ -87,11 +88,11 @@ def measure_trade_off(
         except CertificateError as failure:
             unproved[alpha] = str(failure).removeprefix(f"{name}: ")
             continue
-        points.append(_measured(allocation, alpha, time_shared))
+        points.append(_measure(allocation, alpha, time_shared))
     return TradeOff(problem, time_shared, tuple(points), unproved)
 
 
-def _measured(allocation: Allocation, alpha: float, time_shared: bool) -> TradeOffPoint:
+def _measure(allocation: Allocation, alpha: float, time_shared: bool) -> TradeOffPoint:
     problem = allocation.problem
     weight = problem.weight / problem.weight.mean()
     envy = measure_envy(problem, allocation.tasks, time_shared=time_shared)

@@ -1,4 +1,4 @@
-"""``fairlead trade-off``: the cost of alpha-fairness."""
+"""``fairlead trade-off``: measure the cost of alpha-fairness."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def trade_off(
     file: ProblemFile,
     alphas: Annotated[
         str | None,
-        Option(metavar="A,B,...", help="Values of alpha, such as 0,1,2. [default: 15 from 0 to 8]"),
+        Option(
+            metavar="A,B,...",
+            help="Values of alpha, such as 0,1,2. [default: 15 values from 0 to 8]",
+        ),
     ] = None,
     tdm: TimeShared = False,
     as_json: AsJson = False,
@@ -39,7 +42,7 @@ def trade_off(
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     from fairlead_papers.trade_off.alpha_fairness import ALPHAS, measure_trade_off
 
-    values = ALPHAS if alphas is None else _numbers(alphas)
+    values = ALPHAS if alphas is None else _parse_alphas(alphas)
     problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
     with progress_bar("Dividing for each alpha") as on_progress:
         answer = measure_trade_off(problem, values, time_shared=tdm, on_progress=on_progress)
@@ -54,10 +57,11 @@ def trade_off(
         sys.exit(1)
 
 
-def _numbers(text: str) -> list[float]:
+def _parse_alphas(text: str) -> list[float]:
+    """Parse alphas separated by commas; raise InputError for other texts."""
     from fairlead.mechanisms.proportional import check_alpha
 
     try:
         return [check_alpha(typed_number(part.strip())) for part in text.split(",")]
     except ValueError:
-        raise InputError(f"must be numbers with commas between, not {text!r}", "--alphas") from None
+        raise InputError(f"must be numbers separated by commas, not {text!r}", "--alphas") from None

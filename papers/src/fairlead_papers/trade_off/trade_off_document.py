@@ -22,16 +22,16 @@ from fairlead.report.numbers import number, percent
 from fairlead_papers.trade_off.alpha_fairness import TradeOff
 
 _MEASURES = (
-    "Alpha favours users with few tasks: at 0 all tasks count alike and as many as possible "
-    "run; at 1 shares are proportionally fair; as alpha grows users with the fewest tasks come "
-    "first. Least share: of a user's dominant resource, per unit of weight (weights scaled to a "
-    "mean of 1). Users with envy: users that could run more tasks with another's bundle, weights "
-    "considered. Largest envy: the most that one of them would gain, relative to its tasks."
+    "The larger alpha, the more users with few tasks are favoured: at 0 as many tasks as possible "
+    "run; at 1 shares are proportionally fair; as alpha grows, shares approach max-min fairness in "
+    "tasks. Least share: the least dominant share over weight (weights scaled to a mean of 1). "
+    "Users with envy: users that could run more tasks with another user's bundle, scaled by "
+    "weights. Largest envy: the largest such gain, relative to the user's tasks."
 )
 
 
 def trade_off_document(trade_off: TradeOff, title: str, left_out: Sequence[str] = ()) -> Document:
-    """Show tasks, the least share and envy along alpha.
+    """Show tasks, the least share and envy for each alpha.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def trade_off_document(trade_off: TradeOff, title: str, left_out: Sequence[str] 
     title : str
         Name of the problem, such as its file's.
     left_out : sequence of str
-        Users that were left out because they fit no server, and why.
+        Users that were left out because they fit no server, and the reasons.
 
     Returns
     -------
@@ -60,7 +60,14 @@ def trade_off_document(trade_off: TradeOff, title: str, left_out: Sequence[str] 
         ]
         for point in points
     ]
-    headings = ("alpha", "tasks", "of the most", "least share", "users with envy", "largest envy")
+    headings = (
+        "alpha",
+        "tasks",
+        "of the maximum",
+        "least share",
+        "users with envy",
+        "largest envy",
+    )
     division = "shared by time (TDM)" if trade_off.time_shared else "divided by resource (RDM)"
     return Document(
         title,
