@@ -1,6 +1,8 @@
-"""How much delay servers that divide themselves bear, and what a run of one costs.
+"""Measure how much message delay self-dividing servers tolerate, and the cost of their runs.
 
-python benchmarks/asynchronous.py
+    python benchmarks/asynchronous.py
+
+The table is in papers/docs/distributed.md, which defines the crowd.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from random_problems import random_problem
 
 PROBLEMS = 12
 PERIODS = 300.0
-# Servers that run while a message is under way.
+# Mean numbers of servers that run while a message is under way.
 CROWDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 def measure_runs(delay: Delay) -> None:
-    """Print the time of 100 periods of a large problem."""
+    """Print the time of 100 periods on a large problem."""
     problem = random_problem(np.random.default_rng(1), 1_000, 100, 2)
     run_asynchronously(AsynchronousSetting(problem, 1.0))  # warms up
     begin = time.perf_counter()
@@ -39,7 +41,7 @@ def measure_runs(delay: Delay) -> None:
 
 
 def count_settled(servers: int, damping: float) -> None:
-    """Print of how many problems the servers settle, and the median time, by crowd."""
+    """Print, by crowd, the number of problems on which the servers settle, and the median time."""
     found = []
     for crowd in CROWDS:
         times = []
@@ -65,8 +67,8 @@ def count_settled(servers: int, damping: float) -> None:
 
 
 if __name__ == "__main__":
-    for longest in (Delay(0, 0), Delay(0.5, 1.5)):
-        measure_runs(longest)
-    for number in (3, 10, 30):
-        for part in (0.0, 0.5, 0.8):
-            count_settled(number, part)
+    for message_delay in (Delay(0, 0), Delay(0.5, 1.5)):
+        measure_runs(message_delay)
+    for n_servers in (3, 10, 30):
+        for weight in (0.0, 0.5, 0.8):
+            count_settled(n_servers, weight)

@@ -1,11 +1,12 @@
-"""Fill and replay by this tree and another one in turn, and say how many times faster this one is.
+"""Compare the speed of fillings and replays in this checkout and another one.
 
     git worktree add ../before COMMIT
     python benchmarks/beside_another_tree.py ../before drf/best-fit ps-dsf/rrr --users 930
     python benchmarks/beside_another_tree.py ../before drf/best-fit --users 16 --scheduler
     python benchmarks/beside_another_tree.py ../before drf/best-fit --replay 2600
 
-Machines are uneven, so each round runs both, in processes that stay; medians of CPU time.
+The speed of a machine varies, so each round runs both, in processes that stay. Prints medians of
+processor time.
 """
 
 from __future__ import annotations
@@ -27,15 +28,21 @@ HERE = Path(__file__).resolve().parents[1]
 
 def main(
     other: Annotated[Path, typer.Argument(help="Another checkout.")],
-    policies: Annotated[list[str], typer.Argument(help="Such as ps-dsf/joint/residual.")],
+    policies: Annotated[list[str], typer.Argument(help="Policies, such as ps-dsf/joint/residual.")],
     users: Annotated[int, typer.Option(help="Users that fill Google's park.")] = 40,
-    largest: Annotated[float, typer.Option(help="Largest demand, of the largest server.")] = 0.2,
-    jobs: Annotated[int, typer.Option("--replay", help="Replay a day of that number of jobs.")] = 0,
-    scheduler: Annotated[bool, typer.Option(help="Fill by `Scheduler.place`.")] = False,
-    rounds: Annotated[int, typer.Option(help="How often each is run.")] = 7,
+    largest: Annotated[
+        float, typer.Option(help="Largest demand, as a fraction of the largest server.")
+    ] = 0.2,
+    jobs: Annotated[
+        int, typer.Option("--replay", help="Replay a day with so many jobs, instead of filling.")
+    ] = 0,
+    scheduler: Annotated[
+        bool, typer.Option(help="Fill by `Scheduler.place`, not by `fill`.")
+    ] = False,
+    rounds: Annotated[int, typer.Option(help="How often each checkout runs.")] = 7,
     serve: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
-    """Run the policies by both trees in turn."""
+    """Run the policies in both checkouts, in turn."""
     if serve:
         answer(other, policies, users, largest, jobs, scheduler)
         return
@@ -68,7 +75,7 @@ def _process(tree: Path, policies: list[str], arguments: list[str]) -> Any:
 def answer(
     tree: Path, policies: list[str], users: int, largest: float, jobs: int, scheduler: bool
 ) -> None:
-    """Print a line of seconds whenever a line comes."""
+    """For each line on standard input, run all policies and print their processor seconds."""
     import fairlead
 
     assert Path(fairlead.__file__).is_relative_to(tree), "another installation came first"
@@ -79,7 +86,7 @@ def answer(
         for prepare in calls:
             call = prepare()
             gc.collect()
-            gc.disable()  # else the garbage of preparations may be collected within a call
+            gc.disable()  # else a collection of the preparation's garbage may fall into the call
             begin = time.process_time()
             call()
             took.append(time.process_time() - begin)
@@ -91,10 +98,10 @@ def _fill(policy: str, users: int, largest: float) -> Any:
     from fairlead import Problem, fill
     from random_problems import GOOGLE_PARK
 
-    criterion, select, *form = policy.split("/")
+    criterion, select, *residual = policy.split("/")
     demand = np.random.default_rng(1).uniform(0.005, largest, (users, 2))
     problem = Problem.from_arrays(GOOGLE_PARK[:, 1:], demand, count=GOOGLE_PARK[:, 0])
-    return lambda: lambda: fill(problem, criterion, select, residual=bool(form))
+    return lambda: lambda: fill(problem, criterion, select, residual=bool(residual))
 
 
 def _place(policy: str, users: int, largest: float) -> Any:
@@ -105,14 +112,14 @@ def _place(policy: str, users: int, largest: float) -> Any:
     demand = np.random.default_rng(1).uniform(0.005, largest, (users, 2)).tolist()
 
     def prepare() -> Any:
-        made = Scheduler(names, policy)
+        scheduler = Scheduler(names, policy)
         for kind, (count, *capacity) in enumerate(GOOGLE_PARK.tolist()):
             for server in range(int(count)):
-                made.add_server(f"{kind}-{server}", dict(zip(names, capacity, strict=True)))
+                scheduler.add_server(f"{kind}-{server}", dict(zip(names, capacity, strict=True)))
         for user, row in enumerate(demand):
-            made.add_queue(str(user))
-            made.submit(str(user), dict(zip(names, row, strict=True)), 10**6)
-        return made.place
+            scheduler.add_queue(str(user))
+            scheduler.submit(str(user), dict(zip(names, row, strict=True)), 10**6)
+        return scheduler.place
 
     return prepare
 

@@ -1,10 +1,10 @@
-"""Time the commands that ask a service: processor time and wall time of each, medians in ms.
+"""Time the commands of a service's clients: medians of processor time and wall time, in ms.
 
     python benchmarks/command_times.py
     python benchmarks/command_times.py ../before --rounds 31
 
-Each tree runs its own `.venv/bin/fairlead`, with its own service and worker. Where another
-tree is given, the trees take turns, command by command, as machines are uneven.
+Each checkout runs its own `.venv/bin/fairlead`, with its own service and worker. With another
+checkout the two take turns, command by command, because the speed of a machine varies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JOBS_OF_FILE = 300
 
 
 def commands_of(service: LocalService, root: Path) -> dict[str, list[str]]:
-    """Return the commands to time, by name; jobs for them are submitted before."""
+    """Return the commands to time, by name, after submitting the jobs that they need."""
     as_ana = ("--user", "ana", "--chdir", "/tmp")
     waiting = (*as_ana, "--where", "no-such-label=1")
     ended = service.output("submit", *as_ana, "--", "echo", "done")
@@ -64,7 +64,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("other", nargs="?", type=Path, help="another checkout, with its .venv")
-    parser.add_argument("--rounds", type=int, default=15, help="how often each command is run")
+    parser.add_argument("--rounds", type=int, default=15, help="how often each command runs")
     asked = parser.parse_args()
     roots = [HERE] if asked.other is None else [asked.other.resolve(), HERE]
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Run benchmarks in one process: side by side they would measure each other."""
+"""Run benchmarks in one process, because parallel ones would slow each other down."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Turn the distribution of tests off."""
+    """Disable the distribution of tests over processes."""
     config.option.dist = "no"

@@ -1,4 +1,4 @@
-"""Proportional fairness by a general conic solver: the plain version of a benchmark."""
+"""Solve proportional fairness by a general conic solver, as a reference for benchmarks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from fairlead.model.problem import Problem
 
 
 def solve_by_cones(problem: Problem) -> NDArray[np.float64]:
-    """Return (N, G) tasks of shared time: max sum phi t, with (t, 1, x / alone) in the cone."""
+    """Return (N, G) tasks under TDM: max sum phi t, with (t, 1, x / alone) in the exponential cone.
+
+    x are users' total tasks, `alone` those that each could run alone on all groups.
+    """
     gamma = problem.gamma
     user, group = np.nonzero(gamma > 0)
     pairs, n_users = len(user), problem.n_users

@@ -1,8 +1,8 @@
-"""How far tasks by progressive filling are from divisible shares, by the size of the tasks.
+"""Compare whole tasks by progressive filling with divisible shares, by the size of tasks.
 
     python benchmarks/fillings_beside_shares.py [PROBLEMS]
 
-prints the table of docs/filling.md.
+Prints the table of docs/filling.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FILLINGS = (("ps-dsf", "joint", True, "ps-dsf"), ("drf", "best-fit", False, "drf
 
 
 def draw_problem(rng: np.random.Generator, per_server: float) -> fairlead.Problem:
-    """Return 6 users on about 16 servers; the number of tasks fills the server where most fit."""
+    """Draw 6 users on about 16 servers; at most `per_server` tasks of a user fit on a server."""
     capacity = np.exp(rng.uniform(0, 1.5, (4, 2))).round(2)
     count = rng.integers(2, 6, 4)
     demand = np.exp(rng.uniform(-1, 1, (6, 2)))
@@ -30,8 +30,8 @@ def draw_problem(rng: np.random.Generator, per_server: float) -> fairlead.Proble
     )
 
 
-def row(per_server: float, filling: tuple[str, str, bool, str], problems: int = 40) -> str:
-    """Return one line of the table."""
+def table_row(per_server: float, filling: tuple[str, str, bool, str], problems: int = 40) -> str:
+    """Return one row of the table, in Markdown."""
     criterion, select, residual, mechanism = filling
     apart, totals = [], []
     for seed in range(problems):
@@ -53,5 +53,8 @@ def row(per_server: float, filling: tuple[str, str, bool, str], problems: int = 
 
 if __name__ == "__main__":
     for tasks_per_server in (100, 10, 3, 1):
-        for beside in FILLINGS:
-            print(row(tasks_per_server, beside, *map(int, sys.argv[1:])), flush=True)
+        for filling_and_mechanism in FILLINGS:
+            print(
+                table_row(tasks_per_server, filling_and_mechanism, *map(int, sys.argv[1:])),
+                flush=True,
+            )

@@ -1,7 +1,7 @@
-"""What queues' features cost: microseconds of an event, beside the same policy without them.
+"""Measure the cost of features of queues and policies: microseconds of an event with each.
 
 On a full cluster of servers with 8 GPUs, 4,000 tasks run and 2,000 wait, 40 of them for a whole
-server. At each event one task ends, one is submitted, and tasks are placed. Interleaved rounds.
+server. At each event one task ends, one is submitted, and tasks are placed. Settings take turns.
 
     python benchmarks/forms_of_policies.py [--servers 500] [--rounds 3]
 """
@@ -32,9 +32,9 @@ SETTINGS = (
 
 
 def full_cluster(setting: str, servers: int) -> tuple[Scheduler, list[int]]:
-    """Return a scheduler with a feature, and its running tasks."""
-    form = f"/{setting}" if setting.partition(":")[0] in ("half-life", "spare", "reserve") else ""
-    policy = "ps-dsf/rrr" if setting.startswith("ps-dsf/rrr") else f"drf/best-fit{form}"
+    """Return a full scheduler with a feature, and its running tasks."""
+    suffix = f"/{setting}" if setting.partition(":")[0] in ("half-life", "spare", "reserve") else ""
+    policy = "ps-dsf/rrr" if setting.startswith("ps-dsf/rrr") else f"drf/best-fit{suffix}"
     resources = ["cpu", "memory", "gpu"]
     has_tree = setting.endswith("tree")
     s = Scheduler(resources, policy, dict.fromkeys(resources, 1))
@@ -62,6 +62,7 @@ def full_cluster(setting: str, servers: int) -> tuple[Scheduler, list[int]]:
 
 
 def seconds_of_events(s: Scheduler, running: list[int], servers: int) -> float:
+    """Return the processor seconds of `EVENTS` events."""
     random = Random(2)
     began = process_time()
     for k in range(EVENTS):
@@ -75,6 +76,7 @@ def seconds_of_events(s: Scheduler, running: list[int], servers: int) -> float:
 
 
 def main() -> None:
+    """Print the time of an event with each feature, and its ratio to the plain policy."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--servers", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,7 +1,7 @@
-"""Measure how the time of two ways to one answer grows, draw it and put it into the text.
+"""Measure how the times of several methods grow with size; draw them, and update the docs.
 
-A `Line` is one way over growing sizes, a `Panel` the lines that share their sizes, and
-`publish` turns a section's panels into its picture and its table in docs/beyond-the-papers.md.
+A `Line` is one method over growing sizes, a `Panel` several lines over the same sizes. `publish`
+turns a section's panels into its picture and its table in docs/beyond-the-papers.md.
 """
 
 from __future__ import annotations
@@ -18,24 +18,26 @@ import numpy as np
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TEXT = DOCS / "beyond-the-papers.md"
-# Times shorter than this are mostly what a call costs: they say nothing of growth.
+# Shorter times are mostly the overhead of a call, and show no growth.
 SHORTEST = 1e-4
-# What quick ways are repeated for, in all: others on the machine only ever make a time longer.
+# Quick methods are repeated for so long, and the shortest time counts: other load only adds time.
 ENOUGH_SECONDS, MOST_REPEATS = 0.5, 9
 
 
 @dataclass
 class Line:
-    """One way to an answer.
+    """One method, measured over growing sizes.
 
     Attributes
     ----------
     name : str
     is_ours : bool
+        Whether it is fairlead's method.
     sizes : list of float
     seconds : list of float
+        Processor time at each size.
     unfinished : bool
-        Whether the last of these times ran out before the answer was there.
+        Whether the method ran out of time at the last size.
     """
 
     name: str
@@ -45,7 +47,7 @@ class Line:
     unfinished: bool = False
 
     def add(self, size: float, seconds: float) -> None:
-        """Note a measured time."""
+        """Add a measured time."""
         self.sizes.append(size)
         self.seconds.append(seconds)
 
@@ -53,11 +55,11 @@ class Line:
     def exponent(self) -> float:
         """The slope in a log-log picture, by least squares over the larger half of the sizes.
 
-        Not a number where fewer than three times tell.
+        NaN with fewer than three finished times, or if all are shorter than `SHORTEST`.
         """
-        told = len(self.seconds) - self.unfinished
-        size, seconds = np.array(self.sizes[:told]), np.array(self.seconds[:told])
-        half = max(3, (told + 1) // 2)
+        finished = len(self.seconds) - self.unfinished
+        size, seconds = np.array(self.sizes[:finished]), np.array(self.seconds[:finished])
+        half = max(3, (finished + 1) // 2)
         size, seconds = size[-half:], seconds[-half:]
         if len(size) < 3 or seconds.max() < SHORTEST:
             return float("nan")
@@ -65,7 +67,7 @@ class Line:
 
     @property
     def label(self) -> str:
-        """The name with the exponent, where there is one."""
+        """The name, with the exponent if it is a number."""
         exponent = self.exponent
         return self.name if np.isnan(exponent) else f"{self.name} (slope {exponent:.2f})"
 
@@ -87,10 +89,9 @@ class Panel:
 
 
 def seconds_of(action: Callable[[], object]) -> float:
-    """Return the shortest processor time of an action, of fewer repeats the longer it takes.
+    """Return the shortest processor time of an action; the longer it takes, the fewer repeats.
 
-    Processor time, because what others do on the machine would count as growth; an action's own
-    threads count in full.
+    Wall time would include other load on the machine. Threads of the action count in full.
     """
     taken: list[float] = []
     while not taken or (sum(taken) < ENOUGH_SECONDS and len(taken) < MOST_REPEATS):
@@ -101,7 +102,7 @@ def seconds_of(action: Callable[[], object]) -> float:
 
 
 def tabulate(panels: Sequence[Panel]) -> str:
-    """Tabulate our first way beside each other one, at the largest size of both, in Markdown."""
+    """Compare our first method with each other one, at the largest common size, in Markdown."""
     rows = [["at", "ours", "", "slope", "beside", "", "slope"]]
     rows.append(["---", "---", "---:", "---:", "---", "---:", "---:"])
     for panel in panels:
@@ -116,7 +117,7 @@ def tabulate(panels: Sequence[Panel]) -> str:
 
 
 def _cells(line: Line, size: float) -> list[str]:
-    """Return a way's name, its time at a size, and its slope."""
+    """Return a method's name, its time at a size, and its slope."""
     seconds = in_words(line.seconds[line.sizes.index(size)])
     is_open = line.unfinished and size == line.sizes[-1]
     slope = line.exponent
@@ -128,7 +129,7 @@ def _cells(line: Line, size: float) -> list[str]:
 
 
 def in_words(seconds: float) -> str:
-    """Return a time with two digits and its unit."""
+    """Format a time with two digits and its unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= scale or unit == "µs":
             return f"{float(f'{seconds / scale:.2g}'):g} {unit}"
@@ -136,7 +137,7 @@ def in_words(seconds: float) -> str:
 
 
 def publish(section: str, panels: Sequence[Panel], *said: str) -> None:
-    """Draw a section's picture and put its table, and what else was measured, into the text."""
+    """Draw a section's picture, and write its table and the paragraphs `said` into the docs."""
     from growth_pictures import draw
 
     draw(panels, DOCS / "pictures" / f"{section}.svg")
@@ -145,23 +146,23 @@ def publish(section: str, panels: Sequence[Panel], *said: str) -> None:
 
 
 def write(section: str, figures: str) -> None:
-    """Put figures between a section's marks in the text."""
+    """Write figures between a section's marks in the docs."""
     text = TEXT.read_text(encoding="utf-8")
     TEXT.write_text(replace_figures(text, section, figures), encoding="utf-8")
 
 
 def replace_figures(text: str, section: str, figures: str) -> str:
     """Return the text with the lines between a section's two marks replaced."""
-    begin, end = f"<!-- measured: {section} -->", "<!-- end -->"
-    pattern = re.compile(f"({re.escape(begin)}\n).*?({re.escape(end)})", re.DOTALL)
+    start, end = f"<!-- measured: {section} -->", "<!-- end -->"
+    pattern = re.compile(f"({re.escape(start)}\n).*?({re.escape(end)})", re.DOTALL)
     replaced, times = pattern.subn(lambda m: f"{m[1]}{figures}\n{m[2]}", text)
     if times != 1:
-        raise ValueError(f"{begin!r} stands in the text {times} times, not once")
+        raise ValueError(f"{start!r} is in the text {times} times, not once")
     return replaced
 
 
 def machine() -> str:
-    """Return what the figures were measured on."""
+    """Describe the machine: processor, cores and Python version."""
     try:
         info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
         name = re.findall(r"model name\s*: (.*)", info)[0]

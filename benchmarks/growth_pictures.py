@@ -1,4 +1,4 @@
-"""Log-log pictures of growth as small SVG files, text kept as text, on white in every theme."""
+"""Draw log-log pictures of growth as small SVG files, with selectable text, on white."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIDTH, HEIGHT, MOST_IN_A_ROW = 4.7, 3.9, 3
 
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
-    """Draw panels side by side; ours has thick lines, a time that ran out an arrow upward."""
+    """Draw panels side by side: our lines are thick, an unfinished time has an arrow upward."""
     columns = 2 if len(panels) in (2, 4) else min(len(panels), MOST_IN_A_ROW)
     rows = -(-len(panels) // columns)
     with mpl.rc_context(STYLE):
@@ -54,7 +54,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.set_xticks(sizes)
     axes.set_title(panel.title, loc="left", fontsize=10.5)
     low, high = axes.get_ylim()
-    # Room for the names above the lines.
+    # Leave space for the legend above the lines.
     axes.set_ylim(low, high * (high / low) ** (0.13 * len(panel.lines)))
     axes.grid(which="major", color="#e3e3e3", linewidth=0.7)
     axes.set_axisbelow(True)
@@ -62,7 +62,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
 
 
 def _name_size(size: float) -> str:
-    """Name a size: in digits up to 10,000, beyond as a power of ten."""
+    """Format a size: in digits below 50,000, else as the nearest power of ten."""
     if size < 5e4:
         return f"{size:,.0f}"
     power = str(round(np.log10(size)))

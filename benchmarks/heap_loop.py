@@ -1,4 +1,4 @@
-"""The plain version of DRF on whole tasks: a heap and a loop over tasks, in Python."""
+"""DRF on whole tasks by a heap and a loop over tasks, as a reference for benchmarks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ Floats = NDArray[np.float64]
 
 
 def serve_task_by_task(demand: Whole, capacity: Whole, step: Floats) -> list[int]:
-    """Serve the least dominant share, task by task; a user whose task does not fit leaves."""
-    rows, room = demand.tolist(), capacity.tolist()
+    """Serve the user with the least dominant share, task by task; return the tasks of each user.
+
+    A user whose task does not fit leaves. `demand` (N, R) and `capacity` (R,) are whole quanta,
+    `step` (N,) the dominant share of one task.
+    """
+    rows, free = demand.tolist(), capacity.tolist()
     sizes = step.tolist()
-    resources = range(len(room))
+    resources = range(len(free))
     tasks = [0] * len(rows)
     waiting = [(0.0, -size, n) for n, size in enumerate(sizes)]
     heapq.heapify(waiting)
@@ -23,12 +27,12 @@ def serve_task_by_task(demand: Whole, capacity: Whole, step: Floats) -> list[int
         _, size, n = waiting[0]
         row = rows[n]
         for r in resources:
-            if row[r] > room[r]:
+            if row[r] > free[r]:
                 heapq.heappop(waiting)
                 break
         else:
             for r in resources:
-                room[r] -= row[r]
+                free[r] -= row[r]
             tasks[n] += 1
             heapq.heapreplace(waiting, (-tasks[n] * size, size, n))
     return tasks

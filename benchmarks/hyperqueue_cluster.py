@@ -2,7 +2,7 @@
 
     python benchmarks/hyperqueue_cluster.py FOLDER CORES
 
-It writes the numbers of the server's threads to `threads.json` in the folder when all is ready.
+When the worker has started, it writes the ids of the server's threads to `threads.json` in FOLDER.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Draw docs/pictures/imports.svg: which packages import which, lowest at the bottom.
+"""Draw docs/pictures/imports.svg: the imports between packages, the lowest at the bottom.
 
     python benchmarks/imports_picture.py
 
-Fails if packages import each other in a circle. An arrow points to an imported package. Arrows that
-follow from others are left out: a package may use all packages that it can reach.
+Fails if packages import each other in a cycle. An arrow points to an imported package. Arrows that
+follow from others are left out: a package may use all packages that it can reach by arrows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def reduce_to_needed(imports: dict[str, set[str]], order: list[str]) -> dict[str
 def main() -> None:
     """Order the packages, and write the picture."""
     imports = read_imports()
-    order = list(TopologicalSorter(imports).static_order())  # raises CycleError on a circle
+    order = list(TopologicalSorter(imports).static_order())  # raises CycleError
     depth = dict.fromkeys(order, 0)  # just below the lowest package that imports it
     for name in reversed(order):
         for other in imports[name]:

@@ -1,7 +1,8 @@
-"""How long large jobs wait behind small ones, with and without reservations.
+"""Measure how long large jobs wait behind small ones, with and without reservations.
 
-A job is large if a task asks for a part of the largest server of some resource, or if its gang has
-ten tasks. Prints waits of large and other jobs, the fairness error, and the seconds of a replay.
+A job is large if a task demands at least `--part` of the largest capacity of some resource, or if
+it is a gang of ten tasks or more. Prints waits of large and other jobs, the fairness error, and the
+seconds of a replay.
 
     python benchmarks/large_jobs.py TRACE [--machines FILE] [--load 2] [-p POLICY ...]
 """
@@ -26,7 +27,7 @@ POLICIES = ("drf/best-fit", "drf/best-fit/reserve", "drf/best-fit/reserve:10", "
 
 
 def is_large(workload: Workload, part: float) -> np.ndarray:
-    """Return (T,) whether each task is of a large job."""
+    """Return whether each task is of a large job, (T,)."""
     largest = workload.cluster.capacity.max(axis=0)
     shapes = (workload.shapes >= part * largest) & (workload.shapes > 0)
     of_set = shapes.any(axis=1)[workload.set_shape]
@@ -35,7 +36,8 @@ def is_large(workload: Workload, part: float) -> np.ndarray:
     return np.repeat(of_set, workload.set_tasks)
 
 
-def spread(waits: FloatArray) -> str:
+def format_waits(waits: FloatArray) -> str:
+    """Format the mean, 95 % quantile and maximum of waits, in hours."""
     if not len(waits):
         return "-"
     hours = np.nan_to_num(waits, nan=np.inf) / 3600
@@ -43,6 +45,7 @@ def spread(waits: FloatArray) -> str:
 
 
 def main() -> None:
+    """Print a row for each policy."""
     parser = argparse.ArgumentParser()
     parser.add_argument("trace", type=Path)
     parser.add_argument("--machines", type=Path)
@@ -57,14 +60,15 @@ def main() -> None:
         workload = with_perfect_estimates(workload)
     large = is_large(workload, options.part)
     print(f"{int(large.sum()):,} of {len(large):,} tasks are of large jobs; waits in hours")
-    print(f"{'policy':32} {'large: mean, 95 %, most':>26} {'others':>26}  error  seconds")
+    print(f"{'policy':32} {'large: mean, 95 %, max':>26} {'others':>26}  error  seconds")
     for policy in options.policy or POLICIES:
         began = perf_counter()
         (outcome,) = simulate(workload, policy, processes=1).values()
         seconds = perf_counter() - began
         found = follow_tasks(outcome.workload, outcome.log)
-        is_there = ~found.unplaceable
-        rows = [spread(found.wait[large & is_there]), spread(found.wait[~large & is_there])]
+        can_run = ~found.unplaceable
+        waits = (found.wait[large & can_run], found.wait[~large & can_run])
+        rows = [format_waits(each) for each in waits]
         fairness = outcome.summary.fairness
         error = float("nan") if fairness is None else fairness.mean
         print(f"{policy:32} {rows[0]} {rows[1]}  {error:.3f}  {seconds:.1f}", flush=True)

@@ -1,10 +1,10 @@
-"""The live page beside a busy scheduler: answers to its questions, and what it costs placements.
+"""Measure the live page of a busy service: its answer times, and its cost in placements.
 
     python benchmarks/live_page.py                   # 20,000 servers, 1 to 3 million waiting tasks
 
 Periods with open pages alternate with periods without; the ratio of their placements is the cost.
-A page follows the stream, and asks for its list of jobs, figures over time and servers every five
-seconds, as a browser does. The service is a process of its own; workers are simulated here.
+A page follows the stream, and requests its list of jobs, figures over time and servers every five
+seconds, as a browser does. The service is a separate process; workers are simulated here.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tempfile import TemporaryDirectory
 
 from service_load import Line, Park, Row, Running, job, quantile, shared, submit
 
-EACH = 4  # tasks that a server holds
-RELOAD = 5.0  # seconds between a page's questions
-QUESTIONS = {
+TASKS_OF_SERVER = 4
+RELOAD = 5.0  # seconds between a page's requests
+REQUESTS = {
     "overview": ("GET", "/v1/overview", None),
     "jobs": ("GET", "/v1/jobs/search?sort=user", None),
     "jobs with a text": ("GET", "/v1/jobs/search?text=user77&sort=submitted", None),
@@ -36,7 +36,7 @@ QUESTIONS = {
 
 
 async def follow(port: int) -> int:
-    """Follow the stream until cancelled; return the bytes that came."""
+    """Follow the stream until cancelled; return the number of bytes received."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**26)
     writer.write(f"GET /v1/live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
     size = 0
@@ -59,13 +59,13 @@ async def first_view(port: int) -> None:
 
 
 async def page(port: int) -> None:
-    """Do as a browser does with an open page, until cancelled."""
+    """Act as a browser with an open page, until cancelled."""
     following = asyncio.create_task(follow(port))
     line = Line(port)
     try:
         while True:
             for name in ("jobs", "servers", "cluster over time", "shares over time"):
-                await line.ask(*QUESTIONS[name])
+                await line.ask(*REQUESTS[name])
             await asyncio.sleep(RELOAD)
     finally:
         following.cancel()
@@ -74,6 +74,7 @@ async def page(port: int) -> None:
 
 
 async def timed(ask: Callable[[], Awaitable[object]], times: int) -> Row:
+    """Time a request repeatedly; return quantiles in seconds."""
     took = []
     for _ in range(times):
         began = time.perf_counter()
@@ -84,16 +85,17 @@ async def timed(ask: Callable[[], Awaitable[object]], times: int) -> Row:
 
 
 async def measure(folder: Path, given: argparse.Namespace) -> Row:
+    """Load a service, time requests, and count placements with and without open pages."""
     service = Running(folder, "--policy", given.policy)
     try:
         await service.ready()
         line = Line(service.port)
-        lasts = given.servers * EACH / given.rate
+        lasts = given.servers * TASKS_OF_SERVER / given.rate  # mean seconds of a task
         parks = [
             Park(
                 service.port,
                 part,
-                {"cpu": EACH, "memory": "16Gi"},
+                {"cpu": TASKS_OF_SERVER, "memory": "16Gi"},
                 lambda number: lasts * (0.5 + (number * 7919 % 1000) / 1000),
             )
             for part in shared([f"server{n}" for n in range(given.servers)], 8)
@@ -107,14 +109,14 @@ async def measure(folder: Path, given: argparse.Namespace) -> Row:
             await park.join()
         over = asyncio.Event()
         working = [asyncio.create_task(park.work(over.is_set)) for park in parks]
-        while sum(park.starts for park in parks) < given.servers * EACH:
+        while sum(park.starts for park in parks) < given.servers * TASKS_OF_SERVER:
             await asyncio.sleep(0.1)
         await asyncio.sleep(lasts)
-        late = f"/v1/jobs/{given.jobs - 100}"  # it waits long
+        late = f"/v1/jobs/{given.jobs - 100}"  # a job that waits long
         asked_late = {what: ("GET", f"{late}/{what}", None) for what in ("explain", "when")}
         answers = {
             name: await timed(lambda asked=asked: line.ask(*asked), given.times)
-            for name, asked in (QUESTIONS | asked_late).items()
+            for name, asked in (REQUESTS | asked_late).items()
         }
         answers["first summary of the stream"] = await timed(
             lambda: first_view(service.port), given.times
@@ -159,6 +161,7 @@ async def measure(folder: Path, given: argparse.Namespace) -> Row:
 
 
 def main() -> None:
+    """Print the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--servers", type=int, default=20_000)
     parser.add_argument("--tasks", type=int, default=3_000_000)
@@ -166,7 +169,9 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--pages", type=int, default=3)
     parser.add_argument("--policy", default="drf/best-fit")
-    parser.add_argument("--rate", type=float, default=1e4, help="ends of tasks a second, if borne")
+    parser.add_argument(
+        "--rate", type=float, default=1e4, help="tasks that end a second, if the service keeps up"
+    )
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--times", type=int, default=30)

@@ -1,4 +1,4 @@
-"""Shared by benchmarks of the running system: processes of their own, and what they cost."""
+"""Helpers of benchmarks: start and stop a service and a worker, and measure processes."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ SECONDS_TO_STOP = 30.0
 
 
 class Took(NamedTuple):
-    """The time that a command took, in seconds."""
+    """The seconds of a command."""
 
     cpu: float
     wall: float
 
 
 class LocalService:
-    """A service and a worker of one server, each a process of its own.
+    """A service and one worker, each a separate process.
 
     Parameters
     ----------
     stack : ExitStack
         Stops both at its end.
     program : list of str
-        The words that run `fairlead`.
+        The command that runs `fairlead`.
     folder : Path
-        Where the service and the worker keep everything.
+        Holds all files of the service and the worker.
     cpu : int
         Cores that the worker declares.
     environment : mapping
-        The variables of all commands, with this service in the place of others.
+        Environment of all commands, to which the address of this service is added.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LocalService:
             "FAIRLEAD_SERVER": f"unix:{socket}",
         }
         self.environment.pop("FAIRLEAD_TOKEN", None)
-        # An installation keeps what Python compiles; else each command would compile its sources.
+        # With it each command would compile its sources, which an installation does once.
         self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
         serve = ["serve", "--port", "0", "--socket", str(socket)]
         size = ["--cpu", str(cpu), "--memory", "8", "--gpu", "0"]
@@ -78,7 +78,7 @@ class LocalService:
         )
 
     def post(self, command: list[str], tasks: int = 1) -> str:
-        """Submit a job by a request, and return its number."""
+        """Submit a job by a request, and return its id."""
         job = {"user": "ana", "command": command, "environment": {}, "directory": "/"}
         sent = {"jobs": [job | {"tasks": tasks}]}
         answer = self.client.post("/v1/jobs", json=sent).raise_for_status()
@@ -90,7 +90,7 @@ class LocalService:
         until(lambda: self.client.get(asked).json()["state"] == "finished")
 
     def output(self, *words: str) -> str:
-        """Return what a command prints."""
+        """Run a command, and return its output."""
         return subprocess.run(
             [*self.program, *words],
             env=self.environment,
@@ -104,10 +104,10 @@ class LocalService:
 def begin(
     stack: ExitStack, words: list[str], folder: Path, environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
-    """Start a process that the stack stops, and that writes to `log` in a folder.
+    """Start a process that the stack stops; its output goes to `log` in the folder.
 
-    It has a session of its own, so an interrupt of the terminal ends only the benchmark, which
-    stops it then.
+    It has its own session, so an interrupt from the terminal reaches only the benchmark, which then
+    stops the process.
     """
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
@@ -124,7 +124,7 @@ def begin(
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop a process with all that it started."""
+    """Stop a process and its descendants."""
     if process.poll() is not None:
         return
     children = psutil.Process(process.pid).children(recursive=True)
@@ -140,7 +140,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def nothing_left() -> Iterator[None]:
-    """Kill the processes left at the end: a signal may come before the stack has a new one."""
+    """Kill processes that are left at the end: a signal may come before the stack has a new one."""
     try:
         yield
     finally:
@@ -155,7 +155,7 @@ def time_command(
     environment: Mapping[str, str],
     statuses: tuple[int, ...] = (0,),
 ) -> Took:
-    """Run a command that ends with one of some statuses, and return its time."""
+    """Run a command, check its exit status, and return its time."""
     began = time.perf_counter()
     process = subprocess.Popen(
         words,
@@ -173,18 +173,21 @@ def time_command(
 
 
 def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
-    """Return the processor seconds of a process and of the children that it waited for."""
+    """Return the processor seconds of a process and of its ended children."""
     times = psutil.Process(process.pid).cpu_times()
     return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def mebibytes(process: subprocess.Popen[bytes]) -> float:
-    """Return the resident memory of a process."""
+    """Return the resident memory of a process, in MiB."""
     return float(psutil.Process(process.pid).memory_info().rss) / 2**20
 
 
 def until(found: Callable[[], T], pause: float = 0.02) -> T:
-    """Return a function's answer as soon as it is true; a service may not yet answer."""
+    """Call a function until its answer is true, and return it; ignore failed connections.
+
+    Raises TimeoutError after `PATIENCE` seconds.
+    """
     latest = time.monotonic() + PATIENCE
     while time.monotonic() < latest:
         try:
@@ -197,7 +200,7 @@ def until(found: Callable[[], T], pause: float = 0.02) -> T:
 
 
 def until_ready(process: subprocess.Popen[bytes], folder: Path, found: Callable[[], T]) -> T:
-    """Return a function's answer as soon as it is true; raise with the log if a process ends."""
+    """Call a function until its answer is true; raise RuntimeError if the process ends before."""
 
     def checked() -> T:
         if process.poll() is not None:

@@ -1,8 +1,8 @@
-"""Draw docs/pictures/mechanisms.svg: two servers and two users by three mechanisms.
+"""Draw docs/pictures/mechanisms.svg: two servers divided between two users by three mechanisms.
 
     python benchmarks/mechanisms_picture.py
 
-Each bar is a resource of a server; its parts are the amounts that users hold.
+Each bar is a resource of a server, with the amount that each user holds.
 """
 
 from __future__ import annotations

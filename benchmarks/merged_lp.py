@@ -1,4 +1,4 @@
-"""The plain version of a max-min level: one linear programme over all users and merged groups."""
+"""Find the max-min level by one linear programme, as a reference for benchmarks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from fairlead.model.problem import Problem
 
 def solve_merged_lp(problem: Problem, score: NDArray[np.float64]) -> float:
     """Return the largest level that all users can reach together, by one programme in HiGHS.
+
+    `score` (N,) is the score of one task of each user, such as its global dominant share.
 
     Columns are x[n,g], then the level; rows are one equality per user and one bound per group and
     resource. Users that cannot run on a group have no column for it.

@@ -1,4 +1,4 @@
-"""A policy written as a rule in plain Python, beside the same policy compiled.
+"""Compare a policy written as a rule in plain Python with the same policy compiled.
 
     python benchmarks/own_rules.py [--jobs 600]
 
@@ -23,7 +23,7 @@ ROUNDS = 3
 
 
 def drf(view: ClusterView) -> object:
-    """Serve the user with the least dominant share by weight: its first group that fits."""
+    """Return the first group that fits of the user with the least dominant share over weight."""
     total = view.total
 
     def share(user: UserView) -> float:
@@ -47,6 +47,7 @@ def timed(workload: Workload, policy: str | Policy) -> tuple[float, RunLog]:
 
 
 def main() -> None:
+    """Print the times of both, their ratio, and whether their run logs are equal."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", type=int, default=600)
     options = parser.parse_args()
@@ -55,8 +56,9 @@ def main() -> None:
     ratios = []
     for _ in range(ROUNDS):
         fast, log = timed(day, "drf/first-fit")
-        slow, of_rule = timed(day, OwnPolicy("rule", drf))
-        same = np.array_equal(log.task, of_rule.task) and np.array_equal(log.server, of_rule.server)
+        slow, rule_log = timed(day, OwnPolicy("rule", drf))
+        same = np.array_equal(log.task, rule_log.task)
+        same &= np.array_equal(log.server, rule_log.server)
         ratios.append(slow / fast)
         print(f"compiled {fast:.3f} s, rule {slow:.2f} s, ratio {slow / fast:.0f}; same: {same}")
     print(f"median ratio {np.median(ratios):.0f}")

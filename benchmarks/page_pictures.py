@@ -2,8 +2,8 @@
 
     python benchmarks/page_pictures.py
 
-Eight simulated servers run the tasks of five users for three minutes. So that this is enough for
-figures over time, this service takes a sample every second in place of every minute.
+Eight simulated servers run the tasks of five users for three minutes. The service takes a sample
+every second, not every minute, so that figures over time have enough samples.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fairlead.service.journal import samples
 _history.SAMPLE_SECONDS, samples.SLOT_SECONDS, samples.POINTS = 1.0, 1, 10**6
 sys.exit(run(sys.argv[1:]))
 """
-# Of each user: seconds of the first and of the last submission, and the jobs.
+# By user: seconds of the first and of the last submission, and the job that is submitted.
 LOADS: dict[str, tuple[float, float, Row]] = {
     "ana": (0, 180, {"cpu": 4, "memory": "24Gi", "gpu": 1, "name": "train", "tasks": 12}),
     "bo": (0, 120, {"cpu": 8, "memory": "8Gi", "name": "sweep", "tasks": 20}),
@@ -47,7 +47,7 @@ VIEWS = {  # by picture: view, width, height, colour scheme
 
 
 async def main() -> None:
-    """Run the cluster and draw it."""
+    """Run the cluster, and draw its pages."""
     with TemporaryDirectory() as folder:
         service = Running(Path(folder))
         service.stop()
@@ -63,6 +63,7 @@ async def main() -> None:
 
 
 async def service_ready(port: int) -> None:
+    """Wait until the service answers."""
     while True:
         try:
             await Line(port).ask("GET", "/readyz")
@@ -72,6 +73,7 @@ async def service_ready(port: int) -> None:
 
 
 async def load(port: int) -> None:
+    """Run simulated servers, submit jobs, and draw the pictures at the end."""
     rng = random.Random(3)
     parks = [
         Park(port, names, capacity, lambda _: rng.uniform(5, 25), 0.1)
@@ -103,6 +105,7 @@ async def load(port: int) -> None:
 
 
 async def draw(port: int, job: str) -> None:
+    """Take a screenshot of each view."""
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]

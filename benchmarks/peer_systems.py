@@ -1,4 +1,4 @@
-"""The systems that benchmarks/peers.py measures: each with one node, in a folder of its own."""
+"""Start and use the systems that benchmarks/peers.py measures, each with one node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import psutil
 
 from local_service import LocalService, begin, cpu_seconds, mebibytes, until, until_ready
 
-CORES = 8  # that the node declares
+CORES = 8  # declared by the node
 USER = ("--user", "ana", "--chdir", "/")
 
 PROGRAMS = (
@@ -76,13 +76,13 @@ class Peer(ABC):
     Attributes
     ----------
     scheduler : list of Popen
-        The processes that queue, place and record jobs.
+        Processes that queue, place and record jobs.
     worker : Popen
-        The process that starts tasks.
+        Process that starts tasks.
     folder : Path
-        Where commands are run, and where the system keeps everything.
+        Holds all files of the system; commands run in it.
     environment : dict
-        The variables of its commands.
+        Environment of its commands.
     """
 
     name: ClassVar[str]
@@ -98,11 +98,11 @@ class Peer(ABC):
 
     @abstractmethod
     def __init__(self, stack: ExitStack, folder: Path) -> None:
-        """Start everything, and wait for the worker; the stack stops it."""
+        """Start the system, and wait for the worker; the stack stops all processes."""
 
     @abstractmethod
     def run_many(self, tasks: int) -> None:
-        """Run a job of many tasks of `true` until its end."""
+        """Run one job with many tasks of `true`, and wait for its end."""
 
     def cpu(self) -> tuple[float, float]:
         """Return processor seconds of the scheduler, and of the worker with its tasks."""
@@ -126,7 +126,7 @@ class ByCommand(ABC):
 
 
 class ByRequest(ABC):
-    """A system with an interface for programs, by a connection that stays open."""
+    """A system with a programming interface, over a connection that stays open."""
 
     @abstractmethod
     def post(self, command: list[str]) -> None:
@@ -140,7 +140,7 @@ class Fairlead(Peer, ByCommand, ByRequest):
 
     @staticmethod
     def missing() -> str:
-        """Return nothing: it is always here."""
+        """Return an empty text: fairlead is always there."""
         return ""
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
@@ -176,11 +176,11 @@ class HyperQueue(Peer, ByRequest):
 
     @staticmethod
     def missing() -> str:
-        """Return that the package is absent; empty if it is installed."""
+        """Return why the system cannot be measured here; empty if it can."""
         return "" if find_spec("hyperqueue") else "the package hyperqueue is not installed"
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
-        os.environ["TQDM_DISABLE"] = "1"  # its client draws a bar while it waits
+        os.environ["TQDM_DISABLE"] = "1"  # else its client draws a progress bar
         from hyperqueue import Client
 
         self.folder = folder
@@ -195,7 +195,7 @@ class HyperQueue(Peer, ByRequest):
         self.client = Client(folder)
 
     def run_many(self, tasks: int) -> None:
-        """Run one job, and wait for it; the client looks once a second."""
+        """Run one job, and wait for it; the client polls once a second."""
         self.client.wait_for_jobs([self._submit(["true"], tasks)])
 
     def post(self, command: list[str]) -> None:
@@ -203,13 +203,13 @@ class HyperQueue(Peer, ByRequest):
         self._submit(command, 1)
 
     def cpu(self) -> tuple[float, float]:
-        """Return processor seconds of the server's threads, and of all else with the tasks."""
+        """Return processor seconds of the server's threads, and of all others with the tasks."""
         threads = psutil.Process(self.worker.pid).threads()
         server = sum(t.user_time + t.system_time for t in threads if t.id in self.server_threads)
         return server, cpu_seconds(self.worker) - server
 
     def memory(self) -> tuple[float, ...]:
-        """Return MiB of the process."""
+        """Return MiB of the process, which has both the server and the worker."""
         return (mebibytes(self.worker),)
 
     def _submit(self, command: list[str], tasks: int) -> object:
@@ -228,7 +228,7 @@ class Slurm(Peer, ByCommand):
 
     @staticmethod
     def missing() -> str:
-        """Return the first absent program, or that an ordinary user cannot start the daemons."""
+        """Return why the system cannot be measured here; empty if it can."""
         absent = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
         if absent:
             return f"{absent[0]} is not installed"
@@ -259,7 +259,7 @@ class Slurm(Peer, ByCommand):
         until_ready(self.worker, folder, lambda: self._output("sinfo", "-h", "-o", "%T") == "idle")
 
     def run_many(self, tasks: int) -> None:
-        """Submit an array, and look twice a second whether it has ended."""
+        """Submit an array job, and poll twice a second for its end."""
         self._output("sbatch", f"--array=0-{tasks - 1}", "--wrap", "true")
         until(lambda: self._output("squeue", "-h") == "", pause=0.5)
 
@@ -268,7 +268,7 @@ class Slurm(Peer, ByCommand):
         return ["sbatch", "--wrap", shlex.join(command)]
 
     def submit_many(self, jobs: int) -> list[str]:
-        """Return the words that submit an array of jobs."""
+        """Return the words that submit an array job."""
         return ["sbatch", f"--array=0-{jobs - 1}", "--wrap", "true"]
 
     def memory(self) -> tuple[float, ...]:
@@ -294,7 +294,7 @@ class Slurm(Peer, ByCommand):
         return begin(stack, list(words), self.folder, self.environment)
 
     def _output(self, *words: str) -> str:
-        """Return what a command prints, which is nothing while no daemon answers."""
+        """Run a command, and return its output, which is empty while no daemon answers."""
         return subprocess.run(
             words,
             env=self.environment,
@@ -306,7 +306,7 @@ class Slurm(Peer, ByCommand):
 
 
 def _path() -> str:
-    """Return the path with the folders of daemons, which ordinary users do not have on theirs."""
+    """Return PATH with the folders of daemons, which the PATH of ordinary users lacks."""
     return os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin"))
 
 

@@ -1,10 +1,10 @@
-"""Measure commands and workers beside Slurm and HyperQueue, where they are installed.
+"""Compare commands and workers with Slurm and HyperQueue, if these are installed.
 
     python benchmarks/peers.py
     python benchmarks/peers.py --rounds 1 --tasks 200 --json
 
-docs/contributing/peers.md describes the measurements, and has figures. Machines are uneven, so each
-round runs all systems in turn; the table has medians over the rounds.
+docs/contributing/peers.md describes the measurements, and has results. The speed of a machine
+varies, so each round runs all systems in turn; the table has medians over the rounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from peer_systems import ByCommand, ByRequest, Fairlead, HyperQueue, Peer, Slurm
 
 SYSTEMS: list[type[Peer]] = [Slurm, HyperQueue, Fairlead]
 JOBS_OF_FILE = 300
-IDLE_SECONDS = 1.0  # before a job whose first line is waited for, and after the many tasks
+IDLE_SECONDS = 1.0  # before each job whose first line is timed, and around the many tasks
 PAUSE = 0.2  # seconds between two jobs
 ROWS = {
     "submit": "`submit` of one job by the command line, p50: CPU / wall, ms",
@@ -44,10 +44,10 @@ Figures = dict[str, tuple[float, ...]]  # by the keys of ROWS
 
 
 def main(
-    rounds: Annotated[int, typer.Option(help="How often each system is run.")] = 3,
-    tasks: Annotated[int, typer.Option(help="Tasks of the job of many tasks.")] = 2000,
-    repeats: Annotated[int, typer.Option(help="Jobs submitted one by one in a round.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print rows of JSON.")] = False,
+    rounds: Annotated[int, typer.Option(help="How often each system runs.")] = 3,
+    tasks: Annotated[int, typer.Option(help="Tasks of the large job.")] = 2000,
+    repeats: Annotated[int, typer.Option(help="Jobs that each round submits one by one.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each row as JSON.")] = False,
 ) -> None:
     """Run each system in turn, and print the table."""
     for number in (signal.SIGTERM, signal.SIGALRM):
@@ -77,17 +77,17 @@ def main(
         print("|", *(f"| {name}" for name in found), "|")
         print("|---" * (1 + len(found)) + "|")
         for label, cells in zip(ROWS.values(), rows, strict=True):
-            print("|", label, *(f"| {shown(cell)}" for cell in cells), "|")
+            print("|", label, *(f"| {format_cell(cell)}" for cell in cells), "|")
 
 
 def stop(*_: object) -> None:
-    """Exit, so that all is stopped; again after a second where a destructor ignored the exit."""
+    """Exit, so that all systems are stopped; again after a second, if a destructor ignored it."""
     signal.setitimer(signal.ITIMER_REAL, 1)
     sys.exit(143)
 
 
 def measure(peer: Peer, tasks: int, repeats: int) -> Figures:
-    """Return the figures of a system that has just been started."""
+    """Return the figures of a system that has just started."""
     lines = peer.folder / "lines"
     lines.mkdir()
     lines.chmod(0o777)  # a worker of root runs tasks under another account
@@ -122,7 +122,7 @@ def measure(peer: Peer, tasks: int, repeats: int) -> Figures:
         1e3 * (after - seconds) / tasks for seconds, after in zip(before, peer.cpu(), strict=True)
     )
     found["memory"] = peer.memory()
-    if isinstance(peer, ByCommand):  # the last, as these jobs still run after it
+    if isinstance(peer, ByCommand):  # last, because these jobs still run afterwards
         words = peer.submit_many(JOBS_OF_FILE)
         file = time_command(words, peer.folder, peer.environment)
         found["file"] = tuple(1e3 * seconds for seconds in file)
@@ -130,7 +130,7 @@ def measure(peer: Peer, tasks: int, repeats: int) -> Figures:
 
 
 def first_line(submit: Callable[[list[str]], object], lines: Path, repeats: int) -> tuple[float]:
-    """Return ms from before a job is submitted until its command runs, with nothing else to do."""
+    """Return the median ms from a submission until the command runs, on an idle system."""
     seconds = []
     for _ in range(repeats):
         time.sleep(IDLE_SECONDS)
@@ -142,14 +142,14 @@ def first_line(submit: Callable[[list[str]], object], lines: Path, repeats: int)
 
 
 def medians(key: str, rounds: list[Figures]) -> list[float] | None:
-    """Return the medians of a row over the rounds; None where the system has no such figure."""
+    """Return the medians of a row over the rounds; None if the system lacks the figure."""
     if key not in rounds[0]:
         return None
     return [median(part) for part in zip(*(figures[key] for figures in rounds), strict=True)]
 
 
-def shown(cell: list[float] | None) -> str:
-    """Return the text of a cell."""
+def format_cell(cell: list[float] | None) -> str:
+    """Format the figures of a cell."""
     return "–" if cell is None else " / ".join(f"{figure:,.3g}" for figure in cell)
 
 

@@ -1,8 +1,8 @@
-"""How long a round of preemption takes, and how much work it stops.
+"""Measure how long a round of preemption takes, and how many tasks it stops.
 
-Queues on servers with 8 GPUs each. One has filled all of them with tasks of one GPU; the others ask
-for one GPU, or for their part. The published figures of KAI's own test, of 500 nodes and 4,000
-jobs, are 13.9 s for one GPU and 11.5 minutes for all.
+One queue has filled all servers, of 8 GPUs each, with tasks of one GPU. Other queues submit jobs
+for one GPU, for one server, or for all GPUs. KAI's own test, with 500 nodes and 4,000 jobs, took
+13.9 s for one GPU and 11.5 minutes for all.
 
     python benchmarks/preemption.py [--servers 500] [--queues 2]
 """
@@ -19,7 +19,7 @@ GPUS = 8
 
 
 def full_cluster(servers: int, queues: int) -> Scheduler:
-    """Return a cluster that the first queue has filled."""
+    """Return a scheduler whose first queue holds all GPUs."""
     s = Scheduler(["cpu", "memory", "gpu"], "drf/first-fit/over-share")
     for k in range(servers):
         s.add_server(f"node{k}", {"cpu": 64, "memory": 512, "gpu": GPUS})
@@ -32,7 +32,7 @@ def full_cluster(servers: int, queues: int) -> Scheduler:
 
 
 def seconds_for(s: Scheduler, jobs: int, gpus: int) -> tuple[float, int]:
-    """Return the time of a round for some jobs of the last queue, and the tasks it stops."""
+    """Return the seconds of a round for jobs of the other queues, and the stopped tasks."""
     now = 1e6
     for k in range(jobs):
         s.submit(f"queue{k % (len(s._state.queues) - 1) + 1}", {"gpu": gpus}, now=now)
@@ -43,6 +43,7 @@ def seconds_for(s: Scheduler, jobs: int, gpus: int) -> tuple[float, int]:
 
 
 def main() -> None:
+    """Print the time and the stopped tasks for one job, and for all GPUs."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--servers", type=int, default=500)
     parser.add_argument("--queues", type=int, default=2)

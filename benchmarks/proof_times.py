@@ -1,4 +1,4 @@
-"""The cost of the proof of an answer, beside that of the answer."""
+"""Measure the cost of the proof of an answer, and of the answer with its proof."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from growth import seconds_of
 from random_problems import GOOGLE_PARK, google_park
 
 Action = Callable[[], object]
-# From a size: what finds an answer, and what proves it anew.
+# From a size: an action that finds and proves an answer, and one that only proves it.
 Prepare = Callable[[int], tuple[Action, Action]]
 
 
 def measure_proof(prepare: Prepare, size: int) -> tuple[float, float]:
-    """Return seconds for answer and proof together, and for the proof alone."""
+    """Return the seconds of answer and proof together, and of the proof."""
     whole, proof = prepare(size)
     proof()
     return seconds_of(whole), seconds_of(proof)
 
 
 def _record_proof(whole: Action, certifier: str) -> Action:
-    """Return the last call of a certifier while an answer is found, to be made again."""
+    """Find an answer, and return an action that repeats the last call of a certifier."""
     module, name = certifier.rsplit(".", 1)
     certify = getattr(__import__(module, fromlist=[name]), name)
     with patch(certifier, wraps=certify) as recorded:
@@ -79,7 +79,7 @@ def _of_a_filling(n_servers: int) -> tuple[Action, Action]:
 
 
 _USERS = (100, 300, 1_000, 3_000)
-# Title, what the sizes are, the sizes, and the two actions.
+# Title, unit of the sizes, the sizes, and the function that prepares the two actions.
 PROVED: tuple[tuple[str, str, tuple[int, ...], Prepare], ...] = (
     (
         "drfh, Google's park: prices",

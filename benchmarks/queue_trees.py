@@ -1,9 +1,9 @@
-"""Properties and cost of divisions among queues: random trees, searched for counterexamples.
+"""Search random trees of queues for violations of properties, and time large trees.
 
     python benchmarks/queue_trees.py [--problems N]
 
-It times large trees, each beside the same users without queues. Then it counts the random problems
-in which a lie pays, those in which another property fails, and those without an answer.
+Times large trees, and the same users without queues. Then counts the random problems in which a lie
+pays, those in which another property fails, and those without an answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SERVERS = {"drf": 1, "drfh": 3, "ps-dsf": 3}
 
 
 def failures(problem: Problem, answer: Allocation) -> set[str]:
-    """Name the properties that an answer lacks."""
+    """Name the properties that an answer violates."""
     problem, tasks = answer.problem, answer.user_tasks
     queues = problem.users.queues
     assert queues is not None
@@ -59,7 +59,7 @@ def failures(problem: Problem, answer: Allocation) -> set[str]:
 
 
 def survey(problems: int) -> None:
-    """Print for each mechanism how many random problems lack a property."""
+    """Print for each mechanism the number of random problems that violate each property."""
     for mechanism, servers in SERVERS.items():
         for limits in (False, True):
             count: Counter[str] = Counter()
@@ -77,10 +77,10 @@ def survey(problems: int) -> None:
 
 
 def lies(problems: int) -> None:
-    """Print in how many random pools a lie about demands pays, by number of resources."""
+    """Print the number of random pools in which a lie about demands pays, by resources."""
     tried: Counter[int] = Counter()
     paid: Counter[int] = Counter()
-    most = 0.0
+    largest = 0.0
     for seed in range(problems):
         random = Random(seed)
         problem = random_tree(random)
@@ -94,19 +94,19 @@ def lies(problems: int) -> None:
                 for r in range(problem.n_resources):
                     factor = random.choice([1, 1, 1.3, 2, 0.5, 0.8])
                     demand[n, r] = demand[n, r] * factor or unit * random.choice([0, 0, 0.1, 1])
-                told = replace(problem, users=replace(problem.users, demand=demand))
+                declared = replace(problem, users=replace(problem.users, demand=demand))
                 with np.errstate(divide="ignore", invalid="ignore"):
                     worth = np.nanmin(demand[n] / problem.demand[n])
-                gain = max(gain, worth * solve(told, "drf").user_tasks[n] / truth[n] - 1)
+                gain = max(gain, worth * solve(declared, "drf").user_tasks[n] / truth[n] - 1)
         paid[problem.n_resources] += gain > LITTLE
-        most = max(most, gain)
+        largest = max(largest, gain)
     for width, count in sorted(tried.items()):
         print(f"drf, {count} pools of {width} resources: a lie pays in {paid[width]}")
-    print(f"largest gain {most:.2%}")
+    print(f"largest gain {largest:.2%}")
 
 
 def timings() -> None:
-    """Print the seconds of an answer with its proof, in queues and without."""
+    """Print the seconds of an answer with its proof, without queues and in 40 queues."""
     for mechanism, n_users, n_groups in (
         ("drf", 100, 1),
         ("drf", 1000, 1),

@@ -1,10 +1,10 @@
-"""Tiny tasks of ten users on four nodes of Ray: by fairlead, and by bare Ray, pinned, in one run.
+"""Measure the rate of tiny tasks of ten users on four Ray nodes, by fairlead and by bare Ray.
 
     python benchmarks/ray_load.py --tasks 4000
 
-Both take turns on the same cluster, on this machine. `bare` submits tasks pinned to nodes in turn,
-as fast as Ray takes them; `one by one` is ten users' `remote`, `map` ten users' `map`. The
-dispatcher's processor time is given for each.
+Methods take turns on one cluster, on this machine. `bare` submits tasks pinned to nodes in turn, as
+fast as Ray takes them; `one by one` uses `remote` of ten users, `map` uses their `map`. Prints also
+the processor time of the dispatcher.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ def main(
     tasks: Annotated[int, typer.Option(help="Tasks of all users together.")] = 4000,
     users: int = 10,
     nodes: int = 4,
-    cpus: Annotated[int, typer.Option(help="Of a node.")] = 2,
+    cpus: Annotated[int, typer.Option(help="Cores of a node.")] = 2,
     rounds: int = 3,
 ) -> None:
-    """Run each in turn; print medians."""
+    """Run the methods in turn, and print medians."""
     head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     for n in range(nodes):
         cluster.add_node(num_cpus=cpus, object_store_memory=STORE, node_name=f"n{n}")
     ray.init(address=cluster.address, logging_level="error", log_to_driver=False)
     fairs = [fairlead.ray.connect(f"user-{n}") for n in range(users)]
-    ways = {"bare": bare, "one by one": one_by_one, "map": by_map}
-    took: dict[str, list[float]] = {name: [] for name in ways}
-    used: dict[str, list[float]] = {name: [] for name in ways}
-    for way in ways.values():
-        way(fairs, max(users, tasks // 20))
+    methods = {"bare": bare, "one by one": one_by_one, "map": by_map}
+    took: dict[str, list[float]] = {name: [] for name in methods}
+    used: dict[str, list[float]] = {name: [] for name in methods}
+    for submit in methods.values():  # warms up
+        submit(fairs, max(users, tasks // 20))
     for _ in range(rounds):
-        for name, way in ways.items():
+        for name, submit in methods.items():
             cpu, began = _cpu(), time.perf_counter()
-            way(fairs, tasks)
+            submit(fairs, tasks)
             seconds = time.perf_counter() - began
             took[name].append(tasks / seconds)
             used[name].append((_cpu() - cpu) / seconds)
     base = statistics.median(took["bare"])
-    for name in ways:
+    for name in methods:
         rate = statistics.median(took[name])
         print(
             f"{name}: {rate:,.0f} tasks a second, {rate / base:.2f} of bare; "
@@ -70,6 +70,7 @@ def main(
 
 
 def bare(_: Any, tasks: int) -> None:
+    """Run tasks by Ray alone, pinned to nodes in turn."""
     ids = [node["NodeID"] for node in ray.nodes() if node["Resources"].get("CPU")]
     call = ray.remote(tiny)
     pinned = [
@@ -84,12 +85,14 @@ def bare(_: Any, tasks: int) -> None:
 
 
 def one_by_one(fairs: list[Any], tasks: int) -> None:
+    """Run tasks by the users' `remote`, in turn."""
     calls = [fair.remote(cpu=1)(tiny) for fair in fairs]
     refs = [calls[n % len(calls)].remote(n) for n in range(tasks)]
     assert ray.get(refs) == list(range(tasks))
 
 
 def by_map(fairs: list[Any], tasks: int) -> None:
+    """Run tasks by the users' `map`, in parallel."""
     each = tasks // len(fairs)
 
     def one(fair: Any) -> None:
@@ -103,6 +106,7 @@ def by_map(fairs: list[Any], tasks: int) -> None:
 
 
 def _cpu() -> float:
+    """Return the processor seconds of the dispatcher."""
     return float(answer_of(running_dispatcher().state.remote(), 60)["cpu_seconds"])
 
 

@@ -1,16 +1,16 @@
-"""The online experiment of Kesidis et al. (VI, and its companion study), on a Ray cluster.
+"""Run the online experiment of Kesidis et al. (VI, and its companion study) on a Ray cluster.
 
     python benchmarks/ray_online.py --rounds 3
 
 Users with Pi jobs, bound by processors, and users with word counts, bound by memory, share nodes of
-two kinds. Each scheduler divides them in turn; what counts is the time until all is done. All users
-are there at the beginning: placement groups hold all nodes until all users have submitted. The
-same tasks go through the simulator, too.
+two kinds. Schedulers take turns; the measure is the time until all tasks are done. All users are
+present at the start: placement groups hold all nodes until all users have submitted. The simulator
+runs the same tasks.
 
-All nodes are on this machine, and say that they have more processors than it has. So a task
-computes a part of Pi, or counts words, for some milliseconds, and then holds what it asked for
-until its time is over, as on a node that has these processors. The figures measure decisions, and
-the way of tasks through driver, dispatcher and nodes.
+All nodes are on this machine, and declare more processors than it has. So a task computes digits of
+Pi, or counts words, for some milliseconds, and then holds its resources until its time is over, as
+on a node with these processors. The figures measure decisions, and the way of tasks through driver,
+dispatcher and nodes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from statistics import mean
 from typing import Annotated, Any, NamedTuple
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_num_workers_soft_limit", "64")  # else idle ones end between schedulers
+os.environ.setdefault(
+    "RAY_num_workers_soft_limit", "64"
+)  # else idle workers end between schedulers
 
 import numpy as np
 import ray
@@ -41,11 +43,11 @@ from fairlead.ray.connection import stop
 from fairlead.simulation.replay import replay
 
 STORE, GIB = 80 * 2**20, 2**30
-# As the servers and tasks of the paper's (19) and (20), by tenths and fifths: cores and GiB.
+# Cores and GiB: the servers of the paper's (19) and (20) over 10, and the tasks over 5.
 NODES = [(10.0, 3.0), (10.0, 3.0), (3.0, 10.0), (3.0, 10.0)]
 DEMAND = {"pi": (1.0, 0.2), "words": (0.2, 1.0)}
-SECONDS = 4.0  # of a task; refused offers are not made again for 5 s
-VARIES = 0.1
+SECONDS = 4.0  # of a task
+VARIATION = 0.1  # of the seconds, relative
 SEEDS = 20  # of simulations under a random policy
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "online.png"
 WORDS = ("fair", "share", "of", "every", "server", "and", "no", "less")
@@ -71,10 +73,10 @@ SCHEDULERS = [
 
 
 class Outcome(NamedTuple):
-    """How long everything took, in seconds, and the parts of cores and memory that were held."""
+    """The result of a run."""
 
-    seconds: float
-    cpu: float
+    seconds: float  # until all tasks were done
+    cpu: float  # mean fraction of the cores that tasks held
     memory: float
 
 
@@ -82,22 +84,26 @@ Outcomes = dict[str, list[Outcome]]  # by policy
 
 
 def main(
-    rounds: Annotated[int, typer.Option(help="How often each scheduler has its turn.")] = 3,
-    users: Annotated[int, typer.Option(help="Of each kind.")] = 2,
-    tasks: Annotated[int, typer.Option(help="Of each user.")] = 40,
-    picture: Annotated[bool, typer.Option(help="Draw it for the docs.")] = False,
+    rounds: Annotated[int, typer.Option(help="How often each scheduler runs.")] = 3,
+    users: Annotated[
+        int, typer.Option(help="Users with Pi jobs, and as many with word counts.")
+    ] = 2,
+    tasks: Annotated[int, typer.Option(help="Tasks of each user.")] = 40,
+    picture: Annotated[bool, typer.Option(help="Draw the picture of the docs.")] = False,
 ) -> None:
-    """Run all schedulers in turn, and print how long they took."""
+    """Run all schedulers in turn, and print the times until all tasks were done."""
     names = [f"{kind}-{n}" for kind in DEMAND for n in range(users)]
     random = np.random.default_rng(1)
-    lasts = SECONDS * random.uniform(1 - VARIES, 1 + VARIES, (len(names), tasks))
+    lasts = SECONDS * random.uniform(1 - VARIATION, 1 + VARIATION, (len(names), tasks))
     cluster = start_cluster()
     run("drf/first-fit", 0, names, np.full_like(lasts, 0.5))  # workers start
     took: Outcomes = {row.policy: [] for row in SCHEDULERS}
     simulated: Outcomes = {row.policy: [] for row in SCHEDULERS}
     turns = [(n, row) for n in range(rounds) for row in SCHEDULERS]
     for n, row in track(turns, "schedulers", console=Console(stderr=True)):
-        order = np.roll(np.arange(len(names)), n)  # who comes first, where shares are equal
+        order = np.roll(
+            np.arange(len(names)), n
+        )  # of users with equal shares the first is served first
         given = [names[k] for k in order], lasts[order]
         took[row.policy].append(run(row.policy, n, *given))
         simulated[row.policy] += simulate(row.policy, *given)
@@ -109,7 +115,7 @@ def main(
 
 
 def start_cluster() -> Cluster:
-    """Start a head that has nothing to give, and the nodes."""
+    """Start a head without resources for tasks, and the nodes."""
     head = {"num_cpus": 0, "memory": 1, "object_store_memory": STORE, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     for n, (cpu, memory) in enumerate(NODES):
@@ -124,7 +130,7 @@ def start_cluster() -> Cluster:
 
 
 def run(policy: str, seed: int, names: list[str], lasts: Any) -> Outcome:
-    """Run tasks of this length for all users; again, where nodes were not all free at once."""
+    """Run tasks of these lengths for all users; again, if nodes were not all freed at once."""
     outcome = None
     while outcome is None:
         outcome = run_once(policy, seed, names, lasts)
@@ -132,7 +138,7 @@ def run(policy: str, seed: int, names: list[str], lasts: Any) -> Outcome:
 
 
 def run_once(policy: str, seed: int, names: list[str], lasts: Any) -> Outcome | None:
-    """Run them, or return None."""
+    """Run the tasks once; return None if the placement groups did not end together."""
     fairlead.ray.start(policy, seed=seed)
     keeper = fairlead.ray.connect("keeper")
     gates = [
@@ -169,8 +175,8 @@ def run_once(policy: str, seed: int, names: list[str], lasts: Any) -> Outcome | 
         return None
     total = max(end for _, _, end in spans) - min(begin for _, begin, _ in spans)
     held = [sum(DEMAND[kind][r] * (end - begin) for kind, begin, end in spans) for r in range(2)]
-    there = np.sum(NODES, axis=0) * total
-    return Outcome(total, *(held / there).tolist())
+    capacity = np.sum(NODES, axis=0) * total
+    return Outcome(total, *(held / capacity).tolist())
 
 
 def _kind(name: str) -> str:
@@ -178,7 +184,7 @@ def _kind(name: str) -> str:
 
 
 def pi(given: tuple[int, float]) -> tuple[float, float]:
-    """Compute a part of Pi from points in a square."""
+    """Estimate Pi from random points in a square; return the start and the end."""
     begin = time.time()
     points = np.random.default_rng(given[0]).random((50_000, 2))
     assert abs(4 * ((points**2).sum(axis=1) < 1).mean() - np.pi) < 0.1
@@ -186,7 +192,7 @@ def pi(given: tuple[int, float]) -> tuple[float, float]:
 
 
 def words(given: tuple[int, float]) -> tuple[float, float]:
-    """Count the words of a text that is made up."""
+    """Count the words of a random text; return the start and the end."""
     begin = time.time()
     text = " ".join(np.random.default_rng(given[0]).choice(WORDS, 20_000))
     assert sum(Counter(text.split()).values()) == 20_000
@@ -194,13 +200,13 @@ def words(given: tuple[int, float]) -> tuple[float, float]:
 
 
 def hold(begin: float, seconds: float) -> tuple[float, float]:
-    """Hold the requested amounts for the time; return the start and the end."""
+    """Sleep until `seconds` after the start `begin`; return the start and the end."""
     time.sleep(max(0.0, begin + seconds - time.time()))
     return begin, time.time()
 
 
 def simulate(policy: str, names: list[str], lasts: Any) -> list[Outcome]:
-    """Return what the simulator says, for several seeds where the policy is random."""
+    """Simulate the tasks; for several seeds if the policy is random."""
     shapes = [DEMAND[_kind(name)] for name in names]
     workload = Workload.from_arrays(
         Problem.from_arrays(NODES, shapes[:1]).cluster,
@@ -221,11 +227,11 @@ def simulate(policy: str, names: list[str], lasts: Any) -> list[Outcome]:
 
 
 def show(took: Outcomes, simulated: Outcomes) -> None:
-    """Print a table, least time first."""
-    table = Table("scheduler", "policy", title="Time until all is done, s")
+    """Print a table, shortest time first."""
+    table = Table("scheduler", "policy", title="Seconds until all tasks are done")
     table.columns[1].no_wrap = True
-    told = ("simulated", "least to most", "Ray/sim.")
-    for name in ("on Ray", "least to most", "cores", "memory", *told):
+    columns = ("on Ray", "range", "cores", "memory", "simulated", "range", "Ray/sim.")
+    for name in columns:
         table.add_column(name, justify="right")
     for row in sorted(SCHEDULERS, key=lambda row: mean(o.seconds for o in took[row.policy])):
         real = took[row.policy]
@@ -248,7 +254,7 @@ def _said(row: PrintedScheduler) -> str:
 
 
 def draw(took: Outcomes, simulated: Outcomes) -> None:
-    """Draw a line of each scheduler: every round, and from where to where the simulator goes."""
+    """Draw a line for each scheduler: its rounds, and the range of its simulations."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")

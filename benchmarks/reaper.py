@@ -1,4 +1,4 @@
-"""Run a command, and wait for all processes that it and its children leave behind.
+"""Run a command, and wait for all processes that it and its descendants leave behind.
 
 So their processor time counts as that of this process's children. A daemon such as slurmd starts
 tasks that are not its children.

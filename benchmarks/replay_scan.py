@@ -1,8 +1,8 @@
-"""A replay under drf/best-fit that scans, in NumPy: all servers, for every task that starts.
+"""Replay under drf/best-fit by scanning all servers for every task, as a reference for benchmarks.
 
-What Wang, Liang and Li 2015, V-B, describe, without anything kept from one task to the next. Only
-what days of `fairlead.traces.generator` have: jobs of one set of tasks each, that may run anywhere,
-on servers that stay.
+The method of Wang, Liang and Li 2014, V-B, in NumPy, without any index. It replays only days of
+`fairlead.traces.generator`: jobs with one set of equal tasks, which may run on all servers, and
+servers that do not change.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def replay_by_scan(workload: Workload) -> tuple[list[int], list[int]]:
     total = free.sum(axis=1)
     user = workload.job_user[workload.set_job].tolist()
     submit = workload.job_submit[workload.set_job].tolist()
-    # Of each set, its next task and the task after its last.
+    # The next task of each set, and the task after its last.
     following, end = workload.first_task[:-1].tolist(), workload.first_task[1:].tolist()
     held = np.zeros((len(workload.users), len(total)), dtype=np.int64)
-    waiting: list[list[int]] = [[] for _ in workload.users]  # sets of each user
+    waiting: list[list[int]] = [[] for _ in workload.users]  # by user, sets with waiting tasks
     running: list[tuple[float, int, int]] = []  # end, set, server
     started: list[int] = []
     servers: list[int] = []
@@ -44,12 +44,12 @@ def replay_by_scan(workload: Workload) -> tuple[list[int], list[int]]:
         while arrived < len(submit) and submit[arrived] == now:
             waiting[user[arrived]].append(arrived)
             arrived += 1
-        # A set that finds no room now finds none before the next moment.
-        hopeful = {n: sets.copy() for n, sets in enumerate(waiting) if sets}
+        # A set whose task fits nowhere now cannot start before the next event.
+        candidates = {n: sets.copy() for n, sets in enumerate(waiting) if sets}
         share = (held / total).max(axis=1) / workload.weight
-        while hopeful:
-            n = min(hopeful, key=share.__getitem__)
-            k = hopeful[n][0]
+        while candidates:
+            n = min(candidates, key=share.__getitem__)
+            k = candidates[n][0]
             best = best_server(demand[k], free, total)
             if best is not None:
                 free[:, best] -= demand[k]
@@ -62,7 +62,7 @@ def replay_by_scan(workload: Workload) -> tuple[list[int], list[int]]:
             if following[k] == end[k]:
                 waiting[n].remove(k)
             if best is None or following[k] == end[k]:
-                hopeful[n].pop(0)
-            if not hopeful[n]:
-                del hopeful[n]
+                candidates[n].pop(0)
+            if not candidates[n]:
+                del candidates[n]
     return started, servers

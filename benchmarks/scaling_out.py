@@ -1,9 +1,11 @@
-"""The gain of a Ray cluster over one process, and its cost: python benchmarks/scaling_out.py.
+"""Measure the speed-up by a Ray cluster over one process, and its overhead.
 
-Starts a cluster of two nodes with one processor each on this machine, and does the same work in
-this process and on the nodes. Seconds are of processors, as other work on the machine changes those
-of the wall: of one process; of the busier node and of both; of this process, which hands out and
-collects. One process over the busier node is the speed-up if nodes are machines of their own.
+    python benchmarks/scaling_out.py
+
+Starts a cluster of two nodes with one processor each on this machine, and runs the same jobs in one
+process and on the nodes. Seconds are processor time, because other load changes wall time: of one
+process; of the busier node and of both; and of this process, which distributes and collects. The
+time of one process over that of the busier node is the speed-up if nodes are separate machines.
 """
 
 from __future__ import annotations
@@ -33,14 +35,14 @@ from fairlead.simulation.runs import ReplayJob
 from fairlead.simulation.trials import _fill_some
 from fairlead.traces.generator import generate_day
 from fairlead_papers.surveys.random_problems import Distribution
-from fairlead_papers.surveys.survey import SurveyJob, audit_some
+from fairlead_papers.surveys.survey import SurveyJob, audit_job
 
 STORE = 200 * 2**20
-NOTHING = 1000
+EMPTY_JOBS = 1000
 
 
 def timed(work: Callable[..., Any], job: Any) -> tuple[str, float]:
-    """Return the node, and the seconds of its processor."""
+    """Run a job; return the id of the node, and the processor seconds."""
     began = process_time()
     work(job)
     node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""
@@ -48,7 +50,7 @@ def timed(work: Callable[..., Any], job: Any) -> tuple[str, float]:
 
 
 def measure(executor: Executor, work: Callable[..., Any], jobs: list[Any]) -> dict[str, float]:
-    """Return seconds: of the busier node, of all, of this process beside it, and of the wall."""
+    """Return seconds: of the busier node, of all nodes, of this process, and of wall time."""
     spent: Counter[str] = Counter()
 
     def add(_: int, answer: tuple[str, float]) -> None:
@@ -66,8 +68,8 @@ def measure(executor: Executor, work: Callable[..., Any], jobs: list[Any]) -> di
     }
 
 
-def pieces() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
-    """Return the pieces of work, by name."""
+def benchmark_jobs() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
+    """Return functions and their jobs, by name."""
     names = ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
     properties = ("envy-freeness", "pareto-optimality", "strategy-proofness")
     surveys = [
@@ -82,7 +84,7 @@ def pieces() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
     fill = partial(_fill_some, pool, find_policy("drf", "rrr"), 0)
     trials = [range(k, k + 10) for k in range(1, 201, 10)]
     return {
-        "audit --random 100": (audit_some, surveys),
+        "audit --random 100": (audit_job, surveys),
         "simulate, 5 policies": (ReplayJob.replay, replays),
         "fill --trials 200": (fill, trials),
     }
@@ -98,15 +100,13 @@ def main() -> None:
     )
     for name in ("n0", "n1"):
         cluster.add_node(num_cpus=1, object_store_memory=STORE, node_name=name)
-    work = pieces()
+    work = benchmark_jobs()
     with ray_executor(cluster.address) as nodes:
-        nodes.do_all(abs, list(range(NOTHING)), lambda *_: None)
+        nodes.do_all(abs, list(range(EMPTY_JOBS)), lambda *_: None)
         began, spent = monotonic(), process_time()
-        nodes.do_all(abs, list(range(NOTHING)), lambda *_: None)
-        each = (process_time() - spent) / NOTHING, (monotonic() - began) / NOTHING
-        print(
-            f"a piece of nothing: {each[0] * 1e3:.2f} ms here, {each[1] * 1e3:.2f} ms of the wall"
-        )
+        nodes.do_all(abs, list(range(EMPTY_JOBS)), lambda *_: None)
+        each = (process_time() - spent) / EMPTY_JOBS, (monotonic() - began) / EMPTY_JOBS
+        print(f"an empty job: {each[0] * 1e3:.2f} ms here, {each[1] * 1e3:.2f} ms of wall time")
         for name, (function, jobs) in work.items():
             alone, spread = [], []
             for round_ in range(rounds + 1):
@@ -119,9 +119,9 @@ def main() -> None:
             two = {key: median(row[key] for row in spread) for key in spread[0]}
             print(
                 f"{name}: one process {one['all']:.2f} s (wall {one['wall']:.2f}); busier node "
-                f"{two['busier']:.2f} s, both {two['all']:.2f} s, handing out {two['here']:.2f} s "
-                f"(wall {two['wall']:.2f}); {one['all'] / two['busier']:.2f} times by processor, "
-                f"{one['wall'] / two['wall']:.2f} by the wall"
+                f"{two['busier']:.2f} s, both {two['all']:.2f} s, distributing {two['here']:.2f} s "
+                f"(wall {two['wall']:.2f}); {one['all'] / two['busier']:.2f} times by CPU time, "
+                f"{one['wall'] / two['wall']:.2f} by wall time"
             )
     cluster.shutdown()
 

@@ -1,7 +1,6 @@
-"""Progressive filling by scanning, in NumPy: all users and all servers, for every task.
+"""Progressive filling by scanning all users and servers for every task, in NumPy.
 
-The plain versions that the scheduler is measured beside. Scores are plain floats; with random
-demands there are no ties that rounding could break.
+References for benchmarks. Scores are floats; random demands have no ties that rounding could break.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ Floats = NDArray[np.float64]
 
 
 def scan(problem: Problem, select: str) -> Whole:
-    """Return all placements as (P, 2) users and servers.
+    """Return all P placements, users and servers in order, (P, 2).
 
-    ``first-fit`` and ``best-fit`` go by global dominant shares (drf), ``joint`` by ps-dsf.
+    ``first-fit`` and ``best-fit`` use global dominant shares (drf), ``joint`` uses ps-dsf.
     """
     quanta = to_quanta(problem)
     capacity = np.repeat(quanta.capacity, problem.count, axis=0).T
@@ -34,17 +33,17 @@ def scan(problem: Problem, select: str) -> Whole:
 
 
 def first_server(demand: Whole, free: Whole, _: Whole) -> int | None:
-    """Return the first server with room for a task; None if there is none."""
+    """Return the first server on which a task fits; None without any."""
     fits = (free >= demand[:, None]).all(axis=0)
     first = int(fits.argmax())
     return first if fits[first] else None
 
 
 def best_server(demand: Whole, free: Whole, total: Whole) -> int | None:
-    """Return the server with room whose H is least, of equals the first; None if there is none.
+    """Return the server with the least H on which a task fits, of ties the first; None without any.
 
-    `demand` (R,), `free` (R, S) and the pool's `total` (R,) are whole quanta. H is a double as
-    docs/filling.md defines it, so equal servers tie here where they tie there.
+    `demand` (R,), `free` (R, S) and the pool's `total` (R,) are whole quanta. H is computed as
+    docs/filling.md defines it, so ties are the same as in the scheduler.
     """
     fits = np.flatnonzero((free >= demand[:, None]).all(axis=0))
     if not fits.size:
@@ -63,7 +62,7 @@ def _scan_users(
     capacity: Whole,
     choose: Callable[[Whole, Whole, Whole], int | None],
 ) -> Iterator[tuple[int, int]]:
-    """Serve the user with the least dominant share until no task fits."""
+    """Serve the user with the least dominant share until no task fits; yield user and server."""
     free, total = capacity.copy(), capacity.sum(axis=1)
     share = (demand / total).max(axis=1) / weight
     placed, score = np.zeros(len(demand)), np.zeros(len(demand))
@@ -80,15 +79,15 @@ def _scan_users(
 
 
 def _scan_pairs(demand: Whole, weight: Floats, capacity: Whole) -> Iterator[tuple[int, int]]:
-    """Serve the user and the server of the least virtual dominant share until no task fits."""
+    """Serve the user and server with the least virtual dominant share until no task fits."""
     free, placed = capacity.copy(), np.zeros(len(demand))
     while True:
         fits = np.ones((len(demand), capacity.shape[1]), dtype=bool)
         share = np.zeros(fits.shape)
-        # A server with nothing of a resource has no room anyway.
-        for asked, left, there in zip(demand.T, free, capacity, strict=True):
-            fits &= left >= asked[:, None]
-            share = np.maximum(share, asked[:, None] / np.maximum(there, 1))
+        # The 1 avoids a division by 0, where no task fits anyway.
+        for needed, left, total in zip(demand.T, free, capacity, strict=True):
+            fits &= left >= needed[:, None]
+            share = np.maximum(share, needed[:, None] / np.maximum(total, 1))
         if not fits.any():
             return
         score = np.where(fits, placed[:, None] * share / weight[:, None], np.inf)

@@ -1,10 +1,9 @@
-"""Algorithm I of Khamse-Ashari et al. 2017 as it is printed, in NumPy.
+"""Algorithm I of Khamse-Ashari et al. 2017 as printed, in NumPy, as a reference for benchmarks.
 
-A server looks for the users with the least share that have no bottleneck on it. It takes from the
-users with the highest shares, one for each resource that is used up, what the former need to rise,
-as far as that leaves the takers no higher than the givers. That is repeated until each user has a
-bottleneck; then it is the next server's turn. Shares this close, relative, are equal: floats need
-that, the paper has none of it.
+A server finds the users with the least share that have no bottleneck on it. For each used-up
+resource the user with the highest share gives up tasks so that these users can rise, at most until
+shares are equal. The server repeats this until each user has a bottleneck; then the next server has
+its turn.
 """
 
 from __future__ import annotations
@@ -16,9 +15,11 @@ from numpy.typing import NDArray
 
 from fairlead.model.problem import Problem
 
+# Tolerances, which floats need and the paper does not have: relative difference of equal shares,
+# and free fraction of a used-up resource.
 EQUAL = 1e-12
 USED_UP = 1e-12
-# Updates of a server in one round, per user; the next round continues.
+# Largest number of updates of a server in one round, per user; the next round continues.
 MOST_UPDATES = 20
 
 Floats = NDArray[np.float64]
@@ -26,16 +27,16 @@ Mask = NDArray[np.bool_]
 
 
 class ServerProcedure:
-    """Rounds over all servers of a problem, from DRF on each server by itself.
+    """Run rounds over all servers of a problem, starting from DRF on each server.
 
     Parameters
     ----------
     problem : Problem
         Without limits on tasks.
     use : (R, N, G) float
-        The demand of a task on each group, relative to its capacity.
+        Demand of a task, relative to the capacity of each group.
     start : (N, G) float
-        Tasks by DRF on each server by itself, where the paper begins.
+        Tasks by DRF on each server by itself, the paper's initial allocation.
     """
 
     def __init__(self, problem: Problem, use: Floats, start: Floats) -> None:
@@ -45,7 +46,7 @@ class ServerProcedure:
         self.updates = 0
 
     def run(self, rounds: int) -> bool:
-        """Make a number of rounds, and return whether the last one changed nothing."""
+        """Run at most `rounds` rounds; return whether the last one changed nothing."""
         for _ in range(rounds):
             total = self.tasks.sum(axis=1)
             updates = sum(self._serve(i, total) for i in range(len(self.use)))
@@ -55,7 +56,7 @@ class ServerProcedure:
         return False
 
     def _serve(self, i: int, total: Floats) -> int:
-        """Run one server until all of its users have a bottleneck; return the updates that took."""
+        """Run one server until all its users have a bottleneck; return the number of updates."""
         users = np.flatnonzero(self.rate[:, i])
         server = _Server(
             rate=self.rate[users, i],
@@ -70,15 +71,15 @@ class ServerProcedure:
 
 @dataclass
 class _Server:
-    """The knowledge of a server: its K users, their tasks on it, and their tasks on all servers."""
+    """The knowledge of a server about its K users."""
 
-    rate: Floats  # (K,) tasks for a share of 1, by weight
-    use: Floats  # (K, R)
-    tasks: Floats  # (K,)
-    total: Floats  # (K,)
+    rate: Floats  # (K,) tasks at a virtual dominant share of 1 per unit of weight
+    use: Floats  # (K, R) demand of a task, relative to capacity
+    tasks: Floats  # (K,) on this server
+    total: Floats  # (K,) on all servers
 
     def run(self, most: int) -> int:
-        """Update until all users have a bottleneck, up to a number of times; return the number."""
+        """Update until all users have a bottleneck, at most `most` times; return the updates."""
         listed = np.ones(len(self.rate), dtype=bool)
         updates = 0
         while listed.any() and updates < most:
@@ -88,12 +89,12 @@ class _Server:
             needed = self.rate[lowest] @ self.use[lowest]
             used_up = (self.tasks @ self.use >= 1.0 - USED_UP) & (needed > 0.0)
             can_give = listed & (self.tasks > 0.0)
-            # Of each resource that is used up, the user with the highest share that has any of it.
+            # For each used-up resource, the user with the highest share that uses it.
             giver = {}
             for r in np.flatnonzero(used_up).tolist():
-                of_givers = np.where(can_give & (self.use[:, r] > 0.0), share, -1.0)
-                giver[r] = int(of_givers.argmax())
-                if of_givers[giver[r]] <= least * (1.0 + EQUAL):
+                giver_share = np.where(can_give & (self.use[:, r] > 0.0), share, -1.0)
+                giver[r] = int(giver_share.argmax())
+                if giver_share[giver[r]] <= least * (1.0 + EQUAL):
                     listed &= self.use[:, r] == 0.0  # r is the bottleneck
                     break
             else:
@@ -102,16 +103,16 @@ class _Server:
         return updates
 
     def _update(self, share: Floats, lowest: Mask, needed: Floats, givers: list[int]) -> None:
-        """Take from the givers and let the users with the least share rise: the subroutine."""
+        """Take tasks from the givers, and raise the users with the least share (the subroutine)."""
         kept = self.tasks.copy()
         kept[givers] = 0.0
         free = np.maximum(1.0 - kept @ self.use, 0.0)
         rise = (free[needed > 0.0] / needed[needed > 0.0]).min()
         above = share[givers] - share[lowest].min()
         given = self.tasks[givers] / self.rate[givers]
-        part = (above / (rise + given)).min(initial=1.0)
+        fraction = (above / (rise + given)).min(initial=1.0)
         change = np.zeros(len(self.tasks))
-        change[lowest] = part * rise * self.rate[lowest]
-        change[givers] -= part * self.tasks[givers]
+        change[lowest] = fraction * rise * self.rate[lowest]
+        change[givers] -= fraction * self.tasks[givers]
         self.tasks += change
         self.total += change

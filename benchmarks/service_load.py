@@ -1,15 +1,15 @@
-"""A running service under load, over HTTP on loopback: what it bears, and how soon it answers.
+"""Load a running service over HTTP on loopback, and measure its rates and delays.
 
     python benchmarks/service_load.py placements     # 20,000 servers, 1,000 users, 1,000,000 tasks
-    python benchmarks/service_load.py kueue          # the two shapes of Kueue's own gates
+    python benchmarks/service_load.py kueue          # the loads of two tests of Kueue
     python benchmarks/service_load.py submissions    # durable, in batches
-    python benchmarks/service_load.py polling        # 1,000 workers that wait for news
+    python benchmarks/service_load.py polling        # 1,000 workers that wait for orders
     python benchmarks/service_load.py recovery       # a journal of 1,000,000 events
     python benchmarks/service_load.py idle
 
-The service is a separate process, begun with `fairlead serve`. Workers are simulated in this
-process: one client speaks for many servers, and a task does nothing but last. So both share the
-machine's cores. Figures are of what the client saw; `cpu` is the service's processor time.
+The service is a separate process, started by `fairlead serve`. Workers are simulated in this
+process: one client acts for many servers, and a task only lasts for its time. So both share the
+machine's cores. Figures are measured by the client; cores are processor seconds a second.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ import psutil
 from pydantic_core import from_json, to_json
 
 Row = dict[str, Any]
-AT_ONCE = 10_000  # jobs in a request
+JOBS_OF_REQUEST = 10_000  # at most
 
 
 class Running:
-    """A service as a process, and one connection to it for each that asks."""
+    """A service in a separate process."""
 
     def __init__(self, folder: Path, *more: str) -> None:
         with socket.socket() as probe:
@@ -57,7 +57,7 @@ class Running:
         self.seen = psutil.Process(self.process.pid)
 
     async def ready(self) -> float:
-        """Wait until it answers; return the seconds since it was begun."""
+        """Wait until the service answers; return the seconds since its start."""
         while True:
             try:
                 line = Line(self.port)
@@ -70,22 +70,22 @@ class Running:
                 await asyncio.sleep(0.05)
 
     def cpu(self) -> float:
-        """Return its processor seconds so far."""
+        """Return the processor seconds of the service so far."""
         times = self.seen.cpu_times()
         return float(times.user + times.system)
 
     def mib(self) -> float:
-        """Return the memory that it holds."""
+        """Return the resident memory of the service, in MiB."""
         return float(self.seen.memory_info().rss) / 2**20
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """End it."""
+        """Stop the service by a signal."""
         self.process.send_signal(number)
         self.process.wait(120)
 
 
 class Line:
-    """One connection that asks one thing after the other: HTTP with as little work as possible."""
+    """One connection for one request after the other: HTTP with as little work as possible."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -93,7 +93,7 @@ class Line:
         self.writer: asyncio.StreamWriter | None = None
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Return what it answers; raise when that is a refusal."""
+        """Make a request and return the answer; raise RuntimeError for a refusal."""
         if self.writer is None or self.reader is None or self.reader.at_eof():
             self.reader, self.writer = await asyncio.open_connection(
                 "127.0.0.1", self.port, limit=2**26
@@ -114,16 +114,16 @@ class Line:
         return from_json(text) if "application/json" in answer else text
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Close the connection."""
         if self.writer is not None:
             self.writer.close()
 
 
 class Park:
-    """A client that speaks for many servers, where each task lasts for a while and then ends well.
+    """A client that acts for many servers; each task lasts for its time, then succeeds.
 
-    `latencies` are the seconds from the sending of ends to the first start on a server of theirs,
-    `answers` those to the answer.
+    `lasts` returns the seconds of a task from its job's number. `latencies` are the seconds from
+    the report of an ended task to the next start on its server, `answers` those to the answer.
     """
 
     def __init__(
@@ -144,19 +144,19 @@ class Park:
         self._seen = 0
 
     async def join(self) -> None:
-        """Join the servers."""
+        """Join the service with all servers."""
         servers = [{"name": name, **self.capacity} for name in self.names]
         body = {"identity": self.names[0], "servers": servers}
         session = await self.line.ask("POST", "/v1/workers/join", body)
         self.session, self.wait = session["session"], session["wait"]
 
     async def work(self, is_over: Callable[[], bool]) -> None:
-        """Take steps until it is over."""
+        """Take steps until `is_over` is true."""
         while not is_over():
             await self.step()
 
     async def step(self) -> None:
-        """Report ended tasks, and receive starts; wait for these if no task ends."""
+        """Report ended tasks, and receive starts; without ended tasks wait for starts."""
         now, ended, freed = time.perf_counter(), [], []
         while self._due and self._due[0][0] <= now:
             _, (server, key) = heapq.heappop(self._due)
@@ -184,28 +184,32 @@ class Park:
 
 
 def shared(names: Iterable[str], clients: int) -> list[list[str]]:
+    """Split names among clients."""
     listed = list(names)
     return [listed[k::clients] for k in range(clients)]
 
 
 def quantile(values: list[float], q: float) -> float:
+    """Return a quantile; NaN without values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))] if ordered else float("nan")
 
 
 async def submit(line: Line, jobs: list[Row]) -> list[str]:
+    """Submit jobs in large requests; return their ids."""
     ids: list[str] = []
-    for k in range(0, len(jobs), AT_ONCE):
-        ids += (await line.ask("POST", "/v1/jobs", {"jobs": jobs[k : k + AT_ONCE]}))["ids"]
+    for k in range(0, len(jobs), JOBS_OF_REQUEST):
+        ids += (await line.ask("POST", "/v1/jobs", {"jobs": jobs[k : k + JOBS_OF_REQUEST]}))["ids"]
     return ids
 
 
 def job(user: int, **more: Any) -> Row:
+    """Return a job of one core, with more fields."""
     return {"command": ["true"], "user": f"user{user}", "cpu": 1} | more
 
 
 async def placements(folder: Path, arguments: argparse.Namespace) -> Row:
-    """Run a full cluster, in which tasks end and others wait, for a minute."""
+    """Run a full cluster in which tasks end and others wait, by default for a minute."""
     rate, seconds = arguments.rate, arguments.seconds
     service = Running(folder, "--policy", arguments.policy)
     try:
@@ -214,7 +218,7 @@ async def placements(folder: Path, arguments: argparse.Namespace) -> Row:
         each = 4  # tasks that a server holds
         lasts = arguments.servers * each / rate
         names = [f"server{n}" for n in range(arguments.servers)]
-        # Tasks differ in length, so that ends come evenly.
+        # Tasks have different lengths, so that they end evenly over time.
         parks = [
             Park(
                 service.port,
@@ -239,7 +243,7 @@ async def placements(folder: Path, arguments: argparse.Namespace) -> Row:
         joined = time.perf_counter() - before
         over = asyncio.Event()
         working = [asyncio.create_task(park.work(over.is_set)) for park in parks]
-        # The cluster is filled, and then goes on for as long as a task lasts, before it counts.
+        # Measurements start when the cluster has been full for about the length of a task.
         while sum(park.starts for park in parks) < arguments.servers * each:
             await asyncio.sleep(0.1)
         filled = time.perf_counter() - before
@@ -281,7 +285,7 @@ async def placements(folder: Path, arguments: argparse.Namespace) -> Row:
 
 
 def within(page: str, what: str) -> Row:
-    """Return quantiles of one of the service's own histograms, as upper bounds."""
+    """Return upper bounds of quantiles, from a histogram of the service's metrics."""
     buckets = [
         (float(line.split('le="')[1].split('"')[0].replace("+Inf", "inf")), float(line.split()[-1]))
         for line in page.splitlines()
@@ -294,10 +298,10 @@ def within(page: str, what: str) -> Row:
     }
 
 
-# Cohorts, queues of each, and the classes: tasks of a queue, seconds between them, seconds that one
-# lasts, its amount, its priority. Each queue brings 20 to its cohort. (kubernetes-sigs/kueue,
+# Cohorts, queues of each, and classes of tasks: number in a queue, seconds between them, seconds of
+# one, its amount, its priority. Each queue has a quota of 20 in its cohort. (kubernetes-sigs/kueue,
 # test/performance/scheduler/configs, baseline at cc13fff and large-scale at f6517b0.)
-SHAPES = {
+KUEUE_LOADS = {
     "15,000 in 30 queues": (
         5,
         6,
@@ -313,23 +317,24 @@ QUOTA = 20
 
 
 async def kueue(folder: Path, arguments: argparse.Namespace) -> Row:
-    """Run Kueue's two shapes: a cohort is a server, a queue a user who may run on it."""
+    """Run the loads of two Kueue tests: a cohort is a server, a queue a user that may run on it."""
     found: Row = {}
-    for name, (cohorts, queues, classes) in SHAPES.items():
-        place = folder / name.split(" ")[0]
-        place.mkdir()
-        service = Running(place, "--policy", arguments.policy)
+    for name, (cohorts, queues, classes) in KUEUE_LOADS.items():
+        own_folder = folder / name.split(" ")[0]
+        own_folder.mkdir()
+        service = Running(own_folder, "--policy", arguments.policy)
         try:
             await service.ready()
-            found[name] = await shape(service, cohorts, queues, classes)
+            found[name] = await run_kueue_load(service, cohorts, queues, classes)
         finally:
             service.stop()
     return found
 
 
-async def shape(
+async def run_kueue_load(
     service: Running, cohorts: int, queues: int, classes: list[tuple[int, float, float, int, int]]
 ) -> Row:
+    """Submit the tasks of all queues at their times, and wait until all have ended."""
     lasts: dict[int, float] = {}
     parks = [
         Park(service.port, [f"cohort{n}"], {"cpu": QUOTA * queues, "memory": 0}, lasts.get, 0.002)
@@ -354,9 +359,9 @@ async def shape(
     while waiting:
         now = time.perf_counter() - began
         batch = []
-        while waiting and waiting[0][0] <= now and len(batch) < AT_ONCE:
+        while waiting and waiting[0][0] <= now and len(batch) < JOBS_OF_REQUEST:
             batch.append(waiting.popleft())
-        for _, seconds, _ in batch:  # a service that has just begun counts from 1
+        for _, seconds, _ in batch:  # ids of a new service start at 1
             number += 1
             lasts[number] = seconds
         if batch:
@@ -407,7 +412,7 @@ async def submissions(folder: Path, _arguments: argparse.Namespace) -> Row:
 
 
 async def polling(folder: Path, arguments: argparse.Namespace) -> Row:
-    """Let 1,000 workers wait for orders; a task reaches one of them."""
+    """Let 1,000 workers wait for orders, and time single tasks that reach one of them."""
     service = Running(folder)
     try:
         await service.ready()
@@ -444,14 +449,14 @@ async def polling(folder: Path, arguments: argparse.Namespace) -> Row:
 
 
 async def recovery(folder: Path, arguments: argparse.Namespace) -> Row:
-    """Begin a service with a journal of many events and no snapshot, and again with one."""
+    """Time the start of a service from many events, from a snapshot, and from an empty journal."""
     written = write_journal(folder / "journal.db", arguments.events)
     empty = folder / "empty"
     empty.mkdir()
     took: Row = {}
     pending = []
-    for name, place in (("events", folder), ("a snapshot", folder), ("an empty journal", empty)):
-        service = Running(place)
+    for name, where in (("events", folder), ("a snapshot", folder), ("an empty journal", empty)):
+        service = Running(where)
         took[f"ready from {name}, s"] = await service.ready()
         took[f"processor, from {name}, s"] = service.cpu()
         users = (await Line(service.port).ask("GET", "/v1/users"))["users"]
@@ -462,7 +467,7 @@ async def recovery(folder: Path, arguments: argparse.Namespace) -> Row:
 
 
 def write_journal(path: Path, events: int) -> Row:
-    """Write what a full cluster's service writes: a job, a call of place and an end in turn."""
+    """Write the journal of a full cluster: a job, a call of place and an end in turn."""
     from fairlead.service.journal.event_journal import Batch, Journal, digest_of_placements
     from fairlead.service.service_state import ServiceState
 
@@ -470,28 +475,28 @@ def write_journal(path: Path, events: int) -> Row:
     now, seq = time.time(), 0
     batch = Batch()
 
-    def tell(kind: str, **body: Any) -> Any:
+    def record(kind: str, **body: Any) -> Any:
         nonlocal seq
         seq += 1
-        moment = now + seq * 2.0**-10
-        outcome = state.apply(kind, body, moment)
+        time_of_event = now + seq * 2.0**-10
+        outcome = state.apply(kind, body, time_of_event)
         if kind == "place":
             body["placed"] = digest_of_placements(outcome)
-        batch.add(moment, kind, to_json(body))
+        batch.add(time_of_event, kind, to_json(body))
         return outcome
 
-    tell("policy", policy="drf/best-fit")
+    record("policy", policy="drf/best-fit")
     for n in range(1000):
         capacity = {"cpu": 8.0, "memory": 32.0, "gpu": 0.0}
-        tell("server", name=f"s{n}", capacity=capacity, labels={}, identity="1")
+        record("server", name=f"s{n}", capacity=capacity, labels={}, identity="1")
     running: deque[Any] = deque()
     asked = {"demand": {"cpu": 1.0, "memory": 2.0}, "gang": False, "where": None, "after": []}
     asked |= {"priority": 0, "time_limit": None}
     while seq < events:
-        tell("submit", jobs=[{"user": f"user{seq % 1000}", "tasks": 1, **asked}])
-        running += tell("place", limit=2000)
-        if seq > 60_000:  # 8,000 run and 12,000 wait by then, as many as later
-            tell("end", tasks=[[*running.popleft().key, 0, ""]])
+        record("submit", jobs=[{"user": f"user{seq % 1000}", "tasks": 1, **asked}])
+        running += record("place", limit=2000)
+        if seq > 60_000:  # from then on 8,000 run and 12,000 wait
+            record("end", tasks=[[*running.popleft().key, 0, ""]])
         if len(batch.events) >= 500:
             journal.commit(batch, state.take_effects())
             batch = Batch()
@@ -501,7 +506,7 @@ def write_journal(path: Path, events: int) -> Row:
 
 
 async def idle(folder: Path, arguments: argparse.Namespace) -> Row:
-    """Look at a service with five workers and nothing to do, for a minute."""
+    """Measure a service with five idle workers, by default for a minute."""
     service = Running(folder)
     try:
         took = await service.ready()
@@ -535,6 +540,7 @@ SCENARIOS: dict[str, Callable[[Path, argparse.Namespace], Awaitable[Row]]] = {
 
 
 def main() -> None:
+    """Run a scenario, and print its figures as JSON."""
     parser = argparse.ArgumentParser(description="Load a running service.")
     parser.add_argument("scenario", choices=SCENARIOS)
     parser.add_argument("--policy", default="drf/best-fit")
@@ -549,7 +555,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--workers", type=int, default=1000)
     arguments = parser.parse_args()
-    gc.disable()  # or it holds up all simulated workers for 70 ms, every 11,000 starts
+    gc.disable()  # a collection would stop all simulated workers for 70 ms, every 11,000 starts
     with TemporaryDirectory() as folder:
         found = asyncio.run(SCENARIOS[arguments.scenario](Path(folder), arguments))
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")

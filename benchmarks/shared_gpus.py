@@ -1,8 +1,8 @@
-"""Place all pods of openb at once, with GPUs by device and as one amount of each node.
+"""Place all pods of the openb trace at once, with GPUs by device and as one amount per node.
 
     python benchmarks/shared_gpus.py FOLDER --part 2
 
-FOLDER has openb's tables (docs/traces.md); `--part 2` keeps half of the nodes of each group.
+FOLDER has the tables of openb (docs/traces.md); `--part 2` keeps half of the nodes of each group.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ POLICIES = ["drf/best-fit", "drf/first-fit", "ps-dsf/joint"]
 
 
 def main(
-    folder: Annotated[Path, typer.Argument(help="Openb's tables.")],
-    part: Annotated[int, typer.Option(help="Keep one of so many nodes.")] = 2,
+    folder: Annotated[Path, typer.Argument(help="The tables of openb.")],
+    part: Annotated[int, typer.Option(help="Keep one in N nodes of each group.")] = 2,
 ) -> None:
-    """Print the GPUs in use at once, and the mean wait."""
+    """Print the GPUs that the first placement uses, and the mean wait."""
     read, _ = read_workload(folder)
     count = np.maximum(read.cluster.count // part, 1)
     cluster = replace(read.cluster, count=count)

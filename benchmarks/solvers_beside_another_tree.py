@@ -1,14 +1,15 @@
-"""Solve by this tree and another one in turn, and print the ratio of their processor times.
+"""Compare the processor time of solvers in this checkout and another one.
 
     git worktree add ../before COMMIT
     python benchmarks/solvers_beside_another_tree.py ../before
     python benchmarks/solvers_beside_another_tree.py ../before drfh-park dynamic --rounds 15
     python benchmarks/solvers_beside_another_tree.py ../before --fresh
 
-Each case is one answer with its certificate. Trees take turns, because machines are uneven; medians
-of processor time. By default each tree has one process, whose first answers do not count. With
-`--fresh` each answer has a new process, and everything counts from the start of the interpreter.
-Each process has an empty folder for what a tree compiles at first use.
+Each case is one answer with its certificate. The two checkouts take turns, because the speed of a
+machine varies; prints medians and their ratio. By default each checkout has one process, whose
+first answers do not count. With `--fresh` each answer has a new process, and all processor time
+from the start of the interpreter counts. Each process has an empty folder for code that is compiled
+at first use.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ Action = Callable[[], object]
 def main(
     other: Annotated[Path, typer.Argument(help="Another checkout.")],
     names: Annotated[list[str] | None, typer.Argument(help="Cases; all if absent.")] = None,
-    rounds: Annotated[int, typer.Option(help="How often each tree solves each case.")] = 7,
-    fresh: Annotated[bool, typer.Option(help="A new process for each answer.")] = False,
+    rounds: Annotated[int, typer.Option(help="How often each checkout solves each case.")] = 7,
+    fresh: Annotated[bool, typer.Option(help="Start a new process for each answer.")] = False,
     serve: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
-    """Solve the cases by both trees in turn."""
+    """Solve the cases in both checkouts, in turn."""
     if serve:
         answer(other)
         return
@@ -69,7 +70,7 @@ def main(
 
 @contextmanager
 def _process(tree: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run a process in which a tree, by its own `.venv`, solves the cases that it is sent."""
+    """Run a process in which a checkout, with its own `.venv`, solves the cases sent to it."""
     paths = [str(tree / folder) for folder in ("src", "tests", "benchmarks")]
     with (
         TemporaryDirectory() as folder,
@@ -94,7 +95,7 @@ def _seconds_of(process: subprocess.Popen[str], name: str) -> float:
 
 
 def _seconds_of_a_new_process(tree: Path, name: str) -> float:
-    """Return the processor time of a process that solves one case, from its start to its end."""
+    """Return the processor time of a new process that solves one case."""
     before = getrusage(RUSAGE_CHILDREN)
     with _process(tree) as process:
         _seconds_of(process, name)
@@ -103,7 +104,7 @@ def _seconds_of_a_new_process(tree: Path, name: str) -> float:
 
 
 def answer(tree: Path) -> None:
-    """Solve each case whose name comes, and print its processor time."""
+    """For each name of a case on standard input, solve it and print the processor time."""
     import fairlead
 
     assert Path(fairlead.__file__).is_relative_to(tree), "another installation came first"

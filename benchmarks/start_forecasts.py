@@ -1,13 +1,13 @@
-"""How well starts of waiting jobs are forecast: a log is replayed through the service's state.
+"""Measure the forecasts of starts of waiting jobs, by replaying a log through the service's state.
 
     python benchmarks/start_forecasts.py TRACE [--machines FILE] [-p POLICY ...] [--every 1]
         [--seed N]
 
-Each job that has waited for a minute is asked for its start, as `fairlead when` would. Over the
+For each job that has waited for a minute, the start is forecast, as by `fairlead when`. Over the
 last third of these jobs, and over those of the last third of the time, it prints how many start
-within the interval, how wide the intervals are, and the errors of the expected start and of the one
-by time limits alone. Earlier starts calibrate the intervals: one forecast a minute is noted for
-that, as by the service. With `--seed` it is a variation of the log, in which users meet others.
+within the interval, how wide the intervals are, and the errors of the expected start and of the
+start by time limits only. Earlier starts calibrate the intervals: one forecast a minute is recorded
+for that, as in the service. `--seed` resamples the log, so that other jobs run at the same time.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ HOUR = 3600.0
 
 
 class Answer(NamedTuple):
-    """A forecast and what came of it; seconds from the moment of the question."""
+    """A forecast and the start; all but `asked` are seconds after the forecast."""
 
-    asked: float
-    waited: float
-    expected: float
-    by_limits: float  # NaN where there are tasks without one
-    earliest: float  # NaN before there are enough forecasts
+    asked: float  # time of the forecast, in the seconds of the log
+    waited: float  # the start
+    expected: float  # the forecast
+    by_limits: float  # the forecast by time limits only; NaN if tasks lack limits
+    earliest: float  # of the interval; NaN before there are enough forecasts
     latest: float
 
 
 def answers_of(workload: Workload, policy: str, every: int) -> Iterator[Answer]:
-    """Replay a log, and yield the forecast of each job whose number `every` divides."""
+    """Replay a log, and yield the forecast of each job whose number is a multiple of `every`."""
     state, run_times, intervals = ServiceState(policy), RunTimes(), StartIntervals()
     _add_servers(state, workload)
     first_task = np.concatenate([[0], np.cumsum(workload.set_tasks)])
     durations: dict[int, np.ndarray] = {}
     asked: dict[int, Answer] = {}
-    learnt = -np.inf  # when the last forecast was noted
+    learnt = -np.inf  # time of the last recorded forecast
     order, events = count(), []
 
-    def add(time: float, kind: int, what: object) -> None:
-        heappush(events, (time, next(order), kind, what))
+    def add(time: float, kind: int, subject: object) -> None:
+        heappush(events, (time, next(order), kind, subject))
 
     for k, job in enumerate(workload.set_job):
         add(float(workload.job_submit[job]), SUBMIT, k)
@@ -71,7 +71,7 @@ def answers_of(workload: Workload, policy: str, every: int) -> Iterator[Answer]:
                 (job,) = state.apply("submit", {"jobs": [_request(workload, what)]}, now)
                 lasted = workload.task_duration[first_task[what] : first_task[what + 1]]
                 limit = workload.job_limit[workload.set_job[what]]
-                durations[job] = np.minimum(lasted, limit)  # a service stops tasks at it
+                durations[job] = np.minimum(lasted, limit)  # a service stops tasks at their limits
                 add(now + ASKED_AFTER, ASK, job)
             elif kind == END:
                 state.apply("end", {"tasks": [[*what, 0, ""]]}, now)

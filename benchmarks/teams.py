@@ -1,9 +1,9 @@
-"""Time a placement with queues in teams, limited or not, beside the same queues without teams.
+"""Time a placement with and without teams of queues, and with and without limits.
 
     python benchmarks/teams.py
 
-Each queue submits 20 tasks of one shape, and all of them fit. Processor time of one call of
-`Scheduler.place`, by placement.
+Each queue submits 20 tasks of one shape, and all fit. Prints processor time of one call of
+`Scheduler.place`, over the number of placements.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ SIZES = [(10, 10), (10, 100), (100, 10), (3, 1000)]  # teams, members of each
 
 
 def microseconds(teams: int, members: int, *, has_teams: bool, has_limits: bool) -> float:
+    """Return the processor time of a placement, in microseconds."""
     scheduler = Scheduler(["cpu", "memory"], "drf/best-fit")
     for k in range(teams * members * TASKS // 40):
         scheduler.add_server(f"server {k}", {"cpu": 100, "memory": 200})

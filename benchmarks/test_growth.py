@@ -1,9 +1,9 @@
-"""How our ways grow beside the published ones: the figures of docs/beyond-the-papers.md.
+"""Compare the growth of our methods with published ones: figures of docs/beyond-the-papers.md.
 
-``python -m pytest benchmarks/test_growth.py`` takes some minutes, draws ``docs/pictures`` anew and
-writes the measured tables into the text. Every test gives both ways the same input, warms both up
-before the clock starts, and checks that both give the same answer. The published ways are plain
-Python with NumPy, so their sizes end earlier.
+``python -m pytest benchmarks/test_growth.py`` takes some minutes, draws the pictures in
+``docs/pictures`` and writes the measured tables into the page. Every test gives all methods the
+same input, warms them up, and checks that they give the same answer. The published methods are in
+Python with NumPy, and stop at smaller sizes.
 """
 
 from __future__ import annotations
@@ -39,26 +39,30 @@ from server_procedure import ServerProcedure
 Answer = TypeVar("Answer")
 
 PARK_SERVERS = 12_583
-# The violation that rounds over the servers are run to, and how long each is given for it.
+# Violation at which rounds over the servers stop, and the seconds after which they give up.
 GOAL, PATIENCE = 1e-6, 3.0
 SEEDS = (1, 2, 3)
-# Servers, all different, with ten users each.
+# Numbers of servers, all different, with ten users each.
 CLUSTERS = (3, 5, 10, 20, 40, 80)
 
 
 def test_machine() -> None:
-    """Describe the machine of the figures."""
+    """Write the description of the machine into the page."""
     write("machine", f"Measured on: {machine()}.")
 
 
 def timed(action: Callable[[], Answer]) -> tuple[float, Answer]:
-    begin = time.process_time()
+    """Return the processor seconds of an action, and its answer."""
+    start = time.process_time()
     answer = action()
-    return time.process_time() - begin, answer
+    return time.process_time() - start, answer
 
 
 def pool_of(n_tasks: float, largest: int) -> Problem:
-    """Return a pool of 10 resources and 1,000 users with room for about a number of tasks."""
+    """Return a pool of 10 resources and 1,000 users on which about `n_tasks` tasks fit.
+
+    Demands are whole, up to `largest`.
+    """
     rng = np.random.default_rng(1)
     demand = rng.integers(1, largest + 1, (1_000, 10)).astype(float)
     reserve = rng.integers(50_000, 100_001, (1, 10)).astype(float) * largest
@@ -68,9 +72,9 @@ def pool_of(n_tasks: float, largest: int) -> Problem:
 
 
 def count_wrong_in_pdrf(runs: int) -> list[float]:
-    """Return how many of 1,000 users PDRF serves otherwise than DRF: its formula, then topped up.
+    """Return the mean number of 1,000 users with other tasks by PDRF's formula than by DRF.
 
-    In the setting of Metin's Table 1.
+    The second number is that after the top-up. Pools are as in Metin's Table 1.
     """
     rng = np.random.default_rng(1)
     wrong = np.zeros(2)
@@ -78,15 +82,15 @@ def count_wrong_in_pdrf(runs: int) -> list[float]:
         demand = rng.integers(1, 11, (1_000, 10)).astype(float)
         problem = Problem.from_arrays(rng.integers(50_000, 100_001, (1, 10)).astype(float), demand)
         exact = solve_drf_tasks(problem).user_tasks
-        for k, solve_pdrf_form in enumerate((solve_pdrf_without_top_up, solve_pdrf)):
-            wrong[k] += (solve_pdrf_form(problem).user_tasks != exact).sum()
+        for k, solver in enumerate((solve_pdrf_without_top_up, solve_pdrf)):
+            wrong[k] += (solver(problem).user_tasks != exact).sum()
     return (wrong / runs).tolist()  # type: ignore[no-any-return]
 
 
 def test_whole_tasks() -> None:
     ours, heap = Line("jump, with its proof", True), Line("heap loop (Algorithm 1's turns)")
     formula = Line("PDRF, with its proof")
-    # Large demands have no ties that the heap's floats could break otherwise.
+    # Large demands have no ties, which the heap's floats could break differently.
     for n_tasks in (1e4, 1e5, 1e6, 1e7, 1e9, 1e11):
         problem = pool_of(n_tasks, 100_000)
         pool = to_whole_pool(problem)
@@ -100,7 +104,7 @@ def test_whole_tasks() -> None:
             heap.add(n_tasks, seconds_of(partial(serve_task_by_task, *given)))
     wrong, still_wrong = count_wrong_in_pdrf(100)
     assert wrong > still_wrong > 0
-    # Bounds on slopes are wide: they tell a loop over tasks from none on a busy machine too.
+    # Bounds on slopes are wide, so that they also hold on a busy machine.
     assert abs(ours.exponent) < 0.3
     assert heap.exponent > 0.7
     publish(
@@ -147,14 +151,14 @@ def test_arrivals() -> None:
 
 
 class Rounds(NamedTuple):
-    """Rounds over the servers: what they took, what they led to, and how far off that is."""
+    """The result of rounds over the servers."""
 
-    seconds: float
-    tasks: np.ndarray
-    violation: float
+    seconds: float  # processor time
+    tasks: np.ndarray  # (N, G)
+    violation: float  # of Theorem 1 or 2
 
 
-def go_round_by_filling(problem: Problem, mechanism: str) -> Rounds:
+def run_rounds_by_filling(problem: Problem, mechanism: str) -> Rounds:
     """Run Algorithm I, each server filled at once, until Theorem 1 or 2 holds to the goal."""
     begin = time.process_time()
     sweeps = psdsf.prepare_sweeps(problem, mechanism)
@@ -163,12 +167,12 @@ def go_round_by_filling(problem: Problem, mechanism: str) -> Rounds:
     return Rounds(time.process_time() - begin, sweeps.best, sweeps.certificate.violation)
 
 
-def go_round_as_printed(problem: Problem, mechanism: str) -> Rounds:
+def run_rounds_as_printed(problem: Problem, mechanism: str) -> Rounds:
     """Run Algorithm I as printed until Theorem 1 or 2 holds to the goal."""
     sweeps = psdsf.prepare_sweeps(problem, mechanism)
     if mechanism == "ps-dsf":
         start = solve_drf_per_server(problem).tasks
-    else:  # of one resource, time, DRF gives each user a part by weight
+    else:  # DRF divides the only resource, time, by weight
         start = problem.gamma * (problem.weight / problem.weight.sum())[:, None]
     begin = time.process_time()
     procedure, violation = ServerProcedure(problem, sweeps.use, start), np.inf
@@ -179,17 +183,18 @@ def go_round_as_printed(problem: Problem, mechanism: str) -> Rounds:
 
 
 def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, str]:
-    """Measure ours and Algorithm I over growing clusters; medians over some random problems.
+    """Measure ours and two variants of Algorithm I over growing clusters, by medians over problems.
 
-    Returns our times, and sentences on differences between problems and on unfinished ones.
+    Adds times to `rivals`. Returns our times, and sentences on the spread between problems and on
+    unfinished runs.
     """
     ours, said = Line(f"ours, {mechanism}", True), []
-    ways = (go_round_by_filling, go_round_as_printed)
+    methods = (run_rounds_by_filling, run_rounds_as_printed)
     small = random_problem(np.random.default_rng(1), 10, 2, 2)
-    for other in (mechanism, "proportional-tdm"):  # warms up; the second may have to help
+    for other in (mechanism, "proportional-tdm"):  # warms up; the first may call the second
         solve(small, other)
-    for way in ways:
-        way(small, mechanism)
+    for method in methods:
+        method(small, mechanism)
     spread = 1.0
     for n_servers in CLUSTERS:
         problems = [different_servers(n_servers, seed) for seed in SEEDS]
@@ -198,10 +203,10 @@ def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, str
         answers = [answer for _, answer in found]
         furthest = max(answer.certificate.violation for answer in answers)
         assert furthest <= GOAL
-        for line, way in zip(rivals, ways, strict=True):
+        for line, method in zip(rivals, methods, strict=True):
             if line.unfinished:
                 continue
-            runs = [way(problem, mechanism) for problem in problems]
+            runs = [method(problem, mechanism) for problem in problems]
             line.add(n_servers, float(np.median([run.seconds for run in runs])))
             reached = float(np.median([run.violation for run in runs]))
             line.unfinished = reached > GOAL
@@ -210,7 +215,7 @@ def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, str
                     f"{line.name}, out of time with {n_servers} servers, is at a violation of "
                     f"{reached:.0e}; ours ends at {furthest:.0e} or less."
                 )
-            elif way is go_round_by_filling:
+            elif method is run_rounds_by_filling:
                 every = [run.seconds for run in runs]
                 spread = max(spread, max(every) / min(every))
             for answer, run in zip(answers, runs, strict=True):
@@ -224,7 +229,7 @@ def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, str
 
 
 def different_servers(n_servers: int, seed: int) -> Problem:
-    """Return different servers, shared by ten times as many weighted users."""
+    """Draw different servers, and ten times as many weighted users."""
     rng = np.random.default_rng(seed)
     return random_problem(rng, 10 * n_servers, n_servers, 2, weighted=True, largest_count=1)
 
@@ -248,7 +253,7 @@ def test_sharing_time() -> None:
         programme.add(n_servers, seconds_of(solve_programme))
         apart = max(apart, float(np.abs(tasks.sum(axis=1) / exact - 1.0).max()))
         cones.add(n_servers, seconds)
-    assert apart < 0.1  # its tolerance is on the objective, of which totals are a square root
+    assert apart < 0.1  # totals err by about the root of its tolerance on the objective
     publish(
         "sharing-time",
         [
@@ -273,13 +278,13 @@ def test_levels() -> None:
 
 
 def park_of(n_servers: float, demand: np.ndarray) -> Problem:
-    """Return a park in the proportions of Google's, of about that many servers, in 10 groups."""
+    """Return about `n_servers` servers in the proportions of Google's park, in 10 groups."""
     count = np.maximum(1, np.round(GOOGLE_PARK[:, 0] * n_servers / PARK_SERVERS)).astype(int)
     return Problem.from_arrays(GOOGLE_PARK[:, 1:], demand, count=count)
 
 
 def one_by_one(park: Problem) -> Problem:
-    """Return the same servers, each listed by itself."""
+    """Return the same servers, each as a group of its own."""
     return Problem.from_arrays(np.repeat(park.cluster.capacity, park.count, axis=0), park.demand)
 
 
@@ -350,7 +355,7 @@ def test_proofs() -> None:
 
 
 def measure_filling(criterion: str, select: str, parks: tuple[int, ...]) -> Panel:
-    """Measure whole fillings of parks by 100 users beside scans, placement for placement."""
+    """Compare fillings of parks by 100 users with scans, which make the same placements."""
     name = f"{criterion}/{select}, 100 users"
     ours, plain = Line("indexed", True), Line("scanning")
     demand = np.random.default_rng(1).uniform(0.005, 0.06, (100, 2))
@@ -367,7 +372,7 @@ def measure_filling(criterion: str, select: str, parks: tuple[int, ...]) -> Pane
 
 
 def measure_replay() -> Panel:
-    """Measure days under drf/best-fit, tasks in proportion to servers, beside scans."""
+    """Compare replays of days under drf/best-fit with scans; tasks grow with servers."""
     ours, plain = Line("indexed, with lots", True), Line("scanning")
     for n_servers in (40, 126, 398, 1_258, 3_980, PARK_SERVERS):
         jobs = round(26_000 * n_servers / PARK_SERVERS)

@@ -1,14 +1,14 @@
-"""A worker under load: short tasks a second, what each of them costs, and how soon one begins.
+"""Measure a worker: its rate of short tasks, the cost of a task, and the delay of its start.
 
     python benchmarks/worker_load.py
     git worktree add ../before COMMIT
-    python benchmarks/worker_load.py --beside ../before  # its figure comes first in each row
+    python benchmarks/worker_load.py --beside ../before  # its figures come first in each row
 
-A service and a worker of 8 cores, each a process of its own, run one job of many tasks of `true`.
+A service and a worker of 8 cores, each a separate process, run one job of many tasks of `true`.
 Processor time is user and system time of the service, and of the worker with all its tasks. Then,
-with nothing else to do, the time from a request to the first line of a command's output is taken:
-once as a user submits, which starts a command, and once as a program posts the job. Machines are
-uneven, so each round runs all trees in turn; medians over the rounds.
+on the idle system, the time from a submission to the first line of the task's output is measured:
+once with the submit command, and once with a program's request. The speed of a machine varies, so
+each round runs all checkouts in turn; prints medians over the rounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import typer
 from local_service import LocalService, cpu_seconds, mebibytes, until
 
 HERE = Path(__file__).resolve().parents[1]
-IDLE_SECONDS = 1.0  # between jobs whose first line is waited for
+IDLE_SECONDS = 1.0  # before each job whose first line is timed
 CLOCK = ["date", "+%s.%N"]
 FIRST_LINES = 5  # jobs in a round
 SHOWN = {
@@ -43,15 +43,19 @@ SHOWN = {
 
 
 def main(
-    beside: Annotated[list[Path] | None, typer.Option(help="Other checkouts, built.")] = None,
+    beside: Annotated[
+        list[Path] | None, typer.Option(help="Another checkout, built; may be repeated.")
+    ] = None,
     tasks: Annotated[int, typer.Option(help="Tasks of the job.")] = 2000,
     cpu: Annotated[int, typer.Option(help="Cores that the worker declares.")] = 8,
-    rounds: Annotated[int, typer.Option(help="How often each tree is run.")] = 3,
+    rounds: Annotated[int, typer.Option(help="How often each checkout runs.")] = 3,
 ) -> None:
-    """Run the job under each tree in turn, and print the medians."""
+    """Run each checkout in turn, and print the medians."""
     trees = [tree.resolve() for tree in (*(beside or ()), HERE)]
     found: dict[Path, list[dict[str, float]]] = {tree: [] for tree in trees}
-    with TemporaryDirectory() as whole:  # ext4 makes files slowly for minutes after many went
+    with (
+        TemporaryDirectory() as whole
+    ):  # ext4 creates files slowly for minutes after many were deleted
         Path(whole).chmod(0o755)  # a worker of root runs tasks under another account
         for k, tree in product(range(rounds), trees):
             folder = Path(whole) / f"{k}-{trees.index(tree)}"
@@ -87,7 +91,7 @@ def measure(tree: Path, folder: Path, tasks: int, cpu: int) -> dict[str, float]:
 
 
 def _load(service: LocalService, tasks: int) -> dict[str, float]:
-    """Run one job of many short tasks."""
+    """Run one job of many short tasks; return its rate and processor times."""
     processes = (service.serve, service.worker)
     before, began = [cpu_seconds(process) for process in processes], time.perf_counter()
     service.wait(service.post(["true"], tasks))
@@ -103,7 +107,7 @@ def _load(service: LocalService, tasks: int) -> dict[str, float]:
 
 
 def _first_line(service: LocalService, job: str) -> float:
-    """Return what a job's only task wrote: when it ran."""
+    """Return the time that the only task of a job wrote."""
     path = service.state / "attempts" / f"{job}.0.1" / "task" / "stdout"
     return float(until(lambda: path.exists() and path.read_text()))
 

@@ -253,7 +253,7 @@ def test_what_differs_is_exit_1(monkeypatch: pytest.MonkeyPatch, capsys: Capture
     monkeypatch.setattr(catalogue, "reproduce", differs)
     assert run(["reproduce", "drfh/figure-4"]) == 1
     out = capsys.readouterr().out
-    assert "✗  verdict  differs  Not so here: pigs fly (0 of 3)." in out
+    assert "✗  verdict  differs  Does not hold here: pigs fly (0 of 3)." in out
     # On record, with its reason.
     assert "✗ Ours differs from the paper.\n" in out
     assert run(["reproduce", "drfh/figure-7"]) == 0

@@ -1,4 +1,4 @@
-"""Servers that divide themselves: possible at every moment, and PS-DSF in the end."""
+"""Self-dividing servers: their division is always feasible, and PS-DSF in the end."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ def random(seed: int, users: int = 6, groups: int = 3, resources: int = 2) -> Pr
 
 @settings(max_examples=10)
 @given(problem=problems((CONSTRAINTS, LIMITS), **small), time_shared=st.booleans())
-def test_one_after_another_without_delay_they_are_sweeps(
-    problem: Problem, time_shared: bool
-) -> None:
+def test_servers_in_turn_without_delay_run_sweeps(problem: Problem, time_shared: bool) -> None:
     rounds = 20
     setting = AsynchronousSetting(
         problem, float(rounds), time_shared=time_shared, clocks=Clocks(start="in-turn")
@@ -56,7 +54,7 @@ def test_one_after_another_without_delay_they_are_sweeps(
     time_shared=st.booleans(),
     seed=st.integers(0, 99),
 )
-def test_without_delay_they_come_as_close_as_sweeps_do(
+def test_without_delay_servers_converge_as_sweeps_do(
     problem: Problem, time_shared: bool, seed: int
 ) -> None:
     setting = AsynchronousSetting(problem, float(PERIODS), time_shared=time_shared, seed=seed)
@@ -66,7 +64,7 @@ def test_without_delay_they_come_as_close_as_sweeps_do(
     sweeps.run(start, PERIODS * sweeps.user.size, enough=-1.0)
     certify = certify_time_sharing if time_shared else certify_bottleneck
     reached = certify(problem, sweeps.last).violation
-    # In another order of servers some take longer than others.
+    # In another order of servers some problems take longer.
     assert run.certificate.violation <= max(1e-6, 30 * reached)
 
 
@@ -106,10 +104,10 @@ def two_alike() -> Problem:
 
 
 def roamer(servers: int) -> Problem:
-    """One user that may run anywhere, and on each server one that may run only there.
+    """Return a user that may run on all servers, and for each server one that may run only there.
 
-    Server i gives the roamer ``(1 - what it has elsewhere) / 2``. If all answer at once to what
-    they all said before, an error common to all is multiplied by ``-(servers - 1) / 2``.
+    A server gives the roamer ``(1 - its tasks elsewhere) / 2``. If all servers react at once to the
+    same messages, a common error is multiplied by ``-(servers - 1) / 2``.
     """
     eligible = np.vstack([np.ones(servers, dtype=bool), np.eye(servers, dtype=bool)])
     return Problem.from_arrays([[1.0]] * servers, [[1.0]] * (servers + 1), eligible=eligible)
@@ -119,10 +117,10 @@ def roamer(servers: int) -> Problem:
     ("servers", "damping", "settles"),
     [(2, 0.0, True), (4, 0.0, False), (4, 0.15, False), (4, 0.5, True), (9, 0.5, False)],
 )
-def test_servers_answering_together_overreact_by_their_number(
+def test_servers_that_react_together_overreact_by_their_number(
     servers: int, damping: float, settles: bool
 ) -> None:
-    """The factor is ``damping - (1 - damping) (servers - 1) / 2``: beyond -1 it never settles."""
+    """If ``damping - (1 - damping) (servers - 1) / 2`` is below -1, servers never settle."""
     setting = AsynchronousSetting(
         roamer(servers),
         100.0,
@@ -156,7 +154,7 @@ def test_without_delay_any_number_of_servers_settles(servers: int) -> None:
     apart=st.booleans(),
     seed=st.integers(0, 99),
 )
-def test_every_division_is_possible_at_every_moment(
+def test_every_division_is_feasible_at_all_times(
     problem: Problem,
     time_shared: bool,
     delay: list[float],
@@ -208,7 +206,7 @@ def test_the_same_seed_gives_the_same_run_to_the_last_bit() -> None:
     assert not same(run(1), run(2))
 
 
-def test_the_violation_is_that_of_those_present() -> None:
+def test_the_violation_is_that_of_the_present_users() -> None:
     problem = random(4)
     setting = AsynchronousSetting(problem, 20.0, (JoinOrLeave(10.0, 2, joins=False),))
     run = run_asynchronously(setting, sample=0.5, keep_tasks=True)
@@ -220,7 +218,7 @@ def test_the_violation_is_that_of_those_present() -> None:
         assert violation == seen.violation
 
 
-def test_when_nobody_is_there_nothing_is_missing() -> None:
+def test_without_users_there_is_no_violation() -> None:
     setting = AsynchronousSetting(
         two_alike(), 9.0, (JoinOrLeave(3.0, 0, False), JoinOrLeave(3.0, 1, False))
     )
@@ -230,7 +228,7 @@ def test_when_nobody_is_there_nothing_is_missing() -> None:
     assert run.certificate.holds
 
 
-def test_a_user_that_joins_late_was_not_there_before() -> None:
+def test_a_user_that_joins_late_is_absent_before() -> None:
     run = run_asynchronously(
         AsynchronousSetting(two_alike(), 9.0, (JoinOrLeave(4.0, 1, joins=True),))
     )
@@ -245,7 +243,7 @@ def test_samples_are_even_and_end_at_the_end() -> None:
     assert run.violation[-1] == run.certificate.violation
 
 
-def test_shares_are_those_of_an_allocation() -> None:
+def test_dominant_shares_are_those_of_an_allocation() -> None:
     problem = random(5)
     run = run_asynchronously(AsynchronousSetting(problem, 100.0, time_shared=True))
     assert run.dominant_share[-1] == pytest.approx(
@@ -253,7 +251,7 @@ def test_shares_are_those_of_an_allocation() -> None:
     )
 
 
-def test_a_start_is_known_to_everybody() -> None:
+def test_all_servers_know_the_tasks_at_the_start() -> None:
     problem = random(6)
     exact = solve(problem, "ps-dsf")
     for apart in (False, True):
@@ -262,7 +260,7 @@ def test_a_start_is_known_to_everybody() -> None:
         assert run.violation.max() <= 1e-6
 
 
-def test_taken_apart_servers_of_a_group_agree() -> None:
+def test_servers_of_a_group_agree_if_each_decides_by_itself() -> None:
     problem = Problem.from_arrays(
         [[4.0, 1.0], [1.0, 4.0]], [[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]], count=[3, 2]
     )
@@ -274,12 +272,12 @@ def test_taken_apart_servers_of_a_group_agree() -> None:
     assert run.user_tasks[-1] == pytest.approx(exact, rel=1e-5)
 
 
-def test_progress_is_told() -> None:
-    told: list[tuple[int, int]] = []
+def test_progress_is_reported() -> None:
+    reports: list[tuple[int, int]] = []
     run_asynchronously(
-        AsynchronousSetting(two_alike(), 3.0), on_progress=lambda k, n: told.append((k, n))
+        AsynchronousSetting(two_alike(), 3.0), on_progress=lambda k, n: reports.append((k, n))
     )
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert reports == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +290,7 @@ def test_progress_is_told() -> None:
         ({"seed": -1}, "seed: must be a whole number"),
     ],
 )
-def test_settings_without_meaning_are_refused(options: dict[str, float], said: str) -> None:
+def test_invalid_settings_are_refused(options: dict[str, float], said: str) -> None:
     with pytest.raises(InputError, match=said):
         AsynchronousSetting(**({"problem": two_alike(), "until": 9.0} | options))  # type: ignore[arg-type]
 
@@ -305,12 +303,12 @@ def test_too_many_servers_are_refused() -> None:
 
 
 @pytest.mark.parametrize("sample", [0.0, -1.0, float("nan"), 1e-12])
-def test_samples_without_meaning_are_refused(sample: float) -> None:
+def test_invalid_sample_intervals_are_refused(sample: float) -> None:
     with pytest.raises(InputError, match="sample: "):
         run_asynchronously(AsynchronousSetting(two_alike(), 9.0), sample=sample)
 
 
-def test_what_ps_dsf_does_not_admit_is_refused() -> None:
+def test_problems_that_ps_dsf_does_not_admit_are_refused() -> None:
     weighted = Problem.from_arrays([[1.0, 1.0]], [[1.0, 1.0]], weight=[[1.0, 2.0]])
     with pytest.raises(RefusalError, match="weights per resource"):
         AsynchronousSetting(weighted, 9.0)

@@ -1,4 +1,4 @@
-"""Clocks, messages and who is there: the parts that a run of servers is made of."""
+"""Clocks, messages and phases of a run of self-dividing servers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_server_runs_about_once_a_period(jitter: float) -> None:
     times = [time for time, _ in runs]
     assert times == sorted(times)
     for server in range(5):
-        mine = np.array([time for time, who in runs if who == server])
+        mine = np.array([time for time, runner in runs if runner == server])
         assert 0 <= mine[0] < 0.5
         gaps = np.diff(mine)
         assert gaps.min() >= 0.5 * (1 - jitter) - 1e-9
@@ -52,16 +52,16 @@ def test_every_server_runs_about_once_a_period(jitter: float) -> None:
     "options",
     [{"period": 0.0}, {"period": float("nan")}, {"jitter": -0.1}, {"jitter": 1.0}, {"start": "x"}],
 )
-def test_clocks_without_meaning_are_refused(options: dict[str, float]) -> None:
-    (place,) = options
-    with pytest.raises(InputError, match=f"{place}: must be"):
+def test_invalid_clocks_are_refused(options: dict[str, float]) -> None:
+    (name,) = options
+    with pytest.raises(InputError, match=f"{name}: must be"):
         Clocks(**options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "times", [(-1.0, 1.0), (2.0, 1.0), (0.0, float("inf")), (float("nan"),) * 2]
 )
-def test_delays_without_meaning_are_refused(times: tuple[float, float]) -> None:
+def test_invalid_delays_are_refused(times: tuple[float, float]) -> None:
     with pytest.raises(InputError, match="delay: must be"):
         Delay(*times)
 
@@ -75,7 +75,7 @@ def test_delays_without_meaning_are_refused(times: tuple[float, float]) -> None:
 def test_the_newest_message_that_arrived_counts(
     delay: list[float], gaps: list[float], seed: int
 ) -> None:
-    """Held against a list of all messages, none of which is ever forgotten."""
+    """Compare with a list of all messages ever sent."""
     messages = Messages(np.zeros((1, 3)), Delay(*delay), 0.5, np.random.default_rng(seed))
     twin = np.random.default_rng(seed)
     sent: list[list[tuple[np.ndarray, float]]] = [[], [], []]
@@ -101,7 +101,7 @@ def test_more_messages_than_memory_are_refused() -> None:
         Messages(np.zeros((99, 3)), Delay(1e6, 1e6), 1.0, np.random.default_rng(0))
 
 
-def test_phases_follow_who_comes_and_goes() -> None:
+def test_phases_follow_arrivals_and_departures() -> None:
     changes = [JoinOrLeave(5.0, 0, False), JoinOrLeave(2.0, 1, True), JoinOrLeave(5.0, 2, False)]
     phases = phases_between(THREE, changes, 9.0)
     assert [(p.start, p.end, p.users) for p in phases] == [
@@ -112,7 +112,7 @@ def test_phases_follow_who_comes_and_goes() -> None:
     assert [len(p.changes) for p in phases] == [0, 1, 2]
 
 
-def test_what_changes_at_once_is_the_first_phase() -> None:
+def test_changes_at_0_s_belong_to_the_first_phase() -> None:
     (phase,) = phases_between(THREE, [JoinOrLeave(0.0, 1, False)], 9.0)
     assert phase.users == (0, 2)
     assert (phase.start, phase.end) == (0.0, 9.0)
@@ -136,12 +136,12 @@ def test_what_changes_at_once_is_the_first_phase() -> None:
         ([JoinOrLeave(1, 2, True), JoinOrLeave(1, 2, False)], "'cy' both comes and goes at 1 s"),
     ],
 )
-def test_changes_without_meaning_are_refused(changes: list[JoinOrLeave], said: str) -> None:
+def test_invalid_changes_are_refused(changes: list[JoinOrLeave], said: str) -> None:
     with pytest.raises(InputError, match=f"changes: {said}"):
         phases_between(THREE, changes, 9.0)
 
 
-def test_groups_are_taken_apart() -> None:
+def test_groups_are_split_into_servers() -> None:
     problem = Problem.from_arrays(
         [[4.0, 1.0], [1.0, 4.0]],
         [[1.0, 0.0], [0.0, 1.0]],

@@ -1,4 +1,4 @@
-"""Shards of servers that know users' totals elsewhere: in any order, late, and taken over."""
+"""Shards of servers that exchange users' totals: late messages, lost and slow actors."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ def random(seed: int, users: int = 6, groups: int = 5) -> Problem:
     return random_problem(np.random.default_rng(seed), users, groups, 2, weighted=True)
 
 
-def parted(setting: AsynchronousSetting, count: int) -> tuple[list[ShardHolder], list[FloatArray]]:
+def split_into_holders(
+    setting: AsynchronousSetting, count: int
+) -> tuple[list[ShardHolder], list[FloatArray]]:
     shards = np.array_split(np.arange(setting.servers), count)
     return [ShardHolder(setting, shards, own) for own in range(count)], shards
 
 
-def gathered(
+def gather_tasks(
     setting: AsynchronousSetting, holders: Sequence[ShardHolder], shards: Sequence[FloatArray]
 ) -> FloatArray:
     tasks = np.full((setting.problem.n_users, setting.servers), np.nan)
     for holder in holders:
-        for shard, part in holder.tasks().items():
-            assert np.isnan(tasks[:, shards[shard]]).all(), "two have it"
-            tasks[:, shards[shard]] = part
-    assert not np.isnan(tasks).any(), "nobody has it"
+        for shard, on_servers in holder.tasks().items():
+            assert np.isnan(tasks[:, shards[shard]]).all(), "two holders have it"
+            tasks[:, shards[shard]] = on_servers
+    assert not np.isnan(tasks).any(), "no holder has it"
     return tasks
 
 
@@ -48,21 +50,21 @@ def certified(setting: AsynchronousSetting, tasks: FloatArray) -> bool:
 def test_one_shard_of_all_servers_sweeps() -> None:
     problem = random(3)
     setting = AsynchronousSetting(problem, 1.0)
-    (alone,), shards = parted(setting, 1)
-    for _ in range(19):  # the first is that of its beginning
+    (alone,), shards = split_into_holders(setting, 1)
+    for _ in range(19):  # the holder ran the first when it was made
         alone.run_round()
     sweeps = prepare_sweeps(problem, "ps-dsf")
     sweeps.run(np.zeros((problem.n_users, problem.n_groups)), 1, enough=-1.0)  # twenty sweeps
-    assert gathered(setting, [alone], shards) == pytest.approx(sweeps.last, rel=1e-9, abs=1e-9)
+    assert gather_tasks(setting, [alone], shards) == pytest.approx(sweeps.last, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("time_shared", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_late_messages_in_any_order_end_certified(seed: int, time_shared: bool) -> None:
-    """Each message arrives after some rounds of others; older ones may come after newer ones."""
+    """Each message arrives after some rounds of others; it may overtake older ones."""
     problem, chance = random(seed), np.random.default_rng(seed)
     setting = AsynchronousSetting(problem, 1.0, time_shared=time_shared)
-    holders, shards = parted(setting, 3)
+    holders, shards = split_into_holders(setting, 3)
     under_way: list[tuple[int, list[Totals]]] = []
     measure = measure_time_overuse if time_shared else measure_resource_overuse
     for _ in range(ROUNDS * len(holders)):
@@ -73,17 +75,17 @@ def test_late_messages_in_any_order_end_certified(seed: int, time_shared: bool) 
             if under_way:
                 to, news = under_way.pop(int(chance.integers(len(under_way))))
                 holders[to].receive(news)
-        assert measure(problem, gathered(setting, holders, shards)) <= 1e-9
+        assert measure(problem, gather_tasks(setting, holders, shards)) <= 1e-9
     for to, news in under_way:
         holders[to].receive(news)
     for _ in range(100):
         settle(holders)
-    assert certified(setting, gathered(setting, holders, shards))
+    assert certified(setting, gather_tasks(setting, holders, shards))
     assert max(holder.overuse for holder in holders) <= 1e-9
 
 
 def settle(holders: Sequence[ShardHolder]) -> None:
-    """Run each in turn, and send its message to the others at once."""
+    """Run each holder in turn, and deliver its messages to the others at once."""
     for holder in holders:
         news = holder.run_round()
         for other in holders:
@@ -93,45 +95,47 @@ def settle(holders: Sequence[ShardHolder]) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_shards_of_a_lost_holder_are_taken_over(seed: int) -> None:
-    """The heir knows its totals: where each has one server, nothing changes; it ends certified."""
+    """The new holder knows the shard's totals; with one server a shard, no tasks change."""
     problem = random(seed)
     setting = AsynchronousSetting(problem, 1.0)
-    holders, shards = parted(setting, 5)
+    holders, shards = split_into_holders(setting, 5)
     for _ in range(ROUNDS):
         settle(holders)
-    before = gathered(setting, holders, shards)
+    before = gather_tasks(setting, holders, shards)
     assert certified(setting, before)
     lost = holders.pop(2)
     holders[0].take_over(2, tenure=1)
-    assert gathered(setting, holders, shards) == pytest.approx(before, rel=1e-4, abs=1e-4)
+    assert gather_tasks(setting, holders, shards) == pytest.approx(before, rel=1e-4, abs=1e-4)
     for _ in range(ROUNDS):
         settle(holders)
-    assert certified(setting, gathered(setting, holders, shards))
+    assert certified(setting, gather_tasks(setting, holders, shards))
     assert lost.tasks().keys() == {2}
 
 
-def test_a_holder_taken_to_be_lost_gives_up() -> None:
+def test_a_holder_that_was_only_slow_gives_up_its_shard() -> None:
     setting = AsynchronousSetting(random(1), 1.0)
-    holders, shards = parted(setting, 3)
+    holders, shards = split_into_holders(setting, 3)
     for _ in range(5):
         settle(holders)
-    slow, heir, other = holders
-    heir.take_over(0, tenure=1)
+    slow, new_holder, other = holders
+    new_holder.take_over(0, tenure=1)
     late = [Totals(0, 0, 10**6, np.full(setting.problem.n_users, 1e6))]
-    news = heir.run_round()
-    for holder in (heir, other):
+    news = new_holder.run_round()
+    for holder in (new_holder, other):
         holder.receive(news if holder is other else [])
         holder.receive(late)
     for _ in range(ROUNDS):
-        settle([heir, other])
-    assert certified(setting, gathered(setting, [heir, other], shards))
-    slow.receive([totals._replace(serial=totals.serial + 1) for totals in heir.run_round() or news])
+        settle([new_holder, other])
+    assert certified(setting, gather_tasks(setting, [new_holder, other], shards))
+    slow.receive(
+        [totals._replace(serial=totals.serial + 1) for totals in new_holder.run_round() or news]
+    )
     assert slow.tasks() == {}
     assert slow.run_round() == []
 
 
-def test_nothing_is_said_when_nothing_changes() -> None:
+def test_unchanged_totals_are_not_sent() -> None:
     problem = Problem.from_arrays([[4.0], [2.0]], [[1.0], [1.0]], eligible=[[1, 0], [0, 1]])
-    holders, _ = parted(AsynchronousSetting(problem, 1.0), 2)
+    holders, _ = split_into_holders(AsynchronousSetting(problem, 1.0), 2)
     assert [len(holder.run_round()) for holder in holders] == [1, 1]
     assert [len(holder.run_round()) for holder in holders] == [0, 0]

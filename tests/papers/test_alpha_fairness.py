@@ -1,4 +1,4 @@
-"""What fairness costs: points along alpha."""
+"""The cost of alpha-fairness: tasks, shares and envy for each alpha."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_points_are_those_of_the_mechanism():
 
 def test_one_resource_by_hand():
     # Demands 1 and 4 of 10. Alpha 0: 10 and 0 tasks; alpha 1: 5 and 1.25, no envy; alpha 2: 10/3
-    # and 5/3, so that the first would have 20/3 with the second's bundle.
+    # and 5/3, so that the first could run 20/3 with the second's bundle.
     trade_off = measure_trade_off(Problem.from_arrays([[10.0]], [[1.0], [4.0]]), [0, 1, 2])
     nothing, fair, even = trade_off.points
     assert [nothing.tasks, fair.tasks, even.tasks] == pytest.approx([10, 6.25, 5])
@@ -39,12 +39,12 @@ def test_one_resource_by_hand():
     assert even.largest_envy == pytest.approx(1)
 
 
-def test_by_time_proportional_shares_leave_no_envy():
+def test_proportional_shares_under_tdm_leave_no_envy():
     (point,) = measure_trade_off(examples.ps_dsf_figure_1(), [1], time_shared=True).points
     assert point.envious == 0
 
 
-def test_progress_and_faults():
+def test_progress_is_reported_and_a_negative_alpha_refused():
     problem = Problem.from_arrays([[1.0]], [[1.0]])
     seen = []
     measure_trade_off(problem, [0, 1], on_progress=lambda done, total: seen.append((done, total)))

@@ -1,4 +1,4 @@
-"""The cautious division keeps envy-freeness within reach, and gives up Pareto optimality for it."""
+"""The cautious LP keeps envy-freeness possible, and gives up dynamic Pareto optimality for it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairlead_papers.dynamic.cautious_lp import cautious_shares
 def test_no_agent_envies_another_and_shares_never_shrink(
     sequence: Sequence,
 ) -> None:
-    """No agent envies earlier ones either, which dynamic DRF cannot promise."""
+    """Later agents do not envy earlier ones, either, which dynamic DRF does not guarantee."""
     shares = cautious_shares(sequence.demand)
     for k in range(1, len(shares) + 1):
         bundles = shares[k - 1, :k, None] * sequence.demand[:k]
@@ -37,7 +37,7 @@ def test_no_agent_envies_another_and_shares_never_shrink(
     assert check_sharing_incentive(course).verdict == "holds"
 
 
-def test_it_gives_too_little_before_the_end() -> None:
+def test_it_leaves_some_of_the_budget_before_the_end() -> None:
     demand = np.array([[1.0, 0.1], [0.1, 1.0], [1.0, 0.1]])
     shares = cautious_shares(demand)
     verdict = check_pareto_optimality(DynamicShares.from_shares(demand, shares))
@@ -68,6 +68,8 @@ def test_the_last_step_is_nearer_to_drf_than_dynamic_drf() -> None:
         ([[1, 1], [1, 1]], [1, 2], "equal weights"),
     ],
 )
-def test_what_it_is_not_defined_for(demand: object, weights: object, reason: str) -> None:
+def test_zero_demands_and_unequal_weights_are_refused(
+    demand: object, weights: object, reason: str
+) -> None:
     with pytest.raises(RefusalError, match=f"cautious: is defined for {reason} only"):
         cautious_shares(demand, weights)  # type: ignore[arg-type]

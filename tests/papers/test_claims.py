@@ -1,4 +1,4 @@
-"""Claims about each figure hold or fail on made-up numbers."""
+"""Claims about Table II and Figures 5 to 8 of DRFH hold or fail on made-up numbers."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_slots(ours: np.ndarray, best_fit: list[float], expected: list[bool]) ->
     assert held(judge_slots(ours, np.array(best_fit))) == expected
 
 
-def test_the_paper_says_of_its_own_table_that_14_slots_are_best() -> None:
+def test_in_the_printed_table_14_slots_are_best() -> None:
     measured = judge_slots(PAPERS_SLOTS, np.array([0.8, 0.6]))[0].measured
     assert measured.startswith("14 slots of 10, 12, 14, 16, 20")
 
 
 def uses(first: float, slots: float, dips: int = 0, dip: float = 0.0) -> list[bool]:
-    """Best-Fit uses 80 % all the time, except in some of 100 bins."""
+    """Judge a day on which Best-Fit uses 80 %, except in some of 100 bins."""
     best = np.full((100, 2), 0.8)
     best[:dips] -= dip
     share = np.stack([best, np.full((100, 2), first), np.full((100, 2), slots)])
@@ -73,7 +73,7 @@ def test_uses_over_the_day() -> None:
 
 
 def times(ours: list[float], theirs: list[float]) -> list[bool]:
-    """Two jobs each of 1, 200 and 2,000 tasks; one more that only Best-Fit completes."""
+    """Judge two jobs each of 1, 200 and 2,000 tasks, and one that only Best-Fit completes."""
     tasks = np.array([1, 1, 200, 200, 2000, 2000, 5])
     one, other = np.array([*ours, 1.0]), np.array([*theirs, np.nan])
     nothing = np.full(7, np.nan)
@@ -102,8 +102,8 @@ def test_ratios_of_users() -> None:
     assert held(judge_ratios(np.append(best, 0.1), np.append(slots, 0.2))) == [False, True]
 
 
-def test_who_asks_for_little_and_what_can_end() -> None:
-    """Three users of one server for a day: fair is a third of it, 8 hours of 1 CPU."""
+def test_users_below_their_share_and_tasks_that_can_end() -> None:
+    """Three users share a server of 2 CPU for a day: each is due 16 hours of 1 CPU."""
     hour = 3600.0
     workload = Workload.from_arrays(
         Cluster(("a",), ("cpu",), np.array([[2.0]]), np.array([1]), ("",), ({},)),

@@ -1,4 +1,4 @@
-"""How far dynamic DRF falls short of DRF that knows who will come: the paper's section 4."""
+"""Competitive ratios of dynamic DRF to DRF with full knowledge (Li et al. 2019, section 4)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_the_sum_of_shares_can_exceed_that_of_drf(m: int) -> None:
 
 
 @pytest.mark.parametrize("m", [2, 6])
-def test_what_small_amounts_do_to_the_ratios(m: int) -> None:
-    """The ratio goes to its limit as fast as they go to 0."""
+def test_the_ratio_approaches_its_limit_linearly(m: int) -> None:
+    """The error is at most proportional to the small demands."""
     limit = (m + 1) / (m * m + 1)
     for small in (1e-3, 1e-6):
         off = competitive_ratios(worst_case_max_min(m, small))[-1] - limit
@@ -64,7 +64,7 @@ def test_full_knowledge_is_drf_among_those_present(sequence: Sequence) -> None:
     total = float(sequence.weight.sum())
     levels = full_knowledge_levels(sequence.demand, sequence.weight, total)
     for k in range(1, len(levels) + 1):
-        # All of a pool of their own, in one step: the last of a sequence whose weight comes last.
+        # Divide a whole pool among these agents only.
         together = np.vstack([sequence.demand[:k]])
         alone = exact_levels(together.tolist(), sequence.weight[:k].tolist())
         scale = sequence.weight[:k].sum() / total

@@ -1,4 +1,4 @@
-"""The text of servers that divide themselves shows their numbers."""
+"""The document of `fairlead converge` shows the numbers of the run."""
 
 from __future__ import annotations
 

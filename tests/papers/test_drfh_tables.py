@@ -1,4 +1,4 @@
-"""Verdicts on DRFH's example, its park and its properties."""
+"""Verdicts on DRFH's example, Table I and section IV."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def test_verdicts(key: str, verdict: str) -> None:
     assert reproduce(CATALOGUE[key], Setting(quick=True)).verdict == verdict
 
 
-def test_who_gains_by_dividing_the_servers_together() -> None:
+def test_all_users_gain_under_drfh() -> None:
     assert judge_division(PER_SERVER_TASKS, TOGETHER_TASKS)[0].holds
     for together in (PER_SERVER_TASKS, [[10, 0], [0, 6]], [[6, 0], [0, 10]]):
         assert not judge_division(PER_SERVER_TASKS, np.array(together, float))[0].holds
 
 
-def test_draws_that_are_not_of_the_table() -> None:
+def test_draws_in_other_proportions_are_rejected() -> None:
     assert judge_draw(PRINTED, PRINTED)[0].holds
     assert judge_draw(np.round(PRINTED / 5).astype(int), PRINTED)[0].holds
     drawn = np.random.default_rng(1).multinomial(2000, PRINTED / PRINTED.sum())
@@ -47,7 +47,7 @@ def test_draws_that_are_not_of_the_table() -> None:
     assert not judge_draw(drawn, PRINTED)[0].holds
 
 
-def test_a_property_that_fails_or_was_not_asked() -> None:
+def test_a_property_that_fails_or_was_not_checked_does_not_hold() -> None:
     counts = {(DRFH, property_name): Count(0, 9) for property_name in PROVED}
     assert all(claim.holds for claim in judge_properties(counts))
     for k, property_name in enumerate(PROVED):

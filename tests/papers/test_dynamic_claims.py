@@ -1,4 +1,4 @@
-"""Claims about dynamic DRF hold on random sequences, and fail on other numbers."""
+"""Claims about dynamic DRF hold on random sequences, and fail on made-up numbers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_lemmas() -> None:
     least = np.array([1 / 3, 1 / 2, 1 / 3])
     first, second = np.array([1 / 3]), np.array([1 / 2, 1 / 2])
     assert lemmas_missed([first, second, np.array([1 / 2, 1 / 2, 1 / 3])], least) == []
-    # The first was given more in the last step although it has more than the newest.
+    # The first got more in the last step although it has more than the newest.
     given = lemmas_missed([first, second, np.array([2 / 3, 1 / 2, 1 / 3])], least)
     assert given == ["lemma 1", "lemma 3"]
     later = lemmas_missed([first, second, np.array([1 / 2, 1 / 2, 2 / 3])], least)
@@ -82,7 +82,7 @@ def test_lemmas() -> None:
     assert lemmas_missed([first, second, np.array([1 / 2, 1 / 2, 1 / 4])], least) == ["lemma 1"]
 
 
-def test_algorithm_1_put_right_is_exact_water_filling() -> None:
+def test_corrected_algorithm_1_is_exact_water_filling() -> None:
     for seed in range(20):
         demand = draw_demands(np.random.default_rng(seed), 6).tolist()
         exact = exact_levels(demand, [1.0] * len(demand))
@@ -104,7 +104,7 @@ def test_claims_about_the_algorithm() -> None:
     assert held(judge_algorithm(none, some, none)) == [True, False]
 
 
-def test_claims_about_the_ways() -> None:
+def test_claims_about_the_solvers() -> None:
     none, some = np.zeros(3), np.array([0.0, 1e-6, 0.0])
     agreeing = dict.fromkeys(OTHERS, none)
     assert held(judge_solvers(agreeing, none)) == [True] * 4
@@ -116,7 +116,7 @@ def test_claims_about_the_ways() -> None:
 def test_sums() -> None:
     assert held(judge_sums({2: (1.7, 1.5), 3: (2.5, 2.0)})) == [True]
     assert held(judge_sums({2: (1.7, 1.5), 3: (1.9, 2.0)})) == [False]
-    # Far from the limit, with equal users, all have as much as under DRF.
+    # With equal agents, far from the limit, all have their shares under DRF.
     alike = final_shares(3, 1.0)
     assert alike.sums[0] == pytest.approx(alike.sums[1])
     coarse = final_shares(3, 0.1)
@@ -124,7 +124,7 @@ def test_sums() -> None:
     assert abs(coarse.first[0] - 3 / 4) > 6e-6
 
 
-def test_dividing_says_the_least_share_after_each_step() -> None:
+def test_dividing_returns_the_least_share_after_each_step() -> None:
     agents, least = divide(np.array([[1.0, 0.5], [0.5, 1.0]]))
     assert least == pytest.approx([1 / 2, 2 / 3])
     assert agents.shares == pytest.approx([2 / 3, 2 / 3])

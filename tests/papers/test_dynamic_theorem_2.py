@@ -71,18 +71,18 @@ def test_other_pareto_optimal_shares_beat_the_proofs_instance(m: int, at_least: 
     level = full_knowledge_levels(demand, np.ones(n), float(n))
     least = [shares[k - 1, :k].min() / level[k - 1] for k in range(1, n + 1)]
     assert min(least) == pytest.approx(ratio)
-    # Not all is given to the first m^2 agents: the last one has more than what the proof says.
+    # The first m^2 agents do not get all: the last one has more than the proof says.
     assert shares[-1, -1] > 1.25 / n
 
 
 def test_the_bound_holds_when_the_last_agents_resource_is_full() -> None:
-    """As it is when the last agent is chosen to want it."""
+    """The proof's bound needs a last agent that demands the used-up resource."""
     demand = worst_case_max_min(2, SMALL)
     ratio, _ = best_shares(demand, [0, 1, 0, 0, 0])
     assert ratio == pytest.approx(0.6, abs=1e-5)
 
 
-def test_a_resource_that_cannot_be_used_up_is_said_so() -> None:
+def test_a_resource_that_cannot_be_used_up_raises_an_error() -> None:
     demand = worst_case_max_min(2, SMALL)
     with pytest.raises(NoConvergenceError):
         best_shares(demand, [1, 1, 1, 1, 1])

@@ -1,4 +1,4 @@
-"""The 100 servers of Fig. 4: their totals, the shares on them, and why 26 % is out of reach."""
+"""The 100 servers of Fig. 4: their totals, the shares on them, and why 26 % is impossible."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_shares_are_within_two_points_of_the_papers() -> None:
 
 
 def tasks_at(share: F, users: tuple[int, ...]) -> F:
-    """Tasks of all when each of the users has so large a dominant share."""
+    """Return the number of all tasks if each user has this dominant share."""
     return sum((share / max(DEMAND[n][0] / CPU, DEMAND[n][1] / MEMORY) for n in users), start=F(0))
 
 
@@ -61,24 +61,25 @@ def test_120_tasks_of_three_users_are_more_than_26_percent() -> None:
     share = 120 / tasks_at(F(1), (0, 1, 2))
     assert float(share) == pytest.approx(0.268, abs=0.0005)
     assert share > F("0.265")
-    # Of user 2's tasks so many have to make room: at most 46 there were, at least 28 there are.
+    # User 2 has at most 46 tasks before and at least 28 after, so at most 18 are replaced.
     before = ceil(F("0.435") / (DEMAND[1][0] / CPU))
     after = int(share / (DEMAND[1][0] / CPU))
     assert (before, after, before - after) == (46, 28, 18)
 
 
-def test_wherever_users_1_and_2_run_others_fit_in_their_place() -> None:
-    """By trying all that fits on a server of each class of the table but one, of 3 servers."""
+def test_tasks_of_user_3_fit_in_place_of_users_1_and_2() -> None:
+    """Try all sets of tasks that fit on a server, for each class but one with 3 servers."""
     for count, cpu, memory in TABLE_I:
         if (cpu, memory) == (1.0, 0.5):
             assert count == 3
             continue
-        room = (F(str(cpu)), F(str(memory)))
+        capacity = (F(str(cpu)), F(str(memory)))
         fits = [
             tasks
             for tasks in product(range(6), repeat=3)
             if all(
-                sum(k * d[r] for k, d in zip(tasks, DEMAND, strict=True)) <= room[r] for r in (0, 1)
+                sum(k * d[r] for k, d in zip(tasks, DEMAND, strict=True)) <= capacity[r]
+                for r in (0, 1)
             )
         ]
         for one, two, three in fits:
@@ -89,16 +90,16 @@ def test_wherever_users_1_and_2_run_others_fit_in_their_place() -> None:
                 assert (one, two - 1, 1) in fits
 
 
-def test_few_servers_are_too_small_for_the_others() -> None:
-    """With these totals 4 servers more have 0.25 memory than have 0.75, as the module says."""
+def test_few_servers_are_too_small_for_the_exchange() -> None:
+    """With these totals there are 4 more servers with 0.25 memory than with 0.75."""
     park = figure_4_park()
     count = dict(zip(map(tuple, park.capacity.tolist()), park.count.tolist(), strict=True))
     assert count[0.5, 0.25] == count[0.5, 0.75] + 4
     assert sum(n for (_, memory), n in count.items() if memory < 0.3) <= 46 - 18
 
 
-def test_shares_over_time_against_the_definition() -> None:
-    """Sampled finely on a small workload, with the plain simulation."""
+def test_shares_over_time_follow_the_definition() -> None:
+    """Compute shares by hand on a small workload, replayed by the plain simulator."""
     workload = Workload.from_arrays(
         figure_4_park(),
         ["ana", "bo"],
@@ -112,7 +113,7 @@ def test_shares_over_time_against_the_definition() -> None:
     log = plain_replay(workload, "drf/best-fit")
     series = shares_over_time(workload, log, np.array([0.0, 2.0, 5.0, 9.0]))
     total = figure_4_park().total_capacity
-    # Ana's seconds of tasks in each bin: 2 + 2 + 1 + 2, then 2 + 1, then none; Bo's from 3 s on.
+    # Task seconds of Ana in each bin: 2 + 2 + 1 + 2, then 2 + 1, then 0; Bo starts at 3 s.
     ana, bo = np.array([7 / 2, 3 / 3, 0.0]), np.array([0.0, 6 / 3, 3 / 4])
     assert series[0] == pytest.approx(np.outer(ana, [0.2, 0.3] / total))
     assert series[1] == pytest.approx(np.outer(bo, [0.5, 0.1] / total))

@@ -1,4 +1,4 @@
-"""Metin's tables and examples: verdicts, their changes, and misprints."""
+"""Tables and examples of PDRF: verdicts, claims on made-up numbers, and misprints."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COMMAND = "fairlead reproduce"
 
 @pytest.fixture(scope="module")
 def setting() -> Setting:
-    """One for all tests of this file, which share its runs."""
+    """The setting of all tests of this file, which share its runs."""
     return Setting(seed=0, quick=True)
 
 
@@ -51,7 +51,7 @@ def held(claims: tuple[PrintedClaim, ...]) -> list[bool]:
 
 
 def steady(value: float, runs: int = 1_000) -> Sample:
-    """As many in each run, but for one more in some, so that the mean is the value."""
+    """Return counts that differ by at most one between runs, with this mean."""
     low = int(value)
     more = round((value - low) * runs)
     return Sample(np.array([low + 1] * more + [low] * (runs - more)))
@@ -110,17 +110,17 @@ def test_means_of_table_1_come_out(setting: Setting) -> None:
     assert all(claim.holds for claim in found.claims)
 
 
-def test_the_top_up_takes_most_of_the_underallocations_back(setting: Setting) -> None:
+def test_the_top_up_removes_most_underallocations(setting: Setting) -> None:
     first = setting.compute_once(count_table_1)[0]
     assert first.still_under.mean <= 0.1 * first.under.mean
 
 
-def test_with_ten_times_the_reserves_users_are_as_printed(setting: Setting) -> None:
+def test_ten_times_the_reserves_give_the_printed_number_of_users(setting: Setting) -> None:
     *_, tenfold = setting.compute_once(count_table_2)
     assert tenfold.under.mean == pytest.approx(LAST_ROW.under[0], rel=0.2)
 
 
-def test_table_2_differs_in_its_last_row_alone(setting: Setting) -> None:
+def test_table_2_differs_in_its_last_row_only(setting: Setting) -> None:
     found = reproduce(CATALOGUE["pdrf/table-2"], setting)
     assert held(found.claims) == [True, True, False]
     first = " ".join(finding.found for finding in found.findings)
@@ -128,7 +128,7 @@ def test_table_2_differs_in_its_last_row_alone(setting: Setting) -> None:
     assert "printed is 50.407" in first
 
 
-def test_average_cases_that_are_made_up() -> None:
+def test_claims_about_table_1() -> None:
     assert held(judge_average_cases(AVERAGE)) == [True] * 5
     two_few = with_first(AVERAGE, most_under=2)
     assert held(judge_average_cases(two_few)) == [False, True, True, True, True]
@@ -144,7 +144,7 @@ def test_average_cases_that_are_made_up() -> None:
     assert held(judge_average_cases(large)) == [True, True, True, True, False]
 
 
-def test_worse_cases_that_are_made_up() -> None:
+def test_claims_about_table_2() -> None:
     assert held(judge_worse_cases(WORSE, 0.694)) == [True] * 3
     two_few = with_first(WORSE, most_under=2)
     assert held(judge_worse_cases(two_few, 0.694)) == [False, True, True]
@@ -155,9 +155,9 @@ def test_worse_cases_that_are_made_up() -> None:
 
 def test_users_are_counted_by_run() -> None:
     # Two runs of three users.
-    beside = np.array([[-1, 0, 3], [2, 1, 1]])
+    difference = np.array([[-1, 0, 3], [2, 1, 1]])
     exact = np.array([[0, 4, 5], [0, 4, 5]])
-    found = Deviations(np.array([[0, -2, 1], [0, 0, 0]]), beside, exact)
+    found = Deviations(np.array([[0, -2, 1], [0, 0, 0]]), difference, exact)
     counted = count_row(ROWS[0], found)
     assert counted.under.values.tolist() == [1, 0]
     assert counted.over.values.tolist() == [1, 3]
@@ -167,12 +167,12 @@ def test_users_are_counted_by_run() -> None:
     assert (counted.still_under.values.tolist(), counted.most_still_under) == ([1, 0], 2)
 
 
-def test_the_error_of_a_deviation_is_that_of_many_samples() -> None:
+def test_the_error_of_a_deviation_matches_many_samples() -> None:
     random = np.random.default_rng(4)
     for draw in (random.poisson(0.2, (2_000, 400)), random.integers(0, 2, (2_000, 400))):
         seen = draw.std(axis=1, ddof=1).std()
         said = np.mean([Sample(row).error_of_sd for row in draw]) / np.sqrt(400)
-        # Of few that are rare, the fourth moment is known roughly.
+        # The fourth moment of rare counts is known only roughly.
         assert said == pytest.approx(seen, rel=0.12, abs=1e-3)
     assert Sample(np.full(5, 7)).error_of_sd == 0
 
@@ -189,12 +189,12 @@ def test_printed_rows_equal_themselves_and_changes_differ() -> None:
     near = replace(AVERAGE[0], under=steady(477.623 + 5))
     assert next(iter(compare_row(near))).verdict == WITHIN
     assert mean_interval(0.0, 0.0, 10) == pytest.approx(0.0005)
-    # One user in a thousand runs may as well be none.
+    # A printed mean of one user in a thousand runs is within chance of 0.
     none = replace(AVERAGE[0], over_by=(steady(0.693), steady(0), steady(0)))
     assert [reading.verdict for reading in compare_row(none)][4] == WITHIN
 
 
-def test_findings_are_of_what_was_counted() -> None:
+def test_findings_follow_the_counts() -> None:
     few = replace(WORSE[1], served=steady(80))
     assert find_reserves([WORSE[0], few, WORSE[2]], COMMAND) is not None
     assert find_reserves(WORSE, COMMAND) is None
@@ -220,7 +220,7 @@ def test_only_table_2_has_wrong_sums() -> None:
     assert "add up to 84.049" in wrong.found
 
 
-def test_turns_are_those_of_a_loop() -> None:
+def test_turns_are_those_of_a_loop_over_tasks() -> None:
     shares = (Fraction(2, 9), Fraction(1, 3), Fraction(1, 6))
     held_shares, turns = [Fraction(0)] * 3, ""
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""Tables II to V of Kesidis et al.: verdicts, their changes, and misprints."""
+"""Tables II to V of Kesidis et al.: verdicts, claims on made-up numbers, and misprints."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DIGITS = 0.005 * (5 + 1) + 0.005 + 1e-9
 
 
 def as_printed() -> dict[str, StudyOutcome]:
-    """All that the tables print, as outcomes."""
+    """Return the printed numbers of all tables as outcomes."""
     nothing = (0.0,) * 4
     outcomes = {
         row.name: StudyOutcome(
@@ -80,7 +80,7 @@ def held(claims: tuple[PrintedClaim, ...]) -> list[bool]:
 
 @pytest.fixture(scope="module")
 def setting() -> Setting:
-    """One for all tests of this file, which share its trials."""
+    """The setting of all tests of this file, which share its trials."""
     return Setting(seed=0, quick=True)
 
 
@@ -96,7 +96,7 @@ def test_all_statements_hold_and_numbers_of_rounds_are_off(setting: Setting, tab
     assert found.verdict == SHAPE
     assert all(claim.holds for claim in found.claims)
     verdicts = [reading.verdict for reading in found.readings]
-    # Rows without chance are as printed; the paper did not run PS-DSF in rounds.
+    # Rows without chance are as printed; the paper's random rows are not of rounds.
     n_random = sum(reading.interval is not None for reading in found.readings)
     assert verdicts.count(EQUAL) >= len(verdicts) - n_random
     assert verdicts.count(FARTHER) >= 1
@@ -108,7 +108,7 @@ def test_the_trials_are_shared(setting: Setting, study: Study) -> None:
     assert Setting(seed=0, quick=True).compute_once(lambda s: s.seed) == 0
 
 
-def test_drawn_servers_give_what_is_printed_where_rounds_do_not(study: Study) -> None:
+def test_drawn_servers_give_the_printed_numbers_and_rounds_do_not(study: Study) -> None:
     def near(outcomes: dict[str, StudyOutcome], trials: int) -> int:
         readings = [
             reading
@@ -132,7 +132,10 @@ def test_drawn_servers_give_what_is_printed_where_rounds_do_not(study: Study) ->
 
 @cache
 def expected_total(tasks: tuple[int, int, int, int]) -> Fraction:
-    """Tasks in the end, from (1,1), (1,2), (2,1), (2,2) on, when equal users have equal scores."""
+    """Return the expected final number of tasks, given those of (1,1), (1,2), (2,1), (2,2).
+
+    Both users have equal scores per task.
+    """
     left = unused_of(np.reshape(tasks, (2, 2)).astype(float))
     fitting = [[n for n in (0, 1) if (left[i] >= [(5, 1), (1, 5)][n]).all()] for i in (0, 1)]
     usable = [i for i in (0, 1) if fitting[i]]
@@ -151,14 +154,14 @@ def expected_total(tasks: tuple[int, int, int, int]) -> Fraction:
 
 
 @pytest.mark.parametrize("criterion", ["drf", "tsf"])
-def test_drawn_servers_run_as_many_tasks_as_the_definition_gives(criterion: str) -> None:
+def test_drawn_servers_run_the_expected_number_of_tasks(criterion: str) -> None:
     tasks = draw_trials(criterion, 1_000, np.random.default_rng(3))
     # The smaller resource of each server is used up: no task fits any more.
     assert not unused_of(tasks)[:, [0, 1], [1, 0]].any()
     total = tasks.sum(axis=(1, 2))
     expected = float(expected_total((0, 0, 0, 0)))
     assert abs(total.mean() - expected) < 4 * total.std() / np.sqrt(1_000)
-    # The printed numbers of the two are within two standard errors of 200 trials of that.
+    # Both printed totals are within two standard errors of 200 trials from it.
     for row in RANDOM_ROWS[:2]:
         assert abs(row.total - expected) < 2 * total.std() / np.sqrt(TRIALS)
 
@@ -172,13 +175,13 @@ def test_drawn_servers_use_per_server_scores_of_ps_dsf() -> None:
     assert outcome.tasks_sd[0, 1] == pytest.approx(np.std(tasks[:, 0, 1], ddof=1))
 
 
-def test_what_is_printed_holds_of_itself() -> None:
+def test_claims_hold_for_the_printed_numbers() -> None:
     for judge in (judge_tasks, judge_variation, judge_unused):
         assert all(held(judge(PRINTED)))
     assert held(judge_unused_variation(PRINTED)) == [True, True]
 
 
-def test_tasks_that_are_made_up() -> None:
+def test_claims_about_tasks() -> None:
     rest = [True] * 4
     assert held(judge_tasks(changed(DRF, total=30.0))) == [False, False, True, True, True]
     assert held(judge_tasks(changed(PS_DSF, total=30.0))) == [False, True, False, False, True]
@@ -191,13 +194,13 @@ def test_tasks_that_are_made_up() -> None:
     assert held(judge_tasks(varying)) == [*rest, False]
 
 
-def test_variation_that_is_made_up() -> None:
+def test_claims_about_variation() -> None:
     assert held(judge_variation(changed(DRF, tasks_sd=np.full((2, 2), 1.0)))) == [False, True]
     wild = np.array([[0.59, 1.2], [1.0, 0.49]])
     assert held(judge_variation(changed(RRR_PS_DSF, tasks_sd=wild))) == [True, False]
 
 
-def test_unused_amounts_that_are_made_up() -> None:
+def test_claims_about_unused_amounts() -> None:
     less = np.array([[45.0, 0.0], [0.0, 62.0]])
     assert held(judge_unused(changed(DRF, unused=less))) == [False, True, True]
     some = np.array([[62.0, 0.1], [0.0, 62.0]])
@@ -216,19 +219,19 @@ def test_intervals_follow_the_standard_errors() -> None:
     verdicts = [reading.verdict for reading in compare_tasks(row, ours, TRIALS)]
     # 1.96 x 2.31 / 10 is 0.45, 1.96 x 0.46 / 10 is 0.09; the total is unchanged.
     assert verdicts == [WITHIN, FARTHER, FARTHER, WITHIN, EQUAL]
-    # With few trials of our own more is within chance.
+    # With few trials of ours larger differences are within chance.
     assert [r.verdict for r in compare_tasks(row, ours, 4)] == [WITHIN] * 4 + [EQUAL]
     # The printed row of rPS-DSF has no chance in it.
     off = replace(PRINTED[RPS_DSF], unused=PRINTED[RPS_DSF].unused + 0.1)
     assert {r.verdict for r in compare_unused(ROWS[-1], off, TRIALS)} == {FARTHER}
 
 
-def test_which_best_fit_is_printed(study: Study) -> None:
+def test_the_printed_bf_drf_chooses_among_all_servers(study: Study) -> None:
     found = find_other_best_fit(study, COMMAND)
     assert "gives 19, 2, 2, 19 and 42 tasks. The printed 20, 2, 0, 19 come" in found.found
 
 
-def test_table_4_is_of_table_2_but_for_one_row() -> None:
+def test_table_4_follows_from_table_2_except_one_row() -> None:
     found = find_unused_of_others(COMMAND)
     assert found.found.startswith("RRR-PS-DSF's tasks of Table II leave 1.73, 5.21, 4.83, 1.75")
     for row in ROWS:

@@ -1,4 +1,4 @@
-"""The printed examples of PS-DSF's paper: what they come to; other numbers would be seen."""
+"""The printed examples of the PS-DSF paper: our numbers agree, and wrong ones are noticed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_figure_1_claims() -> None:
     assert held(_two_servers.judge_fairness(upside_down, ("memory",) * 3, ())) == [False] * 5
 
 
-def test_who_is_dominated_by_what() -> None:
+def test_bottlenecks_and_dominant_resources() -> None:
     assert _two_servers.bottlenecks(example_of_figure_1()) == ("memory",)
     assert _two_servers.bottlenecks(example_of_figure_2()) == ()
     assert _two_servers.dominant_resources(example_of_figure_1()).tolist() == [2, 1, 1]
@@ -85,13 +85,13 @@ def test_figure_3_claims() -> None:
     assert held(_two_servers.judge_levels(low, 0.0)) == [True, False, True]
 
 
-def test_channels_divided_otherwise() -> None:
+def test_channels_divided_differently_fail_the_claims() -> None:
     time = np.array(_two_servers.PRINTED_TIME)
     assert held(_two_servers.judge_channels(time, 0.0)) == [True, True]
     assert held(_two_servers.judge_channels(time[::-1], 0.01)) == [False, False]
 
 
-def test_what_gamma_leaves_open() -> None:
+def test_gamma_does_not_determine_the_cpu_of_user_2() -> None:
     gamma = np.array(PRINTED_GAMMA)
     changed = gamma.copy()
     changed[1, 3] -= 0.4
@@ -100,7 +100,7 @@ def test_what_gamma_leaves_open() -> None:
     assert held(four_classes.judge_freedom([gamma, changed, gamma], changed)) == [False]
 
 
-def test_table_4_is_as_printed_but_for_one_rounding() -> None:
+def test_table_4_is_as_printed_except_one_rounding() -> None:
     reproduction = found("psdsf/table-4")
     assert reproduction.verdict == SHAPE
     differ = [r.what for r in reproduction.readings if r.verdict == FARTHER]
@@ -142,12 +142,12 @@ def test_table_4_claims() -> None:
     moved[0, 2], moved[3, 2] = 1.0, 1.0
     elsewhere = ends.copy()
     elsewhere[1, 3, 1] = 1.0
-    elsewhere[0, 0] = [0, 30]  # of which 35 is not one
+    elsewhere[0, 0] = [0, 30]  # 35 is printed
     assert held(four_classes.judge_table(moved, tasks.sum(axis=1), elsewhere)) == [False] * 5
 
 
-def test_between_what_tasks_can_lie() -> None:
-    """Users 1 and 2 may divide A and B in many ways; user 3 fills C in one."""
+def test_the_range_of_tasks_for_given_totals() -> None:
+    """Users 1 and 2 may divide A and B in many ways; user 3 must have all of C."""
     problem = cluster_of_section_5()
     ends = possible_tasks(problem, solve(problem, "ps-dsf").user_tasks)
     assert ends[2, 2] == pytest.approx([82.5, 82.5], abs=1e-4)

@@ -1,4 +1,4 @@
-"""Fig. 6 of Khamse-Ashari et al. 2017, and how convergence is measured."""
+"""Fig. 6 of Khamse-Ashari et al. 2017, and the measurement of convergence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ drawn_once = cache(figure_6)
 def figure(
     cpu: float = CPU_OF_USER_2, *, apart: bool = True, delay: Delay | None = None, seed: int = 0
 ) -> Figure6:
-    """One figure, drawn once however it is asked for; server by server it costs seconds."""
+    """Compute the figure once for each set of arguments: server by server it takes seconds."""
     return drawn_once(cpu, apart=apart, delay=delay, seed=seed)
 
 
@@ -68,7 +68,7 @@ def test_ps_dsf_is_highest_on_c_and_d_in_every_phase(apart: bool) -> None:
         there = settled_in(drawn, *phase)
         ours = drawn.ps_dsf[there]
         assert ours == pytest.approx(1.0, abs=1e-6)
-        # Wherever TSF and C-DRFH put their users' tasks.
+        # On whichever servers TSF and C-DRFH place users' tasks.
         for most in (drawn.tsf_range[there, :, 1], drawn.c_drfh_range[there, :, 1]):
             assert (ours[:, C] > most[:, C] + 0.05).all()
             assert (ours[:, D] >= most[:, D] - 1e-6).all()
@@ -82,7 +82,7 @@ def test_with_less_cpu_for_user_2_class_d_is_not_full() -> None:
     drawn = figure(0.1, apart=False)  # where it settles is the same
     for first, last in PHASES:
         there = settled_in(drawn, first, last)
-        away = first == 100
+        away = first == 100  # user 4
         assert drawn.ps_dsf[there, C] == pytest.approx(1.0, abs=1e-6)
         assert drawn.ps_dsf[there, D] == pytest.approx(0.75 if away else 1.0, abs=1e-6)
         assert (drawn.tsf_range[there, C, 1] < 0.95).all()
@@ -123,7 +123,7 @@ def test_settling_time_ends_at_the_first_lasting_sample() -> None:
     assert settling_time(run, run.phases[1], 0.5) is None
 
 
-def test_exact_answers_are_solved_once_for_those_who_are_there(
+def test_exact_answers_are_solved_once_for_each_set_of_users(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[tuple[str, tuple[str, ...]]] = []

@@ -1,4 +1,4 @@
-"""Lemma 1 of PS-DSF's paper: it stands for lies about demands, and not for lies about servers."""
+"""Lemma 1 of the PS-DSF paper: it holds for lies about demands, not for those about servers."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def test_the_lemma_does_not_cover_servers() -> None:
 
 
 def test_the_counterexample() -> None:
-    told = measure_lie(*useless_server_claim(), SERVERS)
-    assert told.own == pytest.approx(0, abs=1e-9)
-    assert told.others == pytest.approx(-1 / 3)
-    assert told.harms_for_nothing
+    effect = measure_lie(*useless_server_claim(), SERVERS)
+    assert effect.own == pytest.approx(0, abs=1e-9)
+    assert effect.others == pytest.approx(-1 / 3)
+    assert effect.harms_for_nothing
 
 
 @pytest.mark.parametrize(
@@ -52,5 +52,5 @@ def test_claims(more: list[LieEffect], expected: list[bool]) -> None:
     assert [claim.holds for claim in judge_lies([*HARMLESS, *more])] == expected
 
 
-def test_nothing_told_proves_nothing() -> None:
+def test_without_lies_no_claim_holds() -> None:
     assert [claim.holds for claim in judge_lies([])] == [False, False]

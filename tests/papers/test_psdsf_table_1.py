@@ -1,4 +1,4 @@
-"""Table I of PS-DSF's paper: one tick is refuted, and each verdict follows from the findings."""
+"""Table I of the PS-DSF paper: one tick is refuted, and claims follow from the counts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_every_blank_has_a_witness() -> None:
     assert all(severity > 0.005 for severity in found.values()), found
 
 
-def test_the_witness_is_the_one_of_the_file(pytestconfig: pytest.Config) -> None:
+def test_the_witness_is_that_of_the_example_file(pytestconfig: pytest.Config) -> None:
     path = pytestconfig.rootpath / "examples" / "refuted" / "tsf-sharing-incentive.yaml"
     written, here = load(path), tsf_witness()
     for values in ("demand", "group_capacity", "gamma"):

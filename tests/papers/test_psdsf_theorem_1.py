@@ -1,4 +1,4 @@
-"""Theorem 1 of PS-DSF's paper against the definition, and that its answers need not be unique."""
+"""Theorem 1 of the PS-DSF paper agrees with the definition; answers need not be unique."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def test_gains_by_the_definition() -> None:
         assert largest_gain(problem, solve(problem, "ps-dsf").tasks) <= 1e-9
     problem = example_of_figure_1()
     assert largest_gain(problem, solve(problem, "drfh").tasks) > 0.01
-    # Nothing is given out: each could have all that it runs alone.
+    # Without any tasks each user could get all that it can run alone.
     assert largest_gain(problem, np.zeros((3, 2))) == pytest.approx(1)
 
 
-def test_who_has_no_more_is_not_taken_from() -> None:
+def test_no_gain_at_the_expense_of_shares_that_are_not_higher() -> None:
     """One server: the second user has the higher share, so only the first can gain from it."""
     problem = Problem.from_arrays([[10]], [[1], [1]])
     assert largest_gain(problem, np.array([[4.0], [6.0]])) == pytest.approx(0.6)

@@ -22,7 +22,7 @@ def test_the_ranking_holds_and_no_run_is_repeated(monkeypatch: pytest.MonkeyPatc
     for name in ("figure-5", "table-2", "figure-6", "figure-8"):
         assert all(claim.holds for claim in found[name].claims), found[name].reason
     assert found["figure-8"].readings[0].ours <= 0.05
-    # Fewer users than printed have less under slots; most have no less.
+    # Fewer users than printed complete more under Best-Fit; most complete no less.
     few = found["figure-7"]
     assert few.claims[0].holds, few.reason
     assert few.data["all_tasks_can_end_in_time"] >= (

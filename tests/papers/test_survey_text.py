@@ -1,4 +1,4 @@
-"""The text of a survey shows what it found."""
+"""The document of a survey shows its findings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def text_of(found: Survey) -> str:
 
 
 def handmade() -> Survey:
-    """Return one cell of each kind."""
+    """Return a survey with one cell of each kind."""
     verdict = Verdict("envy-freeness", "fails", {"envy": 1.5}, 2, "why", "how", severity=0.25)
     problem = Problem.from_arrays([[4.0, 1.25]], [[1.0, 0.5], [0.5, 1.0]])
     witness = Witness(problem, verdict, None, True, 7)

@@ -1,4 +1,4 @@
-"""Cycles of turns: the paper's examples, and the order of turns itself."""
+"""Cycles of turns: the examples of Metin, and the simulated order of turns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARES = st.lists(
 
 
 def turns(shares: list[Fraction], number: int) -> list[int]:
-    """Serve so many turns, the least share first, of equal ones the larger per task."""
+    """Serve the user with the least share, of equal ones that with the larger task."""
     waiting = [(Fraction(0), -share, n) for n, share in enumerate(shares)]
     heapq.heapify(waiting)
     served = []
@@ -33,7 +33,7 @@ def turns(shares: list[Fraction], number: int) -> list[int]:
     return served
 
 
-def test_the_example_of_drfs_authors() -> None:
+def test_the_cycle_of_the_drf_example() -> None:
     # Metin, 3.3: 2/9 and 1/3.
     shares = [Fraction(2, 9), Fraction(1, 3)]
     assert find_cycle(shares).occurrences == (3, 2)
@@ -41,8 +41,8 @@ def test_the_example_of_drfs_authors() -> None:
     assert find_basic_subcycle(shares).occurrences == (1, 1)
 
 
-def test_ratios_of_the_paper() -> None:
-    # Metin, 3.3: with a ratio of 1.25, one each, and every fourth time one more of the smaller.
+def test_cycles_of_the_printed_ratios() -> None:
+    # Metin, 3.3: with a ratio of 1.25 one turn each, and one more of the smaller in each fourth.
     assert find_basic_subcycle([4, 5]).occurrences == (1, 1)
     assert find_cycle([4, 5]).occurrences == (5, 4)
     assert find_cycle([1, 2, 4]) == find_basic_subcycle([1, 2, 4])

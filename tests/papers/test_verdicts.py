@@ -79,7 +79,7 @@ def test_nothing_to_judge_by() -> None:
 
 def test_the_reason_names_what_does_not_hold() -> None:
     reason = give_reason([AS_PRINTED], [SO, NOT_SO])
-    assert reason == "not so here: pigs fly (0 of 3)."
+    assert reason == "does not hold here: pigs fly (0 of 3)."
 
 
 def test_the_reason_counts_numbers() -> None:

@@ -47,7 +47,7 @@ _SINGLE_VERDICT = {
 
 def catalogue_document(entries: Sequence[Entry]) -> Document:
     """List the tables and figures that can be reproduced."""
-    columns = words("name", "paper", "what it shows", "the paper's reading", "takes", "--set")
+    columns = words("name", "paper", "subject", "result in the paper", "takes", "--set")
     rows = [
         [
             entry.key,
@@ -177,7 +177,7 @@ def _verdicts(found: Mapping[str, tuple[Entry, Reproduction]], changes: Mapping[
         [key, entry.shows, verdict(key, reproduction)]
         for key, (entry, reproduction) in found.items()
     ]
-    columns = words("name", "what it shows", "verdict")
+    columns = words("name", "subject", "verdict")
     return table_of("What was reproduced", columns, rows, on_terminal=10_000)
 
 

@@ -102,7 +102,7 @@ def give_reason(
     """Explain the verdict of `judge` in a sentence; `in_full` also lists statements that hold."""
     failing = [claim for claim in claims if not claim.holds]
     if failing:
-        return "; ".join(f"not so here: {c.sentence} ({c.measured})" for c in failing) + "."
+        return "; ".join(f"does not hold here: {c.sentence} ({c.measured})" for c in failing) + "."
     verdicts = [reading.verdict for reading in readings]
     parts = []
     if readings:

@@ -47,7 +47,7 @@ def figure_1() -> Problem:
     "global dominant share of 5/7, under DRFH",
     "a second",
 )
-def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing of it is random)
+def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
     """Divide each server by DRF, and both together by DRFH."""
     problem = figure_1()
     apart, together = solve(problem, "drf-per-server"), solve(problem, "drfh")

@@ -136,9 +136,9 @@ def judge_failures(fails: Mapping[str, int], sequences: int, lies: int) -> tuple
 
 def find_lie_with_zero_demands() -> Finding:
     """Return the finding that a lie can pay if some demands are zero."""
-    told = np.array([LIE, *WITH_ZEROS[1:]])
-    honest, lied = (divide(demand)[0].shares[0] for demand in (np.array(WITH_ZEROS), told))
-    worth = float(lied) * float((told[0] / np.array(WITH_ZEROS[0])).min())
+    declared = np.array([LIE, *WITH_ZEROS[1:]])
+    honest, lied = (divide(demand)[0].shares[0] for demand in (np.array(WITH_ZEROS), declared))
+    worth = float(lied) * float((declared[0] / np.array(WITH_ZEROS[0])).min())
     return Finding(
         "Section 2 assumes positive demands, and does not say which properties need them.",
         "With zero demands a lie can pay, if unused resources are given to agents that demand no "
