@@ -41,7 +41,7 @@ Process = subprocess.CompletedProcess[str]
         (["allocate", "FILE", "-m", "tsf", "--alpha", "1"], "alpha: tsf has no such option"),
         (["compare", "FILE", "-m", "tsf", "--alpha", "1"], "--alpha: none of these mechanisms"),
         (["trade-off", "FILE", "--alphas", "0,x"], "--alphas: must be numbers separated by commas"),
-        (["reproduce", "--list", "--runs", "x"], "--runs: has no effect beside --list"),
+        (["reproduce", "--list", "--runs", "x"], "--runs: has no effect with --list"),
         (["trace", "info", "-"], "-: a trace is a file or a folder"),
         (["simulate", "-", "-p", "drf/best-fit"], "-: a trace is a file or a folder"),
         (["allocate", "FILE", "--report", "FILE"], "is the problem file itself"),

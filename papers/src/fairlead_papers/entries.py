@@ -80,8 +80,8 @@ def parse_parameters(entries: Sequence[Entry], given: Sequence[str]) -> dict[str
             raise InputError(f"there is no parameter {name!r:.60}; {has}", "--set")
         is_number = number.isascii() and number.isdigit() and len(number) < 10
         if not is_number or not 1 <= int(number) <= known[name]:
-            fault = f"{name} must be a whole number from 1 to {known[name]:,}, not {number!r:.60}"
-            raise InputError(fault, "--set")
+            reason = f"{name} must be a whole number from 1 to {known[name]:,}, not {number!r:.60}"
+            raise InputError(reason, "--set")
         found[name] = int(number)
     return found
 
@@ -105,8 +105,8 @@ def reproduce(entry: Entry, setting: Setting) -> Reproduction:
         reproduction = _with_options(reproduction, options)
     try:
         keep(entry, setting, reproduction)
-    except InputError as fault:
-        _LOGGER.warning("%s is finished, but not kept: %s", entry.key, fault)
+    except InputError as error:
+        _LOGGER.warning("%s is finished, but not kept: %s", entry.key, error)
     return reproduction
 
 

@@ -66,7 +66,7 @@ class ActorReport:
 
 
 class ServerActor:
-    """Run the servers of a shard by an own clock, and send changed totals to the other actors.
+    """Run the servers of a shard by its own clock, and send changed totals to the other actors.
 
     If messages take about as long as a period, all actors react to the same messages, and may
     oscillate for ever. So periods grow by random factors while rounds change totals.
@@ -204,11 +204,11 @@ class ServerActors:
                 if ref not in ready:
                     raise exceptions.GetTimeoutError(f"no answer within {seconds:.0f} s")
                 self._reports[number] = ray.get(ref)
-            except exceptions.RayTaskError as fault:
-                raise FairleadError(f"an actor failed: {last_line(fault)}") from None
-            except exceptions.RayError as fault:
+            except exceptions.RayTaskError as error:
+                raise FairleadError(f"an actor failed: {last_line(error)}") from None
+            except exceptions.RayError as error:
                 if number not in self._reports:
-                    raise FairleadError(f"an actor did not start: {last_line(fault)}") from None
+                    raise FairleadError(f"an actor did not start: {last_line(error)}") from None
                 lost.append(number)
         return lost
 
@@ -226,6 +226,7 @@ class ServerActors:
         self._connect()
 
     def _connect(self) -> None:
+        """Start each actor with the others as peers; a running one only gets new peers."""
         for number, actor in self.actors.items():
             actor.start.remote([peer for n, peer in self.actors.items() if n != number])
 

@@ -211,7 +211,8 @@ def _summarise_trials(trials: Trials) -> StudyOutcome:
 
 
 def _mean_and_sd(summary: TrialSummary) -> tuple[FloatArray, FloatArray]:
-    # A summary has no deviation if the policy is not random.
+    """Return the mean and the sample standard deviation of a quantity."""
+    # Only a single trial of a random policy has no deviation; there are always several.
     deviation = np.full_like(summary.mean, np.nan) if summary.sd is None else summary.sd
     return summary.mean, deviation
 

@@ -78,7 +78,7 @@ CPU_OF_USER_2 = 2 / 15
 @PAPER.reproduces(
     "figure-6",
     "Figure 6",
-    "CPU used of two classes of servers while a user is away, servers deciding themselves",
+    "CPU use of two classes of servers that divide themselves, while a user is away",
     "PS-DSF uses more than TSF and C-DRFH, and settles quickly after each change",
     "two seconds",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from fairlead_papers.surveys.random_problems import Distribution
 
 # Smaller relative violations may come from the tolerance of a certified answer.
 TOLERANCE = 1e-5
-# While it shrinks, a witness keeps this fraction of its severity, or this severity.
+# A shrinking witness keeps this fraction of its severity, or this severity if it is less.
 KEPT_FRACTION, SUFFICIENT_SEVERITY = 0.5, 0.02
 LIES_WHILE_SHRINKING = 20
 ATTEMPTS = 250  # smaller problems to try for a witness
@@ -76,7 +76,7 @@ def audit_job(job: SurveyJob) -> JobFindings:
     return JobFindings(cells, unproved, refused)
 
 
-def _audit_one(name: str, problem: Problem, job: SurveyJob, number: int) -> Iterator[SurveyCell]:
+def _audit_one(name: str, problem: Problem, job: SurveyJob, number: int) -> list[SurveyCell]:
     """Audit a mechanism on one problem; a cell for each property whose premises it meets.
 
     Raises RefusalError and CertificateError as the mechanism does.
@@ -106,7 +106,7 @@ def _audit_one(name: str, problem: Problem, job: SurveyJob, number: int) -> Iter
                 witness=witness,
             )
         )
-    return iter(cells)
+    return cells
 
 
 def shrink_witness(cell: SurveyCell) -> SurveyCell:
