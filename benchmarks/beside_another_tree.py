@@ -105,6 +105,7 @@ def _fill(policy: str, users: int, largest: float) -> Any:
 
 
 def _place(policy: str, users: int, largest: float) -> Any:
+    """Return a function that fills a scheduler with queues and tasks, and returns its `place`."""
     from fairlead import Scheduler
     from random_problems import GOOGLE_PARK
 

@@ -41,6 +41,7 @@ def draw(panels: Sequence[Panel], path: Path) -> None:
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:
+    """Draw the lines of a panel on log-log axes, with a legend."""
     ours, theirs = iter(OURS), iter(THEIRS)
     for line in panel.lines:
         color = next(ours if line.is_ours else theirs)
@@ -70,6 +71,7 @@ def _name_size(size: float) -> str:
 
 
 def _draw_line(axes: Axes, line: Line, color: str) -> None:
+    """Draw a line; mark a last time that ran out."""
     sizes, seconds = np.array(line.sizes), np.array(line.seconds)
     axes.plot(
         sizes,

@@ -150,6 +150,7 @@ def _on_a_pool(n_users: int) -> Action:
 
 
 def _arrivals(n_agents: int, n_resources: int, zeros: float) -> Action:
+    """Return dynamic DRF for random agents; `zeros` is the probability of a zero demand."""
     from fairlead.certificates.dynamic_levels import certify_dynamic
     from fairlead.mechanisms.dynamic_drf import DynamicDRF
 

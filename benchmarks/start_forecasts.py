@@ -123,6 +123,7 @@ def _request(workload: Workload, k: int) -> dict[str, object]:
 
 
 def main() -> None:
+    """Print the quality of forecasts under each policy."""
     parser = argparse.ArgumentParser()
     parser.add_argument("trace", type=Path)
     parser.add_argument("--machines", type=Path)

@@ -100,4 +100,4 @@ def test_how_far_fillings_are_from_shares_is_what_is_measured() -> None:
     """One line of the table in docs/filling.md, which the script prints."""
     script = runpy.run_path(str(ROOT / "benchmarks" / "fillings_beside_shares.py"))
     page = (ROOT / "docs" / "filling.md").read_text(encoding="utf-8")
-    assert script["row"](3, script["FILLINGS"][0]) in page
+    assert script["table_row"](3, script["FILLINGS"][0]) in page

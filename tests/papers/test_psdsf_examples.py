@@ -47,7 +47,7 @@ def test_figure_1_with_another_mechanisms_answer_differs() -> None:
     differ = [r.what for r in _two_servers.compare_figure_1(wrong, problem) if r.verdict == FARTHER]
     assert differ == [
         *(f"tasks of user {n}, PS-DSF" for n in (1, 2, 3)),
-        "of these user 3 on server 1, PS-DSF",
+        "tasks of user 3 on server 1, PS-DSF",
     ]
 
 

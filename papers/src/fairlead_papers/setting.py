@@ -138,6 +138,7 @@ class Setting:
         return {name: self._summaries[name] for name in names}
 
     def _run(self, policies: list[str], dedicated: bool) -> dict[str, FinishedRun]:
+        """Replay the day under policies, or read finished runs from the folder."""
         folder = None
         if self.folder is not None:
             # Each day has its own folder, so that runs of different days do not replace each other.

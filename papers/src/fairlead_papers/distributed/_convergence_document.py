@@ -120,6 +120,7 @@ def setting_text(run: AsynchronousRun) -> str:
 
 
 def _actors(actors: Sequence[ActorCount]) -> Table:
+    """Tabulate the counts of actors on Ray."""
     rows: list[list[Content]] = [
         [
             f"{n}, lost" if actor.lost else str(n),
@@ -139,6 +140,7 @@ def _actors(actors: Sequence[ActorCount]) -> Table:
 
 
 def _phases(settlement: Settlement) -> Table:
+    """Tabulate the changes of users, and the seconds to settle after each."""
     rows: list[list[Content]] = [
         [
             f"{settled.phase.start:g} s",
@@ -167,6 +169,7 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _users(settlement: Settlement) -> Table:
+    """Tabulate the final shares and tasks of present users, with the exact tasks."""
     run = settlement.run
     last = len(run.phases) - 1
     share = run.dominant_share[-1]
@@ -194,6 +197,7 @@ def _users(settlement: Settlement) -> Table:
 
 
 def _use(settlement: Settlement) -> Table:
+    """Tabulate the final utilisation of each group."""
     run = settlement.run
     cluster = run.setting.problem.cluster
 

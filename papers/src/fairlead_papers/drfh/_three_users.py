@@ -100,6 +100,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def _readings(settled: FloatArray) -> tuple[Reading, ...]:
+    """Compare users' mean shares in each phase, (3, 4, R), with the printed ones."""
     dominant = settled.max(axis=2)
     alone = Reading(
         "CPU share of user 1 alone", float(settled[0, 0, CPU]), CPU_OF_USER_1_ALONE, 0.01, INTERVAL
@@ -131,6 +132,7 @@ def _claims(settled: FloatArray) -> tuple[PrintedClaim, ...]:
 
 
 def _table(settled: FloatArray) -> TextTable:
+    """Tabulate the shares of each present user in each phase."""
     rows = []
     for k, (begin, end, users, printed) in enumerate(PHASES):
         for user in users:

@@ -331,6 +331,7 @@ def _ratio_readings(m: int, worst: WorstCase) -> tuple[Reading, ...]:
 
 
 def _tighter(found: dict[int, WorstCase]) -> Finding:
+    """Return that longer sequences bring the ratio to 1/m."""
     m = RESOURCES[0]
     worst = found[m]
     return Finding(
@@ -345,6 +346,7 @@ def _tighter(found: dict[int, WorstCase]) -> Finding:
 
 
 def _other_mechanism() -> Finding:
+    """Return that other Pareto optimal shares beat the bound on the proof's instance."""
     ratios = {}
     for m in COMPARED_RESOURCES:
         demand = worst_case_max_min(m, SMALL)

@@ -266,6 +266,7 @@ def _reproduction(
     found: Sequence[Finding | None],
     note: str,
 ) -> Reproduction:
+    """Reproduce one table from the counts of its rows."""
     return Reproduction(
         setting=runs_text(counted, setting),
         # The row with ten times the reserves has no printed numbers.

@@ -371,6 +371,7 @@ def _reproduction(
     caption: str,
     findings: tuple[Finding, ...],
 ) -> Reproduction:
+    """Reproduce one table: compare its rows, judge the claims, and tabulate."""
     readings = {
         row.name: tuple(compare(row, study.outcomes[row.name], study.trials)) for row in rows
     }

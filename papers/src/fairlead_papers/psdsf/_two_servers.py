@@ -217,7 +217,7 @@ def compare_figure_1(answers: dict[str, Allocation], problem: Problem) -> tuple[
     ]
     split = [
         compare_amount(
-            f"of these user 3 on server {g + 1}, {called}",
+            f"tasks of user 3 on server {g + 1}, {called}",
             answers[called].tasks[2, g],
             paper,
             THIRD_DECIMAL,

@@ -256,7 +256,7 @@ def reproduce_table_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothin
     others = [cluster_of_section_5(cpu).gamma for cpu in TRIED_CPU]
     beyond = cluster_of_section_5(1.01 * CPU_OF_USER_2).gamma
     return Reproduction(
-        setting="120 servers in four classes as printed; demands of ours (see below).",
+        setting="120 servers in four classes as printed; demands of our choice (see below).",
         readings=tuple(
             compare_amount(f"{user}, class {name}", gamma[n, g], PRINTED_GAMMA[n][g], EXACT)
             for n, user in enumerate(USERS)
@@ -327,7 +327,7 @@ def reproduce_table_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothin
     cpu = {name: cpu_of_a_and_b(problem, one.user_tasks) for name, one in called.items()}
     used = {name: _used(problem, called[name]) for name in ("PS-DSF", "TSF")}
     return Reproduction(
-        setting="120 servers in four classes, all users active; demands of ours (see table-3).",
+        setting="120 servers in four classes, all users active; demands of our choice (see table-3).",
         readings=(*_ps_dsf_readings(ps_dsf), *_tsf_readings(tsf, ends)),
         claims=judge_table(ps_dsf.tasks, tsf.user_tasks, ends),
         findings=_findings(problem, tsf.user_tasks, cpu),
@@ -355,6 +355,7 @@ def _ps_dsf_readings(ps_dsf: Allocation) -> list[Reading]:
 
 
 def _tsf_readings(tsf: Allocation, ends: FloatArray) -> list[Reading]:
+    """Compare users' totals, and tasks by class with the range of these as interval."""
     totals = [
         compare_amount(f"TSF, total of {user}", mine, printed, min(digits))
         for user, mine, printed, digits in zip(
@@ -435,6 +436,7 @@ def tsf_shares_as_printed(problem: Problem) -> FloatArray:
 
 
 def _findings(problem: Problem, totals: FloatArray, cpu: dict[str, float]) -> tuple[Finding, ...]:
+    """Return the findings: `totals` are TSF's, `cpu` is `cpu_of_a_and_b` by mechanism."""
     alone = problem.unconstrained_gamma.sum(axis=1) * problem.weight
     printed, ours = tsf_shares_as_printed(problem), totals / alone
     return (
