@@ -1,4 +1,4 @@
-"""One verdict from numbers and statements, on made-up ones."""
+"""The verdict follows from numbers and statements, here made-up ones."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_verdict(readings: list[Reading], claims: list[PrintedClaim], expect
     assert judge(readings[::-1], claims[::-1]) == expected
 
 
-def test_nothing_to_judge_by() -> None:
+def test_without_numbers_and_claims_there_is_no_verdict() -> None:
     with pytest.raises(ValueError, match="neither a number nor a claim"):
         judge([], [])
 

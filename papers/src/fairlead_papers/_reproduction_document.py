@@ -156,7 +156,9 @@ def _opening(
     differ = [key for key, (_, r) in others.items() if r.verdict == DIFFERS]
     unknown = [key for key in differ if not others[key][0].known_to_differ]
     known = bool(differ) and not unknown
-    record = ", which is a known difference" if known else ""
+    record = ""
+    if known:
+        record = ", which is a known difference" if len(differ) == 1 else ", as is known"
     if len(found) > 1:
         if changed:
             counts.append(f"{len(changed):,} without a verdict, as parameters were changed")

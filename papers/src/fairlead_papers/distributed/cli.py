@@ -83,8 +83,8 @@ def converge(
         list[str] | None,
         Option(
             metavar="USER:T",
-            help="Let a user join T seconds after the start; a user whose first change this is, is "
-            "absent before. May be repeated.",
+            help="Let a user join T seconds after the start; may be repeated. A user whose first "
+            "change is to join is absent before.",
         ),
     ] = None,
     sample: Annotated[

@@ -284,7 +284,7 @@ def judge_ratios(found: dict[int, WorstCase]) -> tuple[PrintedClaim, ...]:
         PrintedClaim(
             "it is never more than DRF's",
             above <= 1 + ROUNDING,
-            f"at most {number(above)} of it",
+            f"at most {number(above)} times DRF's",
         ),
         PrintedClaim(
             "the competitive ratio is at most (m+1)/(m²+1), but for 2 m epsilon",
@@ -294,7 +294,7 @@ def judge_ratios(found: dict[int, WorstCase]) -> tuple[PrintedClaim, ...]:
         PrintedClaim(
             "and at least 1/m",
             under >= 1 - ROUNDING,
-            f"the least ratio is {number(under)} of it",
+            f"the least ratio is {number(under)} times that",
         ),
     )
 

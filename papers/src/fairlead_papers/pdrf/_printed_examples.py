@@ -122,8 +122,8 @@ def judge_extra_turns() -> tuple[PrintedClaim, ...]:
         once = find_basic_subcycle(shares).occurrences[0]
         claims.append(
             PrintedClaim(
-                f"with a ratio of dominant shares of {float(ratio):g}, {more} of {of} subcycles "
-                "has one more turn of the user with the smaller share",
+                f"with a ratio of dominant shares of {float(ratio):g}, in {more} of {of} "
+                "subcycles the user with the smaller share has one more turn",
                 (small - large * once, large) == (more, of),
                 f"{small} turns in {large} subcycles",
             )

@@ -254,9 +254,9 @@ def judge_lies(effects: list[LieEffect]) -> tuple[PrintedClaim, ...]:
         mine = [t for t in effects if t.about == about]
         harmful = [t for t in mine if t.harms_for_nothing]
         worst = min((t.others for t in harmful), default=0.0)
-        measured = f"{len(harmful)} of {len(mine)} lies do"
+        measured = f"{len(harmful)} of {len(mine)} lies lower only others' tasks"
         if harmful:
-            measured += f", which cost another user up to {percent(-worst)} of its tasks"
+            measured += f", one user's by up to {percent(-worst)}"
         claims.append(
             PrintedClaim(
                 f"if all users demand all resources, a lie about {about} that lowers another "

@@ -359,7 +359,7 @@ def judge_levels(shares: FloatArray, gain: float) -> tuple[PrintedClaim, ...]:
             "no user can get more tasks without another user losing tasks on a server where its "
             "share is not higher",
             gain <= TOLERANCE,
-            f"by {gain:.2g} of its tasks at most",
+            f"at most {gain:.2g} of the tasks that it could run alone",
         ),
         PrintedClaim(
             "server 1 serves the two users with the least shares there, and these are equal",

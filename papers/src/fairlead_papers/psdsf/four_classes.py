@@ -327,7 +327,7 @@ def reproduce_table_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothin
     cpu = {name: cpu_of_a_and_b(problem, one.user_tasks) for name, one in called.items()}
     used = {name: _used(problem, called[name]) for name in ("PS-DSF", "TSF")}
     return Reproduction(
-        setting="120 servers in four classes, all users active; demands of our choice (see table-3).",
+        setting="120 servers in four classes, all users active; demands as in psdsf/table-3.",
         readings=(*_ps_dsf_readings(ps_dsf), *_tsf_readings(tsf, ends)),
         claims=judge_table(ps_dsf.tasks, tsf.user_tasks, ends),
         findings=_findings(problem, tsf.user_tasks, cpu),
@@ -436,7 +436,7 @@ def tsf_shares_as_printed(problem: Problem) -> FloatArray:
 
 
 def _findings(problem: Problem, totals: FloatArray, cpu: dict[str, float]) -> tuple[Finding, ...]:
-    """Return the findings: `totals` are TSF's, `cpu` is `cpu_of_a_and_b` by mechanism."""
+    """Return the findings; `totals` are TSF's, `cpu` is `cpu_of_a_and_b` by mechanism."""
     alone = problem.unconstrained_gamma.sum(axis=1) * problem.weight
     printed, ours = tsf_shares_as_printed(problem), totals / alone
     return (
