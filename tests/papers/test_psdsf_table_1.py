@@ -49,14 +49,14 @@ def test_claims_follow_counts_and_witnesses() -> None:
     assert failing(tsf_short=0.1) == [REFUTED]
     for (name, property_name), sentence in {
         ("tsf", "sharing-incentive"): REFUTED,
-        ("ps-dsf", "envy-freeness"): "PS-DSF has envy freeness",
-        ("drfh", "strategy-proofness"): "C-DRFH has strategy proofness",
+        ("ps-dsf", "envy-freeness"): "PS-DSF has envy-freeness",
+        ("drfh", "strategy-proofness"): "C-DRFH has strategy-proofness",
         ("ps-dsf-tdm", "pareto-optimality"): "PS-DSF under TDM has Pareto optimality",
     }.items():
         for count in (Count(1, 10), Count(0, 0)):  # an untested property did not hold either
             assert failing(counts=NONE_FOUND | {(name, property_name): count}) == [sentence]
     without = BLANKS | {("ps-dsf", "strategy-proofness"): 0.0}
-    assert failing(witnesses=without) == ["PS-DSF lacks strategy proofness"]
+    assert failing(witnesses=without) == ["PS-DSF lacks strategy-proofness"]
 
 
 def test_every_blank_has_a_witness() -> None:

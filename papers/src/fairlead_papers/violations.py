@@ -8,6 +8,13 @@ from fairlead_papers.setting import Setting
 from fairlead_papers.surveys.random_problems import Distribution
 from fairlead_papers.surveys.survey import SurveyJob, audit_job
 
+_IN_WORDS = {
+    "single-server-drf": "DRF on one server",
+    "pareto-optimality": "Pareto optimality",
+    "envy-freeness": "envy-freeness",
+    "strategy-proofness": "strategy-proofness",
+    "single-resource-fairness": "single-resource fairness",
+}
 # The names of a mechanism and a property.
 MechanismProperty = tuple[str, str]
 
@@ -61,5 +68,4 @@ def count_violations(
 
 def in_words(property_name: str) -> str:
     """Return the name of a property as it is written in a sentence."""
-    words = {"single-server-drf": "DRF on one server", "pareto-optimality": "Pareto optimality"}
-    return words.get(property_name, property_name.replace("-", " "))
+    return _IN_WORDS.get(property_name, property_name.replace("-", " "))

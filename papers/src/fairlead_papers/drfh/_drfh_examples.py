@@ -218,7 +218,7 @@ def reproduce_section_4(setting: Setting) -> Reproduction:
                 "DRFH lacks it for an equal slice of every server. Servers of (1, 20) and (30, 1); "
                 f"Ana's tasks take (1, 1), Bo's (1, 5). Bo runs {number(short.witness['tasks'])} "
                 f"tasks; half of each server would run {number(short.witness['slice'])}. It fails "
-                f"on {counts[DRFH, SHARING]} of the random problems.",
+                f"on {counts[DRFH, SHARING].violations} of the random problems.",
                 "fairlead audit examples/witnesses/drfh-sharing-incentive.yaml -m drfh",
             ),
         ),

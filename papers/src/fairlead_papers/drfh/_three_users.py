@@ -35,7 +35,8 @@ NOTE = (
     "total, but for rounding, and are fixed; they give the shares nearest to the three printed "
     "ones. At 26 % each some servers have usable capacity left: where users 1 and 2 have 44 % "
     "each, at least 120 tasks run, and 120 tasks of the three users are 26.8 % each "
-    "(papers/docs/reproducing.md has the count). The paper does not print durations; here tasks run for 10 to 50 s."
+    "(papers/docs/reproducing.md has the count). The paper does not print durations; here tasks "
+    "run for 10 to 50 s."
 )
 
 
