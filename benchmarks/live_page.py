@@ -18,7 +18,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from service_load import Line, Park, Row, Running, job, quantile, shared, submit
+from service_load import (
+    Connection,
+    Row,
+    RunningService,
+    SimulatedWorkers,
+    job,
+    quantile,
+    shared,
+    submit,
+)
 
 TASKS_OF_SERVER = 4
 RELOAD = 5.0  # seconds between a page's requests
@@ -61,16 +70,16 @@ async def first_view(port: int) -> None:
 async def page(port: int) -> None:
     """Act as a browser with an open page, until cancelled."""
     following = asyncio.create_task(follow(port))
-    line = Line(port)
+    connection = Connection(port)
     try:
         while True:
             for name in ("jobs", "servers", "cluster over time", "shares over time"):
-                await line.ask(*REQUESTS[name])
+                await connection.ask(*REQUESTS[name])
             await asyncio.sleep(RELOAD)
     finally:
         following.cancel()
         await following
-        await line.close()
+        await connection.close()
 
 
 async def timed(ask: Callable[[], Awaitable[object]], times: int) -> Row:
@@ -86,13 +95,13 @@ async def timed(ask: Callable[[], Awaitable[object]], times: int) -> Row:
 
 async def measure(folder: Path, given: argparse.Namespace) -> Row:
     """Load a service, time requests, and count placements with and without open pages."""
-    service = Running(folder, "--policy", given.policy)
+    service = RunningService(folder, "--policy", given.policy)
     try:
         await service.ready()
-        line = Line(service.port)
+        connection = Connection(service.port)
         lasts = given.servers * TASKS_OF_SERVER / given.rate  # mean seconds of a task
-        parks = [
-            Park(
+        clients = [
+            SimulatedWorkers(
                 service.port,
                 part,
                 {"cpu": TASKS_OF_SERVER, "memory": "16Gi"},
@@ -104,18 +113,18 @@ async def measure(folder: Path, given: argparse.Namespace) -> Row:
         jobs = [
             job(n % given.users, tasks=per_job, memory=f"{1 + n % 4}Gi") for n in range(given.jobs)
         ]
-        await submit(line, jobs)
-        for park in parks:
-            await park.join()
+        await submit(connection, jobs)
+        for client in clients:
+            await client.join()
         over = asyncio.Event()
-        working = [asyncio.create_task(park.work(over.is_set)) for park in parks]
-        while sum(park.starts for park in parks) < given.servers * TASKS_OF_SERVER:
+        working = [asyncio.create_task(client.work(over.is_set)) for client in clients]
+        while sum(client.starts for client in clients) < given.servers * TASKS_OF_SERVER:
             await asyncio.sleep(0.1)
         await asyncio.sleep(lasts)
         late = f"/v1/jobs/{given.jobs - 100}"  # a job that waits long
         asked_late = {what: ("GET", f"{late}/{what}", None) for what in ("explain", "when")}
         answers = {
-            name: await timed(lambda asked=asked: line.ask(*asked), given.times)
+            name: await timed(lambda asked=asked: connection.ask(*asked), given.times)
             for name, asked in (REQUESTS | asked_late).items()
         }
         answers["first summary of the stream"] = await timed(
@@ -131,20 +140,20 @@ async def measure(folder: Path, given: argparse.Namespace) -> Row:
                         one.cancel()
                 await asyncio.sleep(2)
                 starts, cpu, began = (
-                    sum(p.starts for p in parks),
+                    sum(c.starts for c in clients),
                     service.cpu(),
                     time.perf_counter(),
                 )
                 await asyncio.sleep(given.seconds)
                 took = time.perf_counter() - began
-                rates[has_pages].append((sum(p.starts for p in parks) - starts) / took)
+                rates[has_pages].append((sum(c.starts for c in clients) - starts) / took)
                 cores[has_pages].append((service.cpu() - cpu) / took)
                 for one in pages:
                     one.cancel()
                 await asyncio.gather(*pages, return_exceptions=True)
         over.set()
         await asyncio.gather(*working)
-        size = len(json.dumps(await line.ask("GET", "/v1/overview")))
+        size = len(json.dumps(await connection.ask("GET", "/v1/overview")))
         return {
             "answers, s": answers,
             "bytes of the summary": size,

@@ -140,7 +140,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def nothing_left() -> Iterator[None]:
-    """Kill processes that are left at the end: a signal may come before the stack has a new one."""
+    """Kill processes left at the end: a signal may come before the stack knows a new one."""
     try:
         yield
     finally:

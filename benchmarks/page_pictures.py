@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from playwright.async_api import async_playwright
 
-from service_load import Line, Park, Row, Running
+from service_load import Connection, Row, RunningService, SimulatedWorkers
 
 SECONDS = 180
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -49,7 +49,7 @@ VIEWS = {  # by picture: view, width, height, colour scheme
 async def main() -> None:
     """Run the cluster, and draw its pages."""
     with TemporaryDirectory() as folder:
-        service = Running(Path(folder))
+        service = RunningService(Path(folder))
         service.stop()
         words = ["serve", "--port", str(service.port), "--db", f"{folder}/own.db"]
         with subprocess.Popen(
@@ -66,7 +66,7 @@ async def service_ready(port: int) -> None:
     """Wait until the service answers."""
     while True:
         try:
-            await Line(port).ask("GET", "/readyz")
+            await Connection(port).ask("GET", "/readyz")
             return
         except OSError:
             await asyncio.sleep(0.1)
@@ -75,8 +75,8 @@ async def service_ready(port: int) -> None:
 async def load(port: int) -> None:
     """Run simulated servers, submit jobs, and draw the pictures at the end."""
     rng = random.Random(3)
-    parks = [
-        Park(port, names, capacity, lambda _: rng.uniform(5, 25), 0.1)
+    clients = [
+        SimulatedWorkers(port, names, capacity, lambda _: rng.uniform(5, 25), 0.1)
         for names, capacity in (
             (
                 [f"gpu{k}" for k in range(4)],
@@ -85,19 +85,21 @@ async def load(port: int) -> None:
             ([f"cpu{k}" for k in range(4)], {"cpu": 64, "memory": "128Gi"}),
         )
     ]
-    for park in parks:
-        await park.join()
+    for client in clients:
+        await client.join()
     over = asyncio.Event()
-    working = [asyncio.create_task(park.work(over.is_set)) for park in parks]
-    line = Line(port)
-    await line.ask("POST", "/v1/jobs", {"jobs": [{"command": ["true"], "user": "eve", "cpu": 96}]})
+    working = [asyncio.create_task(client.work(over.is_set)) for client in clients]
+    connection = Connection(port)
+    await connection.ask(
+        "POST", "/v1/jobs", {"jobs": [{"command": ["true"], "user": "eve", "cpu": 96}]}
+    )
     loop = asyncio.get_running_loop()
     began, jobs = loop.time(), {"dee": "1"}
     while loop.time() - began < SECONDS:
         for user, (first, last, job) in LOADS.items():
             if first <= loop.time() - began <= last:
                 row = {"command": ["python", f"{user}.py"], "user": user, **job}
-                (jobs[user],) = (await line.ask("POST", "/v1/jobs", {"jobs": [row]}))["ids"]
+                (jobs[user],) = (await connection.ask("POST", "/v1/jobs", {"jobs": [row]}))["ids"]
         await asyncio.sleep(EVERY)
     await draw(port, jobs["dee"])
     over.set()

@@ -40,7 +40,7 @@ Row = dict[str, Any]
 JOBS_OF_REQUEST = 10_000  # at most
 
 
-class Running:
+class RunningService:
     """A service in a separate process."""
 
     def __init__(self, folder: Path, *more: str) -> None:
@@ -60,9 +60,9 @@ class Running:
         """Wait until the service answers; return the seconds since its start."""
         while True:
             try:
-                line = Line(self.port)
-                await line.ask("GET", "/readyz")
-                await line.close()
+                connection = Connection(self.port)
+                await connection.ask("GET", "/readyz")
+                await connection.close()
                 return time.perf_counter() - self.began
             except (OSError, RuntimeError):
                 if self.process.poll() is not None:
@@ -84,7 +84,7 @@ class Running:
         self.process.wait(120)
 
 
-class Line:
+class Connection:
     """One connection for one request after the other: HTTP with as little work as possible."""
 
     def __init__(self, port: int) -> None:
@@ -119,7 +119,7 @@ class Line:
             self.writer.close()
 
 
-class Park:
+class SimulatedWorkers:
     """A client that acts for many servers; each task lasts for its time, then succeeds.
 
     `lasts` returns the seconds of a task from its job's number. `latencies` are the seconds from
@@ -134,7 +134,7 @@ class Park:
         lasts: Callable[[int], float],
         pause: float = 0.05,
     ) -> None:
-        self.line, self.names, self.capacity = Line(port), names, capacity
+        self.connection, self.names, self.capacity = Connection(port), names, capacity
         self.lasts, self.pause = lasts, pause
         self.starts = self.ends = 0
         self.latencies: list[float] = []
@@ -147,7 +147,7 @@ class Park:
         """Join the service with all servers."""
         servers = [{"name": name, **self.capacity} for name in self.names]
         body = {"identity": self.names[0], "servers": servers}
-        session = await self.line.ask("POST", "/v1/workers/join", body)
+        session = await self.connection.ask("POST", "/v1/workers/join", body)
         self.session, self.wait = session["session"], session["wait"]
 
     async def work(self, is_over: Callable[[], bool]) -> None:
@@ -168,7 +168,7 @@ class Park:
         body = {"session": self.session, "seen": self._seen, "ended": ended, "wait": wait}
         for server in freed:
             self._freed.setdefault(server, now)
-        orders = await self.line.ask("POST", "/v1/workers/sync", body)
+        orders = await self.connection.ask("POST", "/v1/workers/sync", body)
         self.ends += len(ended)
         asked, now = now, time.perf_counter()
         if ended:
@@ -195,11 +195,13 @@ def quantile(values: list[float], q: float) -> float:
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))] if ordered else float("nan")
 
 
-async def submit(line: Line, jobs: list[Row]) -> list[str]:
+async def submit(connection: Connection, jobs: list[Row]) -> list[str]:
     """Submit jobs in large requests; return their ids."""
     ids: list[str] = []
     for k in range(0, len(jobs), JOBS_OF_REQUEST):
-        ids += (await line.ask("POST", "/v1/jobs", {"jobs": jobs[k : k + JOBS_OF_REQUEST]}))["ids"]
+        ids += (await connection.ask("POST", "/v1/jobs", {"jobs": jobs[k : k + JOBS_OF_REQUEST]}))[
+            "ids"
+        ]
     return ids
 
 
@@ -211,16 +213,16 @@ def job(user: int, **more: Any) -> Row:
 async def placements(folder: Path, arguments: argparse.Namespace) -> Row:
     """Run a full cluster in which tasks end and others wait, by default for a minute."""
     rate, seconds = arguments.rate, arguments.seconds
-    service = Running(folder, "--policy", arguments.policy)
+    service = RunningService(folder, "--policy", arguments.policy)
     try:
         await service.ready()
-        line = Line(service.port)
+        connection = Connection(service.port)
         each = 4  # tasks that a server holds
         lasts = arguments.servers * each / rate
         names = [f"server{n}" for n in range(arguments.servers)]
         # Tasks have different lengths, so that they end evenly over time.
-        parks = [
-            Park(
+        clients = [
+            SimulatedWorkers(
                 service.port,
                 part,
                 {"cpu": each, "memory": "16Gi"},
@@ -235,33 +237,33 @@ async def placements(folder: Path, arguments: argparse.Namespace) -> Row:
             for n in range(arguments.tasks // per_job)
         ]
         before = time.perf_counter()
-        await submit(line, jobs)
+        await submit(connection, jobs)
         submitted = time.perf_counter() - before
         before = time.perf_counter()
-        for park in parks:
-            await park.join()
+        for client in clients:
+            await client.join()
         joined = time.perf_counter() - before
         over = asyncio.Event()
-        working = [asyncio.create_task(park.work(over.is_set)) for park in parks]
+        working = [asyncio.create_task(client.work(over.is_set)) for client in clients]
         # Measurements start when the cluster has been full for about the length of a task.
-        while sum(park.starts for park in parks) < arguments.servers * each:
+        while sum(client.starts for client in clients) < arguments.servers * each:
             await asyncio.sleep(0.1)
         filled = time.perf_counter() - before
         await asyncio.sleep(arguments.settle or 1.5 * lasts)
-        for park in parks:
-            park.latencies.clear()
-            park.answers.clear()
-        starts, cpu, own = sum(p.starts for p in parks), service.cpu(), time.process_time()
+        for client in clients:
+            client.latencies.clear()
+            client.answers.clear()
+        starts, cpu, own = sum(c.starts for c in clients), service.cpu(), time.process_time()
         before = time.perf_counter()
         await asyncio.sleep(seconds)
         took = time.perf_counter() - before
-        placed = sum(park.starts for park in parks) - starts
+        placed = sum(client.starts for client in clients) - starts
         cpu, own = service.cpu() - cpu, time.process_time() - own
         over.set()
         await asyncio.gather(*working)
-        latencies = [each for park in parks for each in park.latencies]
-        answers = [each for park in parks for each in park.answers]
-        page = (await Line(service.port).ask("GET", "/metrics")).decode()
+        latencies = [each for client in clients for each in client.latencies]
+        answers = [each for client in clients for each in client.answers]
+        page = (await Connection(service.port).ask("GET", "/metrics")).decode()
         return {
             "placements a second": placed / took,
             "from an end to the next start, s: p50": quantile(latencies, 0.5),
@@ -322,7 +324,7 @@ async def kueue(folder: Path, arguments: argparse.Namespace) -> Row:
     for name, (cohorts, queues, classes) in KUEUE_LOADS.items():
         own_folder = folder / name.split(" ")[0]
         own_folder.mkdir()
-        service = Running(own_folder, "--policy", arguments.policy)
+        service = RunningService(own_folder, "--policy", arguments.policy)
         try:
             await service.ready()
             found[name] = await run_kueue_load(service, cohorts, queues, classes)
@@ -332,16 +334,21 @@ async def kueue(folder: Path, arguments: argparse.Namespace) -> Row:
 
 
 async def run_kueue_load(
-    service: Running, cohorts: int, queues: int, classes: list[tuple[int, float, float, int, int]]
+    service: RunningService,
+    cohorts: int,
+    queues: int,
+    classes: list[tuple[int, float, float, int, int]],
 ) -> Row:
     """Submit the tasks of all queues at their times, and wait until all have ended."""
     lasts: dict[int, float] = {}
-    parks = [
-        Park(service.port, [f"cohort{n}"], {"cpu": QUOTA * queues, "memory": 0}, lasts.get, 0.002)
+    clients = [
+        SimulatedWorkers(
+            service.port, [f"cohort{n}"], {"cpu": QUOTA * queues, "memory": 0}, lasts.get, 0.002
+        )
         for n in range(cohorts)
     ]
-    for park in parks:
-        await park.join()
+    for client in clients:
+        await client.join()
     comes: list[tuple[float, float, Row]] = []
     for cohort in range(cohorts):
         for queue in range(queues):
@@ -352,9 +359,9 @@ async def run_kueue_load(
     comes.sort(key=lambda one: one[0])
     work = sum(seconds * asked["cpu"] for _, seconds, asked in comes)
     over = asyncio.Event()
-    line, waiting = Line(service.port), deque(comes)
+    connection, waiting = Connection(service.port), deque(comes)
     began, cpu = time.perf_counter(), service.cpu()
-    working = [asyncio.create_task(park.work(over.is_set)) for park in parks]
+    working = [asyncio.create_task(client.work(over.is_set)) for client in clients]
     number = 0
     while waiting:
         now = time.perf_counter() - began
@@ -366,11 +373,11 @@ async def run_kueue_load(
             lasts[number] = seconds
         if batch:
             asked = {"jobs": [asked for _, _, asked in batch]}
-            ids = (await line.ask("POST", "/v1/jobs", asked))["ids"]
+            ids = (await connection.ask("POST", "/v1/jobs", asked))["ids"]
             assert int(ids[-1]) == number
         await asyncio.sleep(0.02)
     submitted = time.perf_counter() - began
-    while sum(park.ends for park in parks) < len(comes):
+    while sum(client.ends for client in clients) < len(comes):
         await asyncio.sleep(0.01)
     took = time.perf_counter() - began
     cpu = service.cpu() - cpu
@@ -386,23 +393,23 @@ async def run_kueue_load(
 
 async def submissions(folder: Path, _arguments: argparse.Namespace) -> Row:
     """Submit single tasks in batches, each answered when it is on disk."""
-    service = Running(folder)
+    service = RunningService(folder)
     try:
         await service.ready()
-        line = Line(service.port)
+        connection = Connection(service.port)
         rows: Row = {}
         for batch in (100, 1000, 10_000):
             jobs = [job(n % 100) for n in range(batch)]
             count = max(3, 50_000 // batch)
             before, cpu = time.perf_counter(), service.cpu()
             for _ in range(count):
-                await line.ask("POST", "/v1/jobs", {"jobs": jobs})
+                await connection.ask("POST", "/v1/jobs", {"jobs": jobs})
             took = time.perf_counter() - before
             rows[f"tasks a second, {batch} jobs a request"] = count * batch / took
             rows[f"service's cores, {batch}"] = (service.cpu() - cpu) / took
         before = time.perf_counter()
         for _ in range(50):
-            await line.ask("POST", "/v1/jobs", {"jobs": [job(1, tasks=10_000)]})
+            await connection.ask("POST", "/v1/jobs", {"jobs": [job(1, tasks=10_000)]})
         rows["tasks a second, jobs of 10,000 tasks, one a request"] = 500_000 / (
             time.perf_counter() - before
         )
@@ -413,32 +420,34 @@ async def submissions(folder: Path, _arguments: argparse.Namespace) -> Row:
 
 async def polling(folder: Path, arguments: argparse.Namespace) -> Row:
     """Let 1,000 workers wait for orders, and time single tasks that reach one of them."""
-    service = Running(folder)
+    service = RunningService(folder)
     try:
         await service.ready()
-        parks = [
-            Park(service.port, [f"server{n}"], {"cpu": 1, "memory": "1Gi"}, lambda _: 0.2, 0.0)
+        clients = [
+            SimulatedWorkers(
+                service.port, [f"server{n}"], {"cpu": 1, "memory": "1Gi"}, lambda _: 0.2, 0.0
+            )
             for n in range(arguments.workers)
         ]
-        for park in parks:
-            await park.join()
+        for client in clients:
+            await client.join()
         over = asyncio.Event()
-        working = [asyncio.create_task(park.work(over.is_set)) for park in parks]
+        working = [asyncio.create_task(client.work(over.is_set)) for client in clients]
         await asyncio.sleep(5)
         before, cpu = time.perf_counter(), service.cpu()
         await asyncio.sleep(20)
         idle = (service.cpu() - cpu) / (time.perf_counter() - before)
-        line, waits = Line(service.port), []
+        connection, waits = Connection(service.port), []
         for _ in range(200):
-            began, starts = time.perf_counter(), sum(park.starts for park in parks)
-            await line.ask("POST", "/v1/jobs", {"jobs": [job(1)]})
-            while sum(park.starts for park in parks) == starts:
+            began, starts = time.perf_counter(), sum(client.starts for client in clients)
+            await connection.ask("POST", "/v1/jobs", {"jobs": [job(1)]})
+            while sum(client.starts for client in clients) == starts:
                 await asyncio.sleep(0.0005)
             waits.append(time.perf_counter() - began)
         over.set()
         await asyncio.gather(*working)
         return {
-            "workers": len(parks),
+            "workers": len(clients),
             "service's cores while they wait": idle,
             "from a submission to its worker, s: p50": statistics.median(waits),
             "p99": quantile(waits, 0.99),
@@ -456,10 +465,10 @@ async def recovery(folder: Path, arguments: argparse.Namespace) -> Row:
     took: Row = {}
     pending = []
     for name, where in (("events", folder), ("a snapshot", folder), ("an empty journal", empty)):
-        service = Running(where)
+        service = RunningService(where)
         took[f"ready from {name}, s"] = await service.ready()
         took[f"processor, from {name}, s"] = service.cpu()
-        users = (await Line(service.port).ask("GET", "/v1/users"))["users"]
+        users = (await Connection(service.port).ask("GET", "/v1/users"))["users"]
         pending.append(sum(user["pending"] for user in users))
         service.stop()
     assert pending[0] == pending[1]
@@ -507,17 +516,19 @@ def write_journal(path: Path, events: int) -> Row:
 
 async def idle(folder: Path, arguments: argparse.Namespace) -> Row:
     """Measure a service with five idle workers, by default for a minute."""
-    service = Running(folder)
+    service = RunningService(folder)
     try:
         took = await service.ready()
-        parks = [
-            Park(service.port, [f"server{n}"], {"cpu": 8, "memory": "64Gi"}, lambda _: 1.0)
+        clients = [
+            SimulatedWorkers(
+                service.port, [f"server{n}"], {"cpu": 8, "memory": "64Gi"}, lambda _: 1.0
+            )
             for n in range(5)
         ]
-        for park in parks:
-            await park.join()
+        for client in clients:
+            await client.join()
         over = asyncio.Event()
-        working = [asyncio.create_task(park.work(over.is_set)) for park in parks]
+        working = [asyncio.create_task(client.work(over.is_set)) for client in clients]
         await asyncio.sleep(5)
         before, cpu = time.perf_counter(), service.cpu()
         await asyncio.sleep(arguments.seconds)
