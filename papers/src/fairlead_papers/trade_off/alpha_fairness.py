@@ -1,4 +1,4 @@
-"""The price of fairness: alpha-fair allocations from the most efficient to the most even.
+"""Measure the price of fairness: alpha-fair allocations from the most efficient to the most even.
 
 Kesidis et al., III, after Joe-Wong et al. 2013. Neither the sum of tasks nor the least share need
 be monotone in alpha.
