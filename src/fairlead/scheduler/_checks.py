@@ -18,7 +18,7 @@ def check_state(state: State, restored: State) -> None:
         assert server.is_freed == (server in state.freed.servers)
     assert state.stopping.keys() == restored.stopping.keys()
     assert all(state.running[id] is task for id, task in state.stopping.items())
-    assert state.settled == restored.settled
+    assert state.first_new_id == restored.first_new_id
     for group in state.groups.values():
         assert group.waiting > 0 or group.tasks
         assert group.waiting == restored.groups[group.id].waiting

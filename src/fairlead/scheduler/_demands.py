@@ -1,6 +1,6 @@
 """Held and demanded amounts of queues, and the usable capacity, summed for fair shares.
 
-Usable are the capacity of open servers, and the amounts that tasks still hold on draining servers.
+Usable is the capacity of open servers, and what tasks still hold on draining servers.
 """
 
 from __future__ import annotations
@@ -8,35 +8,35 @@ from __future__ import annotations
 from fairlead.scheduler._entities import Constraint, Gang, Queue, Server, Shape
 from fairlead.scheduler._state import State
 
-Pattern = tuple[bool, ...]  # which resources a task takes
-ServersKey = tuple[int, tuple[int, ...]]  # the number of the kind of servers, and amounts
+Pattern = tuple[bool, ...]  # (R,) whether a task takes a resource
+ServersKey = tuple[int, tuple[int, ...]]  # the number of a kind of servers, and their amounts
 
 
 class TaskKind:
-    """Waiting or running tasks of a queue with one constraint and one set of demanded resources.
+    """Tasks of a queue, all waiting or all running, with one constraint and one `Pattern`.
 
-    Waiting tasks that fit on no open server, even an empty one, are left out.
+    Waiting tasks that fit on no open server, not even on an empty one, are left out.
     """
 
     def __init__(self, queue: Queue, shape: Shape, is_running: bool) -> None:
         self.queue = queue
         self.constraint = shape.constraint
         self.is_running = is_running
-        self.tasks = 0
-        self.amounts = [0.0] * len(shape.given)  # (R,) of all tasks, in quanta, summed as doubles
+        self.tasks = 0  # number of tasks
+        self.amounts = [0.0] * len(shape.given)  # (R,) quanta of all tasks, summed as doubles
 
 
 class UsableServers:
-    """Servers of one kind with equal usable amounts (R,) in quanta."""
+    """Servers of one kind with equal amounts: their capacity, or what is still held on them."""
 
     def __init__(self, kind: int, amounts: list[int]) -> None:
-        self.kind = kind
-        self.amounts = amounts
-        self.servers = 0
+        self.kind = kind  # the number of the kind
+        self.amounts = amounts  # (R,) of each server, in quanta
+        self.servers = 0  # number of servers
 
 
 class Fits:
-    """Whether a task has room on some open server when it is empty, or else on a draining one."""
+    """Whether a task fits on some empty open server, and if not, on an empty draining one."""
 
     def __init__(self, on_open: bool, on_draining: bool) -> None:
         self.on_open = on_open
@@ -52,19 +52,20 @@ class Demands:
         self.by_key: dict[tuple[Queue, Constraint, Pattern, bool], TaskKind] = {}
         self.open: dict[ServersKey, UsableServers] = {}  # capacity of open servers
         self.draining: dict[ServersKey, UsableServers] = {}  # capacity of draining servers
-        self.too_large = 0  # waiting tasks that fit on no server, not even an empty one
+        self.too_large = 0  # waiting tasks that fit on no server, not even on an empty one
         for server in state.servers.values():
             table = self.draining if server.is_draining else self.open
             count_server(table, server, list(server.given))
         self.fits: dict[Shape, Fits] = {}
         self.count_groups()
         kinds = self.by_key.values()
-        # Waiting tasks first.
+        # Kinds of waiting tasks first.
         self.kinds = [k for k in kinds if not k.is_running] + [k for k in kinds if k.is_running]
         self.all_servers = [*self.open.values(), *self.draining.values()]
         self.usable = [*self.open.values(), *self.still_used().values()]
 
     def still_used(self) -> dict[ServersKey, UsableServers]:
+        """Return the amounts that tasks hold on draining servers."""
         found: dict[ServersKey, UsableServers] = {}
         servers = [server for server in self.state.servers.values() if server.is_draining]
         held = self.state.held() if servers else {}
@@ -74,7 +75,7 @@ class Demands:
         return found
 
     def count_groups(self) -> None:
-        """Count all tasks: first by queue and shape, because many groups have the same ones."""
+        """Count all tasks, first by queue and shape, because many groups agree in both."""
         waiting: dict[tuple[Queue, Shape], int] = {}
         running: dict[tuple[Queue, Shape], int] = {}
         for group in self.state.groups.values():
@@ -96,6 +97,7 @@ class Demands:
             self.count(queue, shape, tasks, True)
 
     def count_waiting(self, queue: Queue, shape: Shape, tasks: int) -> None:
+        """Count waiting tasks if they fit on an open server, or else if they are too large."""
         fits = self.fits_of(shape)
         if fits.on_open:
             self.count(queue, shape, tasks, False)
@@ -103,15 +105,16 @@ class Demands:
             self.too_large += tasks
 
     def fits_of(self, shape: Shape) -> Fits:
-        """Return where a task fits, which is found once for each shape."""
+        """Return whether tasks of a shape fit; computed once for each shape."""
         found = self.fits.get(shape)
         if found is None:
-            on_open = has_large(self.open, shape)
-            found = Fits(on_open, not on_open and has_large(self.draining, shape))
+            on_open = fits_on_some(self.open, shape)
+            found = Fits(on_open, not on_open and fits_on_some(self.draining, shape))
             self.fits[shape] = found
         return found
 
     def count(self, queue: Queue, shape: Shape, tasks: int, is_running: bool) -> None:
+        """Count tasks in their kind."""
         pattern = tuple([amount > 0 for amount in shape.given])
         key = (queue, shape.constraint, pattern, is_running)
         kind = self.by_key.get(key)
@@ -124,14 +127,15 @@ class Demands:
 
 
 def unplaceable_groups(state: State, most: int) -> dict[int, str]:
-    """Return groups with waiting tasks that fit on no empty server, at most some of each queue.
+    """Return groups with waiting tasks that fit on no empty server, with the reason, by id.
 
-    The word is ``"where"`` if no server satisfies the constraint, else ``"size"``.
+    At most `most` of each queue. The reason is ``"where"`` if no server satisfies the constraint,
+    else ``"size"``.
     """
     demands = Demands(state)
     of_queue: dict[Queue, int] = {}
     found: dict[int, str] = {}
-    for number, group in state.groups.items():
+    for id, group in state.groups.items():
         if group.waiting == 0:
             continue
         queue = group.waiting_list.queue
@@ -139,12 +143,13 @@ def unplaceable_groups(state: State, most: int) -> dict[int, str]:
             fits = demands.fits_of(shape)
             if not (fits.on_open or fits.on_draining) and of_queue.get(queue, 0) < most:
                 of_queue[queue] = of_queue.get(queue, 0) + 1
-                found[number] = "size" if is_allowed(demands.all_servers, shape) else "where"
+                found[id] = "size" if is_allowed(demands.all_servers, shape) else "where"
                 break
     return found
 
 
 def is_allowed(servers: list[UsableServers], shape: Shape) -> bool:
+    """Return whether a shape's constraint admits any of some servers."""
     return any(shape.constraint.admits[row.kind] for row in servers)
 
 
@@ -159,8 +164,8 @@ def count_server(
     found.servers += 1
 
 
-def has_large(table: dict[ServersKey, UsableServers], shape: Shape) -> bool:
-    """Return whether any of some servers has room for a task when it is empty."""
+def fits_on_some(table: dict[ServersKey, UsableServers], shape: Shape) -> bool:
+    """Return whether a task fits on any of some servers when that is empty."""
     for servers in table.values():
         if shape.constraint.admits[servers.kind]:
             r = 0

@@ -1,13 +1,14 @@
-"""Devices: a task takes a part of one device of a server, or one or more whole devices.
+"""Devices: a task takes a fraction of one device of a server, or one or more whole devices.
 
-The amounts of a server have columns for each resource that comes in devices: the largest free
-amount of a device, the number of devices that are wholly free, and the free amount of each device.
-A task of 0.6 needs a device with that much free; a task of 2 needs two that are wholly free. So
-whether a task fits is a comparison by columns, as for other amounts, and all indexes of servers
-stay as they are.
+The amounts of a server have more columns for each resource that comes in devices: the largest free
+amount of a device, the number of wholly free devices, and the free amount of each device. A task of
+0.6 needs a device with that much free; a task of 2 needs two wholly free ones. So whether a task
+fits is a comparison by columns, as for other amounts, and indexes of servers need no code for
+devices.
 
-A part is taken of the fullest device with room, whole devices in the order of their numbers. A task
-keeps its devices until it ends. Where tasks are assumed to run without room, they have no device.
+A fraction is taken from the fullest device with room, whole devices in the order of their numbers.
+A task keeps its devices until it ends. A task that was assumed to run where it has no room may have
+fewer devices than it takes, or none.
 """
 
 from __future__ import annotations
@@ -23,34 +24,35 @@ NO_DEVICES: Final = vec[i64]()
 
 
 class DeviceColumns:
-    """The columns of a server's amounts that are about the devices of one resource.
+    """The positions of the columns for one resource's devices among a server's amounts.
 
-    The devices of several resources alternate, so that a server has as many columns as it needs.
+    The devices of several resources alternate: device 0 of each, then device 1 of each. So a server
+    needs only as many columns as its devices, and a later device gets a column at the end.
     """
 
     def __init__(self, resource: i64, unit: i64, largest_at: i64, first: i64, step: i64) -> None:
-        self.resource = resource  # its index
+        self.resource = resource  # the index of the resource
         self.unit = unit  # quanta of one device
         self.largest_at = largest_at  # the column of the largest free amount of a device
         self.whole_at = largest_at + 1  # the column of the number of wholly free devices
         self.first = first  # the column of the first device
-        self.step = step  # from one device to the next
+        self.step = step  # columns from one device to the next
 
-    def is_part(self, demand: i64) -> bool:
+    def is_fraction(self, demand: i64) -> bool:
         return demand < self.unit
 
-    def is_number(self, demand: int, numbers: list[int]) -> bool:
-        """Return whether numbers name as many different devices as the task takes."""
+    def are_enough(self, demand: int, numbers: list[int]) -> bool:
+        """Return whether numbers name exactly as many different devices as a task takes."""
         wanted = max(demand // int(self.unit), 1)
         return len(numbers) == wanted == len(set(numbers))
 
     def has_room(self, demand: i64, free: vec[i64]) -> bool:
-        if self.is_part(demand):
+        if self.is_fraction(demand):
             return free[self.largest_at] >= demand
         return free[self.whole_at] >= demand // self.unit
 
-    def settle(self, free: vec[i64]) -> None:
-        """Compute the largest free amount and the number of wholly free devices."""
+    def summarise(self, free: vec[i64]) -> None:
+        """Update the columns of the largest free amount and of the number of free devices."""
         largest: i64 = 0
         whole: i64 = 0
         column = self.first
@@ -63,16 +65,16 @@ class DeviceColumns:
         free[self.whole_at] = whole
 
     def choose(self, demand: i64, free: vec[i64]) -> list[i64]:
-        """Return the columns of the devices for a task; fewer where it has no room."""
-        is_part = self.is_part(demand)
-        wanted = 1 if is_part else demand // self.unit
+        """Choose devices for a task; return their columns, too few where it has no room."""
+        is_fraction = self.is_fraction(demand)
+        wanted = 1 if is_fraction else demand // self.unit
         found: list[i64] = []
         column = self.first
-        while column < len(free) and (is_part or len(found) < wanted):
+        while column < len(free) and (is_fraction or len(found) < wanted):
             amount = free[column]
-            if is_part and amount >= demand and (not found or amount < free[found[0]]):
+            if is_fraction and amount >= demand and (not found or amount < free[found[0]]):
                 found = [column]
-            elif not is_part and amount >= self.unit:
+            elif not is_fraction and amount >= self.unit:
                 found.append(column)
             column += self.step
         return found
@@ -83,14 +85,15 @@ class DeviceColumns:
         for column in devices:
             if self.has_column(column):
                 free[column] -= sign * amount
-        self.settle(free)
+        self.summarise(free)
 
     def has_column(self, column: i64) -> bool:
+        """Return whether a device's column belongs to this resource."""
         return (column - self.first) % self.step == 0
 
     def count_fitting(self, demand: i64, free: vec[i64]) -> i64:
-        """Return the number of equal tasks that the devices hold."""
-        if not self.is_part(demand):
+        """Return how many tasks of a demand fit on the free devices."""
+        if not self.is_fraction(demand):
             return free[self.whole_at] * self.unit // demand
         fitting: i64 = 0
         column = self.first
@@ -106,7 +109,7 @@ class DeviceColumns:
         return whole if whole > 0 else int(free[self.largest_at])
 
     def admissible(self, amount: int) -> int:
-        """Return the largest demand up to an amount: a part of a device, or whole ones."""
+        """Return the largest demand up to an amount: a fraction of a device, or whole devices."""
         unit = int(self.unit)
         return amount if amount < unit else amount // unit * unit
 
@@ -128,9 +131,10 @@ class DeviceColumns:
 
 
 def columns_of(width: i64, units: dict[int, int], compared: i64) -> list[DeviceColumns]:
-    """Return the columns of the resources in devices, after the first `width` amounts.
+    """Return the columns of each resource that comes in devices.
 
-    `units` are the quanta of one device; the first `compared` columns are no devices.
+    `units` has the quanta of one device by resource. After the `width` amounts (W) come the two
+    summary columns of each such resource, up to `compared` (C), and then the devices.
     """
     by_device = sorted(units.items())
     return [
@@ -139,10 +143,10 @@ def columns_of(width: i64, units: dict[int, int], compared: i64) -> list[DeviceC
     ]
 
 
-def settle(free: vec[i64], devices: list[DeviceColumns]) -> None:
-    """Compute the derived columns after free amounts were changed by columns."""
+def summarise_devices(free: vec[i64], devices: list[DeviceColumns]) -> None:
+    """Update the summary columns after the columns of single devices were changed."""
     for columns in devices:
-        columns.settle(free)
+        columns.summarise(free)
 
 
 def with_columns(amounts: vec[i64], devices: list[DeviceColumns]) -> vec[i64]:
@@ -154,17 +158,17 @@ def with_columns(amounts: vec[i64], devices: list[DeviceColumns]) -> vec[i64]:
     for columns in devices:
         number = min(amounts[columns.resource] // columns.unit, MOST_DEVICES)
         if number > 0:
-            found = long_enough(found, columns.first + (number - 1) * columns.step)
-    found = long_enough(found, width + 2 * len(devices) - 1)
+            found = extend_to(found, columns.first + (number - 1) * columns.step)
+    found = extend_to(found, width + 2 * len(devices) - 1)
     for columns in devices:
         for device in range(min(amounts[columns.resource] // columns.unit, MOST_DEVICES)):
             found[columns.first + device * columns.step] = columns.unit
-        columns.settle(found)
+        columns.summarise(found)
     return found
 
 
-def long_enough(amounts: vec[i64], column: i64) -> vec[i64]:
-    """Return amounts that have a column, as a server has that shrank below a task's devices."""
+def extend_to(amounts: vec[i64], column: i64) -> vec[i64]:
+    """Append zeros to amounts until they have a column; a server that shrank may lack it."""
     while len(amounts) <= column:
         amounts = append(amounts, 0)
     return amounts

@@ -1,9 +1,12 @@
 """The entities of a scheduler: servers, shapes, groups of tasks, queues and running tasks.
 
-Amounts are whole quanta, one number per resource (R). A policy may count them in other units (W
-numbers): ``slots:N`` counts slots first, and amounts only of resources that are not in a slot.
-Amounts of servers have more columns where resources come in devices (`_devices`): whether a task
-fits is a comparison of the first C.
+Arrays of amounts have one of three lengths:
+
+- R: one number for each resource, in whole quanta.
+- W: the numbers that the policy counts. Usually these are the R quanta; ``slots:N`` counts slots
+  first, and quanta only of resources that are not in a slot.
+- C: W and, where resources come in devices (`_devices`), two more columns for each of these. A
+  task fits on a server if all C columns suffice.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from fairlead.scheduler._devices import (
     NO_DEVICES,
     DeviceColumns,
     columns_of,
-    long_enough,
+    extend_to,
     with_columns,
 )
 
@@ -30,18 +33,18 @@ if TYPE_CHECKING:
     from fairlead.scheduler.selection.first_fit import Block
 
 NOT_TAKEN: Final = -(2**62)  # the need of a resource that is not demanded: every server has more
-NO_LIMIT: Final = 2**63 - 1
-NO_QUOTA: Final = -1
-UNLIMITED: Final = float("inf")
+NO_LIMIT: Final = 2**63 - 1  # the limit of an amount or a number of tasks without one
+NO_QUOTA: Final = -1  # the quota of a resource without one
+UNLIMITED: Final = float("inf")  # the time limit of tasks without one, in seconds
 MANY: Final = 2**62  # more tasks than any group has
 
 Labels = frozenset[tuple[str, str]]
 ConstraintKey = tuple[Labels, frozenset[str] | None]
-# A constraint, and (R,) the demand of tasks without the spared resource, which may be kept off
-# servers with it; empty for other tasks.
+# Under `/spare`, servers with the spared resource are kept for tasks that ask for it. Whether other
+# tasks may go elsewhere depends on their demand, so their key contains it (R,); else it is empty.
 TableKey = tuple[ConstraintKey, tuple[int, ...]]
 
-# Sort keys, whose parts are never read. When compiled, a tuple of any length is one object.
+# Sort keys, of which no single element is read. mypyc makes a tuple of variable length one object.
 Order = tuple[float, ...]  # of a group in its queue: minus the priority, time of submission, id
 Rank = tuple[float, ...]  # of a queue: 1 for weight 0, the score, the order of equal queues
 
@@ -51,7 +54,7 @@ def zeros(width: i64) -> vec[i64]:
 
 
 def less_than_any(width: i64) -> vec[i64]:
-    """Return free amounts in which no task fits."""
+    """Return free amounts in which no task fits, to start a maximum from."""
     return vec[i64]([NOT_TAKEN - 1] * int(width))
 
 
@@ -81,7 +84,7 @@ def take_from(free: vec[i64], shape: Shape, devices: vec[i64], sign: i64) -> Non
 
 
 def choose_devices(shape: Shape, free: vec[i64]) -> vec[i64]:
-    """Return the columns of the devices that a task takes of the free amounts of a server."""
+    """Choose devices for a task from the free amounts of a server; return their columns."""
     if not shape.by_device:
         return NO_DEVICES
     found: list[i64] = []
@@ -91,13 +94,13 @@ def choose_devices(shape: Shape, free: vec[i64]) -> vec[i64]:
 
 
 def make_columns(server: Server, devices: vec[i64]) -> None:
-    """Add the columns of a task's devices to a server, which may have lost them as it shrank."""
+    """Restore the columns of a task's devices on a server that lost them when it shrank."""
     for column in devices:
-        server.free = long_enough(server.free, column)
+        server.free = extend_to(server.free, column)
 
 
 def devices_of(shape: Shape, numbers: dict[int, list[int]]) -> vec[i64]:
-    """Return the columns of a task's devices by their numbers on its server, by resource."""
+    """Return the columns of a task's devices, given their numbers on its server by resource."""
     found: list[int] = []
     for columns in shape.by_device:
         found += columns.columns_of(numbers.get(int(columns.resource), []))
@@ -105,18 +108,22 @@ def devices_of(shape: Shape, numbers: dict[int, list[int]]) -> vec[i64]:
 
 
 def device_numbers(shape: Shape, devices: vec[i64]) -> dict[int, list[int]]:
-    """Return the numbers of a task's devices; the inverse of `devices_of`."""
+    """Return the numbers of a task's devices on its server by resource; inverts `devices_of`."""
     return {int(columns.resource): columns.numbers(devices) for columns in shape.by_device}
 
 
 def hold_on(server: Server, shape: Shape) -> vec[i64]:
-    """Take a task from a server for a while; return its devices, which `take_from` returns."""
+    """Take a task's amounts from a server while a plan is made; return its devices.
+
+    `take_from` with these devices and a sign of -1 gives the amounts back.
+    """
     devices = choose_devices(shape, server.free)
     take_from(server.free, shape, devices, 1)
     return devices
 
 
 def larger(amounts: list[int], others: list[int]) -> list[int]:
+    """Return the element-wise maximum."""
     return [max(amount, other) for amount, other in zip(amounts, others, strict=True)]
 
 
@@ -128,14 +135,16 @@ class Constraint:
         self.table_key = table_key
         self.key = key
         self.demand = table_key[1]
-        self.is_kept_off = False
+        self.is_kept_off = False  # whether its tasks may not use servers with the spared resource
         self.labels = key[0]
         self.names = key[1]  # names of servers or groups, of which one must match; None for any
-        self.admits = vec[bool]()  # by the number of a kind of servers
-        self.shapes: i64 = 0  # number of shapes with this constraint
+        self.admits = vec[bool]()  # whether it admits servers of a kind, by the kind's number
+        self.uses: i64 = 0  # number of shapes and quotas with this constraint
 
 
 class Kind:
+    """Servers that the same constraints admit."""
+
     def __init__(
         self, labels: Labels, naming: frozenset[Constraint], has_spared: bool, number: i64
     ) -> None:
@@ -153,9 +162,11 @@ class Kind:
 
 
 class Server:
-    block: Block | None = None  # its entry in the index of first-fit
+    """A server, its free amounts, and its entries in the indexes of selections."""
+
+    block: Block | None = None  # of the index of first-fit
     slot: i64 = 0  # its row in the block
-    lot: Lot | None = None  # its entry in the index of best-fit
+    lot: Lot | None = None  # of the index of best-fit
 
     def __init__(
         self, name: str, order: i64, joined: i64, given: list[int], labels: Labels, group: str = ""
@@ -167,12 +178,12 @@ class Server:
         self.given = given  # (R,) capacity in quanta
         # Capacity as the policy counts it: W amounts, then the columns of devices.
         self.capacity = vec[i64](given)
-        # Capacity that no task holds, likewise; negative where tasks were assumed to run.
+        # Capacity that no task holds, in the same columns; negative on overcommitted servers.
         self.free = self.capacity[:]
         self.labels = labels
         self.kind: i64 = 0  # the number of its kind
-        self.is_draining = True  # whether no more tasks may start
-        self.is_freed = False  # whether waiting tasks must be compared with it again
+        self.is_draining = True  # whether no more tasks may start; until it is opened
+        self.is_freed = False  # whether parked waiting lists must be compared with it again
         self.running: i64 = 0  # number of running tasks
 
     def __lt__(self, other: Server) -> bool:
@@ -196,12 +207,12 @@ class Shape:
         self.key = (tuple([int(amount) for amount in given]), constraint)
         self.groups: i64 = 0  # number of groups with this shape
         self.demand = demand  # (W,) demand as the policy counts it
-        # (C,) what a server must have free: the demand; `NOT_TAKEN` of a resource not taken.
+        # (C,) the amounts that a server must have free; `NOT_TAKEN` for resources not demanded.
         self.need = demand
-        self.devices = devices  # of all resources
+        self.devices = devices  # of all resources that come in devices
         self.by_device = [columns for columns in devices if demand[columns.resource] > 0]
         self.lead: i64 = 0  # the first demanded resource
-        self.wanted = vec[float]()  # (W,) demand over that of the first resource
+        self.wanted = vec[float]()  # (W,) demand divided by that of the first demanded resource
         # The share of one running task, where a queue's share is a sum (`criteria.tsf`); negative
         # if unknown.
         self.task_share = -1
@@ -210,53 +221,56 @@ class Shape:
         self.fits_idle = False
         self.checked_at: i64 = -1
         # Under easy: the smallest number of tasks that did not fit on all open servers together
-        # since a server with room for one was last freed.
+        # since a server with room for one task was last freed.
         self.no_room_for: i64 = MANY
-        self.searched_at: i64 = -1  # under first-fit: the number of the last search
-        self.passed: i64 = 0  # under first-fit: blocks without room before the end of that search
+        # Under first-fit: the number of the last search, and how many blocks before its end had no
+        # room.
+        self.searched_at: i64 = -1
+        self.passed: i64 = 0
         self.count_as(demand)
 
     def count_as(self, demand: vec[i64]) -> None:
-        """Set the demand in other units, such as slots after servers changed."""
+        """Set the demand as the policy counts it, and the fields that follow from it."""
         self.demand = demand
         need = [amount if amount > 0 else NOT_TAKEN for amount in demand]
         for columns in self.devices:
             asked = demand[columns.resource]
-            is_part = columns.is_part(asked)
-            need.append(asked if is_part and asked > 0 else NOT_TAKEN)
-            need.append(NOT_TAKEN if is_part else asked // columns.unit)
+            is_fraction = columns.is_fraction(asked)
+            need.append(asked if is_fraction and asked > 0 else NOT_TAKEN)
+            need.append(NOT_TAKEN if is_fraction else asked // columns.unit)
         self.need = vec[i64](need)
         self.lead = 0
         while demand[self.lead] <= 0:
             self.lead += 1
-        over = float(demand[self.lead])
-        self.wanted = vec[float]([float(amount) / over for amount in demand])
+        lead_demand = float(demand[self.lead])
+        self.wanted = vec[float]([float(amount) / lead_demand for amount in demand])
 
 
 class Counting:
-    """The units in which a policy counts amounts: here quanta, as given."""
+    """The units in which a policy counts amounts: here quanta, as given; slots in a subclass."""
 
     def __init__(self, resources: i64, units: dict[int, int] | None = None) -> None:
-        """Count some resources; `units` has the quanta of a device, by resource in devices."""
-        self.resources = resources
-        self.width = resources  # the number of amounts
+        """Count R resources; `units` has the quanta of a device, by resource in devices."""
+        self.resources = resources  # R
+        self.width = resources  # W, the number of amounts
         by_device = units or {}
-        # The number of columns that decide whether a task fits (C).
-        self.compared = resources + 2 * len(by_device)
+        self.compared = resources + 2 * len(by_device)  # C, the columns that decide what fits
         self.devices = columns_of(resources, by_device, self.compared)
 
     def of_server(self, given: list[int]) -> vec[i64]:
+        """Return the capacity of a server (R,) as the policy counts it, with device columns."""
         return with_columns(vec[i64](given), self.devices)
 
     def of_task(self, given: vec[i64]) -> vec[i64]:
+        """Return the demand of a task (R,) as the policy counts it (W,)."""
         return given
 
     def recount(self, servers: Iterable[Server]) -> bool:  # noqa: ARG002 (slots depend on them)
-        """Update the units after servers changed; return whether they differ now."""
+        """Update the units after servers changed; return whether the units changed."""
         return False
 
     def names(self, resources: list[str]) -> list[str]:
-        """Return the names of all columns that are compared."""
+        """Return (C,) the names of the columns that decide what fits."""
         names = resources[:]
         for columns in self.devices:
             name = resources[columns.resource]
@@ -264,16 +278,16 @@ class Counting:
         return names
 
     def units(self, quanta: list[Fraction]) -> list[Fraction]:
-        """Return the units of all columns that are compared."""
+        """Return (C,) the units of these columns."""
         units = quanta[:]
         for columns in self.devices:
             units += [quanta[columns.resource], Fraction(1)]
         return units
 
-    def fitting_amount(self, shape: Shape, free: vec[i64], r: i64, least: int) -> int:
-        """Return the largest demand of one resource that would fit, if the others fit; else 0.
+    def fitting_amount(self, shape: Shape, free: vec[i64], r: i64, above: int) -> int:
+        """Return the largest smaller demand of a resource with which the task would fit.
 
-        Amounts up to `least` are not distinguished from 0.
+        0 if another resource does not fit either, or if that demand is not above `above`.
         """
         fitting = int(free[r])
         own = [r]
@@ -284,7 +298,7 @@ class Counting:
         for other in range(self.compared):
             if other not in own and free[other] < shape.need[other]:
                 return 0
-        return fitting if least < fitting < int(shape.demand[r]) else 0
+        return fitting if above < fitting < int(shape.demand[r]) else 0
 
 
 def fits(need: vec[i64], free: vec[i64]) -> bool:
@@ -304,10 +318,10 @@ def has_room(server: Server, shape: Shape) -> bool:
 
 
 class Member:
-    """Submitted tasks of one shape; `demand` (R,) is of each task, in quanta."""
+    """Tasks of one shape in a submission."""
 
     def __init__(self, demand: list[int], tasks: int, where: ConstraintKey) -> None:
-        self.demand = demand
+        self.demand = demand  # (R,) of each task, in quanta
         self.tasks = tasks
         self.where = where
 
@@ -324,7 +338,8 @@ class Terms:
     ) -> None:
         self.time = time  # of submission, in seconds
         self.priority = priority
-        self.attempts = attempts  # failures allowed for a task, or for all tasks of a gang together
+        # Failures after which a task does not wait again; of a gang, of all its tasks together.
+        self.attempts = attempts
         self.limit = limit  # longest run of a task, in seconds
 
 
@@ -338,7 +353,8 @@ class TaskGroup:
     returned: list[int] | None = None  # indices of started tasks that wait again, ascending
     tasks: dict[int, Task] | None = None  # running tasks by id, which is the order of starts
     starts: dict[int, int] | None = None  # number of earlier starts of each task in `returned`
-    failures: dict[int, int] | None = None  # failures of tasks by index, if `attempts` limits them
+    # Failures of tasks by index, of a gang all under 0, if `attempts` limits them.
+    failures: dict[int, int] | None = None
     is_over: bool = False  # cancelled or failed too often, so that stopped tasks do not wait again
     is_listed: bool = False  # whether it is in the heap of its waiting list
 
@@ -347,7 +363,7 @@ class TaskGroup:
     ) -> None:
         self.id = id
         self.waiting_list = waiting_list
-        self.shape = shape
+        self.shape = shape  # of its tasks; of a gang, of the first one
         self.end: i64 = tasks
         self.time = terms.time
         self.priority = terms.priority
@@ -368,7 +384,7 @@ class TaskGroup:
         return waiting
 
     def indices(self) -> list[int]:
-        """Return the indices of waiting tasks. O(tasks), so for gangs."""
+        """Return the indices of waiting tasks. O(tasks), so used for gangs only."""
         return [*(self.returned or []), *range(int(self.fresh), int(self.end))]
 
     def first_index(self) -> int:
@@ -409,6 +425,7 @@ class TaskGroup:
         self.starts[index] = started
 
     def drop(self) -> None:
+        """Remove all waiting tasks; stopped ones will not wait again."""
         self.returned = None
         self.starts = None
         self.end = self.fresh
@@ -418,11 +435,10 @@ class TaskGroup:
 class Gang(TaskGroup):
     """Tasks, perhaps of several shapes, that start together and stop together."""
 
-    is_parked: bool = (
-        False  # did not fit, and is skipped until a server is freed for one of its tasks
-    )
-    # Under fifo and easy, for tasks of one shape: whether all of them fit on idle servers, for
-    # which version of the servers, and for how many waiting tasks.
+    # Whether it did not fit, and is skipped until a server with room for one of its tasks is freed.
+    is_parked: bool = False
+    # Under fifo and easy, for tasks of one shape: whether all of them fit on idle servers, and the
+    # version of the servers and the number of waiting tasks for which that was found.
     fits_idle: bool = False
     checked_at: i64 = -1
     checked_tasks: i64 = 0
@@ -431,8 +447,8 @@ class Gang(TaskGroup):
         self, id: int, waiting_list: WaitingList, parts: list[Shape], ends: list[int], terms: Terms
     ) -> None:
         super().__init__(id, waiting_list, parts[0], ends[-1], terms)
-        self.parts = parts
-        self.ends = ends  # the index after the last task of each part
+        self.parts = parts  # the shapes of its tasks, in the order of their indices
+        self.ends = ends  # the index after the last task of each of these shapes
 
     def shape_of(self, index: int) -> Shape:
         for part in range(len(self.ends)):
@@ -444,6 +460,7 @@ class Gang(TaskGroup):
         return self.parts
 
     def is_alike(self) -> bool:
+        """Return whether all its tasks have one shape."""
         return len(self.parts) == 1
 
     def tasks_together(self) -> dict[Shape, int]:
@@ -455,8 +472,11 @@ class Gang(TaskGroup):
 
 
 class Task:
+    """A running task."""
+
     row: i64 = -1  # its row in the log of a replay
-    predicted_end: float = UNLIMITED  # of a task without a time limit, if it is predicted
+    # In seconds; only of a task without a time limit, where run times are predicted.
+    predicted_end: float = UNLIMITED
 
     def __init__(
         self, id: int, group: TaskGroup, index: int, server: Server, attempt: int, since: float
@@ -469,7 +489,7 @@ class Task:
         self.attempt = attempt  # 1 for the first start of this task
         self.since = since  # time of its start, in seconds
         self.is_running = False
-        self.is_stopping = False  # whether it holds its amounts only until it has stopped
+        self.is_stopping = False  # whether it is a victim of preemption that has not stopped yet
         self.devices = NO_DEVICES  # the columns of its devices on its server
 
     def set_device_numbers(self, numbers: dict[int, list[int]]) -> None:
@@ -482,7 +502,7 @@ class Task:
 
     @property
     def expected_end(self) -> float:
-        """When it ends by its time limit or prediction; infinite if nothing is known."""
+        """Its end in seconds by its time limit or a prediction; infinite if neither is known."""
         return min(self.since + self.group.limit, self.predicted_end)
 
 
@@ -538,13 +558,14 @@ def placement_of(task: Task) -> Placement:
 
 
 class WaitingList:
-    """The waiting groups of one shape in a queue, under easy also of one time limit; or one gang.
+    """The waiting groups of one shape in a queue, or one gang.
 
-    It is active if its first group may fit on some server. It is parked if the group fits on none,
-    except perhaps on servers that were freed since.
+    Under easy and ``/reserve`` a list has groups of one time limit only. A list is active if its
+    first group may fit on some server. It is parked if that group fits on no server, except perhaps
+    on servers that were freed since.
     """
 
-    active_order: Order | None = None  # the order of its valid entry in `queue.active`
+    active_order: Order | None = None  # the order of its valid entry in `queue.active`, if active
     row: i64 = -1  # its position in `queue.parked`, or -1
     is_held_back: bool = False  # whether it is in `queue.held_back`
 
@@ -553,7 +574,7 @@ class WaitingList:
         self.key = key  # None for a gang
         self.shape = None if key is None else key[0]
         self.groups: i64 = 0  # number of groups with waiting or running tasks
-        # A heap; entries of groups without waiting tasks or with another order are stale.
+        # A heap; an entry is stale if its group has no waiting tasks, or another order by now.
         self.heap: list[tuple[Order, TaskGroup]] = []
 
     def __lt__(self, other: WaitingList) -> bool:
@@ -578,69 +599,72 @@ class WaitingList:
         return None
 
 
-WaitingListKey = tuple[Shape, float]  # unlimited if lists have groups of any limit
+# A shape and a time limit in seconds, `UNLIMITED` where lists have groups of any limit.
+WaitingListKey = tuple[Shape, float]
 
 
 class Queue:
+    """A user or a team: its waiting groups, its held amounts, and its rank among its siblings."""
+
     def __init__(
         self, name: str, serial: int, weight: tuple[int, int], parent: Queue | None, width: i64
     ) -> None:
         self.name = name
         self.serial = serial  # number of queues added before it
         self.weight = weight  # numerator and denominator
-        self.parent = parent  # None for the root alone
+        self.parent = parent  # None only for the root
         self.children: i64 = 0  # number of queues directly below it
         self.held = zeros(width)  # (W,) amounts of running tasks here and below
-        self.share = 0  # the sum over its running tasks, where shares are sums
+        self.share = 0  # under tsf and ps-dsf: the sum of the shares of its running tasks
         self.running_by_shape: dict[Shape, int] = {}  # number of running tasks
         self.score = 0  # floor(share / weight * 2**64)
-        self.waiting: i64 = 0  # number of tasks here and below
-        self.running: i64 = 0  # number of tasks here and below
-        self.is_limited: bool = parent is not None and parent.is_limited  # here, or above it
-        # The ranks of queues directly below with waiting tasks, ascending; and those queues.
+        self.waiting: i64 = 0  # number of waiting tasks here and below
+        self.running: i64 = 0  # number of running tasks here and below
+        # Whether it, or a queue above it, has a limit.
+        self.is_limited: bool = parent is not None and parent.is_limited
+        # The ranks of queues directly below with waiting tasks, ascending; and these queues.
         self.ranks: list[Rank] = []
         self.ranked: list[Queue] = []
         self.rank: Rank | None = None  # its own, in the list of its parent
-        # During a call of `place`: how many of `ranked` can start no more tasks.
+        # During a call of `place`: how many of `ranked`, counted from the first, can start no task.
         self.passed: i64 = 0
-        self.passed_in: i64 = -1  # the call of `place` that `passed` belongs to
+        self.passed_in: i64 = -1  # the call of `place` in which `passed` was counted
         self.waiting_lists: dict[WaitingListKey, WaitingList] = {}
-        self.active: list[
-            tuple[Order, WaitingList]
-        ] = []  # a heap of waiting lists; stale entries are skipped
-        self.most_active: i64 = 64  # entries of that heap before stale ones are dropped
+        # A heap of waiting lists; stale entries are skipped.
+        self.active: list[tuple[Order, WaitingList]] = []
+        self.max_active: i64 = 64  # entries of that heap beyond which stale ones are dropped
         self.parked: list[WaitingList] = []
-        self.needs = vec[i64]()  # the need of each parked waiting list, one after the other
+        self.needs = vec[i64]()  # (parked lists * C,) the need of each, one after the other
         self.gangs_parked: dict[int, Gang] = {}  # by id
         self.priorities: dict[int, int] = {}  # number of its groups, by priority
-        # Where past use counts: (W,) held amounts with a half-life, empty for zeros; their time.
+        # Where past use counts: (W,) the past use in quanta at a time, empty for zeros; that time.
         self.used: list[float] = []
         self.used_at = 0.0
         self.last_runs: list[float] = []  # seconds; at most two, where run times are predicted
         self.longest = UNLIMITED  # the longest time limit of a task that may start now, in seconds
         self.quotas: list[Quota] = []  # guarantees of running tasks here and below
         self.limit: Limit | None = None  # of running tasks here and below
-        # Waiting lists whose first group was beyond a limit, and how many to try at most the next
-        # time, as some may be within it again; 0 if none is.
+        # Waiting lists whose first group was beyond a limit. `resumes` is the maximum number to
+        # try the next time, because some may be within the limit again; 0 if none can be.
         self.held_back: list[WaitingList] = []
         self.resumes: i64 = 0
 
 
 class Limit:
-    """The most that the running tasks of a queue and those below it may hold."""
+    """The maximum of the running tasks of a queue and the queues below it."""
 
     def __init__(self, amounts: list[int], tasks: int) -> None:
-        self.amounts = vec[i64](amounts)  # (R,), `NO_LIMIT` for resources without one
-        self.tasks: i64 = tasks
+        self.amounts = vec[i64](amounts)  # (R,) quanta, `NO_LIMIT` for resources without one
+        self.tasks: i64 = tasks  # `NO_LIMIT` for any number
 
 
 class Quota:
-    """Guaranteed amounts of the tasks of a queue and of those below it, on some servers."""
+    """Guaranteed amounts of a queue and the queues below it, on some servers."""
 
     def __init__(self, constraint: Constraint, amounts: list[int]) -> None:
-        self.constraint = constraint  # that admits the servers
-        self.amounts = vec[i64](amounts)  # (W,), `NO_QUOTA` for resources without one
-        self.held = zeros(len(amounts))  # (W,) what running tasks hold there
+        self.constraint = constraint  # admits these servers
+        self.amounts = vec[i64](amounts)  # (W,) quanta, `NO_QUOTA` for resources without one
+        self.held = zeros(len(amounts))  # (W,) amounts that their running tasks hold there
 
     def is_on(self, server: Server) -> bool:
         return self.constraint.admits[server.kind]
@@ -653,8 +677,8 @@ Starts = list[tuple[Shape, Server]]  # the shapes of tasks, and where they start
 def is_within_quotas(queue: Queue, starts: Starts) -> bool | None:
     """Return whether a queue holds at most its quotas after some starts.
 
-    Of each quota only the resources count that the tasks take on its servers. None if there are
-    none in any quota.
+    Only the resources count that the tasks take on the servers of a quota. None if no quota has
+    such a resource.
     """
     is_named = False
     for quota in queue.quotas:
@@ -670,10 +694,9 @@ def is_within_quotas(queue: Queue, starts: Starts) -> bool | None:
 
 
 def limit_reached(group: TaskGroup) -> Queue | None:
-    """Return the queue whose limit keeps a group from starting, the lowest one; None if none does.
+    """Return the lowest queue whose limit keeps a group from starting, or None.
 
-    A limit is of amounts that the group takes, or of tasks. While tasks are placed before a
-    reserved start, their run time is limited, too.
+    While tasks are placed before a reserved start, their time limits are limited, too.
     """
     node = group.waiting_list.queue
     if group.limit > node.longest:
@@ -697,7 +720,7 @@ def runs_all_tasks(queue: Queue) -> bool:
 
 
 def is_beyond_limits(group: TaskGroup) -> bool:
-    """Return whether a limit keeps a group from starting even if nothing else ran."""
+    """Return whether a limit keeps a group from starting even when no other task runs."""
     node = group.waiting_list.queue
     while node.is_limited and node.parent is not None:
         limit = node.limit
@@ -719,14 +742,14 @@ def exceeds(limit: Limit, held: vec[i64], running: i64, group: TaskGroup) -> boo
         return True
     asked = group.demand_together()
     for r in range(len(limit.amounts)):
-        most = limit.amounts[r]
-        if most != NO_LIMIT and asked[r] > 0 and asked[r] > int(most) - int(held[r]):
+        maximum = limit.amounts[r]
+        if maximum != NO_LIMIT and asked[r] > 0 and asked[r] > int(maximum) - int(held[r]):
             return True
     return False
 
 
 def path_of(queue: Queue) -> list[Queue]:
-    """Return the queues above a queue, from the top down, and then the queue."""
+    """Return the path to a queue from a child of the root down, the queue included."""
     path: list[Queue] = []
     node: Queue | None = queue
     while node is not None and node.parent is not None:
@@ -744,6 +767,6 @@ def ranked_leaves(queue: Queue) -> list[Queue]:
 
 
 def sorted_by_serial(queues: Iterable[Queue], is_last_first: bool = False) -> list[Queue]:
-    """Return queues in the order in which they were added, or in the reverse."""
+    """Return queues in the order in which they were added, or in reverse."""
     by_serial = {queue.serial: queue for queue in queues}
     return [by_serial[serial] for serial in sorted(by_serial, reverse=is_last_first)]

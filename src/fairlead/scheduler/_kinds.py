@@ -1,4 +1,4 @@
-"""Placement constraints of all shapes; servers with the same constraints form a kind."""
+"""The placement constraints of all shapes, and kinds: servers that the same constraints admit."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ class Kinds:
         self.constraints: dict[TableKey, Constraint] = {}
         # The constraints that name each server, present or not.
         self.naming: dict[str, set[Constraint]] = {}
+        # By the labels, the constraints that name the servers, and whether they have the resource.
         self.kinds: dict[tuple[Labels, frozenset[Constraint], bool], Kind] = {}
         self.by_number: list[Kind] = []
-        self.spare: list[int] = []  # numbers of kinds without servers
+        self.free_numbers: list[int] = []  # of kinds that have no servers any more
 
     def key_of(self, key: ConstraintKey, demand: list[int]) -> TableKey:
-        """Return the key of the constraint of tasks with a demand (R,)."""
+        """Return the key of the constraint of tasks with a demand (R,); see `TableKey`."""
         is_without = self.spared >= 0 and demand[self.spared] == 0
         return (key, tuple(demand) if is_without else ())
 
     def find_constraint(self, key: TableKey) -> Constraint:
+        """Return the constraint of a key; a new one is not added."""
         return self.constraints.get(key) or Constraint(key)
 
     def has_spared(self, server: Server) -> bool:
+        """Return whether a server has the spared resource."""
         return self.spared >= 0 and server.given[self.spared] > 0
 
     def may_go_elsewhere(self, constraint: Constraint, servers: Iterable[Server]) -> bool:
@@ -44,15 +47,15 @@ class Kinds:
         return False
 
     def keep_off(self, constraint: Constraint, is_kept_off: bool) -> None:
-        """Keep tasks off the servers with the spared resource, or admit them there."""
+        """Keep a constraint's tasks off servers with the spared resource, or admit them there."""
         constraint.is_kept_off = is_kept_off
         for number, kind in enumerate(self.by_number):
             constraint.admits[number] = kind.is_admitted(constraint)
 
     def add_constraint(self, constraint: Constraint) -> bool:
-        """Count a shape with a constraint; return whether it is the first."""
-        constraint.shapes += 1
-        if constraint.shapes > 1:
+        """Count a use of a constraint by a shape or quota; return whether it is the first."""
+        constraint.uses += 1
+        if constraint.uses > 1:
             return False
         self.constraints[constraint.table_key] = constraint
         for name in constraint.names or ():
@@ -61,8 +64,9 @@ class Kinds:
         return True
 
     def remove_constraint(self, constraint: Constraint) -> None:
-        constraint.shapes -= 1
-        if constraint.shapes > 0:
+        """Uncount a use of a constraint, and remove it after the last one."""
+        constraint.uses -= 1
+        if constraint.uses > 0:
             return
         del self.constraints[constraint.table_key]
         for name in constraint.names or ():
@@ -72,12 +76,12 @@ class Kinds:
                 del self.naming[name]
 
     def find_kind(self, server: Server) -> Kind:
-        """Return the kind of a server by its labels and names, a new one if there is none."""
+        """Return the kind of a server by its labels and names; add a new one if needed."""
         naming = self.naming.get(server.name, set()) | self.naming.get(server.group, set())
         key = (server.labels, frozenset(naming), self.has_spared(server))
         kind = self.kinds.get(key)
         if kind is None:
-            number = self.spare.pop() if self.spare else len(self.by_number)
+            number = self.free_numbers.pop() if self.free_numbers else len(self.by_number)
             kind = Kind(key[0], key[1], key[2], number)
             self.kinds[key] = kind
             if number < len(self.by_number):
@@ -91,14 +95,16 @@ class Kinds:
                     constraint.admits = append(constraint.admits, is_admitted)
         return kind
 
-    def enter(self, server: Server) -> None:
+    def add_server(self, server: Server) -> None:
+        """Set the kind of a server that joins or has changed."""
         kind = self.find_kind(server)
         kind.servers += 1
         server.kind = kind.number
 
-    def exit(self, server: Server) -> None:
+    def remove_server(self, server: Server) -> None:
+        """Uncount a server in its kind, and free the kind's number after the last one."""
         kind = self.by_number[server.kind]
         kind.servers -= 1
         if kind.servers == 0:
             del self.kinds[(kind.labels, kind.naming, kind.has_spared)]
-            self.spare.append(int(kind.number))
+            self.free_numbers.append(int(kind.number))

@@ -350,7 +350,7 @@ class PreemptionRound:
         """Return whether tasks have run for the least time, and started before the last change."""
         tasks = (group.tasks or {}).values() if isinstance(group, Gang) else [task]
         for each in tasks:
-            if each.id >= self.state.settled:
+            if each.id >= self.state.first_new_id:
                 return False
             if each.since + self.min_run > self.state.now:
                 self.next_moment = min(self.next_moment, each.since + self.min_run)

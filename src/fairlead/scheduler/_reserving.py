@@ -21,7 +21,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import Cycle, Hold, hold_together, release_tasks
-from fairlead.scheduler._devices import settle
+from fairlead.scheduler._devices import summarise_devices
 from fairlead.scheduler._entities import (
     UNLIMITED,
     Gang,
@@ -410,7 +410,7 @@ class ReservingCycle(Cycle):
     def add_held(self, server: Server, held: vec[i64], sign: i64) -> None:
         """Add held amounts to the free ones of a server (`sign` 1), or subtract them (-1)."""
         add_to(server.free, held, sign)
-        settle(server.free, self.state.counting.devices)
+        summarise_devices(server.free, self.state.counting.devices)
         self.state.selection.change(server)
 
     # For explanations

@@ -4,8 +4,8 @@ A snapshot is two lines of JSON. The first has the format, its version and a dig
 which detects damage. Derived data (indexes, ranks, parked waiting lists) is rebuilt. The same
 events give the same bytes.
 
-This module is never compiled. A build has no pydantic, and a compiled TypedDict is that of
-``typing``, whereas pydantic requires that of ``typing_extensions`` before Python 3.12.
+This module is never compiled: pydantic is not installed when the scheduler is built, and mypyc
+compiles only the TypedDict of ``typing``, which pydantic rejects before Python 3.12.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Head(TypedDict):
 class ServerRow(TypedDict):
     """A server.
 
-    ``order`` and ``joined`` give its position; ``capacity`` is in quanta. Constraints may name the
-    ``group``.
+    ``order`` and ``joined`` give its position; ``capacity`` (R,) is in quanta. Constraints may name
+    the ``group``.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ServerRow(TypedDict):
 
 
 class QuotaRow(TypedDict):
-    """The amounts of a quota in quanta, -1 for none; labels and names of its servers."""
+    """The amounts (W,) of a quota in quanta, -1 for none; labels and names of its servers."""
 
     amounts: list[int]
     labels: list[tuple[str, str]]
@@ -80,13 +80,13 @@ class QueueRow(TypedDict):
     weight: tuple[int, int]
     parent: str | None
     limit: NotRequired[tuple[list[int], int]]  # amounts and tasks; absent without a limit
-    quotas: NotRequired[list[QuotaRow]]  # absent without any
-    used: NotRequired[tuple[list[float], float]]  # and its time; absent unless past use counts
+    quotas: NotRequired[list[QuotaRow]]  # absent without quotas
+    used: NotRequired[tuple[list[float], float]]  # past use and its time; absent unless it counts
     last_runs: NotRequired[list[float]]  # in seconds; absent unless run times are predicted
 
 
 class ShapeRow(TypedDict):
-    """The demand of a task in quanta, and the labels and names of its constraint."""
+    """The demand (R,) of a task in quanta, and the labels and names of its constraint."""
 
     demand: list[int]
     labels: list[tuple[str, str]]
@@ -96,9 +96,10 @@ class ShapeRow(TypedDict):
 class GroupRow(TypedDict):
     """A group of tasks.
 
-    ``parts`` has the shape's index and the number of tasks of each part. Tasks from ``fresh`` up to
-    ``end`` never ran. ``returned`` has earlier tasks that wait again, with their numbers of starts;
-    ``failures`` has tasks with their numbers of failures. A parked gang waits for a freed server.
+    ``parts`` has, for each shape of the group, its index and its number of tasks. Tasks from
+    ``fresh`` up to ``end`` never ran. ``returned`` has the tasks that wait again, with their number
+    of starts; ``failures`` has tasks with their number of failures. A parked gang waits until a
+    server is freed. ``time`` and ``limit`` are in seconds.
     """
 
     id: int
@@ -118,7 +119,7 @@ class GroupRow(TypedDict):
 
 
 class TaskRow(TypedDict):
-    """A running task and the time of its start."""
+    """A running task; ``since`` is the time of its start in seconds."""
 
     id: int
     group: int
@@ -126,27 +127,28 @@ class TaskRow(TypedDict):
     server: str
     attempt: int
     since: float
-    stopping: NotRequired[bool]  # absent unless it is to stop
-    devices: NotRequired[dict[int, list[int]]]  # numbers, by resource; absent without any
-    expected_end: NotRequired[float]  # absent unless predicted
+    stopping: NotRequired[bool]  # absent unless it is a victim of preemption
+    devices: NotRequired[dict[int, list[int]]]  # numbers, by resource; absent without devices
+    expected_end: NotRequired[float]  # in seconds; absent unless predicted
 
 
 class ReservedRow(TypedDict):
-    """A reserved start: a group, its tasks with their servers, and the time."""
+    """A reserved start: a group, the indices of its tasks with their servers, and the time."""
 
     group: int
     plan: list[tuple[int, str]]
     at: float
-    devices: NotRequired[list[dict[int, list[int]]]]  # of each task; absent without any
+    devices: NotRequired[list[dict[int, list[int]]]]  # of each task; absent without devices
 
 
 class RoundsRow(TypedDict):
-    """The round under way and declined offers.
+    """The current round and the declined offers.
 
-    ``random`` is the state of NumPy's PCG64. ``left`` has the servers that the current round has
-    still to visit, the next one last. ``taker`` is the queue and the server of the current offer.
-    ``declined`` has server, queue, numerator and denominator of the time of the next offer, and
-    whether more of the server was freed since. ``now`` is a numerator and a denominator.
+    ``random`` is the state of NumPy's PCG64. ``left`` has the servers that the round has still to
+    visit, the next one last; ``idle`` is whether it has placed no task so far. ``taker`` is the
+    queue and the server of the current offer. ``declined`` has server, queue, numerator and
+    denominator of the time of the next offer, and whether more of the server was freed since.
+    ``now`` is a numerator and a denominator.
     """
 
     random: tuple[int, int, int, int]
@@ -167,13 +169,14 @@ class Settings(TypedDict):
     seed: int
     strict_fifo: bool
     refuse_seconds: tuple[int, int]
-    devices: NotRequired[list[str]]  # absent without any
+    devices: NotRequired[list[str]]  # absent without devices
 
 
 class Body(TypedDict):
-    """The second line of a snapshot; ``ids`` counts groups and tasks so far.
+    """The second line of a snapshot.
 
-    Tasks from ``settled`` on started after the last change from outside.
+    ``ids``, ``joined`` and ``added`` are the numbers of ids, servers and queues so far. Tasks with
+    ids from ``settled`` on started after the last change from outside.
     """
 
     settings: Settings
@@ -187,55 +190,56 @@ class Body(TypedDict):
     shapes: list[ShapeRow]
     groups: list[GroupRow]
     tasks: list[TaskRow]
-    reserved: NotRequired[list[ReservedRow]]  # absent without any
+    reserved: NotRequired[list[ReservedRow]]  # absent without reservations
     rounds: RoundsRow
 
 
-# Built once: that takes ten times as long as reading a small snapshot.
+# Built once, because building takes ten times as long as reading a small snapshot.
 HEAD: Final = TypeAdapter(Head)
 BODY: Final = TypeAdapter(Body)
 
 
-def snapshot_of(state: State, settings: Settings) -> bytes:
-    numbers: dict[Shape, int] = {}
+def write_snapshot(state: State, settings: Settings) -> bytes:
+    """Return a state and the arguments of its scheduler as bytes."""
+    shape_numbers: dict[Shape, int] = {}
     for id in sorted(state.groups):
         for shape in state.groups[id].shapes():
-            numbers.setdefault(shape, len(numbers))
+            shape_numbers.setdefault(shape, len(shape_numbers))
     body: Body = {
         "settings": settings,
         "now": state.now,
         "ids": state.ids,
-        "settled": state.settled,
+        "settled": state.first_new_id,
         "joined": state.joined,
         "added": state.added,
-        "servers": [server_row(server) for server in sorted(state.servers.values(), key=joined)],
+        "servers": [server_row(each) for each in sorted(state.servers.values(), key=join_number)],
         "queues": [queue_row(queue) for queue in sorted_by_serial(state.queues.values())],
-        "shapes": [shape_row(shape) for shape in numbers],
-        "groups": [group_row(state.groups[id], numbers) for id in sorted(state.groups)],
+        "shapes": [shape_row(shape) for shape in shape_numbers],
+        "groups": [group_row(state.groups[id], shape_numbers) for id in sorted(state.groups)],
         "tasks": [task_row(state.running[id]) for id in sorted(state.running)],
         "rounds": state.rounds.save(),
     }
     if state.reserved:
-        body["reserved"] = [reserved_row(held) for held in state.reserved]
+        body["reserved"] = [reserved_row(planned) for planned in state.reserved]
     line = to_json(body)
     head: Head = {"format": FORMAT, "version": VERSION, "sha256": sha256(line).hexdigest()}
     return to_json(head) + b"\n" + line + b"\n"
 
 
 def read_snapshot(data: object) -> Body:
-    """Return the content of a snapshot; raise InputError for any other bytes."""
+    """Return the content of a snapshot; raise InputError for any other data."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise InputError(f"must be the bytes of a snapshot, not {data!r:.60}", "data")
     first, _, rest = bytes(data).partition(b"\n")
     try:
         head = HEAD.validate_json(first)
     except ValidationError:
-        raise InputError("is no snapshot of a scheduler", "data") from None
+        raise InputError("is not a snapshot of a scheduler", "data") from None
     if head["format"] != FORMAT:
-        raise InputError("is no snapshot of a scheduler", "data")
+        raise InputError("is not a snapshot of a scheduler", "data")
     if head["version"] != VERSION:
-        fault = f"is a snapshot of version {head['version']}; this version reads {VERSION}"
-        raise InputError(fault, "data")
+        message = f"is a snapshot of version {head['version']}; only version {VERSION} can be read"
+        raise InputError(message, "data")
     if not rest.endswith(b"\n") or sha256(rest[:-1]).hexdigest() != head["sha256"]:
         raise InputError("is a damaged snapshot", "data")
     try:
@@ -245,6 +249,11 @@ def read_snapshot(data: object) -> Body:
 
 
 def restore_state(state: State, body: Body) -> None:
+    """Fill an empty state with the content of a snapshot.
+
+    The order matters: a server, queue, shape or group comes before its users. Counters and the time
+    come last, because adding entities changes them.
+    """
     for server in body["servers"]:
         restore_server(state, server)
     for queue in body["queues"]:
@@ -263,20 +272,20 @@ def restore_state(state: State, body: Body) -> None:
     shapes = state.find_shapes(members)
     for group in body["groups"]:
         restore_group(state, group, shapes)
-    for group in body["groups"]:  # after all shapes, which may have servers tried again
+    for group in body["groups"]:  # after all groups: a new constraint may unpark a gang
         gang = state.groups[group["id"]]
         if isinstance(gang, Gang) and group["parked"]:
             state.park_gang(gang)
     for task in body["tasks"]:
-        found = state.groups[task["group"]]
-        place = state.servers[task["server"]]
-        ran = Task(task["id"], found, task["index"], place, task["attempt"], task["since"])
+        of_group = state.groups[task["group"]]
+        host = state.servers[task["server"]]
+        running = Task(task["id"], of_group, task["index"], host, task["attempt"], task["since"])
         if "expected_end" in task:
-            ran.predicted_end = task["expected_end"]
-        ran.set_device_numbers(task.get("devices", {}))
-        state.book(ran, 0)
+            running.predicted_end = task["expected_end"]
+        running.set_device_numbers(task.get("devices", {}))
+        state.book(running, 0)
         if task.get("stopping", False):
-            state.mark_stopping(ran)
+            state.mark_stopping(running)
     state.used = state.count_used()
     for queue in body["queues"]:
         if "used" in queue:
@@ -284,12 +293,12 @@ def restore_state(state: State, body: Body) -> None:
         state.queues[queue["name"]].last_runs = queue.get("last_runs", [])
     for row in body.get("reserved", []):
         plan = [(index, state.servers[name]) for index, name in row["plan"]]
-        none: list[dict[int, list[int]]] = [{} for _ in plan]
-        devices = row.get("devices", none)
+        no_devices: list[dict[int, list[int]]] = [{} for _ in plan]
+        devices = row.get("devices", no_devices)
         state.reserve(state.groups[row["group"]], plan, row["at"], devices)
     state.set_time(body["now"])
     state.ids, state.joined, state.added = body["ids"], body["joined"], body["added"]
-    state.settled = body.get("settled", state.ids)
+    state.first_new_id = body.get("settled", state.ids)
     state.rounds.restore(body["rounds"])
 
 
@@ -323,7 +332,8 @@ def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
     state.add_group(group)
 
 
-def joined(server: Server) -> int:
+def join_number(server: Server) -> int:
+    """Return how many servers joined before a server."""
     return int(server.joined)
 
 
@@ -348,7 +358,7 @@ def queue_row(queue: Queue) -> QueueRow:
         "parent": None if parent is None or parent.parent is None else parent.name,
     }
     if queue.limit is not None:
-        row["limit"] = [int(most) for most in queue.limit.amounts], int(queue.limit.tasks)
+        row["limit"] = [int(amount) for amount in queue.limit.amounts], int(queue.limit.tasks)
     if queue.used:
         row["used"] = queue.used, queue.used_at
     if queue.last_runs:
@@ -359,26 +369,26 @@ def queue_row(queue: Queue) -> QueueRow:
 
 
 def quota_row(quota: Quota) -> QuotaRow:
-    labels, names = rows_of(quota.constraint)
+    labels, names = constraint_rows(quota.constraint)
     return {"amounts": [int(amount) for amount in quota.amounts], "labels": labels, "names": names}
 
 
 def shape_row(shape: Shape) -> ShapeRow:
-    labels, names = rows_of(shape.constraint)
+    labels, names = constraint_rows(shape.constraint)
     return {"demand": [int(amount) for amount in shape.given], "labels": labels, "names": names}
 
 
-def rows_of(constraint: Constraint) -> tuple[list[tuple[str, str]], list[str] | None]:
+def constraint_rows(constraint: Constraint) -> tuple[list[tuple[str, str]], list[str] | None]:
     """Return the labels and the names of a constraint."""
     names = constraint.names
     return sorted(constraint.labels), None if names is None else sorted(names)
 
 
-def group_row(group: TaskGroup, numbers: dict[Shape, int]) -> GroupRow:
+def group_row(group: TaskGroup, shape_numbers: dict[Shape, int]) -> GroupRow:
     starts, failures = group.starts or {}, group.failures or {}
     ends = group.ends if isinstance(group, Gang) else [int(group.end)]
     rows = zip(group.shapes(), [0, *ends], ends, strict=False)
-    parts = [(numbers[shape], end - begin) for shape, begin, end in rows]
+    parts = [(shape_numbers[shape], end - first) for shape, first, end in rows]
     return {
         "id": group.id,
         "queue": group.waiting_list.queue.name,
@@ -415,9 +425,9 @@ def task_row(task: Task) -> TaskRow:
     return row
 
 
-def reserved_row(held: PlannedStart) -> ReservedRow:
-    plan = [(index, server.name) for index, server in held.plan]
-    row: ReservedRow = {"group": held.group.id, "plan": plan, "at": held.at}
-    if any(held.devices):
-        row["devices"] = held.device_numbers()
+def reserved_row(planned: PlannedStart) -> ReservedRow:
+    plan = [(index, server.name) for index, server in planned.plan]
+    row: ReservedRow = {"group": planned.group.id, "plan": plan, "at": planned.at}
+    if any(planned.devices):
+        row["devices"] = planned.device_numbers()
     return row

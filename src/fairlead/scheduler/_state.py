@@ -1,10 +1,10 @@
 """The state of a scheduler, and the changes that keep it consistent.
 
-Every change has an inverse change: stopping undoes starting, leaving undoes joining. `WhatIf`
-collects the inverse of each event, and calls them in reverse order at its end. That is exact,
-because decisions depend on whole numbers and sort keys only. Derived data (indexes, ranks, parked
-waiting lists) follows the inverse events like any others. Only parked gangs are restored by calls
-of their own, because being parked decides which gangs are tried.
+Every change has an inverse: stopping undoes starting, leaving undoes joining. `WhatIf` collects the
+inverse of each event, and calls them in reverse order at its end. That is exact, because decisions
+depend on whole numbers and sort keys only. Inverse events update derived data (indexes, ranks,
+parked waiting lists) like any other event. Only the parking of a gang has an inverse of its own,
+because it decides which gangs are tried.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ ExpectedEnd = tuple[float, int, Task]  # in seconds; the id of the task orders e
 
 
 class PlannedStart:
-    """Waiting tasks that are to start together, at a time at the latest."""
+    """A reserved start: waiting tasks that start together, by a given time at the latest."""
 
     def __init__(self, group: TaskGroup, plan: Plan, at: float, devices: list[vec[i64]]) -> None:
         self.group = group
         self.plan = plan
-        self.devices = devices  # of each task of the plan
-        self.at = at  # in seconds
+        self.devices = devices  # the columns of the devices of each task of the plan
+        self.at = at  # time of the start, in seconds
 
     def device_numbers(self) -> list[dict[int, list[int]]]:
         """Return the numbers of the devices of each task, by resource."""
@@ -84,51 +84,54 @@ class PlannedStart:
 
 
 class State:
+    """The tables of a scheduler, and every change of them."""
+
     # The inverse of each event inside `WhatIf`, in the order of the events; None outside.
     undo_steps: list[partial[None]] | None = None
     is_undoing: bool = False  # whether events are being undone: then parked gangs stay parked
-    is_stale: bool = False  # whether scores predate a change of servers
-    now: float = 0.0  # the time of the last call of `place`, in seconds
-    calls: i64 = 0  # number of calls of `place`
-    ids: int = 0  # ids of groups and tasks given so far
-    joined: int = 0  # number of servers so far
-    added: int = 0  # number of queues so far
+    is_stale: bool = False  # whether scores are older than a change of servers or of the time
+    now: float = 0.0  # the time of events, in seconds; see `set_time`
+    calls: i64 = 0  # number of calls of `Cycle.start_tasks`
+    ids: int = 0  # number of ids given so far; groups and tasks share the numbers
+    joined: int = 0  # number of servers added so far
+    added: int = 0  # number of queues added so far
     quotas: i64 = 0  # number of quotas of all queues
-    settled: int = 0  # tasks with ids from here on started after the last change from outside
+    first_new_id: int = 0  # tasks from this id on started after the last change from outside
 
     def __init__(
         self,
         counting: Counting,
         criterion: Criterion,
         selection: Selection,
-        is_last_of_equals: bool,
+        later_wins_ties: bool,
         rounds: Rounds,
         spared: int = -1,
     ) -> None:
         width, compared = counting.width, counting.compared
         self.counting = counting
-        self.width = width  # the number of amounts that the policy counts
+        self.width = width  # W, the number of amounts that the policy counts
         self.criterion = criterion
         self.selection = selection
-        self.is_last_of_equals = is_last_of_equals  # whether ties go to the later queue
+        self.later_wins_ties = later_wins_ties  # whether the later of two equal queues goes first
         self.root = Queue("", -1, (1, 1), None, width)
         self.servers: dict[str, Server] = {}
         criterion.servers = self.servers
         self.queues: dict[str, Queue] = {}
         self.groups: dict[int, TaskGroup] = {}
         self.running: dict[int, Task] = {}
-        self.stopping: dict[int, Task] = {}  # those of them that are to stop
-        # Where they are kept: the expected end of each running task that has one, its id, the task;
-        # also by the name of its server.
+        self.stopping: dict[int, Task] = {}  # running victims of preemption
+        # If the criterion keeps them: the expected ends of running tasks, ascending; the same by
+        # the name of the server.
         self.ends: list[ExpectedEnd] = []
         self.ends_on: dict[str, list[ExpectedEnd]] = {}
         self.reserved: list[PlannedStart] = []
         self.shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
         self.kinds = Kinds(spared)
-        self.gangs_parked: dict[int, Gang] = {}  # all of them, by id
+        self.gangs_parked: dict[int, Gang] = {}  # of all queues, by id
         self.freed = FreedServers(compared)
         self.rounds = rounds  # of round-robin and offers
-        # (R,) at least the capacity of all servers, or the amounts held there if those are more.
+        # (R,) quanta: an upper bound of the sum over servers of the capacity, or of the held
+        # amounts where these are larger. It must not exceed `LARGEST`.
         self.used = [0] * int(counting.resources)
 
     def set_time(self, now: float) -> None:
@@ -147,11 +150,11 @@ class State:
     def reserve(
         self, group: TaskGroup, plan: Plan, at: float, numbers: list[dict[int, list[int]]]
     ) -> None:
-        """Add a reserved start, whose tasks have devices of these numbers, by resource."""
-        taken: list[vec[i64]] = []
-        for (index, _), of_task in zip(plan, numbers, strict=True):
-            taken.append(devices_of(group.shape_of(index), of_task))
-        self.reserved.append(PlannedStart(group, plan, at, taken))
+        """Add a reserved start; `numbers` has the devices of each task, by resource."""
+        devices: list[vec[i64]] = []
+        for (index, _), numbers_of_task in zip(plan, numbers, strict=True):
+            devices.append(devices_of(group.shape_of(index), numbers_of_task))
+        self.reserved.append(PlannedStart(group, plan, at, devices))
 
     def note_undo(self, inverse: partial[None]) -> None:
         """Note the inverse of an event, inside `WhatIf`."""
@@ -172,30 +175,32 @@ class State:
     def join(self, server: Server) -> None:
         self.servers[server.name] = server
         self.rounds.change_servers()
-        self.kinds.enter(server)
+        self.kinds.add_server(server)
         server.capacity = self.counting.of_server(server.given)
         server.free = server.capacity[:]
-        self.count(server, 1)
+        self.count_server(server, 1)
         self.recount()
-        self.settle()
+        self.note_outside_change()
         self.note_undo(partial(self.leave, server))
 
     def leave(self, server: Server) -> None:
         if self.reserved:
             self.reserved = [
-                held for held in self.reserved if server not in [on for _, on in held.plan]
+                planned
+                for planned in self.reserved
+                if server not in [host for _, host in planned.plan]
             ]
         self.rounds.remove_server(server.name)
-        self.count(server, -1)
-        self.kinds.exit(server)
+        self.count_server(server, -1)
+        self.kinds.remove_server(server)
         del self.servers[server.name]
         self.recount()
-        self.settle()
+        self.note_outside_change()
         self.note_undo(partial(self.join, server))
 
     def change(self, server: Server, given: list[int], labels: Labels) -> None:
         """Change the capacity and labels of a server; its tasks continue."""
-        self.note_undo(partial(self.change_back, server, server.given, server.labels))
+        self.note_undo(partial(self.undo_change, server, server.given, server.labels))
         self.leave_indexes(server)
         had_spared = self.kinds.has_spared(server)
         server.given = given
@@ -206,19 +211,19 @@ class State:
             take_from(server.free, task.shape, task.devices, 1)
         server.labels = labels
         self.enter_indexes(server)
-        self.follow_spared()
+        self.update_kept_off()
         if had_spared and not self.kinds.has_spared(server):
             self.free_up(server)  # it admits other tasks now
         self.recount_quotas()  # other quotas may be on it now
         self.recount()
-        self.settle()
+        self.note_outside_change()
 
-    def change_back(self, server: Server, given: list[int], labels: Labels) -> None:
+    def undo_change(self, server: Server, given: list[int], labels: Labels) -> None:
         self.change(server, given, labels)
         self.free_up(server)
 
     def recount(self) -> None:
-        """Recount all amounts if the units changed, such as slots of another largest server."""
+        """Recount all amounts if their units changed, such as slots of another largest server."""
         if not self.counting.recount(self.servers.values()):
             return
         self.unpark_all()
@@ -242,16 +247,16 @@ class State:
         """Remove a server from all indexes, before its amounts or its kind change."""
         if not server.is_draining:
             self.selection.close(server)
-        self.count(server, -1)
-        self.kinds.exit(server)
+        self.count_server(server, -1)
+        self.kinds.remove_server(server)
 
     def enter_indexes(self, server: Server) -> None:
-        self.kinds.enter(server)
-        self.count(server, 1)
+        self.kinds.add_server(server)
+        self.count_server(server, 1)
         if not server.is_draining:
             self.selection.open(server)
 
-    def count(self, server: Server, sign: i64) -> None:
+    def count_server(self, server: Server, sign: i64) -> None:
         """Count a server that joins (1) or leaves (-1)."""
         self.criterion.count_server(server, sign)
         self.is_stale = True
@@ -259,31 +264,33 @@ class State:
     def open(self, server: Server) -> None:
         server.is_draining = False
         self.selection.open(server)
-        self.follow_spared()
+        self.update_kept_off()
         self.criterion.version += 1
-        self.settle()
+        self.note_outside_change()
         self.free_up(server)
         self.note_undo(partial(self.close, server))
 
     def close(self, server: Server) -> None:
         server.is_draining = True
         self.selection.close(server)
-        self.follow_spared()
+        self.update_kept_off()
         self.criterion.version += 1
-        self.settle()
+        self.note_outside_change()
         self.note_undo(partial(self.open, server))
 
-    def follow_spared(self) -> None:
-        """Keep tasks off servers with the spared resource, as long as they may go elsewhere.
+    def update_kept_off(self) -> None:
+        """Decide anew which constraints are kept off servers with the spared resource.
 
-        O(shapes and servers) where a resource is spared.
+        A task is kept off as long as another open server is large enough for it. O(shapes and
+        servers) where a resource is spared.
         """
         if self.kinds.spared >= 0:
             for constraint in list(self.kinds.constraints.values()):
                 if constraint.demand:
-                    self.follow_spared_for(constraint)
+                    self.update_kept_off_for(constraint)
 
-    def follow_spared_for(self, constraint: Constraint) -> None:
+    def update_kept_off_for(self, constraint: Constraint) -> None:
+        """Decide this for one constraint, and update the servers concerned."""
         servers = list(self.servers.values())
         is_kept_off = self.kinds.may_go_elsewhere(constraint, servers)
         if is_kept_off == constraint.is_kept_off:
@@ -297,7 +304,7 @@ class State:
             self.free_up(server)
 
     def free_up(self, server: Server) -> None:
-        """Mark a server to be tried by waiting tasks: it has more free, or admits other tasks."""
+        """Try waiting tasks on a server again: it has more free, or admits other tasks."""
         self.rounds.free_up(server.name)
         if server.is_draining:
             return
@@ -343,7 +350,11 @@ class State:
         devices: vec[i64] | None = None,
         numbers: dict[int, list[int]] | None = None,
     ) -> Task:
-        """Start a task on planned devices, on given numbers, or on the best-fitting devices."""
+        """Start a waiting task of a group on a server.
+
+        Its devices are those of the given columns, or of the given numbers by resource, or else
+        the best-fitting ones.
+        """
         was_returned = group.returned is not None and index in group.returned
         started = group.take(index)
         task = Task(self.ids, group, index, server, started + 1, since)
@@ -363,14 +374,14 @@ class State:
         return task
 
     def stop(self, task: Task, waits_again: bool) -> None:
-        """End a running task, which may wait again unless its group is over."""
+        """End a running task; if `waits_again`, it waits again unless its group is over."""
         group = task.group
         is_waiting = waits_again and not group.is_over
         if is_waiting:
             group.put_back(task.index, task.attempt)
             self.rounds.forget_declines(group.waiting_list.queue.name)
-        if not task.is_stopping:
-            self.settle()
+        if not task.is_stopping:  # the end of a victim follows from preemption itself
+            self.note_outside_change()
         if self.criterion.predicts_runs and not waits_again:
             queue = group.waiting_list.queue
             run = max(self.now - task.since, 0.0)
@@ -378,14 +389,14 @@ class State:
         self.unbook(task, 1 if is_waiting else 0)
         if self.undo_steps is not None:
             self.undo_steps.append(partial(self.undo_stop, task, is_waiting))
-        self.forget_ended(group)
+        self.remove_if_ended(group)
 
     def set_last_runs(self, queue: Queue, runs: list[float]) -> None:
         self.note_undo(partial(self.set_last_runs, queue, queue.last_runs))
         queue.last_runs = runs
 
     def mark_stopping(self, task: Task) -> None:
-        """Keep a running task on its server until it has stopped, in place of another one."""
+        """Mark a running task as a victim of preemption, which holds its amounts until it stops."""
         task.is_stopping = True
         self.stopping[task.id] = task
         self.note_undo(partial(self.unmark_stopping, task))
@@ -394,9 +405,9 @@ class State:
         task.is_stopping = False
         del self.stopping[task.id]
 
-    def settle(self) -> None:
-        """Count all running tasks as started before the last change from outside."""
-        self.settled = self.ids
+    def note_outside_change(self) -> None:
+        """Allow preemption of all tasks that run now, because the state changed from outside."""
+        self.first_new_id = self.ids
 
     def undo_start(self, task: Task, was_returned: bool) -> None:
         group = task.group
@@ -412,7 +423,7 @@ class State:
         self.book(task, -1 if waits else 0)
 
     def book(self, task: Task, waiting: i64) -> None:
-        """Add the amounts of a task, and count `waiting` more waiting tasks of its group."""
+        """Enter a running task in all tables; add `waiting` (-1 or 0) to its queue's waiting."""
         group, server = task.group, task.server
         self.running[task.id] = task
         if task.is_stopping:
@@ -436,12 +447,12 @@ class State:
             self.activate_group(group)  # with fewer waiting tasks it may fit
         self.rerank(queue)
         if queue.is_limited and self.criterion.ranks_groups:
-            self.follow_limits(queue, may_start=False)
+            self.refresh_limited_leaves(queue, may_start=False)
         if group.waiting == 0:
             self.unpark_empty(group.waiting_list)
 
     def unbook(self, task: Task, waiting: i64) -> None:
-        """Subtract the amounts of a task, and count `waiting` more waiting tasks of its group."""
+        """Remove a running task from all tables; add `waiting` (1 or 0) to its queue's waiting."""
         group, server = task.group, task.server
         queue = group.waiting_list.queue
         del self.running[task.id]
@@ -470,7 +481,7 @@ class State:
         self.take(server, task.shape, task.devices, -1)
         self.free_up(server)
         if queue.is_limited:
-            self.follow_limits(queue, may_start=True)
+            self.refresh_limited_leaves(queue, may_start=True)
 
     def take(self, server: Server, shape: Shape, devices: vec[i64], sign: i64) -> None:
         """Take a task's amounts from a server (1), or return them (-1)."""
@@ -479,7 +490,8 @@ class State:
         if not server.is_draining:
             self.selection.change(server)
 
-    def fail(self, group: TaskGroup, index: int) -> int:
+    def count_failure(self, group: TaskGroup, index: int) -> int:
+        """Count a failure of a task; return the number of its failures."""
         if group.failures is None:
             group.failures = {}
         group.failures[index] = group.failures.get(index, 0) + 1
@@ -505,7 +517,7 @@ class State:
     # Amounts
 
     def held_on(self, server: Server) -> list[int]:
-        """Return (R,) the held amounts of a server. O(running tasks)."""
+        """Return (R,) the held amounts of a server, in quanta. O(running tasks)."""
         held = [0] * int(self.counting.resources)
         for task in self.running_on(server):
             for r in range(self.counting.resources):
@@ -513,10 +525,7 @@ class State:
         return held
 
     def replace_used(self, resources: list[str], before: list[int], after: list[int]) -> None:
-        """Replace a server's amounts in the sum over all servers.
-
-        If the sum would overflow, raise InputError and change nothing.
-        """
+        """Replace a server's amounts (R,) in `used`; raise InputError if the sum would overflow."""
         used = [u - b + a for u, b, a in zip(self.used, before, after, strict=True)]
         if max(used) > LARGEST:  # tasks on overcommitted servers may have ended since
             used = [u - b + a for u, b, a in zip(self.count_used(), before, after, strict=True)]
@@ -526,21 +535,24 @@ class State:
         self.used = used
 
     def count_used(self) -> list[int]:
-        """Sum capacities, or held amounts where those are more. O(servers and running tasks)."""
+        """Return (R,) the sum over servers of capacities, or of held amounts where larger.
+
+        O(servers and running tasks).
+        """
         held = self.held()
         used = [0] * int(self.counting.resources)
         for server in self.servers.values():
-            most = larger(server.given, held[server.name])
-            used = [u + m for u, m in zip(used, most, strict=True)]
+            amounts = larger(server.given, held[server.name])
+            used = [u + a for u, a in zip(used, amounts, strict=True)]
         return used
 
     def held(self) -> dict[str, list[int]]:
         """Return (R,) the held amounts of each server. O(servers and running tasks)."""
         held = {name: [0] * int(self.counting.resources) for name in self.servers}
         for task in self.running.values():
-            on = held[task.server.name]
+            held_there = held[task.server.name]
             for r in range(self.counting.resources):
-                on[r] += int(task.shape.given[r])
+                held_there[r] += int(task.shape.given[r])
         return held
 
     # Groups
@@ -574,7 +586,7 @@ class State:
     def make_group(
         self, id: int, queue: Queue, parts: list[tuple[Shape, int]], is_gang: bool, terms: Terms
     ) -> TaskGroup:
-        """Return a group or gang of numbers of tasks by shape, without adding it."""
+        """Make a group or gang from numbers of tasks by shape, without adding it."""
         if is_gang:
             ends = list(accumulate([tasks for _, tasks in parts]))
             return Gang(id, WaitingList(queue, None), [shape for shape, _ in parts], ends, terms)
@@ -585,8 +597,8 @@ class State:
 
     def add_group(self, group: TaskGroup) -> None:
         """Add a group without running tasks."""
-        self.remember(group)
-        self.settle()
+        self.add_to_tables(group)
+        self.note_outside_change()
         queue = group.waiting_list.queue
         self.rounds.forget_declines(queue.name)
         self.count_tasks(queue, group.waiting, 0)
@@ -595,11 +607,12 @@ class State:
         self.note_undo(partial(self.withdraw, group))
 
     def withdraw(self, group: TaskGroup) -> None:
+        """Drop the waiting tasks of a group, and the group if none of its tasks runs."""
         self.drop(group)
-        self.forget_ended(group)
+        self.remove_if_ended(group)
 
-    def remember(self, group: TaskGroup) -> None:
-        """Add a group to the tables."""
+    def add_to_tables(self, group: TaskGroup) -> None:
+        """Enter a group, and new shapes and constraints of it, in the tables."""
         self.groups[group.id] = group
         waiting_list = group.waiting_list
         waiting_list.groups += 1
@@ -613,7 +626,7 @@ class State:
                 self.add_constraint(shape.constraint)
 
     def add_constraint(self, constraint: Constraint) -> None:
-        """Count a shape with a constraint; a new one may change the kinds of servers it names."""
+        """Count a use of a constraint; a new one may change the kinds of servers that it names."""
         is_new = self.kinds.add_constraint(constraint)
         if is_new and constraint.names is not None:
             for server in self.servers.values():
@@ -621,19 +634,19 @@ class State:
                     self.leave_indexes(server)
                     self.enter_indexes(server)
         if is_new and constraint.demand:
-            self.follow_spared_for(constraint)
+            self.update_kept_off_for(constraint)
 
     def find_shapes(self, members: list[Member]) -> list[Shape]:
-        """Return the shapes of members; new ones enter the tables with their group."""
+        """Return the shape of each member; `add_to_tables` enters new ones."""
         constraints: dict[TableKey, Constraint] = {}
         shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
         found: list[Shape] = []
         for member in members:
-            of = self.kinds.key_of(member.where, member.demand)
-            constraint = constraints.get(of)
+            table_key = self.kinds.key_of(member.where, member.demand)
+            constraint = constraints.get(table_key)
             if constraint is None:
-                constraint = self.kinds.find_constraint(of)
-                constraints[of] = constraint
+                constraint = self.kinds.find_constraint(table_key)
+                constraints[table_key] = constraint
             key = (tuple(member.demand), constraint)
             shape = shapes.get(key) or self.shapes.get(key)
             if shape is None:
@@ -645,6 +658,7 @@ class State:
         return found
 
     def activate_group(self, group: TaskGroup) -> None:
+        """Add a group to its waiting list, and activate the list unless it is parked."""
         waiting_list = group.waiting_list
         waiting_list.add(group)
         if waiting_list.row < 0:
@@ -658,16 +672,17 @@ class State:
         group.priority = priority
         group.order = (-priority, group.time, group.id)
         group.is_listed = False
-        self.settle()
+        self.note_outside_change()
         self.activate_group(group)
         self.rerank(group.waiting_list.queue)
 
     def drop(self, group: TaskGroup) -> None:
+        """Drop the waiting tasks of a group; its running ones will not wait again."""
         if isinstance(group, Gang) and group.is_parked:
             self.unpark_gang(group)
-        self.settle()
-        waiting = (int(group.end), group.returned, group.starts, group.is_over)
-        self.note_undo(partial(self.undo_drop, group, *waiting))
+        self.note_outside_change()
+        before = (int(group.end), group.returned, group.starts, group.is_over)
+        self.note_undo(partial(self.undo_drop, group, *before))
         queue = group.waiting_list.queue
         self.count_tasks(queue, -group.waiting, 0)
         group.drop()
@@ -696,12 +711,13 @@ class State:
         if waiting_list.row >= 0 and waiting_list.first() is None:
             unpark(waiting_list)
 
-    def forget_ended(self, group: TaskGroup) -> None:
+    def remove_if_ended(self, group: TaskGroup) -> None:
+        """Remove a group without waiting and running tasks from the tables."""
         if group.waiting > 0 or group.tasks is not None:
             return
         del self.groups[group.id]
         if self.reserved:
-            self.reserved = [held for held in self.reserved if held.group is not group]
+            self.reserved = [planned for planned in self.reserved if planned.group is not group]
         waiting_list = group.waiting_list
         waiting_list.groups -= 1
         count_priority(waiting_list.queue, group.priority, -1)
@@ -714,7 +730,7 @@ class State:
             if shape.groups == 0:
                 del self.shapes[shape.key]
                 self.kinds.remove_constraint(shape.constraint)
-        self.note_undo(partial(self.remember, group))
+        self.note_undo(partial(self.add_to_tables, group))
 
     # Queues
 
@@ -724,7 +740,7 @@ class State:
 
     def add_queue(self, queue: Queue) -> None:
         self.queues[queue.name] = queue
-        self.settle()
+        self.note_outside_change()
         if queue.parent is not None:
             queue.parent.children += 1
         self.note_undo(partial(self.remove_queue, queue))
@@ -735,7 +751,7 @@ class State:
             self.set_quotas(queue, [])
         del self.queues[queue.name]
         self.rounds.remove_queue(queue.name)
-        self.settle()
+        self.note_outside_change()
         if queue.parent is not None:
             queue.parent.children -= 1
         self.note_undo(partial(self.add_queue, queue))
@@ -744,11 +760,11 @@ class State:
         self.note_undo(partial(self.set_weight, queue, queue.weight))
         queue.weight = weight
         queue.score = self.criterion.score(queue)
-        self.settle()
+        self.note_outside_change()
         self.rerank(queue)
 
     def limit_queue(self, name: str, amounts: list[int], tasks: int) -> None:
-        """Limit amounts (R,) and running tasks of a queue; a negative number is no limit."""
+        """Limit amounts (R,) and running tasks of a queue; a negative number means no limit."""
         rows = [NO_LIMIT if amount < 0 else min(amount, NO_LIMIT) for amount in amounts]
         is_limited = tasks >= 0 or any(amount >= 0 for amount in amounts)
         limit = Limit(rows, NO_LIMIT if tasks < 0 else tasks) if is_limited else None
@@ -757,13 +773,13 @@ class State:
     def set_limit(self, queue: Queue, limit: Limit | None) -> None:
         self.note_undo(partial(self.set_limit, queue, queue.limit))
         queue.limit = limit
-        self.settle()
+        self.note_outside_change()
         for below in self.queues_below(queue):
             below.is_limited = any(above.limit is not None for above in path_of(below))
-        self.follow(queue, may_start=True)
+        self.refresh_leaves(queue, may_start=True)
 
     def guarantee(self, queue: Queue, key: ConstraintKey, amounts: list[int] | None) -> None:
-        """Guarantee amounts (R,) on the servers of a constraint to a queue; None for nothing."""
+        """Replace the quota of a queue on the servers of a constraint; None removes it."""
         quotas = queue.quotas[:]
         at = 0
         while at < len(quotas) and quotas[at].constraint.key != key:
@@ -779,11 +795,11 @@ class State:
             self.kinds.remove_constraint(quota.constraint)
         self.quotas += len(quotas) - len(queue.quotas)
         queue.quotas = quotas
-        self.settle()
+        self.note_outside_change()
         self.recount_quotas()
 
     def has_quotas_on_some(self) -> bool:
-        """Return whether a quota is about some servers only."""
+        """Return whether any quota holds on some servers only."""
         for queue in self.queues.values():
             for quota in queue.quotas:
                 if quota.constraint.labels or quota.constraint.names is not None:
@@ -791,7 +807,7 @@ class State:
         return False
 
     def recount_quotas(self) -> None:
-        """Count the held amounts of each quota anew. O(queues and running tasks)."""
+        """Recount the held amounts of each quota. O(queues and running tasks)."""
         if self.quotas == 0:
             return
         for queue in self.queues.values():
@@ -800,8 +816,8 @@ class State:
         for task in self.running.values():
             count_in_quotas(task, 1)
 
-    def follow_limits(self, queue: Queue, *, may_start: bool) -> None:
-        """Follow the limits above a queue after its running tasks changed."""
+    def refresh_limited_leaves(self, queue: Queue, *, may_start: bool) -> None:
+        """Refresh the leaves below the highest limited queue of a path, as its tasks changed."""
         highest: Queue | None = None
         node = queue
         while node.parent is not None:
@@ -809,7 +825,7 @@ class State:
                 highest = node
             node = node.parent
         if highest is not None:
-            self.follow(highest, may_start=may_start)
+            self.refresh_leaves(highest, may_start=may_start)
 
     def queues_below(self, queue: Queue) -> list[Queue]:
         """Return a queue and those below it."""
@@ -817,8 +833,11 @@ class State:
             return [queue]
         return [below for below in self.queues.values() if queue in path_of(below)]
 
-    def follow(self, queue: Queue, *, may_start: bool) -> None:
-        """Rank the leaves below a queue anew, as other groups may be first; try all if told."""
+    def refresh_leaves(self, queue: Queue, *, may_start: bool) -> None:
+        """Re-rank the leaves below a queue, as other groups may be first within the limits.
+
+        If `may_start`, tasks that were held back may be within a limit again.
+        """
         for leaf in self.queues_below(queue):
             if not leaf.children and leaf.waiting > 0:
                 if may_start and leaf.held_back:
@@ -827,6 +846,7 @@ class State:
                     self.rerank(leaf)
 
     def count_tasks(self, queue: Queue, waiting: i64, running: i64) -> None:
+        """Add to the numbers of waiting and running tasks of a queue and its ancestors."""
         node: Queue | None = queue
         while node is not None:
             node.waiting += waiting
@@ -841,16 +861,17 @@ class State:
             node = node.parent
 
     def rerank_one(self, queue: Queue, parent: Queue) -> None:
+        """Move a queue to its rank among the children of its parent."""
         before, ranks = queue.rank, parent.ranks
         rank: Rank | None = None
         if queue.waiting > 0:
-            serial = -queue.serial if self.is_last_of_equals else queue.serial
+            serial = -queue.serial if self.later_wins_ties else queue.serial
             rank = self.criterion.rank(queue, serial)
             if rank == before:
                 return
         at = 0
         if before is not None:
-            at = int(parent.passed)  # usually this queue is being served
+            at = int(parent.passed)  # its position, if it is being served, as usual
             if at >= len(ranks) or ranks[at] is not before:
                 at = bisect_left(ranks, before)
             del ranks[at]
@@ -862,7 +883,7 @@ class State:
         queue.rank = rank
 
     def rerank_all(self) -> None:
-        """Recompute all scores for the present servers."""
+        """Recompute all scores and ranks for the present servers and time."""
         self.is_stale = False
         self.criterion.count_again(self.shapes.values())
         self.root.ranks = []
@@ -872,8 +893,9 @@ class State:
             queue.ranked = []
             queue.rank = None
             queue.score = self.criterion.score(queue)
+        # Children before their parents, as a queue is added after its parent.
         for queue in sorted_by_serial(self.queues.values(), is_last_first=True):
-            if queue.parent is not None:  # queues below it were added later
+            if queue.parent is not None:
                 self.rerank_one(queue, queue.parent)
 
 
@@ -890,12 +912,13 @@ class WhatIf:
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.mark = 0  # number of events of the enclosing blocks
+        self.mark = 0  # number of inverse events that the enclosing blocks have noted
         self.is_outermost = False
+        # Fields of the state that are restored as a whole: time, counters, `used` and rounds.
         self.before: tuple[float, int, int, int, list[int], RoundsRow] | None = None
-        self.settled = 0
+        self.first_new_id = 0
         self.reserved: list[PlannedStart] = []
-        self.used: dict[Queue, tuple[list[float], float]] = {}  # where past use counts
+        self.used: dict[Queue, tuple[list[float], float]] = {}  # past use, where it counts
 
     def __enter__(self) -> None:
         state = self.state
@@ -905,12 +928,12 @@ class WhatIf:
         self.mark = len(state.undo_steps)
         rounds = state.rounds.save()
         self.before = (state.now, state.ids, state.joined, state.added, state.used, rounds)
-        self.settled = state.settled
+        self.first_new_id = state.first_new_id
         self.reserved = state.reserved
         if state.criterion.half_life > 0.0:
             self.used = {queue: (queue.used, queue.used_at) for queue in state.queues.values()}
 
-    def __exit__(self, *fault: object) -> None:
+    def __exit__(self, *exception: object) -> None:
         state = self.state
         steps = state.undo_steps
         state.undo_steps = None
@@ -925,7 +948,7 @@ class WhatIf:
                 queue.used, queue.used_at = used, used_at
                 state.is_stale = True
             state.set_time(now)
-            state.settled = self.settled
+            state.first_new_id = self.first_new_id
             state.reserved = self.reserved
             state.rounds.restore(rounds)
         state.undo_steps = None if self.is_outermost else steps
@@ -936,6 +959,7 @@ def end_of(entry: ExpectedEnd) -> float:
 
 
 def count_priority(queue: Queue, priority: int, sign: int) -> None:
+    """Count a group of a priority that a queue gets (1) or loses (-1)."""
     groups = queue.priorities.get(priority, 0) + sign
     if groups:
         queue.priorities[priority] = groups

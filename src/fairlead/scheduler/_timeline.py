@@ -5,7 +5,7 @@ from __future__ import annotations
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._devices import settle
+from fairlead.scheduler._devices import summarise_devices
 from fairlead.scheduler._entities import UNLIMITED, Server, Shape, make_columns, take_from
 from fairlead.scheduler._state import PlannedStart, State
 
@@ -73,7 +73,7 @@ class Timeline:
             at += 1
             for r in range(len(free)):
                 least[r] = min(least[r], free[r])
-        settle(least, self.devices)
+        summarise_devices(least, self.devices)
         return least
 
 

@@ -1,8 +1,8 @@
 """The waiting groups of a queue: which is first, and which are parked until a server is freed.
 
 A waiting list whose tasks fit on no open server is parked. Only a server that is freed later can
-change that, so a parked list is compared with freed servers alone. Once no waiting task fits on
-these, no server counts as freed any more.
+have room for them, so a parked list is compared with freed servers only. Once no waiting task fits
+on these servers, they no longer count as freed.
 """
 
 from __future__ import annotations
@@ -27,44 +27,47 @@ from fairlead.scheduler._entities import (
     runs_all_tasks,
 )
 
-FIRST_RESUMED: Final = 8  # waiting lists that are resumed at the first try
+FIRST_RESUMED: Final = 8  # waiting lists that are resumed at the first try; then twice as many
 
 
 class FreedServers:
     """Servers with more free than when parked waiting lists were last compared with them.
 
-    Some of them may be closed by now.
+    Some may be draining by now.
     """
 
     def __init__(self, width: i64) -> None:
         self.width = width
         self.servers: list[Server] = []
-        self.most = less_than_any(width)  # (W,) at least the free amounts of any of them
+        self.max_free = less_than_any(width)  # (C,) an upper bound of their free amounts
 
     def add(self, server: Server) -> None:
-        """Add a server, or raise `most` to its free amounts."""
+        """Add a server, if it is not there, and raise the bound to its free amounts."""
         if not server.is_freed:
             server.is_freed = True
             self.servers.append(server)
         for r in range(self.width):
-            self.most[r] = max(self.most[r], server.free[r])
+            self.max_free[r] = max(self.max_free[r], server.free[r])
 
     def tighten(self) -> None:
-        """Recompute `most` after a task started on one of the servers."""
-        most = less_than_any(self.width)
+        """Recompute the bound after a task started on one of the servers."""
+        max_free = less_than_any(self.width)
         for server in self.servers:
             for r in range(self.width):
-                most[r] = max(most[r], server.free[r])
-        self.most = most
+                max_free[r] = max(max_free[r], server.free[r])
+        self.max_free = max_free
 
     def clear(self) -> None:
         for server in self.servers:
             server.is_freed = False
         self.servers = []
-        self.most = less_than_any(self.width)
+        self.max_free = less_than_any(self.width)
 
     def may_have_room(self, needs: vec[i64], at: i64) -> bool:
-        """Return whether a server has the free amounts of the need at an index of packed needs."""
+        """Return whether any server has enough free for the need that starts at `needs[at]`.
+
+        Unlike `has_room`, it ignores placement constraints.
+        """
         width = self.width
         for server in self.servers:
             free = server.free
@@ -83,7 +86,7 @@ class FreedServers:
 
 
 def activate(waiting_list: WaitingList) -> None:
-    """Give a waiting list that is not parked its place among the active ones.
+    """Enter a waiting list in the heap of active ones, at the order of its first group.
 
     A parked gang stays parked: its list may have been set aside as oversized since.
     """
@@ -95,24 +98,24 @@ def activate(waiting_list: WaitingList) -> None:
         waiting_list.active_order = group.order
         queue = waiting_list.queue
         heappush(queue.active, (group.order, waiting_list))
-        if len(queue.active) > queue.most_active:
+        if len(queue.active) > queue.max_active:
             drop_stale(queue)
 
 
 def drop_stale(queue: Queue) -> None:
-    """Drop stale entries of `queue.active`; it may double in size before the next time."""
+    """Drop stale entries of `queue.active`, which may then double in size before the next time."""
     queue.active = sorted([entry for entry in queue.active if entry[1].active_order == entry[0]])
-    queue.most_active = 2 * len(queue.active) + 64
+    queue.max_active = 2 * len(queue.active) + 64
 
 
 def is_valid(entry: tuple[Order, WaitingList]) -> bool:
-    """Return whether an entry of `queue.active` is the current one of its waiting list."""
+    """Return whether an entry of `queue.active` is valid: the current one of its waiting list."""
     order, waiting_list = entry
     return waiting_list.active_order is order or waiting_list.active_order == order
 
 
 def hold_back(waiting_list: WaitingList) -> None:
-    """Set a waiting list aside until tasks below a limit end."""
+    """Set aside a waiting list whose first group is beyond a limit, until running tasks end."""
     if waiting_list.row >= 0:
         unpark(waiting_list)
     waiting_list.active_order = None
@@ -122,7 +125,7 @@ def hold_back(waiting_list: WaitingList) -> None:
 
 
 def resume(queue: Queue, most: i64) -> None:
-    """Activate the first ones of the waiting lists that are within the limits again."""
+    """Activate at most `most` of the waiting lists that are within the limits again, in order."""
     kept: list[WaitingList] = []
     within: list[tuple[Order, WaitingList]] = []
     for waiting_list in queue.held_back:
@@ -145,6 +148,7 @@ def resume(queue: Queue, most: i64) -> None:
 
 
 def resume_all(queue: Queue) -> None:
+    """Activate all waiting lists that are within the limits again."""
     if queue.resumes > 0:
         resume(queue, len(queue.held_back))
 
@@ -154,7 +158,7 @@ def first_active(queue: Queue) -> TaskGroup | None:
     if queue.is_limited and runs_all_tasks(queue):
         return None
     if queue.resumes > 0:
-        queue.resumes *= 2  # so that few tries are enough to resume many
+        queue.resumes *= 2  # few tries are then enough to resume many
         resume(queue, queue.resumes)
     active = queue.active
     while active:
@@ -213,15 +217,15 @@ def unpark(waiting_list: WaitingList) -> None:
 
 def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
     """Return the first group of the parked waiting lists that fit on a freed server."""
-    width, needs, most = freed.width, queue.needs, freed.most
+    width, needs, max_free = freed.width, queue.needs, freed.max_free
     first: TaskGroup | None = None
     beyond: list[WaitingList] = []
     for row in range(len(queue.parked)):
         at = row * width
         r: i64 = 0
-        while r < width and needs[at + r] <= most[r]:
+        while r < width and needs[at + r] <= max_free[r]:
             r += 1
-        # Checked before the waiting list is read, which is slower.
+        # These two checks come before the waiting list is read, which is slower.
         if r < width or not freed.may_have_room(needs, at):
             continue
         waiting_list = queue.parked[row]
@@ -238,7 +242,7 @@ def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
 
 
 def first_to_try(queue: Queue, freed: FreedServers) -> TaskGroup | None:
-    """Return the first group that is not parked, or fits on a freed server."""
+    """Return the first group in order that is active, or parked but fits on a freed server."""
     group = first_active(queue)
     if freed.servers:
         parked = first_parked(queue, freed)
@@ -248,6 +252,7 @@ def first_to_try(queue: Queue, freed: FreedServers) -> TaskGroup | None:
 
 
 def active_groups(queue: Queue) -> list[TaskGroup]:
+    """Return the first group within limits of each active waiting list, in order."""
     found: dict[Order, TaskGroup] = {}
     for entry in queue.active:
         if is_valid(entry):
@@ -271,7 +276,7 @@ def first_waiting(queue: Queue) -> TaskGroup | None:
 
 
 def lists_of(queue: Queue) -> list[WaitingList]:
-    """Return all waiting lists but those of parked gangs, some of them twice."""
+    """Return all waiting lists except those of parked gangs; some occur twice."""
     active = [entry[1] for entry in queue.active]
     return [*queue.waiting_lists.values(), *queue.held_back, *active]
 
@@ -290,7 +295,7 @@ def first_groups(queue: Queue) -> list[TaskGroup]:
 
 
 def is_behind(queue: Queue, group: TaskGroup) -> bool:
-    """Return whether a group of the queue that is parked or held back goes before a group."""
+    """Return whether a parked gang, or a group held back by a limit, goes before a group."""
     for gang in queue.gangs_parked.values():
         if gang.order < group.order:
             return True

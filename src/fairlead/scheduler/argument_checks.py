@@ -13,16 +13,15 @@ from fairlead.model.names import check_name
 from fairlead.model.quantity import MOST_DEVICES, exact
 from fairlead.scheduler._entities import ConstraintKey, Labels
 
-LARGEST: Final = 2**62  # the largest sum of quanta or tasks, so that nothing wraps
-LEAST_WEIGHT: Final = Fraction(1, 10**100)
+LARGEST: Final = 2**62  # the largest sum of quanta or tasks, so that 64-bit integers suffice
+MIN_WEIGHT: Final = Fraction(1, 10**100)
 QUANTUM: Final = Fraction(1, 1_024_000_000)
 
 
-def number(value: object, what: str) -> Fraction:
-    """Return a finite number exactly as written."""
-    if type(value) is float and isfinite(
-        value
-    ):  # the usual case; checks of abstract classes are slow
+def parse_number(value: object, what: str) -> Fraction:
+    """Return a finite number as a fraction; floats as `exact` reads them."""
+    # First the usual type, because checks of abstract classes are slow.
+    if type(value) is float and isfinite(value):
         return exact(value)
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"must be a number, not {value!r:.60}", what)
@@ -33,140 +32,141 @@ def number(value: object, what: str) -> Fraction:
     return exact(float(value))
 
 
-def real(value: object, what: str) -> float:
+def parse_float(value: object, what: str) -> float:
     """Return a finite number as a float."""
     if isinstance(value, float) and isfinite(value):
         return value
     try:
-        return float(number(value, what))
+        return float(parse_number(value, what))
     except OverflowError:
         raise InputError("is more than can be counted", what) from None
 
 
-def positive(value: object, what: str) -> Fraction:
+def parse_positive(value: object, what: str) -> Fraction:
     """Return a number above 0."""
-    found = number(value, what)
+    found = parse_number(value, what)
     if found <= 0:
         raise InputError(f"must be positive, not {value!r:.60}", what)
     return found
 
 
-def weight_of(value: object) -> tuple[int, int]:
+def parse_weight(value: object) -> tuple[int, int]:
     """Return a weight as numerator and denominator: 0, or from 1e-100 to 1e100."""
-    found = number(value, "weight")
+    found = parse_number(value, "weight")
     if found < 0:
         raise InputError(f"must not be negative, not {value!r:.60}", "weight")
-    if found > 0 and not LEAST_WEIGHT <= found <= 1 / LEAST_WEIGHT:
+    if found > 0 and not MIN_WEIGHT <= found <= 1 / MIN_WEIGHT:
         raise InputError("must be 0, or from 1e-100 to 1e100", "weight")
     return found.numerator, found.denominator
 
 
-def name_of(value: object, what: str) -> str:
+def parse_name(value: object, what: str) -> str:
     """Return a name: text that is not empty, without control characters."""
     if not isinstance(value, str) or not value:
         raise InputError(f"must be a name, not {value!r:.60}", what)
     return check_name(value, what)
 
 
-def names_of(values: object, what: str) -> list[str]:
+def parse_names(values: object, what: str) -> list[str]:
     """Return a list of distinct names, at least one."""
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
         raise InputError("must be a list of names", what)
-    names = [name_of(value, what) for value in values]
+    names = [parse_name(value, what) for value in values]
     if len(set(names)) < len(names):
         raise InputError("has a name twice", what)
     return names
 
 
-def members_of(values: object, where: object) -> list[tuple[object, object, object]]:
+def parse_members(values: object, where: object) -> list[tuple[object, object, object]]:
     """Return the members of a gang as demand, tasks and constraint, `where` by default."""
-    fault = "must be a list of (demand, tasks) or (demand, tasks, where)"
+    message = "must be a list of (demand, tasks) or (demand, tasks, where)"
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-        raise InputError(fault, "members")
+        raise InputError(message, "members")
     members: list[tuple[object, object, object]] = []
     for value in values:
         if not isinstance(value, Sequence) or len(value) not in {2, 3}:
-            raise InputError(fault, "members")
+            raise InputError(message, "members")
         members.append((value[0], value[1], value[2] if len(value) == 3 else where))
     return members
 
 
-def labels_of(labels: object) -> Labels:
-    """Return labels; none for None."""
+def parse_labels(labels: object) -> Labels:
+    """Return labels as pairs of key and value; no labels for None."""
     if labels is None:
         return frozenset()
     if not isinstance(labels, Mapping):
-        raise InputError("must be a mapping of names to names", "labels")
+        raise InputError("must be a mapping of keys to values, all text", "labels")
     return frozenset(
-        [(name_of(key, "labels"), name_of(value, "labels")) for key, value in labels.items()]
+        [(parse_name(key, "labels"), parse_name(value, "labels")) for key, value in labels.items()]
     )
 
 
-def constraint_of(where: object) -> ConstraintKey:
-    """Return labels that must all match, and names of which one must, or None for any name."""
+def parse_constraint(where: object) -> ConstraintKey:
+    """Return the labels a server must have, and names of which one must match; None for any."""
     if where is None:
         return frozenset(), None
     if isinstance(where, Mapping):
-        return labels_of(where), None
+        return parse_labels(where), None
     if isinstance(where, str) or not isinstance(where, (Sequence, set, frozenset)) or not where:
         raise InputError("must be labels, or a list of names", "where")
-    return frozenset(), frozenset([name_of(name, "where") for name in where])
+    return frozenset(), frozenset([parse_name(name, "where") for name in where])
 
 
 class Amounts:
-    """Reads amounts by resource as whole quanta; `quanta` are the smallest amounts."""
+    """Converts amounts by resource to whole quanta; `quanta` are the smallest amounts."""
 
     def __init__(self, resources: list[str], quanta: object) -> None:
         self.resources = resources
         self.quanta = [QUANTUM] * len(resources)
-        given = self.by_resource({} if quanta is None else quanta, "quanta")
+        given = self.parse_amounts({} if quanta is None else quanta, "quanta")
         for r, quantum in given.items():
             if quantum == 0:
                 raise InputError("must be positive", "quanta")
             self.quanta[r] = quantum
-        self.device: dict[int, int] = {}  # quanta of one device, by resources in devices
+        # Quanta of one device, by the index of each resource that comes in devices.
+        self.device_quanta: dict[int, int] = {}
 
     def set_devices(self, names: object) -> dict[int, int]:
-        """Set which resources come in devices; return the quanta of one by their numbers."""
+        """Set the resources that come in devices; return the quanta of one device by resource."""
         is_none = isinstance(names, Sequence) and not isinstance(names, str) and not names
-        for name in [] if is_none else names_of(names, "devices"):
+        for name in [] if is_none else parse_names(names, "devices"):
             if name not in self.resources:
                 raise InputError(f"there is no resource {name!r:.60}", "devices")
             r = self.resources.index(name)
             unit = 1 / self.quanta[r]
             if unit.denominator != 1 or unit > LARGEST:
-                fault = f"one {name} must be a whole number of quanta, at most 2**62"
-                raise InputError(fault, "devices")
-            self.device[r] = unit.numerator
-        return self.device
+                message = f"one {name} must be a whole number of quanta, at most 2**62"
+                raise InputError(message, "devices")
+            self.device_quanta[r] = unit.numerator
+        return self.device_quanta
 
     def count_server(self, amounts: object) -> list[int]:
-        """Return the capacity of a server in quanta; devices are whole."""
+        """Return the capacity of a server in quanta; only whole devices are accepted."""
         counted = self.count(amounts, "capacity")
-        for r, unit in self.device.items():
+        for r, unit in self.device_quanta.items():
             if counted[r] % unit or counted[r] // unit > MOST_DEVICES:
-                fault = f"must be a whole number of devices, at most {MOST_DEVICES}"
-                raise InputError(fault, f"capacity {self.resources[r]}")
+                message = f"must be a whole number of devices, at most {MOST_DEVICES}"
+                raise InputError(message, f"capacity {self.resources[r]}")
         return counted
 
     def count_task(self, amounts: object) -> list[int]:
-        """Return the demand of a task in quanta; a part of one device, or whole devices."""
+        """Return the demand of a task in quanta: a fraction of one device, or whole devices."""
         counted = self.count(amounts, "demand")
-        for r, unit in self.device.items():
+        for r, unit in self.device_quanta.items():
             if counted[r] > unit and counted[r] % unit:
-                fault = "must be a part of one device, or a whole number of devices"
-                raise InputError(fault, f"demand {self.resources[r]}")
+                message = "must be a part of one device, or a whole number of devices"
+                raise InputError(message, f"demand {self.resources[r]}")
         return counted
 
-    def by_resource(self, amounts: object, what: str) -> dict[int, Fraction]:
-        """Return the given amounts by the number of the resource."""
+    def parse_amounts(self, amounts: object, what: str) -> dict[int, Fraction]:
+        """Return the given amounts, not negative, by the index of their resource."""
         if not isinstance(amounts, Mapping):
             raise InputError("must give amounts by resource", what)
         found: dict[int, Fraction] = {}
         for name, given in amounts.items():
             if not isinstance(name, str) or name not in self.resources:
                 raise InputError(f"there is no resource {name!r:.60}", what)
-            amount = number(given, f"{what} {name}")
+            amount = parse_number(given, f"{what} {name}")
             if amount < 0:
                 raise InputError("must not be negative", what)
             found[self.resources.index(name)] = amount
@@ -178,12 +178,12 @@ class Amounts:
         Thus equal amounts stay equal, and k tasks of 1/k fit on 1.
         """
         counted = [0] * len(self.resources)
-        for r, amount in self.by_resource(amounts, what).items():
+        for r, amount in self.parse_amounts(amounts, what).items():
             quantum = self.quanta[r]
-            over = amount.numerator * quantum.denominator
-            quanta = over // (amount.denominator * quantum.numerator)
+            numerator = amount.numerator * quantum.denominator
+            quanta = numerator // (amount.denominator * quantum.numerator)
             if quanta > LARGEST:
-                fault = "is more than can be counted; give larger quanta"
-                raise InputError(fault, f"{what} {self.resources[r]}")
+                message = "is more than can be counted; give larger quanta"
+                raise InputError(message, f"{what} {self.resources[r]}")
             counted[r] = quanta if quanta > 0 or amount == 0 else 1
         return counted

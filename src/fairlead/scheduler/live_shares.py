@@ -26,7 +26,7 @@ from fairlead.scheduler._demands import Demands, UsableServers
 from fairlead.scheduler._entities import Queue, path_of, sorted_by_serial
 from fairlead.scheduler._state import State
 
-# A share above this part of the fair one counts as fair: rounding and whole tasks cost a little.
+# A larger fraction of the fair share counts as fair: rounding and whole tasks cost a little.
 FAIR_ENOUGH = 0.999
 
 
@@ -37,13 +37,14 @@ class QueueShare(NamedTuple):
     ----------
     name : str
     share, fair_share : float
-        Shares of the usable capacity, over the weight; for a queue of weight 0, its share and 0.
+        Dominant shares of the usable capacity, divided by the weight unless it is 0; a queue of
+        weight 0 has a fair share of 0.
     difference : float
-        `share` less `fair_share`.
+        `share` minus `fair_share`.
     waiting, running : int
-        Tasks.
+        Numbers of tasks.
     weight : float
-        Shares times it are parts of the usable capacity; of a queue of weight 0 they are already.
+        A leaf below a queue of weight 0 has 0; an inner queue of weight 0 has 1.
     """
 
     name: str
@@ -56,12 +57,12 @@ class QueueShare(NamedTuple):
 
     @property
     def held(self) -> float:
-        """The part of the usable capacity that it holds."""
+        """The dominant share that it holds, not divided by the weight."""
         return self.share * (self.weight or 1.0)
 
     @property
     def fair(self) -> float:
-        """The part of the usable capacity that is fair."""
+        """The fair dominant share, not divided by the weight."""
         return self.fair_share * (self.weight or 1.0)
 
     @property
@@ -74,7 +75,7 @@ class QueueShare(NamedTuple):
 class LiveShares:
     """The shares of all queues and their fair shares, with a proof.
 
-    Waiting tasks that fit on no open server, not even an empty one, do not count.
+    Waiting tasks that fit on no open server, not even on an empty one, do not count.
 
     Attributes
     ----------
@@ -82,7 +83,7 @@ class LiveShares:
     queues : tuple of QueueShare
         In the order in which they were added.
     allocation : Allocation or None
-        The mechanism's answer, with a row for each kind of a queue's tasks; None if no tasks
+        The mechanism's answer, with a row for each kind of tasks of a queue; None if no tasks
         count.
     """
 
@@ -96,7 +97,7 @@ class LiveShares:
         return None if self.allocation is None else self.allocation.certificate
 
     def to_dict(self) -> dict[str, object]:
-        """Return all of it as plain values, for JSON."""
+        """Return all fields but the allocation as plain values, for JSON."""
         proof = self.certificate
         return {
             "mechanism": self.mechanism,
@@ -107,40 +108,41 @@ class LiveShares:
 
 @dataclass(frozen=True, eq=False)
 class SharesQuestion:
-    """A copy of the data of `LiveShares`, which another thread can answer.
+    """A copy of the data from which `LiveShares` are computed, perhaps by another thread.
 
-    There are N queues, K kinds of a queue's tasks, G groups of equal servers, and P sets of groups
-    where tasks may run.
+    There are N leaf queues, K kinds of tasks of a queue, G groups of equal servers, and P sets of
+    groups where tasks may run. Amounts are in units.
     """
 
     mechanism: str
-    names: tuple[str, ...]  # queues in the order in which they were added
+    names: tuple[str, ...]  # (N,) leaf queues in the order in which they were added
     weight: FloatArray  # (N,)
-    waiting: IntArray  # (N,) tasks
-    running: IntArray  # (N,) tasks
-    user: IntArray  # (K,) the queue of a kind
-    place: IntArray  # (K,) where its tasks may run: a row of `places`
-    places: BoolArray  # (P, G)
-    demand: FloatArray  # (K, R) the mean of its tasks
-    active: IntArray  # (K,) tasks that count
-    active_running: IntArray  # (K,) those of them that run
-    capacity: FloatArray  # (G, R) usable of one server of a group
-    servers: IntArray  # (G,)
-    amount: FloatArray  # (R,) of all servers
-    usable: FloatArray  # (R,) the usable part of it
-    used: FloatArray  # (R,) of running tasks
-    # Waiting tasks that fit on no server, not even an empty one; tasks of a gang count one by one.
+    waiting: IntArray  # (N,) numbers of tasks
+    running: IntArray  # (N,) numbers of tasks
+    user: IntArray  # (K,) the queue of each kind
+    server_set: IntArray  # (K,) where its tasks may run: a row of `server_sets`
+    server_sets: BoolArray  # (P, G)
+    demand: FloatArray  # (K, R) the mean demand of its tasks
+    active: IntArray  # (K,) its tasks that count
+    active_running: IntArray  # (K,) its running tasks
+    capacity: FloatArray  # (G, R) usable amounts of one server of each group
+    servers: IntArray  # (G,) number of servers
+    amount: FloatArray  # (R,) capacity of all servers
+    usable: FloatArray  # (R,) usable amounts of all servers
+    used: FloatArray  # (R,) amounts of running tasks
+    # Waiting tasks that fit on no server, not even on an empty one; each task of a gang counts.
     too_large: int
-    tree: Queues | None  # the queues with queues below them, as the tree of the N others
-    order: IntArray  # the position, in order of adding, of these queues and then of the others
+    tree: Queues | None  # the tree of the inner queues; None if all queues are leaves
+    # Positions, in order of adding, of the inner queues and then of the N leaves.
+    order: IntArray
 
     def answer(self) -> LiveShares:
-        """Return the shares; raises as `Scheduler.shares` does."""
+        """Compute the shares; raises as `Scheduler.shares` does."""
         shares = FairShares(
             self.user,
-            self.place,
+            self.server_set,
             self.demand,
-            self.places,
+            self.server_sets,
             self.weight,
             self.mechanism,
             self.tree,
@@ -158,6 +160,7 @@ class SharesQuestion:
         if self.tree is not None:
             tree = self.tree
             names = (*tree.names, *names)
+            # (inner queues, N): whether a leaf is below an inner queue.
             below = np.array([tree.with_queue_above(q) for q in range(len(tree.names))])
             of_queues = [
                 dominant_share(below @ amounts, self.usable) / tree.weight
@@ -172,8 +175,8 @@ class SharesQuestion:
         return LiveShares(self.mechanism, tuple(ordered), fair.allocation)
 
 
-def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQuestion:
-    """Return the data of the shares of all queues. O(groups, servers and running tasks)."""
+def copy_for_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQuestion:
+    """Copy the data from which shares are computed. O(groups, servers and running tasks)."""
     find_mechanism(mechanism)
     all_queues = sorted_by_serial(state.queues.values())
     inner = [queue for queue in all_queues if queue.children]
@@ -188,7 +191,7 @@ def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQu
         dtype=np.bool_,
     ).reshape(len(where), len(demands.usable))
     # Constraints that admit the same servers are one row.
-    places, row_of = np.unique(allowed, axis=0, return_inverse=True)
+    server_sets, row_of = np.unique(allowed, axis=0, return_inverse=True)
     row = dict(zip(where, row_of.reshape(-1).tolist(), strict=True))
     kinds = demands.kinds
     amounts = matrix([kind.amounts for kind in kinds], len(quanta)) * unit
@@ -204,7 +207,7 @@ def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQu
         np.array([int(queue.running) for queue in queues], dtype=np.int64),
         np.array([number[kind.queue] for kind in kinds], dtype=np.int64),
         np.array([row[kind.constraint] for kind in kinds], dtype=np.int64),
-        places,
+        server_sets,
         amounts / active[:, None],
         active,
         np.where(is_running, active, 0),
@@ -220,14 +223,17 @@ def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQu
 
 
 def weight_below(queue: Queue) -> float:
-    """Return the weight of a queue, 0 if one above it has weight 0."""
+    """Return the weight of a queue, or 0 if a queue above it has weight 0."""
     if any(above.weight[0] == 0 for above in path_of(queue)):
         return 0.0
     return queue.weight[0] / queue.weight[1]
 
 
 def tree_of(inner: list[Queue], leaves: list[Queue]) -> Queues:
-    """Return the tree of the leaves. Queues of weight 0 get 1, as leaves below them get 0."""
+    """Return the tree of the inner queues above the leaves.
+
+    Its weights must be positive, so inner queues of weight 0 get 1; the leaves below them have 0.
+    """
     number = {queue: q for q, queue in enumerate(inner)}
 
     def parents(queues: list[Queue]) -> IntArray:
@@ -240,11 +246,11 @@ def tree_of(inner: list[Queue], leaves: list[Queue]) -> Queues:
 
 
 def capacities(rows: list[UsableServers], unit: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return (G, R) the amounts of one server of each group, and (G,) the numbers of servers."""
+    """Return (G, R) the amounts of one server of each group in units, and (G,) their numbers."""
     amounts = matrix([row.amounts for row in rows], len(unit)) * unit
     return amounts, np.array([row.servers for row in rows], dtype=np.int64)
 
 
 def matrix(rows: Sequence[Sequence[Any]], width: int) -> FloatArray:
-    """Return rows as an array, also without any."""
+    """Return rows as an array (rows, width), which may have no row."""
     return np.array(rows, dtype=np.float64).reshape(len(rows), width)

@@ -266,8 +266,8 @@ class Policy:
         if isinstance(criterion, SubmissionTime):
             criterion.selection = selection
         rounds = Rounds(order, refuse_seconds)
-        is_last_of_equals = make_selection is BestFitFirst
-        state = State(counting, criterion, selection, is_last_of_equals, rounds, spared)
+        later_wins_ties = make_selection is BestFitFirst
+        state = State(counting, criterion, selection, later_wins_ties, rounds, spared)
         cycle = make_cycle(state, is_strict)
         return ReservingCycle(cycle, self.reserves) if self.reserves else cycle
 

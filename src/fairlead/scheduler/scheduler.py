@@ -1,7 +1,6 @@
 """The scheduler: it places tasks on servers by a policy, in response to events.
 
-A state machine without clock, files or threads: the same events give the same placements. An
-invalid argument raises `InputError` and changes nothing.
+A state machine without clock, files or threads: the same events give the same placements.
 """
 
 from __future__ import annotations
@@ -37,24 +36,24 @@ from fairlead.scheduler._snapshot import (
     Settings,
     read_snapshot,
     restore_state,
-    snapshot_of,
+    write_snapshot,
 )
 from fairlead.scheduler._state import WhatIf
 from fairlead.scheduler.argument_checks import (
     LARGEST,
     Amounts,
-    constraint_of,
-    labels_of,
-    members_of,
-    name_of,
-    names_of,
-    number,
-    positive,
-    real,
-    weight_of,
+    parse_constraint,
+    parse_float,
+    parse_labels,
+    parse_members,
+    parse_name,
+    parse_names,
+    parse_number,
+    parse_positive,
+    parse_weight,
 )
 from fairlead.scheduler.explanation import Explanation
-from fairlead.scheduler.live_shares import LiveShares, SharesQuestion, ask_shares
+from fairlead.scheduler.live_shares import LiveShares, SharesQuestion, copy_for_shares
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.random_order import RandomOrder
 
@@ -62,23 +61,25 @@ __all__ = ["Placement", "Preemption", "QuotaUse", "Scheduler"]
 
 
 class Preemption(NamedTuple):
-    """Tasks that start once others have stopped."""
+    """Tasks that start once their victims have stopped."""
 
     starts: list[Placement]  # one, or all of a gang
     victims: list[int]  # ids of the tasks to stop, in order of their starts
 
 
 class QuotaUse(NamedTuple):
-    """A quota of a queue, and what running tasks of it, and of those below it, hold."""
+    """A quota of a queue, and the amounts that its running tasks, and those below it, hold."""
 
     queue: str
     where: dict[str, str] | list[str] | None  # labels or names of its servers; None for all
-    quota: dict[str, float]  # by resource
-    held: dict[str, float]  # of these resources, on these servers
+    quota: dict[str, float]  # by resource, in units
+    held: dict[str, float]  # of these resources, on these servers, in units
 
 
 class Scheduler:
     """Places tasks by a policy while servers, queues and tasks are added and removed.
+
+    Every method raises `InputError` for an invalid argument, and then changes nothing.
 
     Parameters
     ----------
@@ -91,15 +92,15 @@ class Scheduler:
     seed : int
         Seed of the random orders of round-robin.
     strict_fifo : bool
-        Whether no group may pass the first one of its queue.
+        Whether a group waits until all earlier groups of its queue have started.
     largest : mapping of str to number, optional
-        The server that ``slots:N`` cuts into slots. By default it has the most of each resource
-        that any server has, of those resources that all servers have.
+        Capacity of the server that ``slots:N`` cuts into slots; by default the maximum over the
+        servers of each resource that all servers have.
     refuse_seconds : number
-        Where demands are unknown: seconds until a queue is offered a declined server again.
+        Under ``/oblivious``: seconds until a queue is offered a declined server again.
     devices : sequence of str
-        Resources that come in devices, such as GPUs, one unit each. A task takes a part of one
-        device of its server, or whole devices. Slots ignore it.
+        Resources that come in devices of one unit each, such as GPUs. A task takes a fraction of
+        one device of its server, or whole devices. Ignored under slots.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Scheduler:
         refuse_seconds: SupportsFloat = 5.0,
         devices: Sequence[str] = (),
     ) -> None:
-        self.resources = names_of(resources, "resources")
+        self.resources = parse_names(resources, "resources")
         self.policy = parse_policy(policy)
         self.seed = whole_number(seed, "seed", 0, LARGEST)
         self._is_strict = switch(strict_fifo, "strict_fifo")
@@ -124,7 +125,7 @@ class Scheduler:
             self.resources,
             RandomOrder(self.seed),
             self._is_strict,
-            positive(refuse_seconds, "refuse_seconds"),
+            parse_positive(refuse_seconds, "refuse_seconds"),
             self._largest,
             self._amounts.set_devices(devices),
         )
@@ -133,7 +134,7 @@ class Scheduler:
     @property
     def counts_devices(self) -> bool:
         """Whether any resource comes in devices; under slots none does."""
-        return bool(self._amounts.device) and not self.policy.slots
+        return bool(self._amounts.device_quanta) and not self.policy.slots
 
     # Servers
 
@@ -161,13 +162,13 @@ class Scheduler:
             When there is a server of that name, or an amount is malformed or overflows.
         """
         state = self._state
-        if name_of(name, "server") in state.servers:
+        if parse_name(name, "server") in state.servers:
             raise InputError(f"there is a server {name!r:.60}", "server")
-        place = state.joined if order is None else whole_number(order, "order", -LARGEST, LARGEST)
+        number = state.joined if order is None else whole_number(order, "order", -LARGEST, LARGEST)
         amounts = self._amounts.count_server(capacity)
-        found = labels_of(labels)
+        found = parse_labels(labels)
         state.replace_used(self.resources, [0] * len(amounts), amounts)
-        state.add_server(name, place, amounts, found)
+        state.add_server(name, number, amounts, found)
 
     def set_server(
         self,
@@ -178,14 +179,14 @@ class Scheduler:
         """Change a server's capacity or labels; its tasks continue, even if that overcommits it."""
         state = self._state
         server = self._server(name)
-        given = server.given
-        amounts = given if capacity is None else self._amounts.count_server(capacity)
-        found = server.labels if labels is None else labels_of(labels)
+        before = server.given
+        after = before if capacity is None else self._amounts.count_server(capacity)
+        new_labels = server.labels if labels is None else parse_labels(labels)
         held = state.held_on(server)
-        state.replace_used(self.resources, larger(given, held), larger(amounts, held))
-        is_more = any(amount > old for amount, old in zip(amounts, given, strict=True))
-        may_take_more = is_more or found != server.labels
-        state.change(server, amounts, found)
+        state.replace_used(self.resources, larger(before, held), larger(after, held))
+        has_grown = any(new > old for new, old in zip(after, before, strict=True))
+        may_take_more = has_grown or new_labels != server.labels
+        state.change(server, after, new_labels)
         if may_take_more:
             state.free_up(server)
 
@@ -210,7 +211,7 @@ class Scheduler:
         server = self._server(name)
         if not server.is_draining:
             state.close(server)
-        lost = self._lose(state.running_on(server), True)
+        lost = self._stop_with_gangs(state.running_on(server), waits_again=True)
         given = server.given
         state.replace_used(self.resources, given, [0] * len(given))
         state.leave(server)
@@ -225,9 +226,9 @@ class Scheduler:
         ----------
         name : str
         weight : number
-            Its share is divided by it. A queue of weight 0 is served after all others.
+            The queue's share is divided by it. A queue of weight 0 is served after all others.
         parent : str, optional
-            A queue without tasks.
+            A queue without tasks of its own; the root by default.
 
         Raises
         ------
@@ -237,9 +238,9 @@ class Scheduler:
             When the policy has no trees of queues.
         """
         state = self._state
-        if name_of(name, "queue") in state.queues:
+        if parse_name(name, "queue") in state.queues:
             raise InputError(f"there is a queue {name!r:.60}", "queue")
-        ratio = weight_of(weight)
+        ratio = parse_weight(weight)
         above = state.root if parent is None else self._queue(parent, "parent")
         if parent is not None and not above.children and (above.waiting or above.running):
             raise InputError(f"tasks of {parent!r:.60} wait or run", "parent")
@@ -249,30 +250,30 @@ class Scheduler:
 
     def set_weight(self, name: str, weight: float) -> None:
         """Change the weight of a queue."""
-        self._state.set_weight(self._queue(name), weight_of(weight))
+        self._state.set_weight(self._queue(name), parse_weight(weight))
 
     def set_limit(
         self, name: str, amounts: Mapping[str, float] | None = None, tasks: int | None = None
     ) -> None:
-        """Limit what the tasks of a queue, and of those below it, hold while they run.
+        """Limit the amounts and the number of running tasks of a queue and the queues below it.
 
-        A task beyond a limit waits until other tasks of the queue end; groups behind it may pass,
-        except under strict order. Running tasks go on.
+        A task beyond a limit waits until other tasks of the queue end; later groups may pass it,
+        except under strict order. Running tasks continue.
 
         Parameters
         ----------
         name : str
         amounts : mapping of str to number, optional
-            The most of each resource; a resource that it does not name has no limit.
+            Maximum of each resource; absent resources have no limit.
         tasks : int, optional
-            The most running tasks.
+            Maximum number of running tasks.
 
         Raises
         ------
         InputError
             When there is no such queue or resource, or a number is negative.
         RefusalError
-            Under slots, for a limit of amounts: tasks take slots there.
+            For amounts under slots, where tasks take slots.
 
         Notes
         -----
@@ -289,7 +290,7 @@ class Scheduler:
         3
         """
         queue = self._queue(name)
-        rows = self._named_amounts({} if amounts is None else amounts, "limit")
+        rows = self._parse_amounts({} if amounts is None else amounts, "limit")
         most = -1 if tasks is None else whole_number(tasks, "tasks", 0, LARGEST)
         if any(amount >= 0 for amount in rows):
             self.policy.require_amounts()
@@ -298,10 +299,10 @@ class Scheduler:
     def set_quota(
         self, name: str, amounts: Mapping[str, float] | None = None, where: object = None
     ) -> None:
-        """Guarantee amounts to the tasks of a queue and of those below it.
+        """Guarantee amounts to the tasks of a queue and of the queues below it.
 
-        Among queues with one parent, those go first that hold at most their quota after the next
-        start. The unused part is lent to other queues.
+        Of the children of one queue, those that stay within their quota with their next start go
+        first. Other queues may use the rest of a quota.
 
         Parameters
         ----------
@@ -309,7 +310,7 @@ class Scheduler:
         amounts : mapping of str to number, optional
             Only the given resources count; a task that takes none of them is beyond the quota.
         where : mapping of str to str, or sequence of str, optional
-            The servers that the quota is about, by labels or names; all by default.
+            The servers on which the quota holds, by labels or names; all by default.
 
         Raises
         ------
@@ -320,8 +321,8 @@ class Scheduler:
 
         Notes
         -----
-        Each call replaces the queue's quota on the same servers; without amounts, it removes it. A
-        queue without quotas is within its quota if the queue below it is that would be served.
+        Each call replaces the queue's quota with the same `where`; without amounts, it removes it.
+        A queue without quotas is within its quota if the child that would be served next is.
 
         Examples
         --------
@@ -335,14 +336,14 @@ class Scheduler:
         6
         """
         queue = self._queue(name)
-        rows = self._named_amounts({} if amounts is None else amounts, "quota")
-        key = constraint_of(where)
+        rows = self._parse_amounts({} if amounts is None else amounts, "quota")
+        key = parse_constraint(where)
         self.policy.require_quotas()
         is_given = any(amount >= 0 for amount in rows)
         self._state.guarantee(queue, key, rows if is_given else None)
 
     def quotas(self) -> list[QuotaUse]:
-        """Return the quotas of all queues, and what running tasks hold of each."""
+        """Return the quotas of all queues, and the amounts that running tasks hold of each."""
         found: list[QuotaUse] = []
         for queue in self._state.queues.values():
             for quota in queue.quotas:
@@ -394,9 +395,9 @@ class Scheduler:
         time_limit : float, optional
             Longest run of a task in seconds.
         attempts : int, optional
-            Failures allowed for a task; for a gang, for all of its tasks together.
+            Failures after which a task does not wait again; of a gang, of all its tasks together.
         now : float
-            The time of submission; earlier groups go first.
+            The time of submission in seconds; earlier groups go first.
 
         Raises
         ------
@@ -404,7 +405,7 @@ class Scheduler:
             When an argument is malformed, or there is no such queue.
         """
         is_gang = switch(gang, "gang")
-        members = [self._member(demand, tasks, constraint_of(where))]
+        members = [self._parse_member(demand, tasks, parse_constraint(where))]
         return self._submit(queue, members, is_gang, priority, time_limit, attempts, now)
 
     def submit_gang(
@@ -423,14 +424,15 @@ class Scheduler:
         ----------
         queue : str
         members : sequence of (demand, tasks) or (demand, tasks, where)
-            A constraint of a member replaces `where`. Tasks are numbered through all members.
+            A member's constraint replaces `where`. Indices of tasks continue from one member to
+            the next.
         where, priority, time_limit, attempts, now
             As for `submit`.
         """
-        constraint_of(where)  # refuse a malformed one, even if no member uses it
+        parse_constraint(where)  # refuse a malformed one, even if no member uses it
         found: list[Member] = []
-        for demand, tasks, own in members_of(members, where):
-            found.append(self._member(demand, tasks, constraint_of(own)))
+        for demand, tasks, own in parse_members(members, where):
+            found.append(self._parse_member(demand, tasks, parse_constraint(own)))
         return self._submit(queue, found, True, priority, time_limit, attempts, now)
 
     def set_priority(self, group: int, priority: int) -> None:
@@ -462,15 +464,15 @@ class Scheduler:
         group = found.group
         is_last = False
         if group.attempts is not None:
-            index = 0 if isinstance(group, Gang) else found.index
-            is_last = self._state.fail(group, index) >= group.attempts
+            index = 0 if isinstance(group, Gang) else found.index  # a gang counts all under 0
+            is_last = self._state.count_failure(group, index) >= group.attempts
         if is_last and isinstance(group, Gang):
             self._state.drop(group)
-        return self._lose([found], not is_last)
+        return self._stop_with_gangs([found], waits_again=not is_last)
 
     def evict(self, task: int) -> list[int]:
         """Stop a task, which waits again; return the ids of the task and the rest of its gang."""
-        return self._lose([self._task(task)], True)
+        return self._stop_with_gangs([self._task(task)], waits_again=True)
 
     def assume(
         self,
@@ -489,9 +491,9 @@ class Scheduler:
         server : str
             The task may overcommit it.
         since : float, optional
-            When the task started; the time of the last `place` by default.
+            Its start in seconds; by default the time last given to `place`, `preempt` or `advance`.
         stopping : bool
-            Whether it is to stop for another task, as `preempt` says.
+            Whether it is a victim of `preempt` that has not stopped yet.
         devices : mapping of str to sequence of int, optional
             The numbers of its devices by resource, as `devices` returns them; by default the
             best-fitting ones.
@@ -503,20 +505,20 @@ class Scheduler:
         """
         state = self._state
         found = self._group(group)
-        place = self._server(server)
+        host = self._server(server)
         if found.waiting == 0:
             raise InputError("has no waiting tasks", "group")
-        started = state.now if since is None else real(since, "since")
+        started = state.now if since is None else parse_float(since, "since")
         is_stopping = switch(stopping, "stopping")
         index = found.first_index()
-        demand = [int(amount) for amount in found.shape_of(index).given]
-        given = place.given
-        on = None if devices is None else self._device_numbers(devices, found.shape_of(index))
-        held = state.held_on(place)
-        more = [h + d for h, d in zip(held, demand, strict=True)]
-        state.replace_used(self.resources, larger(given, held), larger(given, more))
-        task = state.start(found, index, place, started, None, on)
-        state.settle()
+        shape = found.shape_of(index)
+        numbers = None if devices is None else self._parse_device_numbers(devices, shape)
+        capacity = host.given
+        held = state.held_on(host)
+        held_after = [h + int(d) for h, d in zip(held, shape.given, strict=True)]
+        state.replace_used(self.resources, larger(capacity, held), larger(capacity, held_after))
+        task = state.start(found, index, host, started, None, numbers)
+        state.note_outside_change()
         if is_stopping:
             state.mark_stopping(task)
         if isinstance(found, Gang) and found.is_parked:
@@ -524,20 +526,21 @@ class Scheduler:
         return task.id
 
     def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
-        """Place tasks until no other task fits, or `limit` are placed; gangs are placed whole.
+        """Place tasks until no other task fits, or at least `limit` are placed.
 
         Parameters
         ----------
         now : float
             The time at which they start: seconds from any origin, so it may be negative.
         limit : int, optional
+            The last gang is placed whole, even beyond it.
         """
-        time = real(now, "now")
+        time = parse_float(now, "now")
         most = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
         state = self._state
         state.set_time(time)
         if self.policy.is_oblivious:
-            state.rounds.now = number(now, "now")  # the float may be rounded
+            state.rounds.now = parse_number(now, "now")  # the float may be rounded
         with garbage_collection_paused():
             return self._cycle.place(most)
 
@@ -546,18 +549,18 @@ class Scheduler:
 
         Call it after `place`, under a policy with preemption: ``drf/best-fit/over-quota`` lets a
         queue within its quotas take from queues beyond theirs, ``drf/best-fit/over-share`` also a
-        queue with a lesser share from one that keeps at least as much. With ``over-share:600``
-        tasks run for 600 s before that.
+        queue with a smaller share from one that keeps at least as much. With ``over-share:600``
+        only tasks that have run for 600 s are stopped.
 
         The victims hold their amounts until the caller has stopped them and calls `evict` or
-        `finish`. A task that started may run when all tasks that are to stop on its server ended.
+        `finish`. Run a started task only when all victims on its server have stopped.
 
         Parameters
         ----------
         now : float
-            The time of the starts.
+            The time of the starts, in seconds.
         limit : int, optional
-            The most tasks to start; a gang starts whole.
+            Start no further task once so many have started; a gang starts whole.
 
         Raises
         ------
@@ -569,10 +572,10 @@ class Scheduler:
         Notes
         -----
         A task that started after the last change from outside, such as a submission or the end of
-        a task, is no victim, so that rounds come to an end. No victim could be left out. They are
-        of the queue with the largest share, there of the lowest priority, then of the least work.
-        Of each queue the first four waiting groups of unlike shapes are tried. O(servers and
-        running tasks) for each start.
+        a task, is not a victim, so rounds come to an end. Every victim is needed. Victims are taken
+        from the queue with the largest share first; there by lowest priority, then by least lost
+        work. Of each queue the first four waiting groups of different shapes are tried. O(servers
+        and running tasks) for each start.
 
         Examples
         --------
@@ -591,50 +594,49 @@ class Scheduler:
         >>> s.evict(victims[0]) == victims
         True
         """
-        time = real(now, "now")
+        time = parse_float(now, "now")
         most = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
         mode = self.policy.preempts
         if not mode:
-            fault = "has no preemption; drf/best-fit/over-share, for instance, has"
-            raise RefusalError(self.policy.name, fault)
+            message = "has no preemption; a policy such as drf/best-fit/over-share has"
+            raise RefusalError(self.policy.name, message)
         self._state.set_time(time)
         with garbage_collection_paused():
-            found = PreemptionRound(self._cycle, self.resources, mode, self.policy.min_run).run(
-                most
-            )
+            round = PreemptionRound(self._cycle, self.resources, mode, self.policy.min_run)
+            preempted = round.run(most)
         return [
             Preemption([placement_of(task) for task in each.starts], [t.id for t in each.victims])
-            for each in found
+            for each in preempted
         ]
 
     def advance(self, now: float) -> None:
         """Set the time of the events that follow, such as ends of tasks.
 
-        It matters where past use counts (``/half-life:SECONDS``), and where run times are predicted
-        (``/reserve``); otherwise `place` sets it.
+        Needed where past use counts (``/half-life:SECONDS``), and where run times are predicted
+        (``/reserve``); elsewhere the time that `place` sets is enough.
         """
-        self._state.set_time(real(now, "now"))
+        self._state.set_time(parse_float(now, "now"))
 
     def past_use(self) -> dict[str, dict[str, float]]:
-        """Return the past use of all queues by resource, at the time of the last event.
+        """Return the past use of all queues by resource, in units, at the time of the last event.
 
-        It nears what a queue holds while that stays. Empty unless past use counts.
+        It approaches the held amounts while these do not change. Empty unless past use counts.
         """
         state = self._state
         if not state.criterion.half_life:
             return {}
         found: dict[str, dict[str, float]] = {}
         for queue in state.queues.values():
-            state.criterion.score(queue)  # brings its use to the present
+            state.criterion.score(queue)  # updates its past use to the present time
             used = queue.used or [0.0] * len(self.resources)
             rows = zip(self.resources, used, self._amounts.quanta, strict=True)
             found[queue.name] = {name: amount * float(quantum) for name, amount, quantum in rows}
         return found
 
     def set_past_use(self, name: str, amounts: Mapping[str, float]) -> None:
-        """Set the past use of a queue, such as from `past_use`; 0 for absent resources."""
+        """Set the past use of a queue, for instance from `past_use`; absent resources get 0."""
         queue = self._queue(name)
-        given = self._amounts.by_resource(amounts, "amounts")
+        given = self._amounts.parse_amounts(amounts, "amounts")
         if not self._state.criterion.half_life:
             raise RefusalError(self.policy.name, "past use does not count")
         quanta = self._amounts.quanta
@@ -644,7 +646,7 @@ class Scheduler:
     def next_moment(self) -> float:
         """Return the time at which to place again if no event comes before; inf for never.
 
-        Valid after a call of `place` that did not reach a limit: before that time nothing starts.
+        Valid after a call of `place` that did not reach its limit: no task starts before that time.
         If demands are unknown, a declined server is offered again then. Under ``easy`` it is the
         next expected end of a task after the reserved time; until then the reservation is valid.
         """
@@ -676,9 +678,9 @@ class Scheduler:
         ----------
         group : int
         now : float, optional
-            By default the time of the last `place`.
+            In seconds; by default the time last given to `place`, `preempt` or `advance`.
         most : int
-            The most other tasks that start in a trial, where many wait to be placed. If more do,
+            Maximum number of other tasks that start in a trial. If more start before the group,
             that is the explanation, and no change is tried.
 
         Raises
@@ -701,12 +703,12 @@ class Scheduler:
         'size'
         """
         found = self._group(group)
-        time = self._state.now if now is None else real(now, "now")
+        time = self._state.now if now is None else parse_float(now, "now")
         quanta = self._amounts.quanta
         policy = self.policy
-        bound = whole_number(most, "most", 1, LARGEST)
-        terms = (policy.preempts, policy.min_run, bound)
-        return Explainer(self._cycle, self.resources, quanta, found, time, *terms).explain()
+        max_others = whole_number(most, "most", 1, LARGEST)
+        options = (policy.preempts, policy.min_run, max_others)
+        return Explainer(self._cycle, self.resources, quanta, found, time, *options).explain()
 
     def shares(self, mechanism: str | None = None) -> LiveShares:
         """Return the shares of all queues and their fair shares, with a proof.
@@ -717,8 +719,8 @@ class Scheduler:
         Parameters
         ----------
         mechanism : str, optional
-            One that admits finite tasks and placement constraints: ``"drfh"``, ``"tsf"`` or
-            ``"ps-dsf"``. That of the policy's criterion by default.
+            It must admit finite tasks and placement constraints: ``"drfh"``, ``"tsf"`` or
+            ``"ps-dsf"``. By default that of the policy's criterion.
 
         Raises
         ------
@@ -748,14 +750,13 @@ class Scheduler:
         """
         state = self._state
         asked = state.criterion.mechanism if mechanism is None else mechanism
-        return ask_shares(state, self._amounts.quanta, asked)
+        return copy_for_shares(state, self._amounts.quanta, asked)
 
     def unplaceable_groups(self, most: int) -> dict[int, str]:
         """Return groups with waiting tasks that fit on no server, even an empty one.
 
-        There are at most `most` of each queue, each with a word: ``"where"`` if no server satisfies
-        the constraint of the group, and ``"size"`` if all that satisfy it are too small. It costs a
-        scan of all groups.
+        At most `most` groups of each queue are returned, each with the reason: ``"where"`` if no
+        server satisfies its constraint, ``"size"`` if all that satisfy it are too small. O(groups).
 
         Raises
         ------
@@ -789,9 +790,9 @@ class Scheduler:
             "strict_fifo": self._is_strict,
             "refuse_seconds": (refuse.numerator, refuse.denominator),
         }
-        if self._amounts.device:
-            settings["devices"] = [self.resources[r] for r in self._amounts.device]
-        return snapshot_of(self._state, settings)
+        if self._amounts.device_quanta:
+            settings["devices"] = [self.resources[r] for r in self._amounts.device_quanta]
+        return write_snapshot(self._state, settings)
 
     @classmethod
     def restore(cls, data: bytes) -> Self:
@@ -805,17 +806,17 @@ class Scheduler:
         Raises
         ------
         InputError
-            When the data is no snapshot, damaged, or of another version.
+            When the data is not a snapshot, is damaged, or has another version.
         """
         with garbage_collection_paused():
             body = read_snapshot(data)
             settings = body["settings"]
             names = settings["resources"]
-            quanta = [Fraction(over, under) for over, under in settings["quanta"]]
-            cut = settings["largest"]
+            quanta = [Fraction(*ratio) for ratio in settings["quanta"]]
+            counted = settings["largest"]
             largest: dict[str, Fraction] | None = None
-            if cut is not None:
-                amounts = [quantum * amount for quantum, amount in zip(quanta, cut, strict=True)]
+            if counted is not None:
+                amounts = [quantum * n for quantum, n in zip(quanta, counted, strict=True)]
                 largest = dict(zip(names, amounts, strict=True))
             restored = cls(
                 names,
@@ -856,19 +857,21 @@ class Scheduler:
         found = self._task(task).device_numbers()
         return {self.resources[r]: numbers for r, numbers in found.items()}
 
-    def _device_numbers(self, devices: object, shape: Shape) -> dict[int, list[int]]:
-        fault = InputError("must give numbers of devices by resource", "devices")
+    def _parse_device_numbers(self, devices: object, shape: Shape) -> dict[int, list[int]]:
+        """Return the numbers of a task's devices by the index of the resource."""
+        error = InputError("must give numbers of devices by resource", "devices")
         if not isinstance(devices, Mapping):
-            raise fault
+            raise error
         found: dict[int, list[int]] = {}
         for columns in shape.by_device:
             name, demand = self.resources[columns.resource], int(shape.demand[columns.resource])
             numbers = devices.get(name, ())
             if isinstance(numbers, str | bytes) or not isinstance(numbers, Sequence):
-                raise fault
+                raise error
             given = [whole_number(number, "devices", 0, MOST_DEVICES - 1) for number in numbers]
-            if not columns.is_number(demand, given):
-                raise InputError(f"must be each of its {name} devices, once", "devices")
+            if not columns.are_enough(demand, given):
+                message = f"must name as many different {name} devices as the task takes"
+                raise InputError(message, "devices")
             found[int(columns.resource)] = given
         if len(devices) > len(found):
             raise InputError("names a resource of which the task takes no devices", "devices")
@@ -898,19 +901,20 @@ class Scheduler:
             raise InputError(f"there is no task {task!r:.60}", "task")
         return found
 
-    # Steps
+    # Shared steps
 
     def _in_units(self, amounts: Iterable[int]) -> dict[str, float]:
+        """Return (R,) amounts in quanta as amounts in units, by resource."""
         rows = zip(self.resources, amounts, self._amounts.quanta, strict=True)
         return {name: float(int(amount) * quantum) for name, amount, quantum in rows}
 
-    def _named_amounts(self, amounts: object, what: str) -> list[int]:
-        """Return (R,) amounts in quanta, and -1 for resources without one."""
-        given = self._amounts.by_resource(amounts, what)
+    def _parse_amounts(self, amounts: object, what: str) -> list[int]:
+        """Return (R,) amounts in quanta; -1 for resources that are not named."""
+        given = self._amounts.parse_amounts(amounts, what)
         counted = self._amounts.count(amounts, what)
         return [counted[r] if r in given else -1 for r in range(len(counted))]
 
-    def _member(self, demand: object, tasks: object, where: ConstraintKey) -> Member:
+    def _parse_member(self, demand: object, tasks: object, where: ConstraintKey) -> Member:
         amounts = self._amounts.count_task(demand)
         if not any(amounts):
             raise InputError("takes nothing", "demand")
@@ -930,10 +934,12 @@ class Scheduler:
         leaf = self._queue(queue)
         if leaf.children:
             raise InputError("has queues below it; submit to one of these", "queue")
-        terms = Terms(real(now, "now"), whole_number(priority, "priority", -LARGEST, LARGEST))
+        terms = Terms(
+            parse_float(now, "now"), whole_number(priority, "priority", -LARGEST, LARGEST)
+        )
         if time_limit is not None:
-            positive(time_limit, "time_limit")
-            terms.limit = real(time_limit, "time_limit")
+            parse_positive(time_limit, "time_limit")
+            terms.limit = parse_float(time_limit, "time_limit")
         if attempts is not None:
             terms.attempts = whole_number(attempts, "attempts", 1, LARGEST)
         total = sum([member.tasks for member in members])
@@ -941,12 +947,12 @@ class Scheduler:
             raise InputError("more tasks would wait than can be counted", "tasks")
         return state.submit(leaf, members, is_gang, terms).id
 
-    def _lose(self, tasks: list[Task], waits_again: bool) -> list[int]:
+    def _stop_with_gangs(self, tasks: list[Task], *, waits_again: bool) -> list[int]:
         """Stop tasks and the rest of their gangs; return their ids in order of starts."""
-        lost = self._state.with_gangs(tasks)
-        for task in lost:
+        stopped = self._state.with_gangs(tasks)
+        for task in stopped:
             self._state.stop(task, waits_again)
-        return [task.id for task in lost]
+        return [task.id for task in stopped]
 
 
 def id_of(value: object) -> int:

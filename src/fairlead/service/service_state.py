@@ -16,7 +16,7 @@ from typing import Any, Self
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.queues import Limits, amounts_and_tasks, read_limits, read_queues
 from fairlead.model.quotas import Quotas, ServerKind, check_servers, quotas_of, read_quotas
-from fairlead.scheduler.argument_checks import constraint_of
+from fairlead.scheduler.argument_checks import parse_constraint
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Placement, Scheduler
 from fairlead.service import _state_snapshot as state_snapshot
@@ -557,7 +557,7 @@ class ServiceState:
                     raise InputError(f"there is no resource {name!r:.60}", "demand")
             if not any(amounts.values()):
                 raise InputError("takes nothing", "demand")
-        constraint_of(where)
+        parse_constraint(where)
         for other in after:
             self.job(other)
 

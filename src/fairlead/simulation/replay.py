@@ -21,7 +21,7 @@ from fairlead.model.quotas import Quota, groups_of, quotas_of
 from fairlead.model.run_log import RunLog
 from fairlead.model.unplaceable import Kinds, kinds_of, unplaceable_sets
 from fairlead.model.workload import Workload
-from fairlead.scheduler.argument_checks import LARGEST, positive
+from fairlead.scheduler.argument_checks import LARGEST, parse_positive
 from fairlead.scheduler.event_loop import JobArrivals, Replay, ServerEvents
 from fairlead.scheduler.policies import REFUSE_SECONDS, OwnPolicy, Policy, parse_policy
 from fairlead.scheduler.random_order import RandomOrder
@@ -87,7 +87,7 @@ def replay(
         list(workload.cluster.resources),
         RandomOrder(seed),
         switch(strict_fifo, "strict_fifo"),
-        positive(refuse_seconds, "refuse_seconds"),
+        parse_positive(refuse_seconds, "refuse_seconds"),
         largest,
         quanta.device,
     )

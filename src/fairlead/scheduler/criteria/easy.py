@@ -16,7 +16,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import hold_together, reason_without_room, release_tasks
-from fairlead.scheduler._devices import settle
+from fairlead.scheduler._devices import summarise_devices
 from fairlead.scheduler._entities import (
     MANY,
     UNLIMITED,
@@ -71,7 +71,7 @@ class ReservedStart:
         least = spare[:]
         for r in range(len(least)):
             least[r] = min(least[r], server.free[r])
-        settle(least, shape.by_device)
+        summarise_devices(least, shape.by_device)
         return least
 
     def use(self, server: Server, shape: Shape, devices: vec[i64], sign: i64) -> None:

@@ -70,10 +70,10 @@ class Slots(Counting):
     def units(self, quanta: list[Fraction]) -> list[Fraction]:
         return [Fraction(1), *quanta]
 
-    def fitting_amount(self, shape: Shape, free: vec[i64], r: i64, least: int) -> int:
+    def fitting_amount(self, shape: Shape, free: vec[i64], r: i64, above: int) -> int:
         """Return the amount of a resource that the free slots cover, if the task then fits."""
         most = int(free[0]) * self.largest[r] // self.number
-        if not least < most < int(shape.given[r]):
+        if not above < most < int(shape.given[r]):
             return 0
         given = shape.given[:]
         given[r] = most
