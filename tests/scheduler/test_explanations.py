@@ -338,7 +338,7 @@ def test_what_runs_waits_for_nothing() -> None:
 
 def test_of_many_classes_those_with_most_servers_are_tried() -> None:
     s = full()
-    for k in range(_explain.MOST_CLASSES):
+    for k in range(_explain.MAX_CLASSES):
         s.add_server(f"s{k}", {"cpu": 1, "memory": 1}, {"rack": str(k)})
     s.add_server("d", {"cpu": 1, "memory": 1}, {"rack": "9"})
     s.place()

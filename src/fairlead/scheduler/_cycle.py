@@ -1,9 +1,9 @@
-"""The numbered steps of a task, from its queue to its server.
+"""The numbered steps of a placement.
 
 1. Who: choose the queue to serve.
-2. What: choose the group of that queue of which a task starts.
+2. What: choose the group of that queue from which a task starts.
 3. Where: choose the server on which it starts.
-4. Book: start the task, count its amounts in its queue and server, and rank the queue anew.
+4. Book: start the task, count its amounts in its queue and server, and re-rank the queue.
 
 Cycles differ in the order of these steps. `QueueCycle` chooses the queue first, for scores that do
 not depend on tasks or servers. `TaskCycle` first chooses a task of each queue, for scores that do.
@@ -41,25 +41,25 @@ from fairlead.scheduler._waiting import first_to_try, first_waiting, is_behind, 
 from fairlead.scheduler.explanation import Reservation, WaitReason, tasks_in_words
 from fairlead.scheduler.selection.selection import Selection
 
-MOST_FREED: Final = 128  # beyond this, a search of all servers is faster than comparing with these
+MAX_FREED: Final = 128  # if more servers were freed, a search of all servers is faster
 AHEAD: Final = WaitReason("order", "Tasks ahead of it take the free capacity.")
 OUT_OF_TURN: Final = WaitReason(
     "strict order", "The first group of its queue waits, and no other group may pass it."
 )
-NO_POOL: Final = Fraction(2**200)  # the share of a resource of which the pool has nothing
+NO_POOL: Final = Fraction(2**200)  # the share of a demanded resource that the pool has not
 
 # A group with the server of its next task, or a gang with its plan; all None for no group.
 NextStart = tuple[TaskGroup | None, Server | None, Plan | None]
 
 
 class Hold:
-    """A waiting task that is taken from a server for a while; `index` is that in its group."""
+    """A waiting task whose amounts are taken from a server while a plan is made."""
 
     def __init__(self, index: int, shape: Shape, server: Server) -> None:
-        self.index = index
+        self.index = index  # the index of the task in its group
         self.shape = shape
         self.server = server
-        self.devices = hold_on(server, shape)  # as columns
+        self.devices = hold_on(server, shape)  # their columns
 
 
 class Cycle:
@@ -69,9 +69,10 @@ class Cycle:
 
     def __init__(self, state: State, is_strict: bool) -> None:
         self.state = state
-        self.is_strict = is_strict  # whether no group passes the first one of its queue
+        self.is_strict = is_strict  # whether a group waits for all earlier ones of its queue
 
     def place(self, limit: int) -> list[Placement]:
+        """Start tasks as `start_tasks` does; return their placements."""
         return [placement_of(task) for task in self.start_tasks(limit)]
 
     def start_tasks(self, limit: int) -> list[Task]:
@@ -82,7 +83,7 @@ class Cycle:
         started: list[Task] = []
         while len(started) < limit:
             if not self.place_next(started):
-                state.freed.clear()  # no waiting task fits on them
+                state.freed.clear()  # no waiting task fits on these servers
                 break
         return started
 
@@ -91,14 +92,14 @@ class Cycle:
         state = self.state
         if state.is_stale:
             state.rerank_all()
-        if len(state.freed.servers) > MOST_FREED:
+        if len(state.freed.servers) > MAX_FREED:
             state.unpark_all()
 
     def place_next(self, started: list[Task]) -> bool:
-        """Start the next task or gang; return whether there is one."""
+        """Start the next task or gang, and add it to `started`; return whether one started."""
         raise NotImplementedError
 
-    def find(self, queue: Queue, shape: Shape) -> Server | None:  # noqa: ARG002 (for joint)
+    def find(self, queue: Queue, shape: Shape) -> Server | None:  # noqa: ARG002 (Joint uses it)
         """3. Where: return the server for a task of a queue by the selection."""
         return self.state.selection.find(shape)
 
@@ -116,12 +117,16 @@ class Cycle:
         started: list[Task],
         devices: list[vec[i64]] | None = None,
     ) -> None:
+        """4. Book: start the tasks of a plan, on the planned devices if given."""
         for k, (index, server) in enumerate(plan):
-            on = None if devices is None else devices[k]
-            started.append(self.state.start(group, index, server, self.state.now, on))
+            planned = None if devices is None else devices[k]
+            started.append(self.state.start(group, index, server, self.state.now, planned))
 
     def plan_gang(self, gang: Gang) -> Plan:
-        """Return the server of each waiting task of a gang; empty if not all fit."""
+        """Return the server of each waiting task of a gang; empty if not all fit.
+
+        Each planned task is taken from its server until the plan is complete.
+        """
         plan: Plan = []
         taken: list[vec[i64]] = []
         indices = largest_first(gang, self.state.criterion.total)
@@ -143,15 +148,14 @@ class Cycle:
         return self.find(gang.waiting_list.queue, shape)
 
     def choose_devices(self, server: Server, shape: Shape) -> vec[i64]:
-        """Return the columns of the devices for a task on a server."""
+        """Choose the devices for a task on a server; return their columns."""
         return choose_devices(shape, server.free)
 
     def hold(self, gang: Gang, shape: Shape, server: Server, devices: vec[i64], sign: i64) -> None:
         """Take the amounts of a planned task of a gang from its server (1), or return them (-1)."""
         self.state.take(server, shape, devices, sign)
-        add_to(
-            gang.waiting_list.queue.held, shape.demand, sign
-        )  # the choice of the next server may depend on it
+        # The choice of the next server may depend on the held amounts of the queue.
+        add_to(gang.waiting_list.queue.held, shape.demand, sign)
 
     def next_moment(self) -> float:
         """Return the time at which to place again if no event comes before; infinite for never."""
@@ -168,32 +172,36 @@ class Cycle:
             return not group.is_parked and len(self.plan_gang(group)) > 0
         return self.find(group.waiting_list.queue, group.shape) is not None
 
-    def why_never(self, gang: Gang) -> WaitReason | None:  # noqa: ARG002 (for offers)
-        """Return why a gang never starts although empty servers hold its tasks of each shape."""
+    def why_never(self, gang: Gang) -> WaitReason | None:  # noqa: ARG002 (Offers uses it)
+        """Return why a gang never starts even though empty servers hold its tasks of each shape."""
         return None
 
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
-        """Return why a group waits, after others were placed, though a server had room for it.
+        """Return why a group still waits after `place`, if some server has room for a task of it.
 
-        `had_room` is whether all of it fitted before others were placed.
+        `had_room` is whether its next task, or all of a gang, fitted before `place`.
         """
         if self.is_strict and first_waiting(group.waiting_list.queue) is not group:
             return OUT_OF_TURN
         return reason_without_room(group, had_room)
 
-    def reservation(self, group: TaskGroup) -> Reservation | None:  # noqa: ARG002 (for some)
-        """Return when a waiting group is to start, or else the first one, if that is known."""
+    def reservation(self, group: TaskGroup) -> Reservation | None:  # noqa: ARG002 (overridden)
+        """Return the reserved start of a group, or else of the first reserved one, if any."""
         return None
 
 
 class QueueCycle(Cycle):
-    """Serves the queue with the least score first; in trees, the child, from the root down."""
+    """Serves the queue with the least score first; in a tree, on each level from the root down."""
 
     def place_next(self, started: list[Task]) -> bool:
         return self.start_below(self.state.root, started)
 
     def start_below(self, queue: Queue, started: list[Task]) -> bool:
-        """1. Who: start a task of the child with the least score; return whether one started."""
+        """1. Who: start a task of the first child that can start one; return whether one started.
+
+        Children are tried by rank. As servers only fill up during a call of `place`, a child
+        without a task that fits is passed for the rest of the call.
+        """
         if queue.passed_in != self.state.calls:
             queue.passed_in = self.state.calls
             queue.passed = 0
@@ -220,7 +228,7 @@ class QueueCycle(Cycle):
         return True
 
     def find_first(self, queue: Queue) -> NextStart:
-        """2. What: return the first group of a queue that fits, and park those before it."""
+        """2. What: return the first group of a queue that fits, and park the groups before it."""
         state = self.state
         while True:
             group = first_to_try(queue, state.freed)
@@ -232,7 +240,7 @@ class QueueCycle(Cycle):
                     return group, None, plan
                 state.park_gang(group)
                 continue
-            # 3. Where: a parked group fits on freed servers alone.
+            # 3. Where: a parked group can only fit on freed servers.
             if group.waiting_list.row >= 0:
                 server = state.selection.find_among(state.freed.servers, group.shape)
             else:
@@ -252,31 +260,31 @@ class Candidate:
     ) -> None:
         self.queue = group.waiting_list.queue
         self.group = group
-        self.shape = shape  # of its next task; for a gang, of the task to be placed first
-        self.server = server  # one with room for that task; in some cycles, the final one
+        self.shape = shape  # of its next task; for a gang, of the task that is planned first
+        self.server = server  # a server with room for that task; `Joint` and rounds start it there
         # Servers of the tasks of a gang, valid until another task starts; empty for a single task.
         self.plan = plan
-        self.score = score  # a lower bound of the score of the queue
-        self.is_exact = False  # whether `score` is the score itself
+        self.score = score  # the score of the queue, or a lower bound
+        self.is_exact = False  # whether `score` is exact
 
     def still_holds(self) -> bool:
-        """Return whether it is still the first group that fits, after other tasks started."""
+        """Return whether the group is still the first that fits, after other tasks started."""
         if self.plan or self.group.waiting == 0 or limit_reached(self.group):
             return False
         return has_room(self.server, self.shape)
 
     def is_before(self, other: Candidate) -> bool:
-        """Return whether it has the lesser score; queues of weight 0 come last."""
+        """Return whether it has a smaller score than another; queues of weight 0 come last."""
         if (self.queue.weight[0] == 0) != (other.queue.weight[0] == 0):
             return other.queue.weight[0] == 0
         return self.score < other.score
 
 
 class TaskCycle(Cycle):
-    """Serves the queue with the least score for its first task with room.
+    """Serves the queue with the least score, where the score depends on the queue's next task.
 
-    A score never falls while tasks start. So an earlier score is a lower bound, and only the least
-    one is computed anew, until the least one is exact.
+    A score never falls while tasks start, so an earlier score is a lower bound. Only the least one
+    is recomputed, until the least one is exact.
     """
 
     def __init__(self, state: State, is_strict: bool) -> None:
@@ -305,7 +313,7 @@ class TaskCycle(Cycle):
         kept = self.kept.get(queue)
         if kept is None:
             if queue in self.kept:
-                return None  # without a candidate until a server is freed
+                return None  # no group of it fits until a server is freed
         elif kept.still_holds():
             return kept
         found = self.find_candidate(queue)
@@ -315,7 +323,7 @@ class TaskCycle(Cycle):
         return found
 
     def find_candidate(self, queue: Queue) -> Candidate | None:
-        """Find the first group of a queue with room; park the groups before it."""
+        """Find the first group of a queue that has room; park the groups before it."""
         while True:
             group = first_to_try(queue, self.state.freed)
             if group is None or (self.is_strict and is_behind(queue, group)):
@@ -349,7 +357,7 @@ class TaskCycle(Cycle):
         return Candidate(gang, shape, server, plan, bound)
 
     def least(self, candidates: list[Candidate]) -> Candidate | None:
-        """2. Who: return the candidate with the least score, the first of equals."""
+        """2. Who: return the candidate with the least score, the first of equal ones."""
         while True:
             least: Candidate | None = None
             for candidate in candidates:
@@ -365,7 +373,7 @@ class TaskCycle(Cycle):
         candidate.score = criterion.score_of(candidate.queue, candidate.shape, candidate.server)
 
     def choose(self, candidate: Candidate) -> Server:
-        """3. Where: return the server for a candidate that has room."""
+        """3. Where: return the server on which a candidate starts."""
         server = self.state.selection.find(candidate.shape)
         assert server is not None
         return server
@@ -382,12 +390,12 @@ class TaskCycle(Cycle):
                 kept.is_exact = self.stays_exact(kept, candidate)
 
     def stays_exact(self, kept: Candidate, started: Candidate) -> bool:  # noqa: ARG002
-        """Return whether a score is still exact after another candidate started."""
+        """Return whether the score of `kept` is still exact after another candidate started."""
         return False
 
 
 def reason_without_room(group: TaskGroup, had_room: bool) -> WaitReason:
-    """Return the reason of a group without room after others were placed."""
+    """Return why a group waits that has no room after others were placed."""
     if had_room or not isinstance(group, Gang):
         return AHEAD
     tasks = tasks_in_words(int(group.waiting))
@@ -396,9 +404,9 @@ def reason_without_room(group: TaskGroup, had_room: bool) -> WaitReason:
 
 
 def largest_first(group: TaskGroup, total: vec[i64]) -> list[int]:
-    """Return the indices of the tasks that start together, in the order in which they are placed.
+    """Return the indices of a group's tasks that start together, in the order of placement.
 
-    Those of a gang are ordered by dominant demand, the largest first, ties by index.
+    Tasks of a gang are ordered by dominant demand, the largest first, ties by index.
     """
     if not isinstance(group, Gang):
         return [group.first_index()]
@@ -415,7 +423,8 @@ def hold_together(
 ) -> list[Hold]:
     """Take a group's next task, or all of a gang, from the servers that a selection finds.
 
-    If it finds none for some task, nothing is taken. `release_tasks` returns taken ones.
+    If any task finds no server, nothing is taken and the list is empty. `release_tasks` returns the
+    taken amounts.
     """
     holds: list[Hold] = []
     for index in largest_first(group, total):
@@ -429,15 +438,16 @@ def hold_together(
 
 
 def release_tasks(holds: list[Hold]) -> None:
-    """Return held tasks to their servers."""
+    """Return the amounts of held tasks to their servers."""
     for hold in holds:
         take_from(hold.server.free, hold.shape, hold.devices, -1)
 
 
 def dominant_demand(shape: Shape, total: vec[i64]) -> Fraction:
-    """Return the largest share of the pool that a task takes; infinite where it has nothing."""
+    """Return the largest share of a resource of the pool that a task takes."""
     largest = Fraction(0)
-    for demand, pool in zip(shape.demand, total, strict=True):
+    for demand, capacity in zip(shape.demand, total, strict=True):
         if demand > 0:
-            largest = max(largest, Fraction(int(demand), int(pool)) if pool > 0 else NO_POOL)
+            share = Fraction(int(demand), int(capacity)) if capacity > 0 else NO_POOL
+            largest = max(largest, share)
     return largest

@@ -2,10 +2,10 @@
 
 1. Count the amounts that servers lack, in one scan.
 2. Compare the group's queue with the others.
-3. Place tasks on the live state, inside `WhatIf`: does one of the group start?
+3. Place tasks on the live state, inside `WhatIf`: does a task of the group start?
 4. Try each change on the live state in the same way, and undo it.
 
-Criteria give the order of queues (`position`); the cycle gives the reason (`why_waits`).
+Criteria give the order of queues (`position`), the cycle gives the reason (`why_waits`).
 """
 
 from __future__ import annotations
@@ -50,11 +50,13 @@ from fairlead.scheduler.explanation import (
     tasks_in_words,
 )
 
-MOST_CLASSES: Final = 32  # classes of servers that are tried, the most common ones
+MAX_CLASSES: Final = 32  # classes of servers that are tried, the most common ones
 PORTION: Final = 256  # tasks to place between checks whether the group has started
 
 
 class Explainer:
+    """One explanation of a waiting group, computed on the live state and undone."""
+
     def __init__(
         self,
         cycle: Cycle,
@@ -64,21 +66,21 @@ class Explainer:
         now: float,
         preempts: str = "",
         min_run: float = 0.0,
-        most: int = LARGEST,
+        max_others: int = LARGEST,
     ) -> None:
         state = cycle.state
         self.cycle = cycle
         self.state = state
         self.group = group
         self.now = now  # the time of the question, in seconds
-        self.preempts = preempts
-        self.min_run = min_run
-        self.most = most  # placements of others in a trial
-        self.is_cut = False  # whether a trial ended there
-        self.resources = resources
-        self.quanta = quanta
-        self.names = state.counting.names(resources)  # (W,)
-        self.units = state.counting.units(quanta)  # (W,)
+        self.preempts = preempts  # the policy's kind of preemption; empty for none
+        self.min_run = min_run  # seconds that a task runs at least before it is stopped
+        self.max_others = max_others  # tasks of other groups that start in a trial
+        self.is_cut = False  # whether the last trial ended at that number
+        self.resources = resources  # (R,)
+        self.quanta = quanta  # (R,) the unit of one quantum of each
+        self.names = state.counting.names(resources)  # (C,)
+        self.units = state.counting.units(quanta)  # (C,)
         # The shape of the first waiting task, and its demand (R,) in quanta.
         self.shape = group.shape_of(group.first_index()) if group.waiting > 0 else group.shape
         self.demand = [int(amount) for amount in self.shape.given]
@@ -89,30 +91,32 @@ class Explainer:
         self.fitting: dict[Shape, bool] = {}  # whether a task fits on some emptied server
 
     def explain(self) -> Explanation:
+        """Return the explanation. Of several reasons, "never" precedes preemption, then a limit."""
         state, group, shortage = self.state, self.group, self.shortage
-        with WhatIf(state):  # because `prepare` may begin a round
+        with WhatIf(state):  # because `prepare` may start a round
             self.cycle.prepare()
             position = state.criterion.position(group, self.shape, state.servers.values())
             ahead = [row for row in position.ahead if self.may_start(state.queues[row.queue])]
-        hold = WaitReason("nothing", "All of its tasks run.")
-        short: dict[str, tuple[float, float]] = {}
+        reason = WaitReason("nothing", "All of its tasks run.")
+        too_small: dict[str, tuple[float, float]] = {}
         is_never = starts = False
         if group.waiting > 0:
-            short = self.short()
-            never = self.never(short)
-            hold = self.place()
-            starts = hold.held_by == "nothing"
+            too_small = self.too_small()
+            never = self.why_never(too_small)
+            reason = self.place()
+            starts = reason.held_by == "nothing"
             if self.is_cut:
-                hold = WaitReason("order", f"At least {self.most:,} other tasks start before it.")
+                sentence = f"At least {self.max_others:,} other tasks start before it."
+                reason = WaitReason("order", sentence)
             elif not starts:
-                hold = self.beyond_limit() or hold
+                reason = self.why_limited() or reason
                 is_never = is_beyond_limits(group)
                 self.try_changes()
-                hold = self.by_preemption() or hold
+                reason = self.why_preempting() or reason
             if never is not None:
-                hold = never
+                reason = never
                 is_never = True
-        lacking = self.told([r for r in range(len(self.names)) if shortage.lacking[r] > 0])
+        lacking = self.named_columns([r for r in range(len(self.names)) if shortage.lacking[r] > 0])
         return Explanation(
             group=group.id,
             queue=group.waiting_list.queue.name,
@@ -120,8 +124,8 @@ class Explainer:
             running=len(group.tasks or ()),
             starts=starts,
             now=self.now,
-            held_by=hold.held_by,
-            reason=hold.reason,
+            held_by=reason.held_by,
+            reason=reason.reason,
             servers=len(state.servers),
             allowed=len(shortage.allowed_servers),
             open=shortage.open,
@@ -136,16 +140,17 @@ class Explainer:
             would_change=tuple(self.changes),
             untried=self.untried,
             never=is_never,
-            short=short,
+            short=too_small,
             reservation=self.reservation,
             is_time=position.is_time,
         )
 
     def amount(self, r: int, quanta: int) -> float:
+        """Return an amount of a column in its unit."""
         return float(quanta * self.units[r])
 
-    def told(self, lacking: list[int]) -> list[int]:
-        """Return lacking columns without resources whose devices lack at least as much."""
+    def named_columns(self, lacking: list[int]) -> list[int]:
+        """Return the columns to name: lacking device columns replace the resource itself."""
         found = lacking[:]
         for columns in self.shape.by_device:
             if columns.largest_at in lacking or columns.whole_at in lacking:
@@ -153,30 +158,36 @@ class Explainer:
         return found
 
     def lacking_on(self, server: Server) -> ServerShortage:
+        """Return the amounts that a server lacks for the first waiting task."""
         shape = self.shape
         lacking: dict[str, float] = {}
-        for r in self.told(lacks(shape, server.free)):
+        for r in self.named_columns(lacks(shape, server.free)):
             lacking[self.names[r]] = self.amount(r, int(shape.need[r]) - int(server.free[r]))
         return ServerShortage(server.name, lacking)
 
-    def short(self) -> dict[str, tuple[float, float]]:
-        """Return the demand and the largest capacity, if no allowed server is large enough."""
+    def too_small(self) -> dict[str, tuple[float, float]]:
+        """Return the demand and the largest capacity of each resource of which none is enough.
+
+        Empty if any allowed server is large enough.
+        """
         demand = self.shape.demand
         return {
-            self.names[r]: (self.amount(r, int(demand[r])), self.amount(r, most))
-            for r, most in self.shortage.too_small().items()
+            self.names[r]: (self.amount(r, int(demand[r])), self.amount(r, largest))
+            for r, largest in self.shortage.too_small().items()
         }
 
-    def never(self, short: dict[str, tuple[float, float]]) -> WaitReason | None:
+    def why_never(self, too_small: dict[str, tuple[float, float]]) -> WaitReason | None:
         """Return why the group can never start, even on empty open servers; None if it can."""
         if not self.state.servers:
             return WaitReason("where", "There is no server.")
         if not self.shortage.allowed_servers:
-            return WaitReason("where", self.unmatched())
-        if short:
-            parts = [f"{asked:.6g} {r} of at most {most:.6g}" for r, (asked, most) in short.items()]
-            asks = list_in_words(parts)
-            reason = f"No allowed server is large enough: it asks for {asks}."
+            return WaitReason("where", self.why_unmatched())
+        if too_small:
+            amounts = [
+                f"{asked:.6g} {name} of at most {largest:.6g}"
+                for name, (asked, largest) in too_small.items()
+            ]
+            reason = f"No allowed server is large enough: it asks for {list_in_words(amounts)}."
             return WaitReason("size", reason)
         for shape, tasks in self.group.tasks_together().items():
             if not fit_together(self.state.servers.values(), shape, tasks):
@@ -184,7 +195,7 @@ class Explainer:
                 return WaitReason("gang", reason)
         return self.cycle.why_never(self.group) if isinstance(self.group, Gang) else None
 
-    def unmatched(self) -> str:
+    def why_unmatched(self) -> str:
         """Return why the constraint allows no server: which labels or names are absent."""
         labels, names = self.shape.constraint.key
         if not labels:
@@ -197,7 +208,7 @@ class Explainer:
         return f"None of the servers that it names has {wanted}."
 
     def may_start(self, queue: Queue) -> bool:
-        """Return whether a waiting task of a queue, or below it, fits on some emptied server."""
+        """Return whether a waiting task of a queue, or of one below it, fits on an empty server."""
         if queue.children:
             return any(self.may_start(child) for child in queue.ranked)
         for waiting_list in lists_of(queue):
@@ -207,7 +218,7 @@ class Explainer:
         return any(self.fits_somewhere(gang) for gang in queue.gangs_parked.values())
 
     def fits_somewhere(self, group: TaskGroup) -> bool:
-        """Return whether each waiting task of a group fits on some emptied and open server."""
+        """Return whether the next task of a group, or each of a gang, fits on an empty server."""
         for shape in group.tasks_together():
             if shape not in self.fitting:
                 self.fitting[shape] = fits_when_empty(self.state.servers.values(), shape)
@@ -216,10 +227,10 @@ class Explainer:
         return True
 
     def place(self) -> WaitReason:
-        """Place tasks; return the reason why the group does not start, if it does not."""
+        """Place tasks on trial; return why the group does not start, or "nothing" if it does."""
         shortage, group, cycle = self.shortage, self.group, self.cycle
         had_room = shortage.fitting > 0 and cycle.has_room_now(group)
-        hold: WaitReason | None = None
+        reason: WaitReason | None = None
         with WhatIf(self.state):
             # Placing frees no amounts, so a first task that does not fit now need not be tried.
             is_tried = shortage.fitting > 0 or cycle.makes_reservations
@@ -227,15 +238,15 @@ class Explainer:
                 return WaitReason("nothing", "It starts when tasks are placed next.")
             self.reservation = cycle.reservation(group)
             if shortage.fitting > 0:
-                hold = self.beyond_limit() or cycle.why_waits(group, had_room)
-        if hold is not None:
-            return hold
+                reason = self.why_limited() or cycle.why_waits(group, had_room)
+        if reason is not None:
+            return reason
         if shortage.open == 0:
             return WaitReason("drained", "All allowed servers are drained.")
-        return self.kept_off() or WaitReason("room", "No allowed server has room for a task now.")
+        return self.why_spared() or WaitReason("room", "No allowed server has room for a task now.")
 
-    def kept_off(self) -> WaitReason | None:
-        """Return the reason if the only servers with room are kept for other tasks."""
+    def why_spared(self) -> WaitReason | None:
+        """Return the reason if the only servers with room are kept for the spared resource."""
         kinds, constraint = self.state.kinds, self.shape.constraint
         if not constraint.is_kept_off:
             return None
@@ -249,31 +260,31 @@ class Explainer:
                 return WaitReason("spare", f"{reason} for {name}.")
         return None
 
-    def beyond_limit(self) -> WaitReason | None:
-        """Return the reason if a limit keeps the group from starting."""
+    def why_limited(self) -> WaitReason | None:
+        """Return the reason if a limit of a queue keeps the group from starting."""
         queue = limit_reached(self.group)
         if queue is None or queue.limit is None:
             return None
-        limit, parts = queue.limit, list[str]()
+        limit, clauses = queue.limit, list[str]()
         demand = self.group.demand_together()
         for r in range(len(limit.amounts)):
             asked = demand[r]
-            most, held = int(limit.amounts[r]), int(queue.held[r])
-            if limit.amounts[r] != NO_LIMIT and asked > 0 and asked > most - held:
-                amounts = [f"{self.amount(r, amount):.6g}" for amount in (held, most, asked)]
-                has, may, asks = amounts
-                parts.append(
-                    f"{has} of at most {may} {self.names[r]} are held, and it asks for {asks}"
+            maximum, held = int(limit.amounts[r]), int(queue.held[r])
+            if limit.amounts[r] != NO_LIMIT and asked > 0 and asked > maximum - held:
+                amounts = [f"{self.amount(r, amount):.6g}" for amount in (held, maximum, asked)]
+                clauses.append(
+                    f"{amounts[0]} of at most {amounts[1]} {self.names[r]} are held, and it asks "
+                    f"for {amounts[2]}"
                 )
         tasks = sum(self.group.tasks_together().values())
         if tasks > limit.tasks - queue.running:
             start = "one more" if tasks == 1 else f"{tasks} together"
-            parts.append(
+            clauses.append(
                 f"{queue.running} of at most {limit.tasks} tasks run, and it needs {start}"
             )
-        return WaitReason("limit", f"Queue {queue.name} is limited: {'; '.join(parts)}.")
+        return WaitReason("limit", f"Queue {queue.name} is limited: {'; '.join(clauses)}.")
 
-    def by_preemption(self) -> WaitReason | None:
+    def why_preempting(self) -> WaitReason | None:
         """Return the reason if a round of preemption would start the group now."""
         if not self.preempts:
             return None
@@ -284,20 +295,20 @@ class Explainer:
                 if each.starts[0].group is self.group:
                     queues = {task.group.waiting_list.queue.name: True for task in each.victims}
                     victims = tasks_in_words(len(each.victims))
-                    by = list_in_words(list(queues))
-                    reason = f"It starts in place of {victims} of {by}, once stopped."
+                    names = list_in_words(list(queues))
+                    reason = f"It starts in place of {victims} of {names}, once stopped."
                     if not queues:
                         reason = "It starts once tasks that are being stopped have ended."
                     return WaitReason("preemption", reason)
         return None
 
     def starts(self, group: TaskGroup) -> bool:
-        """Place tasks until one of a group starts, or `most` others did; return whether it does."""
+        """Place tasks until one of a group or `max_others` others start; return whether it does."""
         self.state.set_time(self.now)
         waiting = group.waiting
         placed = PORTION
         others = 0
-        while group.waiting == waiting and placed >= PORTION and others < self.most:
+        while group.waiting == waiting and placed >= PORTION and others < self.max_others:
             placed = len(self.cycle.start_tasks(PORTION))
             others += placed
         self.is_cut = group.waiting == waiting and placed >= PORTION
@@ -306,7 +317,7 @@ class Explainer:
     # Changes
 
     def starts_after(self, change: partial[None]) -> bool:
-        """Return whether a task of the group starts after a change, which is undone."""
+        """Return whether a task of the group starts after a change; undo the change."""
         if self.is_hopeless:
             return False
         with WhatIf(self.state):
@@ -314,37 +325,39 @@ class Explainer:
             return self.starts(self.group)
 
     def try_changes(self) -> None:
-        self.try_less()
-        self.try_wider()
-        self.try_shorter()
-        self.try_limits()
+        """Try all kinds of changes, and note for each whether the group would start."""
+        self.try_smaller_demands()
+        self.try_wider_constraints()
+        self.try_shorter_limit()
+        self.try_queue_limits()
         self.try_weights()
         self.try_priority()
         self.try_drained()
-        self.try_servers()
+        self.try_more_servers()
 
     def note(self, starts: bool, words: str, kind: str, of: str, to: float | None = None) -> None:
+        """Note a tried change; see `Change` for the meaning of its fields."""
         self.changes.append(Change(words, kind, of, to, starts))
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether only other servers or a smaller demand could help."""
+        """Whether no allowed open server has room: then the order of tasks does not matter."""
         return self.shortage.fitting == 0
 
-    def try_less(self) -> None:
+    def try_smaller_demands(self) -> None:
         """Try smaller demands of one resource, as large as fits on a server that lacks no other."""
-        for r, less in enumerate(self.shortage.less):
-            if less == 0:
+        for r, smaller in enumerate(self.shortage.smaller_demand):
+            if smaller == 0:
                 continue
-            demand = [*self.demand[:r], less, *self.demand[r + 1 :]]
-            name, amount = self.resources[r], float(less * self.quanta[r])
+            demand = [*self.demand[:r], smaller, *self.demand[r + 1 :]]
+            name, amount = self.resources[r], float(smaller * self.quanta[r])
             asked = float(self.demand[r] * self.quanta[r])
             words = f"it asked for {amount:.6g} {name} instead of {asked:.6g}"
             starts = self.starts_as(demand, self.shape.constraint.key)
             self.note(starts, words, "resource", name, amount)
 
-    def try_wider(self) -> None:
-        """Try to drop one part of the constraint on servers."""
+    def try_wider_constraints(self) -> None:
+        """Try the constraint without its names, and without each of its labels."""
         labels, names = self.shape.constraint.key
         if names is not None:
             starts = self.starts_as(self.demand, (labels, None))
@@ -354,12 +367,12 @@ class Explainer:
             starts = self.starts_as(self.demand, (labels - {label}, names))
             self.note(starts, words, "where", label[0])
 
-    def try_shorter(self) -> None:
-        """Try the longest time limit with which it would end before a reserved start."""
-        held = self.reservation
-        if held is None or held.group == self.group.id or held.at == inf:
+    def try_shorter_limit(self) -> None:
+        """Try the longest time limit with which the group would end before a reserved start."""
+        reserved = self.reservation
+        if reserved is None or reserved.group == self.group.id or reserved.at == inf:
             return
-        limit = seconds_until(held.at, self.now)
+        limit = seconds_until(reserved.at, self.now)
         if not 0 < limit < self.group.limit:
             return
         key = self.shape.constraint.key
@@ -370,10 +383,10 @@ class Explainer:
     def starts_as(
         self, demand: list[int], where: ConstraintKey, limit: float | None = None
     ) -> bool:
-        """Return whether a task starts if waiting tasks have another demand or constraint.
+        """Return whether a task starts if waiting tasks have another demand, constraint or limit.
 
-        The waiting tasks are submitted again at their old position. Only those of the first task's
-        shape change.
+        The waiting tasks are submitted again at their old position. Only tasks of the first one's
+        shape get the new demand and constraint.
         """
         group, state = self.group, self.state
         members: list[Member] = []
@@ -390,8 +403,8 @@ class Explainer:
             queue, is_gang = group.waiting_list.queue, isinstance(group, Gang)
             return self.starts(state.submit(queue, members, is_gang, terms, group.order))
 
-    def try_limits(self) -> None:
-        """Try to lift the limit of its queue, and of each above it."""
+    def try_queue_limits(self) -> None:
+        """Try to lift the limit of its queue, and of each queue above it."""
         for queue in reversed(path_of(self.group.waiting_list.queue)):
             if queue.limit is not None:
                 starts = self.starts_after(partial(self.state.set_limit, queue, None))
@@ -399,10 +412,10 @@ class Explainer:
                 self.note(starts, words, "queue limit", queue.name)
 
     def try_weights(self) -> None:
-        """Try twice the weight of its queue, and of each above it; 1 for a weight of 0."""
+        """Try twice the weight of its queue, and of each queue above it; 1 for a weight of 0."""
         for queue in reversed(path_of(self.group.waiting_list.queue)):
-            over, under = queue.weight
-            weight = (2 * over, under) if over > 0 else (1, 1)
+            numerator, denominator = queue.weight
+            weight = (2 * numerator, denominator) if numerator > 0 else (1, 1)
             starts = self.starts_after(partial(self.state.set_weight, queue, weight))
             to = float(Fraction(weight[0], weight[1]))
             words = f"the weight of {queue.name} were {to:.6g}"
@@ -414,43 +427,44 @@ class Explainer:
         self.note(starts, words, "priority", self.group.waiting_list.queue.name)
 
     def try_drained(self) -> None:
-        """Try to end the drain of the first allowed server that has room."""
+        """Try to end the drain of the first allowed draining server that has room."""
         need = self.shape.need
         servers = self.shortage.allowed_servers
-        roomy = [s for s in servers if s.is_draining and fits(need, s.free)]
-        if roomy:
-            server = min(roomy)
+        with_room = [s for s in servers if s.is_draining and fits(need, s.free)]
+        if with_room:
+            server = min(with_room)
             with WhatIf(self.state):
                 self.state.open(server)
                 starts = self.starts(self.group)
             self.note(starts, f"{server.name} were not drained", "drain", server.name)
 
-    def try_servers(self) -> None:
+    def try_more_servers(self) -> None:
         """Try one more server of each class, the most common classes first."""
         classes = server_classes(self.state)
-        self.untried = max(len(classes) - MOST_CLASSES, 0)
-        for like in classes[:MOST_CLASSES]:
-            name = self.new_name(like)
+        self.untried = max(len(classes) - MAX_CLASSES, 0)
+        for like in classes[:MAX_CLASSES]:
+            name = self.unused_name(like)
             starts = False
-            if not self.is_hopeless or self.would_take(like, name):
+            if not self.is_hopeless or self.would_fit(like, name):
                 with WhatIf(self.state):
-                    starts = self.join(like, name) and self.starts(self.group)
+                    starts = self.add_server(like, name) and self.starts(self.group)
             self.note(starts, f"there were one more server like {like.name}", "server", like.name)
 
-    def new_name(self, like: Server) -> str:
+    def unused_name(self, like: Server) -> str:
+        """Return a name for a copy of a server."""
         name, number = f"{like.name} again", 2
         while name in self.state.servers:
             name, number = f"{like.name} again {number}", number + 1
         return name
 
-    def would_take(self, like: Server, name: str) -> bool:
-        """Return whether a new server like another one takes the first task."""
+    def would_fit(self, like: Server, name: str) -> bool:
+        """Return whether the first task fits on an empty copy of a server under a new name."""
         labels, names = self.shape.constraint.key
         is_named = names is None or name in names or like.group in names
         return is_named and labels <= like.labels and fits(self.shape.need, like.capacity)
 
-    def join(self, like: Server, name: str) -> bool:
-        """Add a server like another one; return whether its amounts can be counted."""
+    def add_server(self, like: Server, name: str) -> bool:
+        """Add a copy of a server unless sums of amounts would overflow; return whether it did."""
         state = self.state
         try:
             state.replace_used(self.resources, [0] * len(like.given), like.given)
@@ -461,12 +475,13 @@ class Explainer:
 
 
 def label_in_words(label: tuple[str, str]) -> str:
+    """Return a label as text: ``gpu=T4``, or the key if the value is ``yes``."""
     key, value = label
     return key if value == "yes" else f"{key}={value}"
 
 
 def waiting_parts(group: TaskGroup) -> list[tuple[Shape, int]]:
-    """Return the shapes of a group's waiting tasks in their order, and the tasks of each."""
+    """Return the shapes of a group's waiting tasks in order, with the number of tasks of each."""
     if not isinstance(group, Gang):
         return [(group.shape, int(group.waiting))]
     tasks = [0] * len(group.parts)
@@ -493,5 +508,6 @@ def server_classes(state: State) -> list[Server]:
 
 
 def rounded_down(seconds: float) -> str:
+    """Return seconds as text, rounded down to milliseconds unless they are tiny or huge."""
     thousandths = Fraction(seconds) * 1000 // 1
     return f"{thousandths / 1000:.15g}" if 0 < thousandths < 10**15 else repr(seconds)

@@ -24,7 +24,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler.explanation import NAMED
 
-ONE: Final = 2**64  # the whole demand
+ONE: Final = 2**64  # a fraction of 1: the whole demand
 
 
 class Shortage:
@@ -35,19 +35,21 @@ class Shortage:
         self.shape = shape
         self.counting = counting
         self.width = width
-        self.open = 0  # allowed servers that do not drain
-        self.fitting = 0  # open servers with room now
-        self.lacking = zeros(width)  # (C,) open servers with too little of each amount
+        self.open = 0  # number of allowed servers that do not drain
+        self.fitting = 0  # number of these with room now
+        self.lacking = zeros(width)  # (C,) number of these with too little in each column
         # (R,) for each resource, the largest smaller demand with which the task would fit on some
-        # server; 0 without one.
-        self.less = [0] * int(counting.resources)
-        self.without_room: list[tuple[int, Server]] = []  # open ones, by the lacking part
+        # of these servers, in quanta; 0 if there is none.
+        self.smaller_demand = [0] * int(counting.resources)
+        # Allowed open servers without room, with the largest lacking fraction of the demand.
+        self.without_room: list[tuple[int, Server]] = []
         self.allowed_servers = [s for s in servers if shape.constraint.admits[s.kind]]
         for server in self.allowed_servers:
             self.count(server)
         self.nearest = [server for _, server in nsmallest(NAMED, self.without_room)]
 
     def count(self, server: Server) -> None:
+        """Count an allowed server, unless it drains."""
         if server.is_draining:
             return
         self.open += 1
@@ -55,20 +57,20 @@ class Shortage:
         if fits(need, free):
             self.fitting += 1
             return
-        self.without_room.append((lacking_part(self.shape, free), server))
+        self.without_room.append((lacking_fraction(self.shape, free), server))
         for r in range(self.width):
             if free[r] < need[r]:
                 self.lacking[r] += 1
         for r in range(self.counting.resources):
-            at = int(r)
-            most = self.counting.fitting_amount(self.shape, free, r, self.less[at])
-            self.less[at] = max(self.less[at], most)
+            found = self.smaller_demand[int(r)]
+            fitting = self.counting.fitting_amount(self.shape, free, r, found)
+            self.smaller_demand[int(r)] = max(found, fitting)
 
     def too_small(self) -> dict[int, int]:
-        """Return the resources of which no allowed server has enough, and the largest capacities.
+        """Return the resources of which no allowed server has enough, with the largest capacities.
 
-        Empty if a server is large enough. If every resource suffices on some server, return those
-        that are too small on the server with the fewest such resources.
+        Empty if a server is large enough. If each resource suffices on some server, but not all on
+        one, return those that are too small on the server with the fewest of them.
         """
         need = self.shape.need
         capacities = [server.capacity for server in sorted(self.allowed_servers)]
@@ -78,41 +80,42 @@ class Shortage:
         if not capacities:
             return {}
         width = self.counting.width
-        most = {int(r): max([int(c[r]) for c in capacities]) for r in range(width)}
-        short_everywhere = [r for r in most if most[r] < int(need[r])]
+        largest = {int(r): max([int(c[r]) for c in capacities]) for r in range(width)}
+        short_everywhere = [r for r in largest if largest[r] < int(need[r])]
         fewest = min([lacks(self.shape, capacity) for capacity in capacities], key=len)
-        return {r: most[r] for r in short_everywhere or fewest if r < int(width)}
+        return {r: largest[r] for r in short_everywhere or fewest if r < int(width)}
 
 
 def nearest_server(servers: Iterable[Server], shape: Shape) -> Server | None:
-    """Return the server that lacks the least part of a task's demand, the first of equals.
+    """Return the server that lacks the smallest fraction of a task's demand, the first of equals.
 
-    Only allowed open servers count; without any, allowed drained ones; without any, all servers.
+    Allowed open servers come first, then allowed draining ones, then all others.
     """
     rows: list[tuple[int, int, Server]] = []
     for server in servers:
         is_allowed = shape.constraint.admits[server.kind]
         tier = 2 if not is_allowed else 1 if server.is_draining else 0
-        rows.append((tier, lacking_part(shape, server.free), server))
+        rows.append((tier, lacking_fraction(shape, server.free), server))
     return min(rows)[2] if rows else None
 
 
-def lacking_part(shape: Shape, free: vec[i64]) -> int:
-    """Return the largest lacking part of the demand, in parts of 2**-64."""
+def lacking_fraction(shape: Shape, free: vec[i64]) -> int:
+    """Return the largest lacking fraction of the demand over all columns, times 2**64."""
     need = shape.need
-    part = 0
+    fraction = 0
     for r in range(len(need)):
         if free[r] < need[r]:
-            part = max(part, (int(need[r]) - int(free[r])) * ONE // int(need[r]))
-    return part
+            fraction = max(fraction, (int(need[r]) - int(free[r])) * ONE // int(need[r]))
+    return fraction
 
 
 def lacks(shape: Shape, amounts: vec[i64]) -> list[int]:
+    """Return the columns in which amounts are too small for a task."""
     return [int(r) for r in range(len(shape.need)) if amounts[r] < shape.need[r]]
 
 
 def fits_when_empty(servers: Iterable[Server], shape: Shape) -> bool:
-    """Return whether a task fits on some server, when empty and open."""
+    """Return whether a task fits on some server, if all were empty and open."""
     for server in servers:
         if shape.constraint.admits[server.kind] and fits(shape.need, server.capacity):
             return True
@@ -120,7 +123,7 @@ def fits_when_empty(servers: Iterable[Server], shape: Shape) -> bool:
 
 
 def fit_together(servers: Iterable[Server], shape: Shape, tasks: int) -> bool:
-    """Return whether tasks of a shape fit on all servers together, when empty and open."""
+    """Return whether that many tasks of a shape fit on the servers, if all were empty and open."""
     rest = tasks
     for server in servers:
         if shape.constraint.admits[server.kind]:
@@ -131,24 +134,26 @@ def fit_together(servers: Iterable[Server], shape: Shape, tasks: int) -> bool:
 
 
 def count_fitting(shape: Shape, amounts: vec[i64]) -> int:
+    """Return how many tasks of a shape fit in amounts; negative for negative amounts."""
     lead = shape.lead
-    least = amounts[lead] // shape.demand[lead]
+    fitting = amounts[lead] // shape.demand[lead]
     for r in range(len(shape.demand)):
         if shape.demand[r] > 0:
-            least = min(least, amounts[r] // shape.demand[r])
+            fitting = min(fitting, amounts[r] // shape.demand[r])
     for columns in shape.by_device:
-        least = min(least, columns.count_fitting(shape.demand[columns.resource], amounts))
-    return int(least)
+        fitting = min(fitting, columns.count_fitting(shape.demand[columns.resource], amounts))
+    return int(fitting)
 
 
 class FittingTogether:
-    """How many tasks of each shape of a group fit on open servers, counted server by server.
+    """How many tasks of each shape of a gang fit on open servers, counted server by server.
 
-    The numbers are exact for one shape, and upper bounds for several.
+    The numbers are exact for one shape, and upper bounds for several. Groups that are not gangs are
+    not counted.
     """
 
     def __init__(self, group: TaskGroup, servers: Iterable[Server]) -> None:
-        self.wanted = group.tasks_together()
+        self.wanted = group.tasks_together()  # number of tasks of each shape
         self.fitting = dict.fromkeys(self.wanted, 0)  # counting at most `wanted` on each server
         if isinstance(group, Gang):
             for server in servers:
@@ -162,6 +167,7 @@ class FittingTogether:
                 self.fitting[shape] += sign * min(wanted, count_fitting(shape, server.free))
 
     def is_enough(self) -> bool:
+        """Return whether all tasks of each shape fit, for one shape at a time."""
         for shape, wanted in self.wanted.items():  # noqa: SIM110 (a loop that is compiled)
             if self.fitting[shape] < wanted:
                 return False

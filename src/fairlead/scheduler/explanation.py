@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-NAMED = 10  # most servers and queues in a list; all are counted
-PRINTED = 3  # most of them in the sentences
+NAMED = 10  # servers and queues that a list names at most; counts are of all of them
+PRINTED = 3  # servers and queues that a sentence names at most
 UNITS = (("d", 86400.0), ("h", 3600.0), ("min", 60.0))
 
 
@@ -23,20 +23,20 @@ class ServerShortage(NamedTuple):
 
 
 class QueueScore(NamedTuple):
-    """A queue and its score as a share; under fifo and easy, a time of submission in seconds."""
+    """A queue and its score as a share; under fifo and easy, its time of submission in seconds."""
 
     queue: str
     score: float
 
     def in_words(self, now: float | None) -> str:
-        """Return the score as text; a time of submission as the time before `now`."""
+        """Return the score as text; if `now` is given, a time of submission as the time since."""
         return f"{self.score:.4g}" if now is None else f"{duration(now - self.score)} ago"
 
 
 class QueuePosition(NamedTuple):
     """A queue's position in the order of its criterion."""
 
-    measure: str  # the meaning of scores
+    measure: str  # the meaning of scores, in words
     score: float
     ahead: list[QueueScore]  # the queues before it, in their order
     above: list[QueueScore]  # its ancestors, from the root down
@@ -44,25 +44,26 @@ class QueuePosition(NamedTuple):
 
 
 class WaitReason(NamedTuple):
-    """The reason of a waiting group: a word for `Explanation.held_by`, and a sentence."""
+    """Why a group waits: a word for `Explanation.held_by`, and a sentence."""
 
     held_by: str
     reason: str
 
 
 class Reservation(NamedTuple):
-    """The reserved start of the group, or of the first one on its servers, if tasks end at limits.
+    """A reserved start: of the explained group, or else of the first group on its servers.
 
-    It is for all tasks of a gang, but only for the first task of another group.
+    It is for all tasks of a gang, or for the next task of another group.
 
     Attributes
     ----------
     queue, group : str, int
+        The group with the reservation, and its queue.
     at : float
-        Time in seconds; infinite if tasks in its way have no time limit.
+        Time in seconds if running tasks end at their limits; infinite if one in its way has none.
     servers : tuple of str
     sure : bool
-        Whether all tasks that end before have time limits; otherwise it may start later.
+        Whether all tasks that must end before have time limits; otherwise it may start later.
     """
 
     queue: str
@@ -83,11 +84,12 @@ class Change(NamedTuple):
         ``"resource"``, ``"where"``, ``"limit"`` (of time), ``"queue limit"``, ``"weight"``,
         ``"priority"``, ``"drain"`` or ``"server"``.
     of : str
-        The resource, the key of `where` (or ``"names"``), ``"time_limit"``, the queue, the drained
-        server, or a server like the new one.
+        By kind: the resource; the label's key, or ``"names"``; ``"time_limit"``; the queue; the
+        drained server; or a server like the new one.
     to : float or None
-        The amount, the seconds, or the weight.
+        The new amount, seconds or weight; None for other kinds.
     starts : bool
+        Whether the first task would then start at once.
     """
 
     change: str
@@ -106,9 +108,9 @@ class Explanation:
     group : int
     queue : str
     waiting, running : int
-        Tasks.
+        Numbers of tasks.
     starts : bool
-        Whether its first task would be placed by the next call of `place`.
+        Whether the next call of `place` would place its first task.
     now : float
         The time of the question, in seconds.
     held_by : str
@@ -118,29 +120,29 @@ class Explanation:
     reason : str
         The reason in a sentence.
     servers, allowed, open, fitting : int
-        Numbers of servers: all; those allowed for its first task; the open ones of these; and those
-        of the open ones with room for it now.
+        Numbers of servers: all; those allowed for its first task; of these the open ones; and of
+        the open ones those with room for it now.
     lacking : dict of str to int
-        How many of the open ones have too little of each resource that the task takes.
+        For each resource: how many allowed open servers have too little of it for the task.
     nearest : tuple of ServerShortage
-        Servers without room, ordered by the largest lacking part of the demand.
+        Allowed open servers without room, by the largest lacking fraction of the demand, ascending.
     score, measure : float, str
         The queue's score, and its meaning.
     ahead, n_ahead : tuple of QueueScore, int
-        Queues before it with waiting tasks that fit on some present server, in their order; and the
-        number of them.
+        The first queues before it with waiting tasks that fit on some empty server, in order; and
+        the number of all of these.
     above : tuple of QueueScore
         The queues above the group's own, from the root down; none under fifo and easy.
     would_change : tuple of Change
         The tried changes; empty if it starts anyway.
     untried : int
-        Classes of servers that were not tried.
+        Number of classes of servers that were not tried.
     never : bool
-        Whether it fits on no present server, even emptied and open, or asks for more than a limit.
+        Whether it fits on no present server, even if empty and open, or exceeds a queue's limit.
     short : dict of str to (float, float)
-        If it never fits: the demand, and the largest capacity of an allowed server.
+        If no allowed server is large enough: by resource, the demand and the largest capacity.
     reservation : Reservation or None
-        That of the group, or else the first one.
+        That of the group, or else of the first group on its servers.
     is_time : bool
         Whether scores are times of submission.
     """
@@ -192,7 +194,7 @@ class Explanation:
             "servers_open": self.open,
             "servers_fitting": self.fitting,
             "lacking": self.lacking,
-            "servers": [{"name": miss.server, "lacks": miss.lacks} for miss in self.nearest],
+            "servers": [{"name": near.server, "lacks": near.lacks} for near in self.nearest],
             "measure": self.measure,
             "share": self.score,
             "ahead": users_of(self.ahead),
@@ -205,7 +207,7 @@ class Explanation:
                 name: {"asked": asked, "most": most}
                 for name, (asked, most) in (self.short or {}).items()
             },
-            "reservation": None if self.reservation is None else plain_values(self.reservation),
+            "reservation": None if self.reservation is None else as_values(self.reservation),
         }
 
     def __str__(self) -> str:
@@ -223,43 +225,46 @@ class Explanation:
             + (f", {drained:,} of these drained" if drained else "")
             + f"; {self.fitting:,} with room now."
         )
-        if self.lacking and not self.short:  # else the reason says it, for emptied servers
+        if self.lacking and not self.short:  # otherwise the reason names the lacking resources
             counts = ", ".join(
                 f"{servers:,} ha{'s' if servers == 1 else 've'} too little {name}"
                 for name, servers in self.lacking.items()
             )
             yield f"Of those allowed and open, {counts}."
-        for miss in () if self.short else self.nearest[:PRINTED]:
-            yield f"Nearest: {miss.server} lacks {amounts_in_words(miss.lacks)}."
+        for near in () if self.short else self.nearest[:PRINTED]:
+            yield f"Nearest: {near.server} lacks {amounts_in_words(near.lacks)}."
         if self.n_ahead:
-            yield self._order()
+            yield self._describe_order()
         if self.reservation is not None:
-            yield self._reserved(self.reservation)
+            yield self._describe_reservation(self.reservation)
         for starts, words in ((True, "It would start now"), (False, "It would still wait")):
             changes = [change.change for change in self.would_change if change.starts == starts]
             if changes:
                 yield f"{words} if {'; or if '.join(changes)}."
 
-    def _order(self) -> str:
+    def _describe_order(self) -> str:
+        """Return the queues ahead, and the own path, with their scores, as a sentence."""
         now = self.now if self.is_time else None
-        first = ", ".join(f"{a.queue} ({a.in_words(now)})" for a in self.ahead[:PRINTED])
+        first = ", ".join(f"{row.queue} ({row.in_words(now)})" for row in self.ahead[:PRINTED])
         more = f" and {self.n_ahead - PRINTED:,} more" if self.n_ahead > PRINTED else ""
         verb = "came" if self.is_time else "has"
-        own = [*self.above, QueueScore(self.queue, self.score)]
-        mine = " / ".join(f"{a.queue} {verb} {a.in_words(now)}" for a in own)
-        return f"Ahead by {self.measure}: {first}{more}; {mine}."
+        path = [*self.above, QueueScore(self.queue, self.score)]
+        own = " / ".join(f"{row.queue} {verb} {row.in_words(now)}" for row in path)
+        return f"Ahead by {self.measure}: {first}{more}; {own}."
 
-    def _reserved(self, held: Reservation) -> str:
-        is_mine = held.group == self.group
-        which = "It" if is_mine else f"The first waiting group, of {held.queue},"
-        if held.at == inf:
-            return f"{which} can start at no known time: tasks in its way have no time limit."
-        names, more = ", ".join(held.servers[:NAMED]), len(held.servers) - NAMED
+    def _describe_reservation(self, reserved: Reservation) -> str:
+        """Return a reservation as a sentence."""
+        is_own = reserved.group == self.group
+        subject = "It" if is_own else f"The first waiting group, of {reserved.queue},"
+        if reserved.at == inf:
+            return f"{subject} can start at no known time: tasks in its way have no time limit."
+        names, more = ", ".join(reserved.servers[:NAMED]), len(reserved.servers) - NAMED
         names += f" and {more:,} more" if more > 0 else ""
-        when = f"in {duration(held.at - self.now)}" if held.at > self.now else "at any moment"
-        if not held.sure:
-            return f"{which} may start {when} on {names}, if tasks run as long as earlier ones."
-        return f"{which} is to start {when} on {names}, or before if tasks end early."
+        is_later = reserved.at > self.now
+        when = f"in {duration(reserved.at - self.now)}" if is_later else "at any moment"
+        if not reserved.sure:
+            return f"{subject} may start {when} on {names}, if tasks run as long as earlier ones."
+        return f"{subject} is to start {when} on {names}, or before if tasks end early."
 
 
 def users_of(queues: tuple[QueueScore, ...]) -> list[dict[str, object]]:
@@ -267,21 +272,19 @@ def users_of(queues: tuple[QueueScore, ...]) -> list[dict[str, object]]:
     return [{"user": queue, "share": score} for queue, score in queues]
 
 
-def plain_values(held: Reservation) -> dict[str, object]:
+def as_values(reserved: Reservation) -> dict[str, object]:
     """Return a reservation as plain values; an infinite time is None."""
-    at = held.at if held.at < inf else None
-    servers = list(held.servers)
     return {
-        "user": held.queue,
-        "group": held.group,
-        "at": at,
-        "servers": servers,
-        "sure": held.sure,
+        "user": reserved.queue,
+        "group": reserved.group,
+        "at": reserved.at if reserved.at < inf else None,
+        "servers": list(reserved.servers),
+        "sure": reserved.sure,
     }
 
 
 def duration(seconds: float, digits: int = 4) -> str:
-    """Return a time as text with some digits: ``3.5 h``."""
+    """Return seconds as text with a unit and at most some significant digits: ``3.5 h``."""
     for unit, least in UNITS:
         if seconds >= least:
             return f"{seconds / least:.{digits}g} {unit}"
@@ -289,12 +292,12 @@ def duration(seconds: float, digits: int = 4) -> str:
 
 
 def tasks_in_words(tasks: int) -> str:
-    """Return a number of tasks as text."""
+    """Return a number of tasks as text: ``1,200 tasks``."""
     return f"{tasks:,} task{'s' * (tasks != 1)}"
 
 
 def amounts_in_words(amounts: dict[str, float]) -> str:
-    """Return amounts by resource as text."""
+    """Return amounts by resource as text: ``2 cpu and 4 memory``."""
     return list_in_words([f"{amount:.6g} {name}" for name, amount in amounts.items()])
 
 
