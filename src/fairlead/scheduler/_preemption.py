@@ -1,19 +1,21 @@
-"""Preemption: tasks that are stopped so that a queue gets its quota or its share.
+"""Preemption: running tasks are stopped so that a queue gets its quota or its share.
 
-A round serves waiting tasks that fit nowhere, those of the queue with the least share first. For
-each it looks for a server, and for running tasks there whose end makes room: its victims.
+A round serves waiting tasks that fit nowhere, first those of the queue with the least share. For
+each such *taker* it looks for a server, and for running tasks there whose end makes room: the
+*victims*.
 
 - No queue falls below a quota.
-- Two queues are compared as children of the lowest queue above both. The taker's may take if it
-  stays within its quotas; or, by shares, if the other one has at least its share afterwards.
-- The queue with the largest share is taken from first, inside a queue from tasks of lower priority,
-  and then where least work is lost.
-- No victim could be left out.
-- A task that started after the last change from outside is no victim. So in a sequence of rounds
-  each task is a victim at most once, and the sequence ends.
+- The taker's and the victim's queue are compared as children of the lowest queue above both. The
+  taker's may take if it stays within its quotas; or, by shares, if the victim's has at least as
+  large a share afterwards.
+- Victims come first from the queue with the largest share, in a queue first from tasks of lower
+  priority, and then from those whose end loses least work.
+- Every victim is needed.
+- A task that started after the last change from outside is never a victim. So in a sequence of
+  rounds each task is a victim at most once, and the sequence ends.
 
-A taker is booked at once, on top of its victims: the server is overcommitted until they end. Room
-that they leave beside it is for other takers.
+A taker is booked at once, while its victims still hold their amounts: the server is overcommitted
+until they end. If victims free more than the taker needs, other takers may use the rest.
 """
 
 from __future__ import annotations
@@ -47,15 +49,17 @@ from fairlead.scheduler._entities import (
 from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.criteria.criterion import ONE, ONE_BITS, weighted
 
-Key = list[tuple[bool, int, int]]  # of a leaf: by weight 0, score and serial from the top down
+# The order in which leaves are served: for each queue on the path from the top down, whether its
+# weight is 0, its score, and its serial.
+Key = list[tuple[bool, int, int]]
 
 OVER_QUOTA: Final = "over-quota"  # a queue within its quota takes from one beyond its own
-OVER_SHARE: Final = "over-share"  # also a queue with a lesser share from one with a larger
+OVER_SHARE: Final = "over-share"  # also a queue with a smaller share from one with a larger share
 LARGEST_SCORE: Final = 2**200  # more than any score
-LONGEST_RUN: Final = 2.0**40  # seconds; longer runs count as this
-# Waiting lists of a queue that are tried in a round, so that a user with many unlike jobs, none of
-# which may take, costs others little.
-MOST_TRIED: Final = 4
+LONGEST_RUN: Final = 2.0**40  # seconds; the lost work of longer runs counts as this
+# Waiting lists of a queue that are tried in a round, so that a user with many jobs of different
+# shapes, none of which may take, costs others little.
+MAX_TRIED: Final = 4
 
 
 class Victim:
@@ -64,19 +68,19 @@ class Victim:
     def __init__(self, tasks: list[Task], loss: int) -> None:
         self.tasks = tasks
         self.queue = tasks[0].group.waiting_list.queue
-        self.loss = loss  # share of the cluster times milliseconds, in parts of 2**-64
+        self.loss = loss  # lost work: share of the cluster times milliseconds, times 2**64
 
 
 class Preempted:
-    """Tasks that started, and the tasks that are to stop for them."""
+    """Tasks that started, and their victims."""
 
     def __init__(self, starts: list[Task], victims: list[Task]) -> None:
         self.starts = starts
         self.victims = victims
 
 
-class HeldAmounts:
-    """(W,) amounts of queues and of quotas: what they hold, or would lose by victims."""
+class Holdings:
+    """(W,) amounts that queues and quotas hold, or would lose by victims."""
 
     def __init__(self) -> None:
         self.of_queue: dict[Queue, list[int]] = {}
@@ -86,13 +90,13 @@ class HeldAmounts:
         """Add the amounts of a task to its queues and quotas (1), or subtract them (-1)."""
         demand = task.shape.demand
         for node in path_of(task.group.waiting_list.queue):
-            amounts = [self.of_queue.setdefault(node, [0] * len(demand))]
+            rows = [self.of_queue.setdefault(node, [0] * len(demand))]
             for quota in node.quotas:
                 if quota.is_on(task.server):
-                    amounts.append(self.of_quota.setdefault(quota, [0] * len(demand)))
-            for each in amounts:
+                    rows.append(self.of_quota.setdefault(quota, [0] * len(demand)))
+            for amounts in rows:
                 for r in range(len(demand)):
-                    each[r] += sign * int(demand[r])
+                    amounts[r] += sign * int(demand[r])
 
     def add_victim(self, victim: Victim, sign: int) -> None:
         for task in victim.tasks:
@@ -110,25 +114,28 @@ class PreemptionRound:
         self.by_share = mode == OVER_SHARE
         self.min_run = min_run  # seconds that a task runs at least
         self.width = state.width
-        self.total = [int(amount) for amount in state.criterion.total]
-        self.shared = state.criterion.shared
+        self.total = [int(amount) for amount in state.criterion.total]  # (W,) of all servers
+        self.shared = state.criterion.shared  # the leading amounts that count in shares
         self.servers = sorted(state.servers.values())
-        # What queues and quotas hold, without tasks that are to stop.
-        self.holdings = HeldAmounts()
+        # The amounts that queues and quotas hold, without victims that have not stopped yet.
+        self.holdings = Holdings()
         self.held = self.holdings.of_queue
-        self.ending: dict[str, list[Task]] = {}  # tasks that are to stop, by server
+        self.stopping: dict[str, list[Task]] = {}  # victims that have not stopped yet, by server
         self.children: dict[Queue, list[Queue]] = {}
-        # By queue: the two children with the largest scores, and the inner ones.
+        # By parent: the two leaves with the largest scores, and the inner queues.
         self.compared: dict[Queue, list[Queue]] = {}
-        self.keys: dict[Queue, Key] = {}  # of leaves that may take, by which they are served
-        self.on_server: dict[str, list[Task]] | None = None  # running tasks that are not to stop
-        self.victims: dict[str, list[Victim]] = {}  # on each server, in the order of choice
-        self.queues_on: dict[str, list[Queue]] = {}  # the queues of these
-        self.least_loss: dict[str, int] = {}  # of these
-        self.next_moment = UNLIMITED  # when the next task has run for the least time
+        self.keys: dict[Queue, Key] = {}  # of leaves that may take
+        self.on_server: dict[str, list[Task]] | None = None  # running tasks that are not stopping
+        self.victims: dict[str, list[Victim]] = {}  # see `victims_on`, by server
+        self.queues_on: dict[str, list[Queue]] = {}  # the queues of these, by server
+        self.least_loss: dict[str, int] = {}  # the least loss of these, by server
+        self.next_time = UNLIMITED  # when the next task will have run for `min_run`, in seconds
 
     def run(self, limit: int) -> list[Preempted]:
-        """Serve each waiting task that may take, or stop when at least `limit` started."""
+        """Start waiting tasks that may take, the least queue first, until `limit` have started.
+
+        A leaf keeps its groups to try in `waiting`, the next one last.
+        """
         self.count_all()
         waiting: dict[Queue, list[TaskGroup]] = {}
         for leaf in self.state.queues.values():
@@ -157,6 +164,7 @@ class PreemptionRound:
         return found
 
     def count_all(self) -> None:
+        """Count the amounts that queues and quotas hold, and the children of each queue."""
         for queue in self.state.queues.values():
             self.held[queue] = [int(amount) for amount in queue.held]
             for quota in queue.quotas:
@@ -168,21 +176,22 @@ class PreemptionRound:
             self.count_stopping(task)
 
     def count_stopping(self, task: Task) -> None:
+        """Count a victim as if it had stopped."""
         self.count(task, -1)
-        self.ending.setdefault(task.server.name, []).append(task)
+        self.stopping.setdefault(task.server.name, []).append(task)
 
     def free_on(self, server: Server) -> vec[i64]:
-        """Return the free amounts of a server when the tasks that are to stop have stopped."""
-        ending = self.ending.get(server.name)
-        if ending is None:
+        """Return the free amounts of a server when its present victims have stopped."""
+        stopping = self.stopping.get(server.name)
+        if stopping is None:
             return server.free
         free = server.free[:]
-        for task in ending:
+        for task in stopping:
             take_from(free, task.shape, task.devices, -1)
         return free
 
     def count(self, task: Task, sign: int) -> None:
-        """Add what a task holds to its queues and quotas (1), or subtract it (-1)."""
+        """Add a task to the holdings (1), or subtract it (-1); drop scores that depend on it."""
         self.holdings.add(task, sign)
         path = path_of(task.group.waiting_list.queue)
         for node in path:
@@ -192,10 +201,10 @@ class PreemptionRound:
             if path_of(leaf)[0] is top:
                 del self.keys[leaf]
 
-    # Who takes
+    # The taker
 
     def may_be_due(self, leaf: Queue) -> bool:
-        """Return whether a leaf may take, whatever its tasks ask for."""
+        """Return whether a leaf might take for some demand; a quick necessary condition."""
         for node in path_of(leaf):
             if node.quotas:
                 return True
@@ -204,16 +213,20 @@ class PreemptionRound:
             if self.by_share:
                 if node.children:
                     return True
-                mine = self.score(node, self.held[node], [])
+                own_score = self.score(node, self.held[node], [])
                 for other in self.to_compare(parent):
                     if other is not node and (
-                        other.children or self.is_behind(other, [], node, mine)
+                        other.children or self.has_more(other, [], node, own_score)
                     ):
                         return True
         return False
 
     def to_compare(self, parent: Queue) -> list[Queue]:
-        """Return the children of a queue that some other one may take from, if it may from any."""
+        """Return the children with which a sibling is compared to see if it may take from any.
+
+        These are all inner queues, because their scores depend on the taker, and the two leaves
+        with the largest scores, because one of them may be the taker's.
+        """
         found = self.compared.get(parent)
         if found is None:
             scored: list[tuple[bool, int, int]] = []
@@ -230,20 +243,20 @@ class PreemptionRound:
             self.compared[parent] = found
         return found
 
-    def is_behind(self, other: Queue, asked: list[int], node: Queue, mine: int) -> bool:
-        """Return whether a queue has at least the score of a taker's."""
+    def has_more(self, other: Queue, asked: list[int], node: Queue, own_score: int) -> bool:
+        """Return whether a sibling holds anything and has at least the score of a taker's queue."""
         score = self.score(other, self.held[other], asked)
-        return score > 0 and goes_after(other, score, node, mine)
+        return score > 0 and goes_after(other, score, node, own_score)
 
     def groups_to_try(self, leaf: Queue) -> list[TaskGroup]:
-        """Return the first groups of the waiting lists of a leaf, the first one last."""
-        most = 1 if self.cycle.is_strict else MOST_TRIED
-        groups = [group for group in first_groups(leaf)[:most] if limit_reached(group) is None]
+        """Return the first groups of the waiting lists of a leaf, in reverse order."""
+        n = 1 if self.cycle.is_strict else MAX_TRIED
+        groups = [group for group in first_groups(leaf)[:n] if limit_reached(group) is None]
         groups.reverse()
         return groups
 
     def least(self, waiting: dict[Queue, list[TaskGroup]]) -> Queue | None:
-        """Return the leaf to be served next: from the root down, that with the least score."""
+        """Return the leaf to serve next: on each level from the root down, the least score."""
         least: Queue | None = None
         least_key: Key = []
         for leaf, groups in waiting.items():
@@ -263,10 +276,10 @@ class PreemptionRound:
         return least
 
     def score(self, queue: Queue, amounts: list[int], asked: list[int]) -> int:
-        """Return the score of a queue that holds amounts, for a taker that asks for some.
+        """Return the score of a queue that holds `amounts`, for a taker that asks for `asked` (W,).
 
-        A leaf has its dominant share. Of an inner queue only the resources that the taker asks for
-        count: its members may hold others that the taker has no use for.
+        For a leaf this is the dominant share by weight. For an inner queue only the resources that
+        the taker asks for count: its members may hold others that are no use to the taker.
         """
         share = 0
         for r in range(self.shared):
@@ -274,23 +287,24 @@ class PreemptionRound:
                 share = max(share, amounts[r] * ONE // self.total[r])
         return weighted(share, ONE_BITS, queue)
 
-    # Whom it takes from
+    # The victims
 
     def serve(self, group: TaskGroup) -> Preempted | None:
-        """Start a group's next task, or all of a gang, in place of victims, if it may."""
+        """Start a group's next task, or all of a gang, in place of victims; None if it may not."""
         if limit_reached(group) is not None:
             return None
         taker = Taker(self, group)
         plan = taker.find()
         if plan is None or not self.is_countable(group, plan):
             return None
-        if not taker.chosen and all(server.name not in self.ending for _, server in plan):
-            return None  # it fits now: that is for `place`
+        if not taker.chosen and all(server.name not in self.stopping for _, server in plan):
+            return None  # it fits without preemption, so `place` starts it
         return self.book(group, plan, taker.devices, taker.chosen)
 
     def book(
         self, group: TaskGroup, plan: Plan, devices: list[vec[i64]], chosen: list[Victim]
     ) -> Preempted | None:
+        """Mark the victims as stopping, and start the taker as planned."""
         state = self.state
         if isinstance(group, Gang) and group.is_parked:
             state.unpark_gang(group)
@@ -306,7 +320,7 @@ class PreemptionRound:
         return Preempted(starts, victims)
 
     def is_countable(self, group: TaskGroup, plan: Plan) -> bool:
-        """Count amounts beyond capacities; return whether all sums can be counted."""
+        """Add the planned amounts, which overcommit servers, to `used`; False if they overflow."""
         asked = [0] * len(self.resources)
         for index, _ in plan:
             given = group.shape_of(index).given
@@ -319,7 +333,7 @@ class PreemptionRound:
         return True
 
     def victims_on(self, server: Server) -> list[Victim]:
-        """Return the tasks on a server that may be victims, of one queue in the order of choice."""
+        """Return the possible victims on a server by priority, then by loss, then by start."""
         found = self.victims.get(server.name)
         if found is not None:
             return found
@@ -338,7 +352,7 @@ class PreemptionRound:
             if isinstance(group, Gang):
                 seen.add(group.id)
                 tasks = list((group.tasks or {}).values())
-            victim = Victim(tasks, sum([self.loss(each) for each in tasks]))
+            victim = Victim(tasks, sum([self.lost_work(each) for each in tasks]))
             rows.append((group.priority, victim.loss, task.id, victim))
         found = [victim for _, _, _, victim in sorted(rows, key=order_of_victim)]
         self.victims[server.name] = found
@@ -347,18 +361,21 @@ class PreemptionRound:
         return found
 
     def may_stop(self, group: TaskGroup, task: Task) -> bool:
-        """Return whether tasks have run for the least time, and started before the last change."""
+        """Return whether a task, or all of its gang, may be victims.
+
+        They must have run for `min_run`, and have started before the last change from outside.
+        """
         tasks = (group.tasks or {}).values() if isinstance(group, Gang) else [task]
         for each in tasks:
             if each.id >= self.state.first_new_id:
                 return False
             if each.since + self.min_run > self.state.now:
-                self.next_moment = min(self.next_moment, each.since + self.min_run)
+                self.next_time = min(self.next_time, each.since + self.min_run)
                 return False
         return True
 
-    def loss(self, task: Task) -> int:
-        """Return the work that is lost with a task: its dominant share times its milliseconds."""
+    def lost_work(self, task: Task) -> int:
+        """Return the work that is lost with a task: its dominant share times 2**64 milliseconds."""
         share = 0
         demand = task.shape.demand
         for r in range(self.shared):
@@ -368,7 +385,7 @@ class PreemptionRound:
 
 
 class Taker:
-    """A task or gang that looks for a place."""
+    """A waiting task or gang for which servers and victims are searched."""
 
     def __init__(self, round: PreemptionRound, group: TaskGroup) -> None:
         self.round = round
@@ -377,32 +394,31 @@ class Taker:
         self.path = path_of(self.queue)
         self.width = round.width
         self.indices = largest_first(group, round.state.criterion.total)
-        self.asked = group.demand_together()  # (W,) by all of these tasks
-        self.plan: Plan = []
+        self.asked = group.demand_together()  # (W,) the demand of all of these tasks
+        self.plan: Plan = []  # servers of the first of these tasks
         self.devices: list[vec[i64]] = []  # of each task of the plan
         self.chosen: list[Victim] = []
-        self.losses = HeldAmounts()
+        self.losses = Holdings()  # amounts that queues and quotas lose by the chosen victims
         # Free amounts of the servers of the plan and of victims, after both.
         self.free: dict[str, vec[i64]] = {}
-        self.scores: dict[Queue, int] = {}  # of the queues of victims; see `score_of`
-        # By the child of a common queue above that takes: its score afterwards.
-        self.score_after: dict[Queue, int] = {}
+        self.victim_scores: dict[Queue, int] = {}  # of the queues of victims; see `victim_score`
+        self.scores_with_start: dict[Queue, int] = {}  # of queues on the path
 
     def find(self) -> Plan | None:
-        """Return where the tasks start, and choose their victims; None if they may not."""
+        """Find servers for all tasks, and choose victims; None if the group may not start."""
         if not self.may_take():
             return None
         for index in self.indices:
-            if not self.find_one(index):
+            if not self.find_server(index):
                 return None
         self.prune()
-        for victim in self.chosen:  # with all tasks of a gang placed
+        for victim in self.chosen:  # again, now that all tasks of a gang have servers
             if not self.is_allowed(victim, victim.tasks[0].server):
                 return None
         return self.plan
 
     def may_take(self) -> bool:
-        """Return whether any queue has so much that the taker might take from it."""
+        """Return whether the taker might take from any queue; a quick necessary condition."""
         round = self.round
         for depth, node in enumerate(self.path):
             if self.is_guaranteed(depth, None):
@@ -410,118 +426,132 @@ class Taker:
             parent = node.parent
             assert parent is not None
             if round.by_share:
-                mine = self.after(node)
+                own_score = self.score_with_start(node)
                 for other in round.to_compare(parent):
-                    if other is not node and round.is_behind(other, self.asked, node, mine):
+                    if other is not node and round.has_more(other, self.asked, node, own_score):
                         return True
         return False
 
-    def after(self, node: Queue) -> int:
-        """Return the score of a queue above the taker after its start."""
-        score = self.score_after.get(node)
+    def score_with_start(self, node: Queue) -> int:
+        """Return the score that a queue on the taker's path has after the start."""
+        score = self.scores_with_start.get(node)
         if score is None:
             held = self.round.held[node]
             amounts = [held[r] + self.asked[r] for r in range(self.width)]
             score = self.round.score(node, amounts, self.asked)
-            self.score_after[node] = score
+            self.scores_with_start[node] = score
         return score
 
-    def find_one(self, index: int) -> bool:
-        """Find the server of a task: one with room, or else the one with the best victims."""
+    def find_server(self, index: int) -> bool:
+        """Plan a task on the first server with room, or else on the one with the best victims.
+
+        Servers are searched in the order of lower bounds of their victims' keys, which are minus
+        the score of the poorest queue and then the lost work. The search ends when the next bound
+        is not below the best key. Return whether a server was found.
+        """
         shape = self.group.shape_of(index)
         best: Server | None = None
         best_victims: list[Victim] = []
-        bounds: list[tuple[int, int, int]] = []
+        bounds: list[tuple[int, int, int]] = []  # of the key, and the position of the server
         for k, server in enumerate(self.round.servers):
             if may_hold(server, shape):
                 if fits(shape.need, self.free_on(server)):
                     best = server
                     break
                 if self.round.victims_on(server):
-                    bounds.append((*self.least_key(server), k))
+                    bounds.append((*self.lower_bound(server), k))
         if best is None:
-            least: tuple[int, int] | None = None
+            best_key: tuple[int, int] | None = None
             for score, loss, k in sorted(bounds):
-                if least is not None and (score, loss) >= least:
+                if best_key is not None and (score, loss) >= best_key:
                     break
                 server = self.round.servers[k]
                 victims = self.find_victims(server, shape)
                 if victims:
-                    poorest = max([-self.score_of(victim.queue) for victim in victims])
+                    poorest = max([-self.victim_score(victim.queue) for victim in victims])
                     key = (poorest, sum([victim.loss for victim in victims]))
-                    if least is None or key < least:
+                    if best_key is None or key < best_key:
                         best = server
                         best_victims = victims
-                        least = key
+                        best_key = key
         if best is None:
             return False
         for victim in best_victims:
-            self.add(victim)
-        free = self.own_free(best)
+            self.add_victim(victim)
+        free = self.changeable_free(best)
         devices = choose_devices(shape, free)
         take_from(free, shape, devices, 1)
         self.plan.append((index, best))
         self.devices.append(devices)
         return True
 
-    def least_key(self, server: Server) -> tuple[int, int]:
-        """Return a lower bound of the key of victims on a server."""
-        queues = self.round.queues_on[server.name]
-        return min([-self.score_of(queue) for queue in queues]), self.round.least_loss[server.name]
+    def lower_bound(self, server: Server) -> tuple[int, int]:
+        """Return a lower bound of the key of victims on a server; see `find_server`."""
+        scores = [self.victim_score(queue) for queue in self.round.queues_on[server.name]]
+        return -max(scores), self.round.least_loss[server.name]
 
-    def score_of(self, queue: Queue) -> int:
-        """Return the score of a victim's queue that is compared; for weight 0 the largest."""
-        score = self.scores.get(queue)
+    def victim_score(self, queue: Queue) -> int:
+        """Return the score by which a victim's queue is compared; the largest for weight 0.
+
+        It is that of the child of the lowest queue above both the taker and the victim.
+        """
+        score = self.victim_scores.get(queue)
         if score is None:
-            theirs = path_of(queue)
-            depth = self.common_depth(theirs)
-            other = theirs[depth] if depth >= 0 else queue
-            score = self.round.score(other, self.round.held[other], self.asked)
-            if other.weight[0] == 0:
+            path = path_of(queue)
+            depth = self.common_depth(path)
+            compared = path[depth] if depth >= 0 else queue
+            score = self.round.score(compared, self.round.held[compared], self.asked)
+            if compared.weight[0] == 0:
                 score += LARGEST_SCORE
-            self.scores[queue] = score
+            self.victim_scores[queue] = score
         return score
 
-    def common_depth(self, theirs: list[Queue]) -> int:
-        """Return how many queues are above both the taker and another queue; -1 in one queue."""
+    def common_depth(self, path: list[Queue]) -> int:
+        """Return how many queues a path shares with the taker's; -1 if one contains the other."""
+        shorter = min(len(path), len(self.path))
         common = 0
-        while common < min(len(theirs), len(self.path)) and theirs[common] is self.path[common]:
+        while common < shorter and path[common] is self.path[common]:
             common += 1
-        return common if common < min(len(theirs), len(self.path)) else -1
+        return common if common < shorter else -1
 
     def free_on(self, server: Server) -> vec[i64]:
-        """Return the free amounts of a server, which must not be changed."""
+        """Return the free amounts of a server to read; see `changeable_free`."""
         found = self.free.get(server.name)
         return self.round.free_on(server) if found is None else found
 
-    def own_free(self, server: Server) -> vec[i64]:
+    def changeable_free(self, server: Server) -> vec[i64]:
+        """Return the taker's own copy of the free amounts of a server."""
         if server.name not in self.free:
             self.free[server.name] = self.free_on(server)[:]
         return self.free[server.name]
 
-    def add(self, victim: Victim) -> None:
+    def add_victim(self, victim: Victim) -> None:
+        """Choose a victim, and free its amounts in the plan."""
         self.chosen.append(victim)
         self.losses.add_victim(victim, 1)
         for task in victim.tasks:
-            take_from(self.own_free(task.server), task.shape, task.devices, -1)
+            take_from(self.changeable_free(task.server), task.shape, task.devices, -1)
 
     def find_victims(self, server: Server, shape: Shape) -> list[Victim]:
         """Return victims on a server that make room for a task; empty if there are none.
 
-        First in the order of choice; if that does not do, those first that free most.
+        They are tried in the order of choice; if these free too little, in order of freed amounts.
         """
         victims = self.round.victims_on(server)
-        ordered = [(-self.score_of(victim.queue), k) for k, victim in enumerate(victims)]
+        ordered = [(-self.victim_score(victim.queue), k) for k, victim in enumerate(victims)]
         found = self.try_victims([victims[k] for _, k in sorted(ordered)], server, shape)
         if not found and len(victims) > 1:
             ordered = [
-                (-self.part_freed(victim, server, shape), k) for k, victim in enumerate(victims)
+                (-self.freed_fraction(victim, server, shape), k) for k, victim in enumerate(victims)
             ]
             found = self.try_victims([victims[k] for _, k in sorted(ordered)], server, shape)
         return found
 
     def try_victims(self, victims: list[Victim], server: Server, shape: Shape) -> list[Victim]:
-        """Add victims until a task has room, and leave out superfluous ones."""
+        """Return allowed victims, in the given order, until a task has room; then drop needless.
+
+        Empty if the task has no room even then. The chosen victims and `losses` do not change.
+        """
         free = self.free_on(server)[:]
         found: list[Victim] = []
         for victim in victims:
@@ -532,7 +562,7 @@ class Taker:
                 self.losses.add_victim(victim, -1)
                 continue
             found.append(victim)
-            free_up(free, victim, server, 1)
+            count_victim(free, victim, server, 1)
             if fits(shape.need, free):
                 break
         for victim in found:
@@ -540,46 +570,56 @@ class Taker:
         if not fits(shape.need, free):
             return []
         for victim in sorted(found, key=loss_of, reverse=True):
-            free_up(free, victim, server, -1)
+            count_victim(free, victim, server, -1)
             if fits(shape.need, free):
                 found.remove(victim)
             else:
-                free_up(free, victim, server, 1)
+                count_victim(free, victim, server, 1)
         return found
 
-    def part_freed(self, victim: Victim, server: Server, shape: Shape) -> int:
-        """Return the part of what a task lacks that a victim frees, of each resource the least."""
+    def freed_fraction(self, victim: Victim, server: Server, shape: Shape) -> int:
+        """Return the fraction, times 2**64, of a task's lacking amounts that a victim frees.
+
+        Of several lacking resources, the smallest fraction.
+        """
         freed = zeros(self.width)
         for task in victim.tasks:
             if task.server is server:
                 add_to(freed, task.shape.demand, 1)
-        free, part = self.free_on(server), 2 * ONE
+        free, fraction = self.free_on(server), 2 * ONE
         for r in range(self.width):
             lacking = int(shape.demand[r]) - int(free[r])
             if shape.demand[r] > 0 and lacking > 0:
-                part = min(part, int(freed[r]) * ONE // lacking)
-        return part
+                fraction = min(fraction, int(freed[r]) * ONE // lacking)
+        return fraction
 
     def is_allowed(self, victim: Victim, server: Server) -> bool:
-        """Return whether the queue of the last victim may lose it, with all others chosen."""
-        round, theirs = self.round, path_of(victim.queue)
-        common = self.common_depth(theirs)
+        """Return whether a victim's queue may lose it, besides all others in `losses`.
+
+        `server` is where the taker's task would start.
+        """
+        round, path = self.round, path_of(victim.queue)
+        common = self.common_depth(path)
         if common < 0:
             return False
-        for depth, node in enumerate(theirs):
+        for depth, node in enumerate(path):
             if node.quotas and not self.keeps_quotas(node, server, gains=depth < common):
                 return False
         if self.is_guaranteed(common, server):
             return True
         if not round.by_share:
             return False
-        mine, other = self.path[common], theirs[common]
+        own, other = self.path[common], path[common]
         lost, held = self.losses.of_queue[other], round.held[other]
         amounts = [held[r] - lost[r] for r in range(self.width)]
-        return goes_after(other, round.score(other, amounts, self.asked), mine, self.after(mine))
+        score = round.score(other, amounts, self.asked)
+        return goes_after(other, score, own, self.score_with_start(own))
 
     def keeps_quotas(self, node: Queue, server: Server, *, gains: bool) -> bool:
-        """Return whether a queue that loses victims, and perhaps gets the taker, has its quotas."""
+        """Return whether a queue that loses victims does not fall below its quotas.
+
+        `gains` is whether the taker is below it, too; its amounts are then added.
+        """
         for quota in node.quotas:
             lost = self.losses.of_quota.get(quota)
             if lost is None:
@@ -594,10 +634,11 @@ class Taker:
         return True
 
     def is_guaranteed(self, common: int, server: Server | None) -> bool:
-        """Return whether the taker stays within the quotas of the first queue that has some.
+        """Return whether the taker stays within the quotas that concern it.
 
-        A gang's tasks that have no place yet count as on the given server. Without one, the best
-        case is meant.
+        These are the quotas of the first queue, from `common` down its path, that has any for
+        resources that the taker asks for. Tasks of a gang without a server yet count on `server`.
+        Without `server`, return whether that is possible at all.
         """
         for node in self.path[common:]:
             is_named = False
@@ -618,10 +659,10 @@ class Taker:
         return False
 
     def asked_of(self, quota: Quota, server: Server, *, with_rest: bool) -> list[int]:
-        """Return what the taker gets on the servers of a quota.
+        """Return (W,) the amounts of the taker's tasks on the servers of a quota.
 
-        That is what has a place there, and, if it is about the given server, the next task, or the
-        whole rest.
+        Planned tasks count on their servers; of the others the next one, or all `with_rest`, on the
+        given server.
         """
         asked = [0] * int(self.width)
         for k, index in enumerate(self.indices):
@@ -635,32 +676,32 @@ class Taker:
         return asked
 
     def prune(self) -> None:
-        """Leave out victims without which all planned tasks have room, the largest loss first."""
+        """Drop victims without which all planned tasks have room, the largest loss first."""
         planned: dict[str, list[Shape]] = {}
         for index, server in self.plan:
             planned.setdefault(server.name, []).append(self.group.shape_of(index))
         for victim in sorted(self.chosen, key=loss_of, reverse=True):
-            is_needed = False  # without it, planned tasks would hold more than there is
+            is_needed = False  # without it, planned tasks would overcommit a server
             for server in {task.server.name: task.server for task in victim.tasks}.values():
-                free = self.own_free(server)[:]
-                free_up(free, victim, server, -1)
+                free = self.changeable_free(server)[:]
+                count_victim(free, victim, server, -1)
                 for shape in planned.get(server.name, []):
                     is_needed = is_needed or is_overcommitted(free, shape)
             if not is_needed:
                 self.chosen.remove(victim)
                 for task in victim.tasks:
-                    take_from(self.own_free(task.server), task.shape, task.devices, 1)
+                    take_from(self.changeable_free(task.server), task.shape, task.devices, 1)
 
 
-def goes_after(other: Queue, score: int, node: Queue, mine: int) -> bool:
-    """Return whether a queue has weight 0 and another one has not, or at least its score."""
-    if (other.weight[0] == 0) != (node.weight[0] == 0):
+def goes_after(other: Queue, score: int, own: Queue, own_score: int) -> bool:
+    """Return whether the other queue has at least the own score; weight 0 is above any score."""
+    if (other.weight[0] == 0) != (own.weight[0] == 0):
         return other.weight[0] == 0
-    return score >= mine
+    return score >= own_score
 
 
 def insert_by_order(groups: list[TaskGroup], group: TaskGroup) -> None:
-    """Insert a group into a list whose last one is the first in its queue."""
+    """Insert a group into a list that is in reverse order."""
     at = len(groups)
     while at > 0 and groups[at - 1].order < group.order:
         at -= 1
@@ -668,11 +709,13 @@ def insert_by_order(groups: list[TaskGroup], group: TaskGroup) -> None:
 
 
 def sorted_by_start(tasks: list[Task]) -> list[Task]:
+    """Return tasks in the order of their starts, which is that of their ids."""
     by_id = {task.id: task for task in tasks}
     return [by_id[id] for id in sorted(by_id)]
 
 
 def order_of_victim(row: tuple[int, int, int, Victim]) -> tuple[int, int, int]:
+    """Return the sort key of a row: its priority, loss and id."""
     priority, loss, id, _ = row
     return priority, loss, id
 
@@ -682,13 +725,13 @@ def loss_of(victim: Victim) -> int:
 
 
 def may_hold(server: Server, shape: Shape) -> bool:
-    """Return whether a task could start on a server if that were empty."""
+    """Return whether a task could start on a server if the server were empty."""
     is_admitted = shape.constraint.admits[server.kind]
     return is_admitted and not server.is_draining and fits(shape.need, server.capacity)
 
 
 def is_overcommitted(free: vec[i64], shape: Shape) -> bool:
-    """Return whether less than nothing is free of a resource, or of a device, that a task takes."""
+    """Return whether a resource that a task takes, or a device, has a negative free amount."""
     for r in range(len(shape.demand)):
         if shape.demand[r] > 0 and free[r] < 0:
             return True
@@ -698,8 +741,8 @@ def is_overcommitted(free: vec[i64], shape: Shape) -> bool:
     return False
 
 
-def free_up(free: vec[i64], victim: Victim, server: Server, sign: i64) -> None:
-    """Add what a victim holds on a server to free amounts (1), or subtract it (-1)."""
+def count_victim(free: vec[i64], victim: Victim, server: Server, sign: i64) -> None:
+    """Add the amounts that a victim holds on a server to free ones (1), or subtract them (-1)."""
     for task in victim.tasks:
         if task.server is server:
             take_from(free, task.shape, task.devices, -sign)

@@ -256,7 +256,7 @@ class Replay:
         resources = [str(r) for r in range(self.state.counting.resources)]
         round = PreemptionRound(self.cycle, resources, self.preempts, self.min_run)
         found = round.run(PORTION)
-        self.next_round = round.next_moment
+        self.next_round = round.next_time
         for each in found:
             for task in each.victims:
                 self.end[task.row] = self.now
