@@ -2,14 +2,17 @@
 
 When nothing else fits, the first waiting group in the policy's order gets a reservation: servers
 for its next task, or for all tasks of a gang, and the earliest time at which it fits if running
-tasks end at their limits. Later tasks start only if they end by then, or leave room. So the start
-is never later than the reserved time, as long as no server leaves. Tasks without a time limit are
-expected to run as long as the last two of their queue did (Tsafrir, Etsion and Feitelson 2007);
-their reservations may be late. With several reservations, each respects all others. Groups that may
-run on different servers only, such as those of two partitions, get reservations of their own.
+tasks end at their limits. Later tasks start only if they end by then, or leave the reserved amounts
+free. So the group starts no later than the reserved time, as long as no server leaves.
 
-Any policy places tasks, in one or two steps. First the reserved amounts are taken from the servers.
-Then they are returned, and only tasks that end before the next reserved start are placed.
+Tasks without a time limit are expected to run as long as the mean of the last two of their queue
+(Tsafrir, Etsion and Feitelson 2007); reservations that depend on them may be late. With several
+reservations, each respects all others. Groups that have no server in common, such as those of two
+partitions, have separate reservations.
+
+Another cycle, of any policy, places tasks around the reservations in steps. First the reserved
+amounts are taken from the servers, and tasks of any length are placed. Then, for each reserved
+start, they are returned, and only tasks that end before that start are placed.
 """
 
 from __future__ import annotations
@@ -43,45 +46,46 @@ from fairlead.scheduler._timeline import Step, Timeline
 from fairlead.scheduler._waiting import FIRST_RESUMED, first_groups
 from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 
-# The most reservations are this many times the number for each server: every one of them is planned
-# again at each call of `place`, and tasks may be bound to single servers.
-MOST_SETS: Final = 16
+# In all, at most this many times the reservations for one server: each is planned again at every
+# call of `place`, and there may be as many sets of servers as servers.
+MAX_SETS: Final = 16
 
-# Of each queue, the first groups of unlike shapes that are considered for a reservation, and the
-# groups that are tried after a call of `place`: many that can have none must cost others little.
-MOST_CONSIDERED: Final = 4
-MOST_TRIED: Final = 64
+# After a call of `place`, at most this many first groups of different shapes of each queue, and
+# this many in all, are tried for a reservation: those that can have none must cost others little.
+MAX_CONSIDERED: Final = 4
+MAX_TRIED: Final = 64
 
 
 class ReservingCycle(Cycle):
-    """Places tasks by another cycle beside reserved starts."""
+    """Starts reserved groups, and places other tasks by another cycle around them."""
 
     makes_reservations = True
 
-    def __init__(self, inner: Cycle, most: int) -> None:
+    def __init__(self, inner: Cycle, per_server: int) -> None:
         super().__init__(inner.state, inner.is_strict)
         self.inner = inner
-        self.most = most  # reservations of groups that may run on one server
-        # During a call of `start_tasks`: servers that had less free for some tasks than for others,
-        # so that parked tasks must be compared with them again.
-        self.held: dict[str, Server] = {}
+        self.per_server = per_server  # maximum number of reserved groups that may run on one server
+        # During a call of `start_tasks`: servers from which reserved amounts were taken for some
+        # tasks, so that parked tasks must be compared with them again.
+        self.reduced: dict[str, Server] = {}
 
     def start_tasks(self, limit: int) -> list[Task]:
+        """Start reserved groups, then other tasks around the reservations, and reserve more."""
         state = self.state
         started: list[Task] = []
         while True:
             before = len(started)
             self.start_reserved(started, limit)
-            for until in self.steps_of_placing():
+            for until in self.placing_bounds():
                 if len(started) < limit:
                     started += self.place_before(until, limit - len(started))
-            # Again, as short tasks may have taken what reserved tasks left to longer ones. Under
-            # strict order, groups behind the started ones may start now.
+            # Again after any start: short tasks may have taken amounts that reserved starts left to
+            # longer ones. Under strict order, groups behind the started ones may start now.
             if len(started) == before or len(started) >= limit or not state.reserved:
                 break
-        for server in self.held.values():
+        for server in self.reduced.values():
             state.free_up(server)
-        self.held = {}
+        self.reduced = {}
         if len(started) < limit:
             self.reserve_more()
         return started
@@ -95,40 +99,42 @@ class ReservingCycle(Cycle):
     # Reserved groups
 
     def start_reserved(self, started: list[Task], limit: int) -> None:
-        """Start reserved groups that fit now; plan the others again, never for a later time.
+        """Start reserved groups that fit now; plan the others again, for no later time.
 
-        An overdue start delays later ones: time passes between calls.
+        Only an overdue start, when time has passed between calls, may become later, and then
+        delays later ones.
         """
         state = self.state
         if state.is_stale:
             state.rerank_all()
-        state.reserved = [held for held in state.reserved if self.is_waiting(held)]
+        state.reserved = [planned for planned in state.reserved if self.is_waiting(planned)]
         state.reserved.sort(key=start_of)
         at = 0
         while at < len(state.reserved) and len(started) < limit:
-            held = state.reserved[at]
+            planned = state.reserved[at]
             others = state.reserved[:at] + state.reserved[at + 1 :]
             others = [other for other in others if self.has_servers(other)]
-            start = self.plan_now(held.group, others) or self.plan_due(held)
-            planned: list[PlannedStart] = []
+            start = self.plan_now(planned.group, others) or self.plan_due(planned)
+            replanned: list[PlannedStart] = []
             if start is not None:
                 self.start_plan(start, started)
             else:
-                found = self.plan_later(held, others)
-                planned = [] if found is None else [found]
-            state.reserved = state.reserved[:at] + planned + state.reserved[at + 1 :]
-            at += len(planned)
+                found = self.plan_later(planned, others)
+                replanned = [] if found is None else [found]
+            state.reserved = state.reserved[:at] + replanned + state.reserved[at + 1 :]
+            at += len(replanned)
 
-    def is_waiting(self, held: PlannedStart) -> bool:
-        """Return whether the tasks of a reservation are the next ones of their group."""
-        group = held.group
+    def is_waiting(self, planned: PlannedStart) -> bool:
+        """Return whether the tasks of a reservation are still the next ones of their group."""
+        group = planned.group
         if group.waiting == 0 or limit_reached(group) is not None:
             return False
         if isinstance(group, Gang):
-            return sorted([index for index, _ in held.plan]) == group.indices()
-        return held.plan[0][0] == group.first_index()
+            return sorted([index for index, _ in planned.plan]) == group.indices()
+        return planned.plan[0][0] == group.first_index()
 
     def start_plan(self, start: PlannedStart, started: list[Task]) -> None:
+        """Start the tasks of a reservation."""
         group = start.group
         if isinstance(group, Gang) and group.is_parked:
             self.state.unpark_gang(group)
@@ -137,9 +143,9 @@ class ReservingCycle(Cycle):
             self.state.freed.tighten()
 
     def plan_now(self, group: TaskGroup, others: list[PlannedStart]) -> PlannedStart | None:
-        """Return where a group starts now beside other reservations; None if it does not fit."""
+        """Plan a start now that leaves other reservations possible; None if it does not fit."""
         until = self.state.now + group.limit
-        holds = self.hold_reserved(others, until)
+        taken = self.take_reserved(others, until)
         plan: Plan = []
         if isinstance(group, Gang):
             if FittingTogether(group, self.state.servers.values()).is_enough():
@@ -148,123 +154,126 @@ class ReservingCycle(Cycle):
             server = self.find(group.waiting_list.queue, group.shape)
             if server is not None:
                 plan = [(group.first_index(), server)]
-        found = planned_start(group, plan, self.state.now) if plan else None
-        self.release(holds)
+        found = with_devices(group, plan, self.state.now) if plan else None
+        self.release(taken)
         return found
 
-    def plan_due(self, held: PlannedStart) -> PlannedStart | None:
-        """Return the start now of a reservation whose time has come, if its servers have room."""
-        if held.at > self.state.now or not self.has_servers(held):
+    def plan_due(self, planned: PlannedStart) -> PlannedStart | None:
+        """Return a reservation whose time has come, with its devices, if its servers have room."""
+        if planned.at > self.state.now or not self.has_servers(planned):
             return None
         holds: list[Hold] = []
-        for index, server in held.plan:
-            shape = held.group.shape_of(index)
+        for index, server in planned.plan:
+            shape = planned.group.shape_of(index)
             if has_room(server, shape):
                 holds.append(Hold(index, shape, server))
         release_tasks(holds)
-        if len(holds) < len(held.plan):
+        if len(holds) < len(planned.plan):
             return None
-        return PlannedStart(held.group, held.plan, held.at, [hold.devices for hold in holds])
+        devices = [hold.devices for hold in holds]
+        return PlannedStart(planned.group, planned.plan, planned.at, devices)
 
-    def plan_later(self, held: PlannedStart, others: list[PlannedStart]) -> PlannedStart | None:
-        """Return an earlier start if there is one, or the same one if that is possible still."""
-        at = max(held.at, self.state.now)
-        beside = [other for other in others if other.at <= held.at] if at > held.at else others
-        same = PlannedStart(held.group, held.plan, at, held.devices)
-        is_possible = self.is_possible(same, beside)
-        found = self.find_start(held.group, others, at if is_possible else UNLIMITED)
+    def plan_later(self, planned: PlannedStart, others: list[PlannedStart]) -> PlannedStart | None:
+        """Return an earlier start if there is one, else the same if possible, else any, or None."""
+        at = max(planned.at, self.state.now)
+        is_overdue = at > planned.at  # then it goes before reservations of a later time
+        before = [other for other in others if other.at <= planned.at] if is_overdue else others
+        same = PlannedStart(planned.group, planned.plan, at, planned.devices)
+        is_possible = self.is_possible(same, before)
+        found = self.find_start(planned.group, others, at if is_possible else UNLIMITED)
         if found is None and is_possible:
             return same
         return found
 
-    def is_possible(self, held: PlannedStart, others: list[PlannedStart]) -> bool:
+    def is_possible(self, planned: PlannedStart, others: list[PlannedStart]) -> bool:
         """Return whether a reserved start still has room, as servers may have changed."""
-        if not self.has_servers(held):
+        if not self.has_servers(planned):
             return False
-        timeline = Timeline(self.state, [*others, held])
-        for _, server in held.plan:
-            least = timeline.least(server, held.at, held.at + held.group.limit)
-            for amount in least:
+        timeline = Timeline(self.state, [*others, planned])
+        for _, server in planned.plan:
+            end = planned.at + planned.group.limit
+            for amount in timeline.min_free(server, planned.at, end):
                 if amount < 0:
                     return False
         return True
 
-    def has_servers(self, held: PlannedStart) -> bool:
-        """Return whether the servers of a reservation are open and admit its tasks."""
-        for index, server in held.plan:
-            is_there = self.state.servers.get(server.name) is server and not server.is_draining
-            if not is_there or not held.group.shape_of(index).constraint.admits[server.kind]:
+    def has_servers(self, planned: PlannedStart) -> bool:
+        """Return whether the servers of a reservation are present, open, and admit its tasks."""
+        for index, server in planned.plan:
+            is_open = self.state.servers.get(server.name) is server and not server.is_draining
+            if not is_open or not planned.group.shape_of(index).constraint.admits[server.kind]:
                 return False
         return True
 
     def reserve_more(self) -> None:
-        """Reserve starts for the first waiting groups, up to the number of reservations.
+        """Reserve starts for the first waiting groups, as long as more reservations are allowed.
 
-        The first group of each queue in the policy's order, then the second ones, and so on.
+        First for the first group of each queue in the policy's order, then for the second of each,
+        and so on.
         """
         state = self.state
         counts = self.count_by_kind()
         if self.are_enough(counts) or not state.ends:
             return
-        reserved = {held.group.id for held in state.reserved}
+        reserved = {planned.group.id for planned in state.reserved}
         queues = state.criterion.in_turn(state.root, state.servers.values())
-        last = self.free_at_last()
+        free_finally = self.free_finally()
         firsts: dict[Queue, list[TaskGroup]] = {}
         tried = 0
-        most = 1 if self.is_strict else MOST_CONSIDERED
-        for place in range(most):
+        considered = 1 if self.is_strict else MAX_CONSIDERED
+        for position in range(considered):
             for queue in queues:
                 if queue not in firsts:
-                    firsts[queue] = first_groups(queue)[:most]
-                if place >= len(firsts[queue]):
+                    firsts[queue] = first_groups(queue)[:considered]
+                if position >= len(firsts[queue]):
                     continue
-                group = firsts[queue][place]
+                group = firsts[queue][position]
                 if group.id in reserved or limit_reached(group) is not None:
                     continue
                 kinds = [kind for kind in counts if may_run_on(group, kind)]
-                if any(counts[kind] >= self.most for kind in kinds):
+                if any(counts[kind] >= self.per_server for kind in kinds):
                     continue
-                if self.fits_at_last(group, last):
+                if self.fits_finally(group, free_finally):
                     found = self.find_start(group, state.reserved, UNLIMITED)
                     if found is not None:
                         state.reserved = [*state.reserved, found]
                         for kind in kinds:
                             counts[kind] += 1
                 tried += 1
-                if self.are_enough(counts) or tried >= MOST_TRIED:
+                if self.are_enough(counts) or tried >= MAX_TRIED:
                     return
 
     def count_by_kind(self) -> dict[i64, i64]:
-        """Return the number of reserved groups that may run on servers of each kind."""
+        """Return the number of reserved groups that may run on servers of each kind, by number."""
         counts: dict[i64, i64] = {
             kind.number: 0 for kind in self.state.kinds.by_number if kind.servers > 0
         }
-        for held in self.state.reserved:
+        for planned in self.state.reserved:
             for kind in counts:
-                if may_run_on(held.group, kind):
+                if may_run_on(planned.group, kind):
                     counts[kind] += 1
         return counts
 
     def are_enough(self, counts: dict[i64, i64]) -> bool:
-        """Return whether no group gets another reservation."""
-        if len(self.state.reserved) >= self.most * MOST_SETS:
+        """Return whether there are as many reservations as allowed."""
+        if len(self.state.reserved) >= self.per_server * MAX_SETS:
             return True
-        return all(count >= self.most for count in counts.values())
+        return all(count >= self.per_server for count in counts.values())
 
-    def free_at_last(self) -> dict[str, vec[i64]]:
+    def free_finally(self) -> dict[str, vec[i64]]:
         """Return the free amounts of open servers after all expected ends, by name."""
-        last = {server.name: server.free[:] for server in self.state.open_servers()}
+        free_finally = {server.name: server.free[:] for server in self.state.open_servers()}
         for _, _, task in self.state.ends:
-            free = last.get(task.server.name)
+            free = free_finally.get(task.server.name)
             if free is not None:
                 take_from(free, task.shape, task.devices, -1)
-        return last
+        return free_finally
 
-    def fits_at_last(self, group: TaskGroup, last: dict[str, vec[i64]]) -> bool:
-        """Return whether a group may fit after all expected ends, which is quicker to find."""
+    def fits_finally(self, group: TaskGroup, free_finally: dict[str, vec[i64]]) -> bool:
+        """Return whether a group may fit after all expected ends: a quick necessary condition."""
         for shape, tasks in group.tasks_together().items():
             rest = tasks
-            for name, free in last.items():
+            for name, free in free_finally.items():
                 if rest <= 0:
                     break
                 if shape.constraint.admits[self.state.servers[name].kind]:
@@ -278,7 +287,12 @@ class ReservingCycle(Cycle):
     def find_start(
         self, group: TaskGroup, others: list[PlannedStart], before: float
     ) -> PlannedStart | None:
-        """Return the earliest start of a group before a time, after tasks have ended."""
+        """Return the earliest start of a group before a time; None if there is none.
+
+        Walk through the times at which running tasks end, and at which reserved ones start and end.
+        At each, change the free amounts of servers to those of that time, and try to plan the group
+        there. At the end all changes are undone.
+        """
         state = self.state
         timeline = Timeline(state, others)
         fitting = FittingTogether(group, state.servers.values())
@@ -323,20 +337,23 @@ class ReservingCycle(Cycle):
     def plan_at(
         self, group: TaskGroup, time: float, touched: list[Server], timeline: Timeline
     ) -> PlannedStart | None:
-        """Return the start of a group at a time, to which the free amounts were changed."""
+        """Plan the start of a group at a time to which the free amounts were changed, if it fits.
+
+        `touched` are the servers with changes at that time; a single task can only fit on these.
+        """
         servers = self.state.open_servers() if isinstance(group, Gang) else touched
         reserved = list(timeline.servers.values())
         free = [server.free for server in reserved]
         for server in reserved:
-            server.free = timeline.least(server, time, time + group.limit)
+            server.free = timeline.min_free(server, time, time + group.limit)
         plan = self.plan_on(group, servers)
-        found = planned_start(group, plan, time) if plan else None
+        found = with_devices(group, plan, time) if plan else None
         for server, amounts in zip(reserved, free, strict=True):
             server.free = amounts
         return found
 
     def plan_on(self, group: TaskGroup, servers: list[Server]) -> Plan:
-        """Return where a group starts among some servers; a gang of one shape on the first ones."""
+        """Plan a group on some servers: a gang of one shape in their order, others by selection."""
         if not isinstance(group, Gang) or not group.is_alike():
             selection, total = self.state.selection, self.state.criterion.total
             holds = hold_together(group, servers, selection, total)
@@ -353,18 +370,18 @@ class ReservingCycle(Cycle):
 
     # Other groups
 
-    def steps_of_placing(self) -> list[float]:
-        """Return times before which placed tasks must end, the latest first; that is infinite."""
-        starts = {held.at for held in self.state.reserved if held.at > self.state.now}
+    def placing_bounds(self) -> list[float]:
+        """Return the times before which placed tasks must end, from infinity down."""
+        starts = {planned.at for planned in self.state.reserved if planned.at > self.state.now}
         return sorted({UNLIMITED, *starts}, reverse=True)
 
     def place_before(self, until: float, limit: int) -> list[Task]:
-        """Place tasks by the policy that end before a time, beside the reserved starts until then.
+        """Place tasks by the policy that end by a time, around the starts reserved before it.
 
-        At an infinite time all tasks are placed.
+        With an infinite time, tasks of any length are placed.
         """
         state = self.state
-        holds = self.hold_reserved(state.reserved, until)
+        taken = self.take_reserved(state.reserved, until)
         limited: list[bool] = []
         if until < UNLIMITED:
             longest = seconds_until(until, state.now)
@@ -379,37 +396,41 @@ class ReservingCycle(Cycle):
                 queue.is_limited = is_limited
                 if queue.held_back:
                     queue.resumes = FIRST_RESUMED
-        self.release(holds)
+        self.release(taken)
         return started
 
-    def hold_reserved(
+    def take_reserved(
         self, reserved: list[PlannedStart], until: float
     ) -> list[tuple[Server, vec[i64]]]:
-        """Take from the servers what tasks may not use that run from now until a time."""
-        timeline = Timeline(self.state, reserved)
-        holds: list[tuple[Server, vec[i64]]] = []
-        for server in timeline.servers.values():
-            least = timeline.least(server, self.state.now, until)
-            held = server.free[:]
-            is_any = False
-            for r in range(len(held)):
-                held[r] = max(held[r] - least[r], 0)
-                is_any = is_any or held[r] > 0
-            if is_any:
-                holds.append((server, held))
-        for server, held in holds:
-            self.add_held(server, held, -1)
-            self.held[server.name] = server
-        return holds
+        """Take from servers the amounts that tasks which run from now until a time may not use.
 
-    def release(self, holds: list[tuple[Server, vec[i64]]]) -> None:
-        for server, held in holds:
-            self.add_held(server, held, 1)
+        Return the taken amounts of each server, for `release`.
+        """
+        timeline = Timeline(self.state, reserved)
+        taken: list[tuple[Server, vec[i64]]] = []
+        for server in timeline.servers.values():
+            min_free = timeline.min_free(server, self.state.now, until)
+            amounts = server.free[:]
+            is_any = False
+            for r in range(len(amounts)):
+                amounts[r] = max(amounts[r] - min_free[r], 0)
+                is_any = is_any or amounts[r] > 0
+            if is_any:
+                taken.append((server, amounts))
+        for server, amounts in taken:
+            self.add_free(server, amounts, -1)
+            self.reduced[server.name] = server
+        return taken
+
+    def release(self, taken: list[tuple[Server, vec[i64]]]) -> None:
+        """Return the amounts that `take_reserved` took."""
+        for server, amounts in taken:
+            self.add_free(server, amounts, 1)
             self.state.free_up(server)
 
-    def add_held(self, server: Server, held: vec[i64], sign: i64) -> None:
-        """Add held amounts to the free ones of a server (`sign` 1), or subtract them (-1)."""
-        add_to(server.free, held, sign)
+    def add_free(self, server: Server, amounts: vec[i64], sign: i64) -> None:
+        """Add amounts to the free ones of a server (1), or subtract them (-1)."""
+        add_to(server.free, amounts, sign)
         summarise_devices(server.free, self.state.counting.devices)
         self.state.selection.change(server)
 
@@ -422,7 +443,7 @@ class ReservingCycle(Cycle):
         return self.inner.why_never(gang)
 
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
-        is_reserved = any(held.group is group for held in self.state.reserved)
+        is_reserved = any(planned.group is group for planned in self.state.reserved)
         if is_reserved or not self.state.reserved or not self.has_room_now(group):
             return self.inner.why_waits(group, had_room)
         limit = group.limit
@@ -430,50 +451,53 @@ class ReservingCycle(Cycle):
         return WaitReason("reservation", f"It {runs}, and so might delay a reserved start.")
 
     def reservation(self, group: TaskGroup) -> Reservation | None:
-        """Return the reservation of a group, or the first one on servers where it may run."""
+        """Return the reservation of a group, or else the first one on servers where it may run."""
         kinds = self.count_by_kind()
         reserved = [
-            held
-            for held in self.state.reserved
-            if any(may_run_on(held.group, kind) and may_run_on(group, kind) for kind in kinds)
+            planned
+            for planned in self.state.reserved
+            if any(may_run_on(planned.group, kind) and may_run_on(group, kind) for kind in kinds)
         ]
-        own = [held for held in reserved if held.group is group]
-        for held in own or reserved[:1]:
-            servers = {server.name: server for _, server in held.plan}
+        own = [planned for planned in reserved if planned.group is group]
+        for planned in own or reserved[:1]:
+            servers = {server.name: server for _, server in planned.plan}
             names = tuple([server.name for server in sorted(servers.values())])
-            queue = held.group.waiting_list.queue.name
-            is_sure = self.is_sure(held, servers)
-            return Reservation(queue, held.group.id, held.at, names, is_sure)
+            queue = planned.group.waiting_list.queue.name
+            is_sure = self.is_sure(planned, servers)
+            return Reservation(queue, planned.group.id, planned.at, names, is_sure)
         return None
 
-    def is_sure(self, held: PlannedStart, servers: dict[str, Server]) -> bool:
-        """Return whether all tasks that are to end before a start have time limits."""
+    def is_sure(self, planned: PlannedStart, servers: dict[str, Server]) -> bool:
+        """Return whether all tasks that must end before a reserved start have time limits."""
         for name in servers:
             for end, _, task in self.state.ends_on.get(name, []):
-                if end <= held.at and task.group.limit == UNLIMITED:
+                if end <= planned.at and task.group.limit == UNLIMITED:
                     return False
         return True
 
 
 def may_run_on(group: TaskGroup, kind: i64) -> bool:
-    """Return whether servers of a kind admit one of a group's next tasks."""
+    """Return whether servers of a kind admit any of the group's tasks that start together."""
     return any(shape.constraint.admits[kind] for shape in group.tasks_together())
 
 
-def planned_start(group: TaskGroup, plan: Plan, at: float) -> PlannedStart:
-    """Return a start with the devices that its tasks take of the present free amounts, in order."""
+def with_devices(group: TaskGroup, plan: Plan, at: float) -> PlannedStart:
+    """Return a planned start; its tasks take devices from the present free amounts, in order."""
     devices = [hold_on(server, group.shape_of(index)) for index, server in plan]
     for (index, server), taken in zip(plan, devices, strict=True):
         take_from(server.free, group.shape_of(index), taken, -1)
     return PlannedStart(group, plan, at, devices)
 
 
-def start_of(held: PlannedStart) -> float:
-    return held.at
+def start_of(planned: PlannedStart) -> float:
+    return planned.at
 
 
 def seconds_until(time: float, now: float) -> float:
-    """Return the longest run from now that ends by a time."""
+    """Return the longest run from now that ends by a time, in seconds.
+
+    The difference of two floats, added to one of them, may exceed the other.
+    """
     longest = time - now
     while now + longest > time:
         longest = nextafter(longest, -UNLIMITED)

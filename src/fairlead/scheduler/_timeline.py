@@ -11,12 +11,12 @@ from fairlead.scheduler._state import PlannedStart, State
 
 
 class Step:
-    """A task that is taken from a server (1) or returned (-1) at a time."""
+    """A task whose amounts are taken from a server (1) or returned to it (-1) at a time."""
 
     def __init__(
         self, time: float, server: Server, shape: Shape, devices: vec[i64], sign: i64
     ) -> None:
-        self.time = time
+        self.time = time  # in seconds
         self.server = server
         self.shape = shape
         self.devices = devices
@@ -35,20 +35,20 @@ class Timeline:
     def __init__(self, state: State, reserved: list[PlannedStart]) -> None:
         self.now = state.now
         self.devices = state.counting.devices
-        self.servers: dict[str, Server] = {}
+        self.servers: dict[str, Server] = {}  # servers with reservations, by name
         self.steps: list[Step] = []  # of reserved tasks, by time
-        for held in reserved:
-            for (index, server), devices in zip(held.plan, held.devices, strict=True):
+        for planned in reserved:
+            for (index, server), devices in zip(planned.plan, planned.devices, strict=True):
                 self.servers[server.name] = server
                 make_columns(server, devices)
-                shape = held.group.shape_of(index)
-                self.steps.append(Step(held.at, server, shape, devices, 1))
-                end = held.at + held.group.limit
+                shape = planned.group.shape_of(index)
+                self.steps.append(Step(planned.at, server, shape, devices, 1))
+                end = planned.at + planned.group.limit
                 if end < UNLIMITED:
                     self.steps.append(Step(end, server, shape, devices, -1))
         self.steps.sort(key=order_of)
         self.free = {name: server.free[:] for name, server in self.servers.items()}
-        self.of_server: dict[str, list[Step]] = {}  # also of running tasks
+        self.of_server: dict[str, list[Step]] = {}  # of reserved and running tasks, by time
         for name, server in self.servers.items():
             steps: list[Step] = []
             for end, _, task in state.ends_on.get(name, []):
@@ -59,24 +59,24 @@ class Timeline:
         for steps in self.of_server.values():
             steps.sort(key=order_of)
 
-    def least(self, server: Server, since: float, until: float) -> vec[i64]:
-        """Return the least free amounts of a server from a time on, and before another."""
+    def min_free(self, server: Server, since: float, until: float) -> vec[i64]:
+        """Return the minimum of each free amount of a server from a time until before another."""
         free = self.free[server.name][:]
         steps = self.of_server[server.name]
         at = 0
         while at < len(steps) and steps[at].time <= since:
             steps[at].apply(free)
             at += 1
-        least = free[:]
+        minimum = free[:]
         while at < len(steps) and steps[at].time < until:
             steps[at].apply(free)
             at += 1
             for r in range(len(free)):
-                least[r] = min(least[r], free[r])
-        summarise_devices(least, self.devices)
-        return least
+                minimum[r] = min(minimum[r], free[r])
+        summarise_devices(minimum, self.devices)
+        return minimum
 
 
 def order_of(step: Step) -> tuple[float, int]:
-    """Return the order of steps: by time, and amounts are freed before others are taken."""
+    """Return the sort key of a step: by time, and at one time amounts are freed first."""
     return (step.time, int(step.sign))
