@@ -1,4 +1,4 @@
-"""The table of policies: a criterion ranks queues, a selection names servers, a cycle places."""
+"""The table of policies: a criterion ranks queues, a selection finds servers, a cycle places."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from fairlead.scheduler.selection.joint import Joint
 from fairlead.scheduler.selection.round_robin import Offers, RoundRobin
 from fairlead.scheduler.selection.selection import Selection
 
-REFUSE_SECONDS: Final = Fraction(5)  # until a declined server is offered again
+REFUSE_SECONDS: Final = Fraction(5)  # seconds until a declined server is offered again
 
 Row = tuple[type[Criterion], type[Selection], type[Cycle]]
 ROWS: dict[str, Row] = {
@@ -76,33 +76,33 @@ ROWS: dict[str, Row] = {
     "easy/first-fit": (BackfillingTime, FirstFit, BackfillingCycle),
     "easy/best-fit": (BackfillingTime, BestFit, BackfillingCycle),
 }
-WITH_MEMORY: dict[str, Row] = {
+WITH_PAST_USE: dict[str, Row] = {  # rows under `/half-life`
     "drf/first-fit": (PastUse, FirstFit, QueueCycle),
     "drf/best-fit": (PastUse, BestFit, QueueCycle),
 }
 SLOTS_ROW: Row = (SlotShare, FirstFit, TreeCycle)
 CRITERIA = list({name.split("/")[0]: None for name in ROWS})
 SELECTIONS = list({name.split("/")[1]: None for name in ROWS})
-FORMS = ("residual", "oblivious")
-MOST_SLOTS = 1_000_000
-MOST_SECONDS = 1e15
+VARIANTS = ("residual", "oblivious")
+MAX_SLOTS = 1_000_000
+MAX_SECONDS = 1e15
+MAX_RESERVED = 10_000
 HALF_LIFE = "half-life"
-WITH_TREES = (TreeCycle, SubmissionCycle, ServerTreeCycle)  # may have inner queues
-WITH_QUOTAS = "drf/first-fit or drf/best-fit"
+WITH_TREES = (TreeCycle, SubmissionCycle, ServerTreeCycle)  # cycles with inner queues
+WITH_QUOTAS = "drf/first-fit or drf/best-fit"  # in error messages
 RESERVE = "reserve"
 SPARE = "/spare:"
-MOST_RESERVED = 10_000
 PREEMPTION = (OVER_QUOTA, OVER_SHARE)
 
 
 class Policy:
-    """A combination of criterion, selection and cycle that is defined.
+    """A defined combination of criterion, selection and cycle, with its options.
 
     Attributes
     ----------
     name : str
     criterion, select : str
-        Their names.
+        Names of the criterion and the selection.
     residual : bool
         Whether the score uses free amounts in place of capacities.
     is_oblivious : bool
@@ -112,13 +112,14 @@ class Policy:
     slots : int
         The slots of the largest server; 0 if tasks take amounts.
     preempts : str
-        Which queues tasks are taken from, ``over-quota`` or ``over-share``; empty for none.
+        From which queues running tasks are preempted: ``over-quota`` or ``over-share``; empty
+        without preemption.
     min_run : float
-        Seconds that a task runs at least before it is stopped for another one.
+        Seconds that a task runs at least before it is preempted.
     half_life : float
-        Of past use, in seconds; 0 if that does not count.
+        Half-life of past use in seconds; 0 if past use does not count.
     reserves : int
-        The most groups with reserved starts that may run on one server; 0 for none.
+        Maximum number of groups with reserved starts that may run on one server; 0 for none.
     spares : str
         The resource whose servers are kept for tasks that ask for it; empty for none.
     """
@@ -144,7 +145,7 @@ class Policy:
 
     @property
     def needs_time(self) -> bool:
-        """Whether the scheduler must know the time of each event, also of ends of tasks."""
+        """Whether the scheduler must know the time of every event, even of ends of tasks."""
         return self.half_life > 0.0 or self.reserves > 0
 
     @property
@@ -157,13 +158,13 @@ class Policy:
     def require_trees(self) -> None:
         """Raise RefusalError unless queues may have parents."""
         if not self.has_trees:
-            fault = "parents of queues need drf, fifo or easy, with first-fit or best-fit"
+            message = "parents of queues need drf, fifo or easy, with first-fit or best-fit"
             if not self.reserves:
-                fault += ", or ps-dsf/rrr"
-            raise RefusalError(self.name, fault)
+                message += ", or ps-dsf/rrr"
+            raise RefusalError(self.name, message)
 
     def require_amounts(self) -> None:
-        """Raise RefusalError if tasks take slots, which limits of amounts do not fit."""
+        """Raise RefusalError if tasks take slots, which have no limits of amounts."""
         if self.slots:
             raise RefusalError(self.name, "tasks take slots; limit their number instead")
 
@@ -179,8 +180,8 @@ class Policy:
         found.half_life, found.reserves = self.half_life, self.reserves
         return found
 
-    def preempting(self, preempts: str, min_run: float) -> Policy:
-        """Return the policy with preemption; raise RefusalError where that has no meaning."""
+    def with_preemption(self, preempts: str, min_run: float) -> Policy:
+        """Return the policy with preemption; raise RefusalError where not defined."""
         if self.preempts:
             raise RefusalError(self.name, "names a kind of preemption already")
         if self.reserves:
@@ -195,9 +196,9 @@ class Policy:
         found.min_run = min_run
         return found
 
-    def remembering(self, half_life: float) -> Policy:
-        """Return the policy in which past use counts; RefusalError where that has no meaning."""
-        row = WITH_MEMORY.get(self.name)
+    def with_past_use(self, half_life: float) -> Policy:
+        """Return the policy in which past use counts; raise RefusalError where not defined."""
+        row = WITH_PAST_USE.get(self.name)
         if row is None:
             raise RefusalError(self.name, f"a half-life of past use needs {WITH_QUOTAS}")
         if half_life <= 0.0:
@@ -207,8 +208,8 @@ class Policy:
         found.half_life = half_life
         return found
 
-    def reserving(self, most: int) -> Policy:
-        """Return the policy with reserved starts; RefusalError where they have no meaning."""
+    def with_reservations(self, per_server: int) -> Policy:
+        """Return the policy with reserved starts; raise RefusalError where not defined."""
         if self.reserves:
             raise RefusalError(self.name, "names a number of reservations already")
         if self.preempts:
@@ -220,12 +221,12 @@ class Policy:
                 self.name,
                 "in order of submission, easy reserves one start; more are for others, such as drf",
             )
-        name = f"{self.name}/{RESERVE}" + (f":{most}" if most != 1 else "")
+        name = f"{self.name}/{RESERVE}" + (f":{per_server}" if per_server != 1 else "")
         found = self.renamed(name)
-        found.reserves = most
+        found.reserves = per_server
         return found
 
-    def sparing(self, resource: str) -> Policy:
+    def with_spared(self, resource: str) -> Policy:
         """Return the policy that keeps servers with a resource for tasks that ask for it."""
         if not resource:
             raise InputError("spare: needs the name of a resource", "policy")
@@ -242,21 +243,21 @@ class Policy:
         largest: list[int] | None = None,
         devices: dict[int, int] | None = None,
     ) -> Cycle:
-        """Return the cycle of a scheduler without servers and queues.
+        """Make the cycle of a new scheduler, with a state without servers and queues.
 
-        `order` is for round-robin. `largest` (R,), in quanta, is the server that is cut into slots.
-        `devices` has the resources that come in devices, with the quanta of one; slots ignore it.
+        `order` gives the random orders of round-robin. `largest` (R,), in quanta, is the server that
+        is cut into slots. `devices` has the quanta of one device by the index of the resource;
+        slots ignore it. Raise InputError if the spared resource does not exist.
         """
         make_criterion, make_selection, make_cycle = self.row
         if self.spares and self.spares not in resources:
             known = ", ".join(resources)
-            fault = f"spare: no resource is named {self.spares!r:.60}; known: {known}"
-            raise InputError(fault, "policy")
+            message = f"spare: no resource is named {self.spares!r:.60}; known: {known}"
+            raise InputError(message, "policy")
         spared = resources.index(self.spares) if self.spares else -1
-        many = len(resources)
-        counting = Slots(many, self.slots, largest) if self.slots else Counting(many, devices)
-        width = counting.width
-        criterion = make_criterion(width)
+        n = len(resources)
+        counting = Slots(n, self.slots, largest) if self.slots else Counting(n, devices)
+        criterion = make_criterion(counting.width)
         criterion.half_life = self.half_life
         if self.reserves:
             criterion.splits_by_limit = True
@@ -287,31 +288,32 @@ class OwnPolicy(Policy):
         jobs: list[str],
         servers: list[str],
     ) -> None:
-        """Set the names in its cycle: resources, with quanta per unit; jobs; groups of servers.
+        """Give a cycle a copy of the rule, and the names that its views show.
 
-        The cycle gets a copy of the rule, so that no run depends on what another one left in it.
+        These are the resources, with quanta per unit; the jobs; and the group of each server. The
+        rule is copied so that no run depends on the state that another run left in it.
         """
         assert isinstance(cycle, RuleCycle)
         try:
             rule = deepcopy(self.rule)
-        except Exception as fault:
-            why = f"cannot be copied for a run: {type(fault).__name__}: {fault}"
-            raise InputError(why.replace("\n", " "), self.name) from None
+        except Exception as error:
+            message = f"cannot be copied for a run: {type(error).__name__}: {error}"
+            raise InputError(message.replace("\n", " "), self.name) from None
         cycle.set_rule(rule, self.name, resources, quanta, jobs, servers)
 
     def __reduce__(self) -> tuple[Callable[[object], Policy], tuple[str]]:
-        """Refuse: processes are given the rule, and make the policy themselves."""
+        """Refuse to be pickled: a process gets the rule, and makes the policy from it."""
         raise InputError("a user-defined rule has no name elsewhere", self.name)
 
 
 def parse_policy(name: object) -> Policy:
     """Return the policy of a name: ``drf/best-fit``, ``ps-dsf/joint/residual``, ``slots:14``.
 
-    ``drf/best-fit/over-share:600`` is ``drf/best-fit`` with preemption of tasks that have run for
-    600 s at least; in ``drf/best-fit/half-life:604800`` past use counts, halved in a week. Under
-    ``drf/best-fit/reserve`` the first waiting group of each set of servers has a reserved start,
-    with ``reserve:4`` the first four. ``/spare:gpu`` at the end keeps servers with GPUs for tasks
-    that ask for some.
+    Suffixes after ``drf/best-fit``, for instance: ``/over-share:600`` preempts tasks that have run
+    for at least 600 s. With ``/half-life:604800`` past use counts, halved every week. Under
+    ``/reserve`` the first waiting group of each set of servers has a reserved start, under
+    ``/reserve:4`` the first four. ``/spare:gpu``, always the last one, keeps servers with GPUs for
+    tasks that ask for them.
 
     Raises
     ------
@@ -323,22 +325,23 @@ def parse_policy(name: object) -> Policy:
     if isinstance(name, str):
         plain, spare, resource = name.partition(SPARE)
         if spare:
-            return parse_policy(plain).sparing(resource)
-        plain, _, last = name.rpartition("/")
-        preempts, colon, seconds = last.partition(":")
-        if plain and preempts in PREEMPTION:
-            return parse_policy(plain).preempting(preempts, seconds_of(seconds) if colon else 0.0)
-        if plain and preempts == HALF_LIFE:
-            return parse_policy(plain).remembering(seconds_of(seconds))
-        if plain and preempts == RESERVE:
-            number = number_of(seconds, RESERVE, MOST_RESERVED) if colon else 1
-            return parse_policy(plain).reserving(number)
+            return parse_policy(plain).with_spared(resource)
+        plain, _, suffix = name.rpartition("/")
+        option, colon, value = suffix.partition(":")
+        if plain and option in PREEMPTION:
+            min_run = parse_seconds(value) if colon else 0.0
+            return parse_policy(plain).with_preemption(option, min_run)
+        if plain and option == HALF_LIFE:
+            return parse_policy(plain).with_past_use(parse_seconds(value))
+        if plain and option == RESERVE:
+            per_server = parse_number_of(value, RESERVE, MAX_RESERVED) if colon else 1
+            return parse_policy(plain).with_reservations(per_server)
     if isinstance(name, str) and name.startswith("slots:"):
-        slots = number_of(name.removeprefix("slots:"), "slots", MOST_SLOTS)
+        slots = parse_number_of(name.removeprefix("slots:"), "slots", MAX_SLOTS)
         return Policy(f"slots:{slots}", "drf", "first-fit", SLOTS_ROW, slots)
     criterion, *rest = name.split("/") if isinstance(name, str) else [""]
-    forms = rest[1:]
-    if not rest or any(form not in FORMS for form in forms):
+    variants = rest[1:]
+    if not rest or any(variant not in VARIANTS for variant in variants):
         grammar = (
             "CRITERION/SELECTION with /residual or /oblivious after it, or slots:S, and "
             "/over-quota or /over-share for preemption, perhaps :SECONDS after tasks started, or "
@@ -346,31 +349,31 @@ def parse_policy(name: object) -> Policy:
             "and at the end perhaps /spare:RESOURCE; "
             f"criteria: {', '.join(CRITERIA)}; selections: {', '.join(SELECTIONS)}"
         )
-        whole = [f"{one}/{two}" for one in CRITERIA for two in SELECTIONS]
-        hint = did_you_mean(f"{name}/best-fit" if name in CRITERIA else name, whole)
+        pairs = [f"{criterion}/{select}" for criterion in CRITERIA for select in SELECTIONS]
+        hint = did_you_mean(f"{name}/best-fit" if name in CRITERIA else name, pairs)
         raise InputError(f"no policy is named {name!r:.60}; known: {grammar}{hint}", "policy")
-    if len(forms) > 1:
+    if len(variants) > 1:
         raise RefusalError(str(name), "give at most one of residual and oblivious, once")
-    return find_policy(criterion, rest[0], "residual" in forms, "oblivious" in forms)
+    return find_policy(criterion, rest[0], "residual" in variants, "oblivious" in variants)
 
 
-def number_of(digits: str, part: str, most: int) -> int:
-    """Return the number that a part of a name gives, such as ``reserve:4`` or ``slots:14``."""
+def parse_number_of(digits: str, option: str, maximum: int) -> int:
+    """Return the number of an option in a name, such as ``reserve:4`` or ``slots:14``."""
     is_number = digits.isascii() and digits.isdigit()
-    is_number = is_number and len(digits.lstrip("0")) <= len(str(most))
-    if not is_number or not 1 <= int(digits) <= most:
-        fault = f"{part}: takes a number from 1 to {most:,}, not {digits!r:.60}"
-        raise InputError(fault, "policy")
+    is_number = is_number and len(digits.lstrip("0")) <= len(str(maximum))
+    if not is_number or not 1 <= int(digits) <= maximum:
+        message = f"{option}: takes a number from 1 to {maximum:,}, not {digits!r:.60}"
+        raise InputError(message, "policy")
     return int(digits)
 
 
-def seconds_of(text: str) -> float:
-    """Return the least time of runs that ``over-share:600`` gives."""
+def parse_seconds(text: str) -> float:
+    """Return the seconds of an option in a name, such as ``over-share:600``."""
     try:
         seconds = float(text) if text.isascii() and text[:1].isdigit() else -1.0
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds < MOST_SECONDS:
+    if not 0 <= seconds < MAX_SECONDS:
         raise InputError(f"must give a number of seconds from 0, not {text!r:.60}", "policy")
     return seconds
 
@@ -389,31 +392,31 @@ def find_policy(
     """
     if criterion not in CRITERIA:
         known = ", ".join(CRITERIA)
-        fault = f"no criterion is named {criterion!r}; known: {known}"
-        raise InputError(f"{fault}{did_you_mean(criterion, CRITERIA)}", "criterion")
+        message = f"no criterion is named {criterion!r}; known: {known}"
+        raise InputError(f"{message}{did_you_mean(criterion, CRITERIA)}", "criterion")
     if select not in SELECTIONS:
         known = ", ".join(SELECTIONS)
-        fault = f"no selection is named {select!r}; known: {known}"
-        raise InputError(f"{fault}{did_you_mean(select, SELECTIONS)}", "select")
+        message = f"no selection is named {select!r}; known: {known}"
+        raise InputError(f"{message}{did_you_mean(select, SELECTIONS)}", "select")
     name = f"{criterion}/{select}" + "/residual" * residual + "/oblivious" * oblivious
     row = ROWS.get(name)
     if row is None:
-        raise RefusalError(name, why_meaningless(criterion, select, oblivious))
+        raise RefusalError(name, why_undefined(criterion, select, oblivious))
     return Policy(name, criterion, select, row)
 
 
-def why_meaningless(criterion: str, select: str, oblivious: bool) -> str:
+def why_undefined(criterion: str, select: str, oblivious: bool) -> str:
     """Return why a combination is not in the table."""
     if criterion in ("fifo", "easy"):
         return f"{criterion} has no scores of users; use first-fit or best-fit"
     if oblivious:
         if select != "rrr":
             return "offers visit the servers in turn; use rrr"
-        return f"{criterion} divides by the tasks a user could run, for which demands must be known"
+        return f"{criterion} divides by the tasks a user could run, so it must know demands"
     if select == "joint":
         return (
-            f"{criterion} scores a user alike on every server, so there is no pair to choose; "
-            "use first-fit or best-fit"
+            f"{criterion} gives a user the same score on every server, so there is no pair to "
+            "choose; use first-fit or best-fit"
         )
     return (
         f"{select} chooses the user before the server, by the sum of its scores over the "
