@@ -1,4 +1,4 @@
-"""Assertions that all tables of a scheduler agree; for tests and debugging. O(everything)."""
+"""Assertions that all tables of a scheduler agree, for tests and debugging. O(all tables)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from fairlead.scheduler.criteria.fifo import SubmissionTime
 
 
 def check_state(state: State, restored: State) -> None:
-    """Assert that a state agrees with itself, and with one that was restored from its snapshot."""
+    """Assert that a state is consistent, and equals the state restored from its snapshot."""
     for name, server in state.servers.items():
         other = restored.servers[name]
-        # A server that shrank may have columns of devices that are gone.
+        # A server that shrank may still have columns of its former devices.
         width = len(server.capacity)
         assert list(server.free[:width]) == list(other.free[:width])
         assert server.running == other.running
@@ -32,6 +32,7 @@ def check_state(state: State, restored: State) -> None:
 
 
 def check_queue(state: State, queue: Queue, restored: Queue) -> None:
+    """Assert that a queue is consistent with the queues below it, and equals the restored one."""
     assert list(queue.held) == list(restored.held)
     assert (queue.waiting, queue.running) == (restored.waiting, restored.running)
     assert (queue.children, queue.priorities) == (restored.children, restored.priorities)
@@ -49,7 +50,7 @@ def check_queue(state: State, queue: Queue, restored: Queue) -> None:
 
 
 def check_waiting_lists(state: State, queue: Queue) -> None:
-    """Assert that parked waiting lists have room on freed servers alone, and others are active."""
+    """Assert that parked waiting lists have room on freed servers only, and others are active."""
     for row, waiting_list in enumerate(queue.parked):
         assert waiting_list.row == row
         assert waiting_list.shape is not None

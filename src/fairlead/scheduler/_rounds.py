@@ -1,4 +1,4 @@
-"""The round under way, and declined offers: the memory of round-robin between calls of `place`."""
+"""The current round, and declined offers: the state of round-robin between calls of `place`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ if TYPE_CHECKING:
 
 
 class Decline:
-    """A queue's refusal of the rest of a server, until a time in seconds."""
+    """A queue's refusal of the free amounts of a server."""
 
     def __init__(self, until: Fraction, is_freed: bool = False) -> None:
-        self.until = until
-        # Whether more of the server is free since; before that it is not offered again.
-        self.is_freed = is_freed
+        self.until = until  # the earliest time of the next offer, in seconds
+        self.is_freed = is_freed  # whether the server was freed since: else it is not offered again
 
 
 class Rounds:
@@ -31,13 +30,16 @@ class Rounds:
         self.random = random
         self.left: list[str] = []  # servers that the round has still to visit, the next one last
         self.is_idle = False  # whether the round has placed no task, or made no offer, so far
-        self.current_offer: tuple[str, str] | None = None  # its queue and server
+        self.current_offer: tuple[str, str] | None = None  # a queue and a server
         self.declines: dict[str, dict[str, Decline]] = {}  # by server and queue
-        self.now = Fraction(0)  # the time of the last call of `place`, where demands are unknown
-        self.order: list[str] | None = None  # all servers, in their order; None if unknown
+        self.now = Fraction(0)  # under `/oblivious`: the time of the last call of `place`
+        self.order: list[str] | None = None  # all servers, in their order; None if it may be stale
 
     def next_server(self, servers: dict[str, Server]) -> Server | None:
-        """Return the server to visit next; None once, after a round that placed no task."""
+        """Return the server to visit next; start a new round after the last one.
+
+        Return None once after a round that placed no task.
+        """
         while not self.left:
             if self.is_idle:
                 self.is_idle = False
@@ -57,6 +59,7 @@ class Rounds:
         by_queue[queue] = Decline(self.now + self.refuse_seconds)
 
     def is_declined(self, queue: str, server: str) -> bool:
+        """Return whether a server may not be offered to a queue now."""
         decline = self.declines.get(server, {}).get(queue)
         return decline is not None and (not decline.is_freed or decline.until > self.now)
 
@@ -71,7 +74,10 @@ class Rounds:
             by_queue.pop(queue, None)
 
     def next_offer(self, queues: set[str], servers: set[str]) -> float:
-        """Return when one of some servers is next offered to a queue that declined it."""
+        """Return when one of some servers may next be offered to one of some queues.
+
+        Only servers that the queue declined, and that were freed since, count; infinite if none.
+        """
         least: Fraction | None = None
         for server in servers & set(self.declines):
             for queue, decline in self.declines[server].items():
@@ -85,6 +91,7 @@ class Rounds:
         self.order = None
 
     def remove_server(self, server: str) -> None:
+        """Forget a server that leaves."""
         self.order = None
         if server in self.left:
             self.left.remove(server)
@@ -93,12 +100,13 @@ class Rounds:
         self.declines.pop(server, None)
 
     def remove_queue(self, queue: str) -> None:
+        """Forget a queue that is removed."""
         if self.current_offer is not None and self.current_offer[0] == queue:
             self.current_offer = None
         self.forget_declines(queue)
 
     def save(self) -> RoundsRow:
-        """Return all of it as plain values, for undo and snapshots."""
+        """Return the whole state as plain values, for undo and snapshots."""
         declined: list[tuple[str, str, int, int, bool]] = []
         for server in self.declines:
             for queue, decline in self.declines[server].items():
@@ -115,18 +123,19 @@ class Rounds:
         }
 
     def restore(self, row: RoundsRow) -> None:
+        """Set the state from `save`."""
         self.random.restore(row["random"])
         self.left = list(row["left"])
         self.is_idle = row["idle"]
         self.current_offer = row["taker"]
         self.declines = {}
-        for server, queue, over, under, is_freed in row["declined"]:
-            decline = Decline(Fraction(over, under), is_freed)
+        for server, queue, numerator, denominator, is_freed in row["declined"]:
+            decline = Decline(Fraction(numerator, denominator), is_freed)
             self.declines.setdefault(server, {})[queue] = decline
         self.now = Fraction(row["now"][0], row["now"][1])
 
 
 def not_before(time: Fraction) -> float:
-    """Return the float of a time, or the next one if that float is earlier."""
+    """Return the smallest float that is not before a time."""
     found = float(time)
     return nextafter(found, inf) if exact(found) < time else found

@@ -33,7 +33,7 @@ from fairlead.scheduler.own_rules import (
 
 
 class RuleCycle(Cycle):
-    """Asks a rule for the next group, and perhaps its servers."""
+    """Asks a rule for the next group, and perhaps for its servers."""
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
@@ -41,14 +41,14 @@ class RuleCycle(Cycle):
         self.service = state.criterion
         self.units = Units()
         self.rule: Rule | None = None
-        self.name = ""
-        self.jobs: list[str] = []
-        self.server_groups: list[str] = []
+        self.name = ""  # of the rule, in messages
+        self.jobs: list[str] = []  # names
+        self.server_groups: list[str] = []  # the name of the group of each server
         self.view = ClusterView(self)
-        self.job_of: dict[int, int] = {}  # of groups, by id
-        self.groups: dict[int, GroupView] = {}
-        self.servers: dict[str, ServerView] = {}
-        self.choose: Choose | None = None
+        self.job_of: dict[int, int] = {}  # the index of a group's job, by the group's id
+        self.groups: dict[int, GroupView] = {}  # views made so far, by id
+        self.servers: dict[str, ServerView] = {}  # views made so far, by name
+        self.choose: Choose | None = None  # the rule's choice of servers, during `plan`
 
     def set_rule(
         self,
@@ -59,13 +59,13 @@ class RuleCycle(Cycle):
         jobs: list[str],
         server_groups: list[str],
     ) -> None:
-        """Set the rule, and names: of resources with quanta per unit, jobs, and servers' groups."""
+        """Set the rule, and the names that its views show; `quanta` are per unit."""
         self.rule, self.name = rule, name
         self.units.names, self.units.quanta = list(resources), list(quanta)
         self.jobs, self.server_groups = jobs, server_groups
 
     def place_next(self, started: list[Task]) -> bool:
-        """Start what the rule returns; return whether it returned something."""
+        """Start the group that the rule returns, if any; return whether it returned one."""
         if len(self.view.users) < len(self.state.queues):
             for queue in self.state.queues.values():
                 self.view.users[queue.name] = UserView(queue, self.service, self.units)
@@ -74,8 +74,8 @@ class RuleCycle(Cycle):
             choice = self.rule(self.view)
         except FairleadError:
             raise
-        except (Exception, SystemExit) as fault:
-            raise fault_of(self.rule, self.name, fault) from fault
+        except (Exception, SystemExit) as error:
+            raise fault_of(self.rule, self.name, error) from error
         if choice is None:
             return False
         servers: object = None
@@ -88,6 +88,7 @@ class RuleCycle(Cycle):
         return True
 
     def start_chosen(self, chosen: GroupView, servers: object, started: list[Task]) -> None:
+        """Start a group on the chosen servers, or on the first with room; refuse bad choices."""
         group = chosen._group
         if group.waiting == 0 or group.id not in self.state.groups:
             self.refuse("returned a group without waiting tasks", chosen)
@@ -96,7 +97,7 @@ class RuleCycle(Cycle):
         if isinstance(servers, ServerView):
             servers = [servers]
         if servers is None:
-            servers = self.planned(chosen, None)
+            servers = self.plan(chosen, None)
             if servers is None:
                 self.refuse("returned a group without room", chosen)
         if not isinstance(servers, list):
@@ -117,10 +118,12 @@ class RuleCycle(Cycle):
                 self.refuse(f"returned {view!r:.60} without room for", chosen)
             started.append(self.state.start(group, index, server, self.state.now))
 
-    def refuse(self, fault: str, what: object) -> None:
-        raise InputError(f"{fault}: {what!r:.100} (at {self.state.now:g} s)", self.name)
+    def refuse(self, message: str, value: object) -> None:
+        """Raise InputError about a value that the rule returned."""
+        raise InputError(f"{message}: {value!r:.100} (at {self.state.now:g} s)", self.name)
 
     def waiting_groups(self) -> list[GroupView]:
+        """Return views of the waiting groups that may start; see `ClusterView.waiting`."""
         found: list[GroupView] = []
         seen: set[Queue] = set()
         for group in self.state.groups.values():
@@ -159,11 +162,12 @@ class RuleCycle(Cycle):
             self.servers[server.name] = view
         return view
 
-    def planned(
+    def plan(
         self,
         view: GroupView,
         choose: Choose | None,
     ) -> list[ServerView] | None:
+        """Return servers for a group; see `ClusterView.plan`."""
         group = view._group
         self.choose = choose
         plan: Plan = []

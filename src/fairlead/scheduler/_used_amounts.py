@@ -1,4 +1,4 @@
-"""The amounts that user-defined rules see: by name and unit, and times seconds so far."""
+"""The amounts that user-defined rules see: by resource in units, and multiplied by seconds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Amounts = dict[str, float]  # by the name of the resource, in its unit
 
 
 class Units:
-    """The names and units of resources."""
+    """The names of resources, and their quanta per unit."""
 
     def __init__(self) -> None:
-        self.names: list[str] = []
-        self.quanta: list[Fraction] = []  # per unit
+        self.names: list[str] = []  # (R,)
+        self.quanta: list[Fraction] = []  # (R,) number of quanta in one unit
 
     def amounts(self, quanta: vec[i64]) -> Amounts:
-        """Return amounts that are given in quanta."""
+        """Return (R,) quanta as amounts in units."""
         found: Amounts = {}
         for r in range(len(self.names)):
             per_unit = self.quanta[r]
@@ -29,21 +29,24 @@ class Units:
         return found
 
     def sum_of(self, shapes: list[Shape]) -> Amounts:
-        """Return the amounts of several tasks together."""
-        whole = vec[i64]([0] * len(self.names))
+        """Return the amounts of several tasks together, in units."""
+        total = vec[i64]([0] * len(self.names))
         for shape in shapes:
-            for r in range(len(whole)):
-                whole[r] += shape.demand[r]
-        return self.amounts(whole)
+            for r in range(len(total)):
+                total[r] += shape.demand[r]
+        return self.amounts(total)
 
 
 class UsedTime:
-    """Amounts times seconds, of tasks that run and of ended ones."""
+    """Quanta times seconds of each resource (R,), of running and ended tasks.
+
+    Running tasks have used `held` * now - `since`, so nothing is updated while time passes.
+    """
 
     def __init__(self, width: i64) -> None:
-        self.held = [0] * int(width)
-        self.since = [0.0] * int(width)  # sum of amounts times starts, of running tasks
-        self.ended = [0.0] * int(width)
+        self.held = [0] * int(width)  # sum of amounts, of running tasks
+        self.since = [0.0] * int(width)  # sum of amounts times time of start, of running tasks
+        self.ended = [0.0] * int(width)  # of ended tasks
 
     def count(self, task: Task, sign: i64, now: float) -> None:
         """Count a task that starts (1) or ends (-1)."""
@@ -55,7 +58,7 @@ class UsedTime:
                 self.ended[r] += amount * (now - task.since)
 
     def until(self, now: float) -> list[float]:
-        """Return quanta times seconds of each resource."""
+        """Return (R,) quanta times seconds until now."""
         return [
             ended + held * now - since
             for ended, held, since in zip(self.ended, self.held, self.since, strict=True)
@@ -63,7 +66,7 @@ class UsedTime:
 
 
 class ServiceTime(Criterion):
-    """Counts the amounts times seconds that groups and queues have used; it ranks none."""
+    """Counts the amounts times seconds that groups and queues have used; ranks no queue."""
 
     measure = "a user-defined rule"
 
@@ -72,7 +75,7 @@ class ServiceTime(Criterion):
         self.of_group: dict[int, UsedTime] = {}
         self.of_queue: dict[str, UsedTime] = {}
 
-    def score(self, queue: Queue) -> int:  # noqa: ARG002 (there is none)
+    def score(self, queue: Queue) -> int:  # noqa: ARG002 (there is no score)
         """Return 0 for every queue."""
         return 0
 
@@ -96,11 +99,11 @@ class ServiceTime(Criterion):
         return self.of_queue[name]
 
 
-def used_amounts(time: UsedTime, criterion: ServiceTime, units: Units) -> Amounts:
-    """Return used amounts times seconds by name."""
+def used_amounts(used: UsedTime, criterion: ServiceTime, units: Units) -> Amounts:
+    """Return amounts times seconds until now, by resource, in units."""
     found: Amounts = {}
-    used = time.until(criterion.time)
-    for r in range(len(used)):
+    quanta = used.until(criterion.time)
+    for r in range(len(quanta)):
         per_unit = units.quanta[r]
-        found[units.names[r]] = used[r] * per_unit.denominator / per_unit.numerator
+        found[units.names[r]] = quanta[r] * per_unit.denominator / per_unit.numerator
     return found

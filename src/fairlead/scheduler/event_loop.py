@@ -1,9 +1,9 @@
 """The event loop of a replay: a workload under a policy, from one event time to the next.
 
-At each time, tasks end first, then servers change, jobs arrive, and jobs are withdrawn. At last
-tasks are placed until no other one fits; under a policy with preemption, rounds follow, whose
-victims end at once. The log has a row for each start. Between two times tasks are placed only when
-declined offers are made again, or when tasks have run for the least time.
+At each time, tasks end first, then servers change, jobs arrive, and jobs are withdrawn. Then tasks
+are placed until no other task fits. Under a policy with preemption, rounds follow, whose victims
+end at once. The log has a row for each start. Between event times tasks are placed only when
+declined offers are made again, or when running tasks may become victims.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fairlead.scheduler._preemption import PreemptionRound
 from fairlead.scheduler._rule_cycle import RuleCycle
 from fairlead.scheduler.selection.round_robin import Offers
 
-JOIN, LEAVE = 0, 1  # as `model.workload` has them; 2 drains
-PORTION: Final = 64  # most placements in one step
+JOIN, LEAVE = 0, 1  # events of servers, as in `model.workload`; 2 is a drain
+PORTION: Final = 64  # tasks placed in one step, before the loop may return to Python
 
 
 class JobArrivals:
-    """J jobs of K sets of equal tasks, T tasks in all, in the order of their arrival."""
+    """J jobs in the order of arrival, with K sets of equal tasks, and T tasks in all."""
 
     def __init__(
         self,
@@ -43,14 +43,14 @@ class JobArrivals:
         duration: Iterable[float],
     ) -> None:
         self.submit = vec[float](submit)  # (J,) time in seconds, ascending
-        self.queue = queue  # (J,)
+        self.queue = queue  # (J,) name
         self.is_gang = vec[bool](is_gang)  # (J,)
         self.limit = vec[float](limit)  # (J,) longest run of a task in seconds, or infinite
-        self.first_set = vec[i64](first_set)  # (J + 1,)
-        self.demand = demand  # (K,) of a task of each set, in quanta
-        self.groups = groups  # (K,) groups of servers where it may run; None for all
-        self.tasks = vec[i64](tasks)  # (K,) 0 for a set that fits on no server
-        self.first_task = vec[i64](first_task)  # (K,)
+        self.first_set = vec[i64](first_set)  # (J + 1,) index of the first set; at the end K
+        self.demand = demand  # (K, R) of one task of each set, in quanta
+        self.groups = groups  # (K,) groups of servers where its tasks may run; None for all
+        self.tasks = vec[i64](tasks)  # (K,) number of tasks; 0 for a set that fits on no server
+        self.first_task = vec[i64](first_task)  # (K,) index of the set's first task
         self.duration = vec[float](duration)  # (T,) seconds
 
 
@@ -67,29 +67,29 @@ class ServerEvents:
         event: Iterable[int],
         server: Iterable[int],
     ) -> None:
-        self.group = group  # (S,)
-        self.capacity = capacity  # (S,) in quanta; servers of a group share a list
+        self.group = group  # (S,) name of its group
+        self.capacity = capacity  # (S, R) in quanta; servers of a group share a list
         self.is_there = vec[bool](is_there)  # (S,) whether present at the start
         self.time = vec[float](time)  # (X,) in seconds, ascending
         self.event = vec[i64](event)  # (X,) `JOIN`, `LEAVE`, or 2 for a drain
-        self.server = vec[i64](server)  # (X,)
+        self.server = vec[i64](server)  # (X,) index
 
 
 class Replay:
-    """A replay under way.
+    """A replay in progress.
 
     Parameters
     ----------
     cycle : Cycle
-        Of a scheduler with all queues, and without servers.
+        Its state has all queues, and no servers.
     events : ServerEvents
     jobs : JobArrivals
     cancels : list of (float, int)
-        The times in seconds at which jobs are withdrawn, ascending, and their numbers.
+        The times in seconds at which jobs are withdrawn, ascending, and the indices of the jobs.
     preempts : str
-        As of a policy.
+        The kind of preemption, as in `Policy`; empty for none.
     min_run : float
-        Seconds that a task runs at least before it is stopped for another one.
+        Seconds that a task runs at least before it is preempted.
     """
 
     def __init__(
@@ -104,33 +104,37 @@ class Replay:
         self.cycle = cycle
         self.preempts = preempts
         self.min_run = min_run
-        self.next_round = UNLIMITED  # when more tasks may be victims
+        self.next_round = UNLIMITED  # when more tasks may become victims, in seconds
         self.state = cycle.state
         self.events = events
         self.jobs = jobs
         self.cancels = cancels
         self.now = 0.0
-        self.is_placing = False
+        self.is_placing = False  # whether the last step may have left tasks that fit
         self.makes_offers = isinstance(cycle, Offers)
+        # Indices of the next server event, job, and withdrawal.
         self.next_change: i64 = 0
         self.next_job: i64 = 0
         self.next_cancel: i64 = 0
         # The log, a row for each start.
-        self.task = vec[i64]()
-        self.server = vec[i64]()
+        self.task = vec[i64]()  # index of the task
+        self.server = vec[i64]()  # index of the server
         self.start = vec[float]()  # in seconds
         self.end = vec[float]()  # when it ended or was lost, in seconds
-        self.is_lost = vec[bool]()
+        self.is_lost = vec[bool]()  # whether it was lost with its server, or preempted
         self.ends: list[tuple[float, int, Task]] = []  # a heap; lost tasks are skipped
-        self.first_task: dict[int, int] = {}  # of groups, by id
-        # Groups of jobs that may be withdrawn.
+        self.first_task: dict[int, int] = {}  # index of the first task of each group, by id
+        # Groups of the jobs that will be withdrawn, by job.
         self.groups: dict[int, list[TaskGroup]] = {job: [] for _, job in cancels}
         for server in range(len(events.group)):
             if events.is_there[server]:
                 self._join(server)
 
     def advance(self, steps: i64) -> bool:
-        """Replay at most `steps` steps; return whether the replay has ended."""
+        """Make at most `steps` steps, of an event time or of more placements at it.
+
+        Return whether the replay has ended.
+        """
         for _ in range(steps):
             if not self.is_placing:
                 now = self._next_time()
@@ -148,7 +152,7 @@ class Replay:
         return False
 
     def _next_time(self) -> float:
-        """Return the time of the next event; infinite without any."""
+        """Return the time of the next event in seconds; infinite if there is none."""
         now = UNLIMITED
         while self.ends and not self.ends[0][2].is_running:
             heappop(self.ends)
@@ -211,6 +215,7 @@ class Replay:
             self.next_job += 1
 
     def _submit(self, job: int) -> None:
+        """Submit a job: one group for a gang, else a group for each set of tasks."""
         jobs = self.jobs
         is_gang = jobs.is_gang[job]
         members: list[Member] = []
@@ -219,13 +224,13 @@ class Replay:
                 where = (frozenset[tuple[str, str]](), jobs.groups[number])
                 members.append(Member(jobs.demand[number], int(jobs.tasks[number]), where))
                 if not is_gang:
-                    self._enter(job, members, int(jobs.first_task[number]))
+                    self._submit_group(job, members, int(jobs.first_task[number]))
                     members = []
         if members:
-            self._enter(job, members, int(jobs.first_task[jobs.first_set[job]]))
+            self._submit_group(job, members, int(jobs.first_task[jobs.first_set[job]]))
 
-    def _enter(self, job: int, members: list[Member], first: int) -> None:
-        """Submit a group whose tasks are numbered from `first` on."""
+    def _submit_group(self, job: int, members: list[Member], first: int) -> None:
+        """Submit a group of a job, whose first task has the index `first`."""
         jobs, state = self.jobs, self.state
         queue, is_gang, limit = state.queues[jobs.queue[job]], jobs.is_gang[job], jobs.limit[job]
         group = state.submit(queue, members, is_gang, Terms(self.now, limit=limit))
@@ -252,7 +257,7 @@ class Replay:
         return len(started) >= PORTION
 
     def _preempt(self) -> bool:
-        """Start tasks in place of others, and log both; return whether any started."""
+        """Run a round of preemption, and log starts and lost tasks; return whether any started."""
         resources = [str(r) for r in range(self.state.counting.resources)]
         round = PreemptionRound(self.cycle, resources, self.preempts, self.min_run)
         found = round.run(PORTION)

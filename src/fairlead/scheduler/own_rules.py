@@ -1,7 +1,7 @@
 """User-defined policies: a rule in plain Python chooses the next start and its server.
 
 The rule sees the state through views: waiting groups and their times, amounts that users hold and
-have used, and servers with room. It is called until it returns None, after each event of a replay.
+have used, and servers with room. At each event time of a replay it is called until it returns None.
 
 This module is not compiled, so that ``help(ClusterView)`` has the docstrings: mypyc drops them.
 """
@@ -24,7 +24,7 @@ class ServerView:
     Attributes
     ----------
     number : int
-        Of the server in the trace.
+        Its index in the trace.
     group : str
         Name of its group of identical servers.
     """
@@ -37,12 +37,12 @@ class ServerView:
 
     @property
     def capacity(self) -> Amounts:
-        """Its amounts."""
+        """Its capacity by resource, in units."""
         return self._units.amounts(self._server.capacity)
 
     @property
     def free(self) -> Amounts:
-        """What no task holds; inside `ClusterView.plan` also no task that is planned already."""
+        """Its amounts that no task holds; inside `ClusterView.plan`, less those planned so far."""
         return self._units.amounts(self._server.free)
 
     @property
@@ -82,7 +82,7 @@ class UserView:
 
     @property
     def held(self) -> Amounts:
-        """What its running tasks hold."""
+        """The amounts that its running tasks hold."""
         return self._units.amounts(self._queue.held)
 
     @property
@@ -95,7 +95,7 @@ class UserView:
 
 
 class GroupView:
-    """Tasks of a job: alike, or all that start together.
+    """Equal tasks of a job, or all tasks of a gang.
 
     Attributes
     ----------
@@ -103,13 +103,13 @@ class GroupView:
         Name of the job.
     user : UserView
     submitted : float
-        Seconds.
+        Time of submission, in seconds.
     time_limit : float
         Declared longest run of a task in seconds; infinite where the trace has none.
     is_gang : bool
         Whether all its tasks start together.
     demand : dict of str to float
-        Of one task; of a gang, of all its tasks together.
+        Amounts of one task; of a gang, of all its tasks together.
     """
 
     def __init__(
@@ -147,6 +147,7 @@ class GroupView:
         return f"<{self.waiting:,} waiting {tasks} of job {self.job} of {self.user.name}>"
 
 
+# Chooses one of the servers with room for a task with these amounts.
 Choose = Callable[[list[ServerView], Amounts], object]
 
 
@@ -165,34 +166,34 @@ class ClusterView:
 
     @property
     def now(self) -> float:
-        """Seconds."""
+        """The time in seconds."""
         return self._cycle.state.now
 
     @property
     def waiting(self) -> list[GroupView]:
-        """Groups of waiting tasks that may start, by submission. O(groups).
+        """Groups with waiting tasks, in the order of submission. O(groups).
 
-        Those beyond a limit of their user are left out; under strict order, so are all but the
-        first of each user.
+        Groups beyond a limit of their user are left out; under strict order, also all but the first
+        of each user.
         """
         return self._cycle.waiting_groups()
 
     @property
     def servers(self) -> list[ServerView]:
-        """Open servers, in order. O(servers)."""
+        """Open servers in the order of the trace. O(servers)."""
         return self._cycle.open_servers()
 
     @property
     def total(self) -> Amounts:
-        """Capacity of all servers that are there."""
+        """Capacity of all present servers together."""
         return self._cycle.units.amounts(self._cycle.state.criterion.total)
 
     def fits(self, group: GroupView) -> bool:
-        """Return whether a task of a group, or all tasks of a gang, have room now."""
+        """Return whether the next task of a group, or a whole gang, has room now."""
         return self._cycle.has_room_now(group._group)
 
     def fits_idle(self, group: GroupView) -> bool:
-        """Return whether open servers, when idle, have room for its next task, or its whole gang.
+        """Return whether the next task of a group, or a whole gang, fits on idle open servers.
 
         O(servers).
         """
@@ -203,12 +204,14 @@ class ClusterView:
         group: GroupView,
         choose: Choose | None = None,
     ) -> list[ServerView] | None:
-        """Return servers for the next task of a group, or for all tasks of a gang; None for none.
+        """Return servers for the next task of a group, or for all tasks of a gang; else None.
 
-        `choose` returns one of the servers with room for a task, given these in order and its
-        amounts; the first one when absent. It is called for each task of a gang, the largest first.
+        `choose` gets the servers with room for a task, in order, and the task's amounts, and
+        returns one of these servers; by default the first. It is called for each task of a gang,
+        the largest task first.
         """
-        return self._cycle.planned(group, choose)
+        return self._cycle.plan(group, choose)
 
 
+# Returns a group to start, or a tuple of a group and its server or servers, or None.
 Rule = Callable[[ClusterView], object]

@@ -245,9 +245,9 @@ class Policy:
     ) -> Cycle:
         """Make the cycle of a new scheduler, with a state without servers and queues.
 
-        `order` gives the random orders of round-robin. `largest` (R,), in quanta, is the server that
-        is cut into slots. `devices` has the quanta of one device by the index of the resource;
-        slots ignore it. Raise InputError if the spared resource does not exist.
+        `order` gives orders for round-robin. `largest` (R,), in quanta, is the server that is
+        cut into slots. `devices` has the quanta of one device by the index of the resource; slots
+        ignore it. Raise InputError if the spared resource does not exist.
         """
         make_criterion, make_selection, make_cycle = self.row
         if self.spares and self.spares not in resources:

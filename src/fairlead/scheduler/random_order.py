@@ -1,6 +1,6 @@
-"""Random orders by NumPy's generator of a seed.
+"""Random orders from a seed, by NumPy's generator.
 
-This module is never compiled, because a build has no NumPy whose types it could read.
+This module is never compiled, because NumPy is not installed when the scheduler is built.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Seed = int | SeedSequence
 
 
 class Permuter(Protocol):
-    """The used part of NumPy's generator, whose own types contain Any."""
+    """The method used of NumPy's generator, whose own types contain Any."""
 
     def permutation(self, x: int) -> Iterable[SupportsInt]:
         """Return the numbers from 0 to x - 1 in random order."""
