@@ -133,7 +133,7 @@ def test_a_job_that_waits_for_room_is_told_what_is_nearest() -> None:
         "These tasks of ana: 3 waiting, 0 running.",
         "No allowed server has room for a task now.",
         "Servers: 2 present, 1 allowed; 0 with room now.",
-        "Of those allowed and open, 1 has too little cpu.",
+        "Of the allowed open servers, 1 has too little cpu.",
         "Nearest: a lacks 1 cpu.",
         "It would start now if it asked for 1 cpu instead of 2; or if there were one more server "
         "like a.",
@@ -178,7 +178,7 @@ def test_a_group_that_might_delay_is_told_what_limit_would_do(select: str) -> No
     assert (why.held_by, why.fitting) == ("reservation", 2)
     assert why.reservation == Reservation("bo", wide, 50.0, ("a", "b"))
     limits = [(c.change, c.to, c.starts) for c in why.would_change if c.kind == "limit"]
-    assert limits == [("its time limit were 40 s at the most", 40.0, True)]
+    assert limits == [("its time limit were at most 40 s", 40.0, True)]
     words = str(why).splitlines()
     assert words[1] == "It may run for 1 min, and so might delay the first waiting group."
     when = "is to start in 40 s on a, b, or before if tasks end early."

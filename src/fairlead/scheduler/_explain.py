@@ -191,7 +191,7 @@ class Explainer:
             return WaitReason("size", reason)
         for shape, tasks in self.group.tasks_together().items():
             if not fit_together(self.state.servers.values(), shape, tasks):
-                reason = "Even empty, the servers cannot hold its tasks of one shape together."
+                reason = "Its tasks of one shape do not fit together, even on empty servers."
                 return WaitReason("gang", reason)
         return self.cycle.why_never(self.group) if isinstance(self.group, Gang) else None
 
@@ -256,8 +256,8 @@ class Explainer:
             is_named = names is None or server.name in names or server.group in names
             is_open = is_named and labels <= server.labels and not server.is_draining
             if is_open and kinds.has_spared(server) and fits(self.shape.need, server.free):
-                reason = f"Only servers with {name} have room, which are kept for tasks that ask"
-                return WaitReason("spare", f"{reason} for {name}.")
+                kept = f"they are kept for tasks that ask for {name}"
+                return WaitReason("spare", f"Only servers with {name} have room; {kept}.")
         return None
 
     def why_limited(self) -> WaitReason | None:
@@ -377,7 +377,7 @@ class Explainer:
             return
         key = self.shape.constraint.key
         starts = not self.is_hopeless and self.starts_as(self.demand, key, limit)
-        words = f"its time limit were {rounded_down(limit)} s at the most"
+        words = f"its time limit were at most {rounded_down(limit)} s"
         self.note(starts, words, "limit", "time_limit", limit)
 
     def starts_as(

@@ -230,7 +230,7 @@ class Explanation:
                 f"{servers:,} ha{'s' if servers == 1 else 've'} too little {name}"
                 for name, servers in self.lacking.items()
             )
-            yield f"Of those allowed and open, {counts}."
+            yield f"Of the allowed open servers, {counts}."
         for near in () if self.short else self.nearest[:PRINTED]:
             yield f"Nearest: {near.server} lacks {amounts_in_words(near.lacks)}."
         if self.n_ahead:

@@ -219,7 +219,7 @@ class Policy:
         if issubclass(self.row[2], SubmissionCycle):
             raise RefusalError(
                 self.name,
-                "in order of submission, easy reserves one start; more are for others, such as drf",
+                "fifo reserves no start, and easy one; more need another criterion, such as drf",
             )
         name = f"{self.name}/{RESERVE}" + (f":{per_server}" if per_server != 1 else "")
         found = self.renamed(name)
