@@ -132,12 +132,9 @@ class PreemptionRound:
         self.next_time = UNLIMITED  # when the next task will have run for `min_run`, in seconds
 
     def run(self, limit: int) -> list[Preempted]:
-        """Start waiting tasks that may take, the least queue first, until `limit` have started.
-
-        A leaf keeps its groups to try in `waiting`, the next one last.
-        """
+        """Start waiting tasks that may take, the least queue first, until `limit` have started."""
         self.count_all()
-        waiting: dict[Queue, list[TaskGroup]] = {}
+        waiting: dict[Queue, list[TaskGroup]] = {}  # groups to try of each leaf, the next one last
         for leaf in self.state.queues.values():
             if not leaf.children and leaf.waiting > 0 and self.may_be_due(leaf):
                 waiting[leaf] = self.groups_to_try(leaf)
@@ -147,8 +144,7 @@ class PreemptionRound:
             next_leaf = self.least(waiting)
             if next_leaf is None:
                 break
-            leaf = next_leaf
-            groups = waiting[leaf]
+            groups = waiting[next_leaf]
             group = groups[-1]
             served = self.serve(group)
             if served is not None:
@@ -156,7 +152,7 @@ class PreemptionRound:
                 started += len(served.starts)
             if served is None or group.waiting == 0:
                 groups.pop()
-                self.keys.pop(leaf, None)
+                self.keys.pop(next_leaf, None)
             if served is not None and group.waiting == 0 and not self.cycle.is_strict:
                 next_group = group.waiting_list.first()
                 if next_group is not None:

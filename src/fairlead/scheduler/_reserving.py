@@ -297,40 +297,38 @@ class ReservingCycle(Cycle):
         timeline = Timeline(state, others)
         fitting = FittingTogether(group, state.servers.values())
         is_gang = isinstance(group, Gang)
-        ends, steps = state.ends, timeline.steps
-        changed: list[Step] = []
+        ends, reserved_steps = state.ends, timeline.steps
+        done: list[Step] = []
         found: PlannedStart | None = None
-        at = following = done = 0
-        while found is None and (at < len(ends) or following < len(steps)):
+        next_end = next_step = 0
+        while found is None and (next_end < len(ends) or next_step < len(reserved_steps)):
             time = UNLIMITED
-            if at < len(ends):
-                time = max(ends[at][0], state.now)
-            if following < len(steps):
-                time = min(time, steps[following].time)
+            if next_end < len(ends):
+                time = max(ends[next_end][0], state.now)
+            if next_step < len(reserved_steps):
+                time = min(time, reserved_steps[next_step].time)
             if time >= before:
                 break
-            touched: dict[str, Server] = {}
-            while at < len(ends) and ends[at][0] <= time:
-                task = ends[at][2]
-                at += 1
+            steps: list[Step] = []  # at this time
+            while next_end < len(ends) and ends[next_end][0] <= time:
+                task = ends[next_end][2]
+                next_end += 1
                 if not task.server.is_draining:
-                    changed.append(Step(time, task.server, task.shape, task.devices, -1))
-                    touched[task.server.name] = task.server
-            while following < len(steps) and steps[following].time <= time:
-                step = steps[following]
-                following += 1
-                changed.append(step)
-                touched[step.server.name] = step.server
-            for step in changed[done:]:
+                    steps.append(Step(time, task.server, task.shape, task.devices, -1))
+            while next_step < len(reserved_steps) and reserved_steps[next_step].time <= time:
+                steps.append(reserved_steps[next_step])
+                next_step += 1
+            for step in steps:
                 if is_gang:
                     fitting.count(step.server, -1)
                 step.apply(step.server.free)
                 if is_gang:
                     fitting.count(step.server, 1)
-            done = len(changed)
+            done += steps
             if not is_gang or fitting.is_enough():
+                touched = {step.server.name: step.server for step in steps}
                 found = self.plan_at(group, time, list(touched.values()), timeline)
-        for step in changed:
+        for step in done:
             step.undo(step.server.free)
         return found
 
