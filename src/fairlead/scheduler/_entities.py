@@ -59,7 +59,7 @@ def less_than_any(width: i64) -> vec[i64]:
 
 
 def largest_of(rows: vec[i64], width: i64) -> vec[i64]:
-    """Return the largest of each amount in packed rows of amounts."""
+    """Return the maximum of each column of packed rows of a width."""
     largest = less_than_any(width)
     at: i64 = 0
     while at < len(rows):
@@ -128,7 +128,7 @@ def larger(amounts: list[int], others: list[int]) -> list[int]:
 
 
 class Constraint:
-    """A placement constraint: servers with all of some labels, or with one of some names."""
+    """A placement constraint: servers must have all of some labels, and one of some names."""
 
     def __init__(self, table_key: TableKey) -> None:
         key = table_key[0]
@@ -155,6 +155,7 @@ class Kind:
         self.servers: i64 = 0  # number of servers of this kind
 
     def is_admitted(self, constraint: Constraint) -> bool:
+        """Return whether a constraint admits these servers."""
         if constraint.is_kept_off and self.has_spared:
             return False
         is_named = constraint.names is None or constraint in self.naming

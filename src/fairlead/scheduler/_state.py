@@ -166,6 +166,7 @@ class State:
     def add_server(
         self, name: str, order: int, given: list[int], labels: Labels, group: str = ""
     ) -> Server:
+        """Add an open server with a capacity (R,) in quanta; return it."""
         server = Server(name, order, self.joined, given, labels, group)
         self.joined += 1
         self.join(server)
@@ -173,6 +174,7 @@ class State:
         return server
 
     def join(self, server: Server) -> None:
+        """Enter a server, which is still draining, in the tables."""
         self.servers[server.name] = server
         self.rounds.change_servers()
         self.kinds.add_server(server)
@@ -184,6 +186,7 @@ class State:
         self.note_undo(partial(self.leave, server))
 
     def leave(self, server: Server) -> None:
+        """Remove a draining server without tasks from the tables."""
         if self.reserved:
             self.reserved = [
                 planned
@@ -251,6 +254,7 @@ class State:
         self.kinds.remove_server(server)
 
     def enter_indexes(self, server: Server) -> None:
+        """Enter a server in all indexes; the inverse of `leave_indexes`."""
         self.kinds.add_server(server)
         self.count_server(server, 1)
         if not server.is_draining:
@@ -262,6 +266,7 @@ class State:
         self.is_stale = True
 
     def open(self, server: Server) -> None:
+        """Let tasks start on a draining server."""
         server.is_draining = False
         self.selection.open(server)
         self.update_kept_off()
@@ -271,6 +276,7 @@ class State:
         self.note_undo(partial(self.close, server))
 
     def close(self, server: Server) -> None:
+        """Drain a server: no more tasks start on it."""
         server.is_draining = True
         self.selection.close(server)
         self.update_kept_off()
@@ -279,7 +285,7 @@ class State:
         self.note_undo(partial(self.open, server))
 
     def update_kept_off(self) -> None:
-        """Decide anew which constraints are kept off servers with the spared resource.
+        """Decide again which constraints are kept off servers with the spared resource.
 
         A task is kept off as long as another open server is large enough for it. O(shapes and
         servers) where a resource is spared.
@@ -311,6 +317,7 @@ class State:
         self.freed.add(server)
         if self.gangs_parked and not self.is_undoing:
             for gang in list(self.gangs_parked.values()):
+                # Without running tasks, all of a gang waits.
                 for shape in gang.parts if gang.tasks is None else gang.tasks_together():
                     if has_room(server, shape):
                         self.unpark_gang(gang)
