@@ -208,7 +208,7 @@ def test_a_limit_that_is_named_is_short_enough(start: float) -> None:
     g = s.submit("bo", {"cpu": 1}, time_limit=200_000, now=start)
     s.place(start)
     (change,) = [c for c in s.explain(g).would_change if c.kind == "limit"]
-    said = float(change.change.split()[4])
+    said = float(change.change.split()[6])
     assert 100_000.69 < said <= change.to <= 100_000.7000001
     assert change.starts
     assert "(0 s ago)" in str(s.explain(g))

@@ -18,8 +18,8 @@ TWO = Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]])
 @pytest.mark.parametrize(
     ("criterion", "select", "residual", "reason"),
     [
-        ("drf", "joint", False, "alike on every server"),
-        ("tsf", "joint", True, "alike on every server"),
+        ("drf", "joint", False, "the same score on every server"),
+        ("tsf", "joint", True, "the same score on every server"),
         ("ps-dsf", "first-fit", True, "infinite once one of them is full"),
         ("ps-dsf", "best-fit", True, "infinite once one of them is full"),
         ("ps-dsf", "best-fit-first", True, "infinite once one of them is full"),
