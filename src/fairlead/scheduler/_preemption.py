@@ -458,8 +458,8 @@ class Taker:
                     bounds.append((*self.lower_bound(server), k))
         if best is None:
             best_key: tuple[int, int] | None = None
-            for score, loss, k in sorted(bounds):
-                if best_key is not None and (score, loss) >= best_key:
+            for min_poorest, min_loss, k in sorted(bounds):
+                if best_key is not None and (min_poorest, min_loss) >= best_key:
                     break
                 server = self.round.servers[k]
                 victims = self.find_victims(server, shape)
@@ -544,9 +544,9 @@ class Taker:
         return found
 
     def try_victims(self, victims: list[Victim], server: Server, shape: Shape) -> list[Victim]:
-        """Return allowed victims, in the given order, until a task has room; then drop needless.
+        """Return allowed victims that make room for a task, tried in order, without needless ones.
 
-        Empty if the task has no room even then. The chosen victims and `losses` do not change.
+        Empty if they make no room. The chosen victims and `losses` do not change.
         """
         free = self.free_on(server)[:]
         found: list[Victim] = []
@@ -624,8 +624,8 @@ class Taker:
             gained = self.asked_of(quota, server, with_rest=False)
             for r in range(self.width):
                 gain = gained[r] if gains else 0
-                has_quota = quota.amounts[r] != NO_QUOTA and lost[r] > gain
-                if has_quota and held[r] - lost[r] + gain < int(quota.amounts[r]):
+                loses = quota.amounts[r] != NO_QUOTA and lost[r] > gain
+                if loses and held[r] - lost[r] + gain < int(quota.amounts[r]):
                     return False
         return True
 
@@ -637,7 +637,7 @@ class Taker:
         Without `server`, return whether that is possible at all.
         """
         for node in self.path[common:]:
-            is_named = False
+            is_within = False
             for quota in node.quotas:
                 held = self.round.holdings.of_quota[quota]
                 asked = (
@@ -649,8 +649,8 @@ class Taker:
                             if server is not None:
                                 return False
                         else:
-                            is_named = True
-            if is_named:
+                            is_within = True
+            if is_within:
                 return True
         return False
 
@@ -662,10 +662,10 @@ class Taker:
         """
         asked = [0] * int(self.width)
         for k, index in enumerate(self.indices):
-            placed = k < len(self.plan)
-            if not placed and k > len(self.plan) and not with_rest:
+            is_planned = k < len(self.plan)
+            if k > len(self.plan) and not with_rest:
                 break
-            if quota.is_on(self.plan[k][1] if placed else server):
+            if quota.is_on(self.plan[k][1] if is_planned else server):
                 demand = self.group.shape_of(index).demand
                 for r in range(self.width):
                     asked[r] += int(demand[r])
@@ -697,7 +697,7 @@ def goes_after(other: Queue, score: int, own: Queue, own_score: int) -> bool:
 
 
 def insert_by_order(groups: list[TaskGroup], group: TaskGroup) -> None:
-    """Insert a group into a list that is in reverse order."""
+    """Insert a group into a list that is sorted by order, the last group first."""
     at = len(groups)
     while at > 0 and groups[at - 1].order < group.order:
         at -= 1

@@ -99,10 +99,10 @@ class ReservingCycle(Cycle):
     # Reserved groups
 
     def start_reserved(self, started: list[Task], limit: int) -> None:
-        """Start reserved groups that fit now; plan the others again, for no later time.
+        """Start reserved groups that fit now; plan the others again, earlier if possible.
 
-        Only an overdue start, when time has passed between calls, may become later, and then
-        delays later ones.
+        A start becomes later only if it is overdue, as time passes between calls, or if servers
+        changed. An overdue start delays later ones.
         """
         state = self.state
         if state.is_stale:
@@ -386,7 +386,7 @@ class ReservingCycle(Cycle):
             limited = [queue.is_limited for queue in state.queues.values()]
             for queue in state.queues.values():
                 queue.longest = longest
-                queue.is_limited = True
+                queue.is_limited = True  # so that `limit_reached` is asked, which uses `longest`
         started = self.inner.start_tasks(limit)
         if until < UNLIMITED:
             for queue, is_limited in zip(state.queues.values(), limited, strict=True):
