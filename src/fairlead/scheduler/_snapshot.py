@@ -385,6 +385,7 @@ def constraint_rows(constraint: Constraint) -> tuple[list[tuple[str, str]], list
 
 
 def group_row(group: TaskGroup, shape_numbers: dict[Shape, int]) -> GroupRow:
+    """Return the row of a group; `shape_numbers` are the indices of shapes."""
     starts, failures = group.starts or {}, group.failures or {}
     ends = group.ends if isinstance(group, Gang) else [int(group.end)]
     rows = zip(group.shapes(), [0, *ends], ends, strict=False)

@@ -593,7 +593,7 @@ class State:
     def make_group(
         self, id: int, queue: Queue, parts: list[tuple[Shape, int]], is_gang: bool, terms: Terms
     ) -> TaskGroup:
-        """Make a group or gang from numbers of tasks by shape, without adding it."""
+        """Make a gang from numbers of tasks by shape, or a group from one; do not add it."""
         if is_gang:
             ends = list(accumulate([tasks for _, tasks in parts]))
             return Gang(id, WaitingList(queue, None), [shape for shape, _ in parts], ends, terms)
@@ -742,6 +742,7 @@ class State:
     # Queues
 
     def make_queue(self, name: str, weight: tuple[int, int], parent: Queue | None = None) -> None:
+        """Make a queue and add it, below the root by default."""
         self.add_queue(Queue(name, self.added, weight, parent or self.root, self.width))
         self.added += 1
 
@@ -778,6 +779,7 @@ class State:
         self.set_limit(self.queues[name], limit)
 
     def set_limit(self, queue: Queue, limit: Limit | None) -> None:
+        """Replace the limit of a queue, and update the queues below it."""
         self.note_undo(partial(self.set_limit, queue, queue.limit))
         queue.limit = limit
         self.note_outside_change()
@@ -795,6 +797,7 @@ class State:
         self.set_quotas(queue, quotas[:at] + added + quotas[at + 1 :])
 
     def set_quotas(self, queue: Queue, quotas: list[Quota]) -> None:
+        """Replace all quotas of a queue."""
         self.note_undo(partial(self.set_quotas, queue, queue.quotas))
         for quota in quotas:
             self.add_constraint(quota.constraint)

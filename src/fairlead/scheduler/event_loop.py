@@ -175,6 +175,7 @@ class Replay:
                 self.state.stop(task, False)
 
     def _change_servers(self) -> None:
+        """Let servers join, drain or leave at this time; a server that leaves drains first."""
         events = self.events
         while self.next_change < len(events.time) and events.time[self.next_change] == self.now:
             number = events.server[self.next_change]
@@ -271,6 +272,7 @@ class Replay:
         return len(found) > 0
 
     def _log_starts(self, started: list[Task]) -> None:
+        """Log starts, with the ends of tasks that are not lost before."""
         duration = self.jobs.duration
         for task in started:
             number = self.first_task[task.group.id] + task.index

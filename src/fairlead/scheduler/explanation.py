@@ -214,6 +214,7 @@ class Explanation:
         return "\n".join(self._sentences())
 
     def _sentences(self) -> Iterator[str]:
+        """Yield the lines of the explanation as text."""
         tasks = "This task" if self.waiting + self.running == 1 else "These tasks"
         yield f"{tasks} of {self.queue}: {self.waiting:,} waiting, {self.running:,} running."
         yield self.reason

@@ -930,6 +930,7 @@ class Scheduler:
         attempts: int | None,
         now: float,
     ) -> int:
+        """Check the terms of a group, and add it; return its id."""
         state = self._state
         leaf = self._queue(queue)
         if leaf.children:
