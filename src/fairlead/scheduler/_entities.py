@@ -617,7 +617,7 @@ class Queue:
         self.children: i64 = 0  # number of queues directly below it
         self.held = zeros(width)  # (W,) amounts of running tasks here and below
         self.share = 0  # under tsf and ps-dsf: the sum of the shares of its running tasks
-        self.running_by_shape: dict[Shape, int] = {}  # number of running tasks
+        self.running_by_shape: dict[Shape, int] = {}  # number of its running tasks
         self.score = 0  # floor(share / weight * 2**64)
         self.waiting: i64 = 0  # number of waiting tasks here and below
         self.running: i64 = 0  # number of running tasks here and below

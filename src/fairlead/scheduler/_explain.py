@@ -78,7 +78,7 @@ class Explainer:
         self.max_others = max_others  # tasks of other groups that start in a trial
         self.is_cut = False  # whether the last trial ended at that number
         self.resources = resources  # (R,)
-        self.quanta = quanta  # (R,) the unit of one quantum of each
+        self.quanta = quanta  # (R,) one quantum of each resource, in its unit
         self.names = state.counting.names(resources)  # (C,)
         self.units = state.counting.units(quanta)  # (C,)
         # The shape of the first waiting task, and its demand (R,) in quanta.

@@ -163,6 +163,7 @@ def first_active(queue: Queue) -> TaskGroup | None:
     active = queue.active
     while active:
         order, waiting_list = active[0]
+        # A stale entry, as in `is_valid`; identity is compared first because it is faster.
         if waiting_list.active_order is not order and waiting_list.active_order != order:
             heappop(active)
             continue

@@ -185,12 +185,12 @@ def copy_for_shares(state: State, quanta: list[Fraction], mechanism: str) -> Sha
     demands = Demands(state)
     unit = np.array([float(quantum) for quantum in quanta])
     number = {queue: n for n, queue in enumerate(queues)}
+    # Where tasks may run, by constraint; constraints that admit the same servers are one row.
     where = list(dict.fromkeys(kind.constraint for kind in demands.kinds))
     allowed = np.array(
         [[constraint.admits[row.kind] for row in demands.usable] for constraint in where],
         dtype=np.bool_,
     ).reshape(len(where), len(demands.usable))
-    # Constraints that admit the same servers are one row.
     server_sets, row_of = np.unique(allowed, axis=0, return_inverse=True)
     row = dict(zip(where, row_of.reshape(-1).tolist(), strict=True))
     kinds = demands.kinds

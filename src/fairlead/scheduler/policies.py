@@ -343,13 +343,13 @@ def parse_policy(name: object) -> Policy:
     variants = rest[1:]
     if not rest or any(variant not in VARIANTS for variant in variants):
         grammar = (
-            "CRITERION/SELECTION with /residual or /oblivious after it, or slots:S, and "
-            "/over-quota or /over-share for preemption, perhaps :SECONDS after tasks started, or "
-            "/half-life:SECONDS of past use, or /reserve:N for reserved starts of N groups, "
-            "and at the end perhaps /spare:RESOURCE; "
+            "CRITERION/SELECTION[/residual or /oblivious], or slots:S; then perhaps "
+            "/over-quota[:SECONDS] or /over-share[:SECONDS] to preempt tasks that ran so long, "
+            "/half-life:SECONDS of past use, or /reserve[:N] for N reserved starts; "
+            "last perhaps /spare:RESOURCE; "
             f"criteria: {', '.join(CRITERIA)}; selections: {', '.join(SELECTIONS)}"
         )
-        pairs = [f"{criterion}/{select}" for criterion in CRITERIA for select in SELECTIONS]
+        pairs = [f"{first}/{second}" for first in CRITERIA for second in SELECTIONS]
         hint = did_you_mean(f"{name}/best-fit" if name in CRITERIA else name, pairs)
         raise InputError(f"no policy is named {name!r:.60}; known: {grammar}{hint}", "policy")
     if len(variants) > 1:
