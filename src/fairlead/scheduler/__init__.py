@@ -4,10 +4,10 @@ Plain typed Python, compiled by mypyc where there is a C compiler.
 
 - `scheduler`: the public class.
 - `policies`: policies by name; `random_order`: random orders of servers.
-- `event_loop`: the core of replays; `own_rules`: user-defined policies in them.
+- `event_loop`: the core of replays; `own_rules`: user-defined policies, for replays only.
 - `explanation`, `live_shares`: answers about waiting tasks and about shares.
-- `argument_checks`: checks of arguments.
-- `build`: whether the modules are compiled.
+- `argument_checks`: exact amounts, names and constraints from arguments.
+- `build`: whether the modules run compiled.
 """
 
 from fairlead.compiled import choose_how_it_runs
