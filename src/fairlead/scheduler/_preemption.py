@@ -79,7 +79,7 @@ class Preempted:
         self.victims = victims
 
 
-class Holdings:
+class HeldAmounts:
     """(W,) amounts that queues and quotas hold, or would lose by victims."""
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class PreemptionRound:
         self.shared = state.criterion.shared  # the leading amounts that count in shares
         self.servers = sorted(state.servers.values())
         # The amounts that queues and quotas hold, without victims that have not stopped yet.
-        self.holdings = Holdings()
+        self.holdings = HeldAmounts()
         self.held = self.holdings.of_queue
         self.stopping: dict[str, list[Task]] = {}  # victims that have not stopped yet, by server
         self.children: dict[Queue, list[Queue]] = {}
@@ -394,7 +394,7 @@ class Taker:
         self.plan: Plan = []  # servers of the first of these tasks
         self.devices: list[vec[i64]] = []  # of each task of the plan
         self.chosen: list[Victim] = []
-        self.losses = Holdings()  # amounts that queues and quotas lose by the chosen victims
+        self.losses = HeldAmounts()  # amounts that queues and quotas lose by the chosen victims
         # Free amounts of the servers of the plan and of victims, after both.
         self.free: dict[str, vec[i64]] = {}
         self.victim_scores: dict[Queue, int] = {}  # of the queues of victims; see `victim_score`
