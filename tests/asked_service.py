@@ -78,7 +78,7 @@ class Asked:
 async def asked(
     folder: Path, settings: Settings, limits: Limits, host: str
 ) -> AsyncIterator[Asked]:
-    journal = Journal(folder / "j.db", outlives_machine=False)  # no test cuts the power
+    journal = Journal(folder / "j.db", survives_power_failure=False)  # no test cuts the power
     service = Service(journal, settings)
     app = application(service, limits)
     async with app.router.lifespan_context(app):

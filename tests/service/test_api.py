@@ -112,7 +112,7 @@ async def test_silent_servers_are_left_out_and_then_given_up(
     view = await ask("GET", "/v1/jobs/1")
     assert (view["state"], view["attempts"]) == ("pending", 1)
     await ask.sync(silent, status=409)
-    assert "without a sign of its worker: a; their tasks run again" in caplog.text
+    assert "without a request of their workers: a; their tasks run again" in caplog.text
     await ask.service.history.sample(60.0)
     (lost,) = [alert for alert in ask.service.history.alerts if alert.kind == "lost-server"]
     assert lost.text.startswith("server a was lost at ")

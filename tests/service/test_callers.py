@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service import certificate
+from fairlead.service import tls_certificate
 from fairlead.service.client import addresses
 from fairlead.service.client.addresses import (
     Address,
@@ -139,7 +139,7 @@ def test_a_folder_of_another_account_hides_no_service(
 ) -> None:
     system, own = tmp_path / "system", tmp_path / "own" / "fairlead.sock"
     system.mkdir()
-    monkeypatch.setattr(addresses, "SYSTEM", system)
+    monkeypatch.setattr(addresses, "SYSTEM_FOLDER", system)
     monkeypatch.setattr(addresses, "own_socket", lambda: own)
     own.parent.mkdir()
     (system / "fairlead.sock").touch()
@@ -177,10 +177,10 @@ def test_one_service_has_a_socket(tmp_path: Path) -> None:
 
 
 def test_an_impostor_is_shown_no_token() -> None:
-    ours, theirs = certificate.make(), certificate.make()
-    token = f"fairlead_{'x' * 43}.{certificate.digest(ours)}"
+    ours, theirs = tls_certificate.make(), tls_certificate.make()
+    token = f"fairlead_{'x' * 43}.{tls_certificate.digest(ours)}"
     heard: list[bytes] = []
-    context = certificate.server_context(theirs)
+    context = tls_certificate.server_context(theirs)
 
     def listen(listening: socket.socket) -> None:
         for _ in range(2):

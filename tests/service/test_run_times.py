@@ -141,7 +141,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     run_times = RunTimes()
     for job in range(60):
         run_times.add(attempt(1.0, job))
-    assert len(run_times._seen) == 50
+    assert len(run_times._by_kind) == 50
 
 
 def test_a_start_is_expected_from_run_times() -> None:

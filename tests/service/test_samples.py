@@ -27,7 +27,7 @@ DAY, WEEK = 86400.0, 7 * 86400.0
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(tmp_path / "j.db", outlives_machine=False)
+    made = Journal(tmp_path / "j.db", survives_power_failure=False)
     yield made
     made.close()
 

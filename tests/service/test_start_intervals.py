@@ -138,11 +138,11 @@ def test_a_damaged_text_is_as_if_there_were_none(kept: str) -> None:
 
 def test_memory_of_forecasts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start_intervals, "KEPT", 50)
-    monkeypatch.setattr(start_intervals, "MOST_ASKED", 20)
+    monkeypatch.setattr(start_intervals, "MOST_NOTED", 20)
     intervals = StartIntervals()
     for job in range(25):
         intervals.ask(job, 0.0, 1.0)
-    assert len(intervals._asked) == 20
+    assert len(intervals._noted) == 20
     for job in range(10, 70):
         intervals.ask(job, 0.0, 1.0)
         intervals.start(job, 1.0)
@@ -168,7 +168,7 @@ async def test_a_service_learns_how_forecasts_come_true(
         orders = await ask.sync(session, seen)
         seen = orders["seen"]
         await ask.service.state_thread.run(note)
-        assert list(forecasts.intervals._asked) == ([job + 1] if job > 1 else [])
+        assert list(forecasts.intervals._noted) == ([job + 1] if job > 1 else [])
         await ask.sync(session, seen, ended=[[job, 0, 1, 0, ""]])
     found = await ask("GET", "/v1/jobs/8/when")
     assert found["rests_on"] == 6
@@ -226,10 +226,10 @@ async def test_forecasts_are_noted_from_copies(ask: Asked, monkeypatch: pytest.M
     await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
     task = asyncio.create_task(ask.service._forecast_starts())
     async with asyncio.timeout(20):
-        while not ask.service.start_forecasts.intervals._asked:
+        while not ask.service.start_forecasts.intervals._noted:
             await asyncio.sleep(0.01)
     task.cancel()
-    assert list(ask.service.start_forecasts.intervals._asked) == [3]
+    assert list(ask.service.start_forecasts.intervals._noted) == [3]
 
 
 @served
@@ -275,7 +275,7 @@ async def test_forecasts_are_kept_in_the_journal(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service_module, "LEARN_SECONDS", 0.01)
-    monkeypatch.setattr(service_module, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(service_module, "WRITE_SECONDS", 0.0)
     service = ask.service
     task = asyncio.create_task(service._forecast_starts())
     for job in range(30):

@@ -247,7 +247,7 @@ def token(
     _need("sqlalchemy", "cryptography")
     import secrets
 
-    from fairlead.service import certificate
+    from fairlead.service import tls_certificate
     from fairlead.service.bounds import LONGEST_NAME, NAME
     from fairlead.service.client.addresses import PREFIX
     from fairlead.service.journal.event_journal import Journal
@@ -284,7 +284,9 @@ def token(
             journal.tokens.remove(name)
             return
         subject = {"admin": "", "user": user or name, "worker": server or ""}[role]
-        pin = certificate.digest(journal.tokens.service_secret(certificate.KEY, certificate.make))
+        pin = tls_certificate.digest(
+            journal.tokens.service_secret(tls_certificate.KEY, tls_certificate.make)
+        )
         secret = f"{PREFIX}{secrets.token_urlsafe(32)}.{pin}"
         answer = {"name": name, "role": role, "subject": subject, "token": secret}
         with journal.tokens.adding(Token(name, role, subject), secret):  # kept if printed

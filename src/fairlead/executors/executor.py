@@ -29,7 +29,7 @@ class Executor(Protocol):
         Parameters
         ----------
         work : callable
-            A function of a module. The function, jobs and answers may be pickled.
+            A function at the top level of a module. It, the jobs and the answers may be pickled.
         jobs : sequence
             Any arguments; a job's number is its index.
         on_finished : callable
@@ -65,7 +65,7 @@ def do_in_order(
     on_next: Callable[[Answer], None],
 ) -> None:
     """Run all jobs, and call `on_next` with their answers in the order of the jobs."""
-    early: dict[int, Answer] = {}  # answers that wait for those of earlier jobs
+    early: dict[int, Answer] = {}  # by job: answers that came before those of earlier jobs
     expected = 0
 
     def finish(number: int, answer: Answer) -> None:

@@ -64,14 +64,14 @@ class Processes:
         """Run the work for each job; see `Executor`."""
         if self.count == 1 or not self._can_send(work, jobs):
             for number, job in enumerate(jobs):
-                listens = () if on_report is None else (partial(on_report, number),)
-                on_finished(number, work(job, *listens))
+                reporters = () if on_report is None else (partial(on_report, number),)
+                on_finished(number, work(job, *reporters))
             return
         # A forked process shares the jobs and imported modules at no cost. It only computes: this
         # process keeps the work with threads, such as writing files.
         context: Any = get_context("fork" if FORKS else None)
         waiting = iter(range(len(jobs)))
-        running: dict[Any, tuple[Any, int]] = {}
+        running: dict[Any, tuple[Any, int]] = {}  # by connection: the process and its job's number
         try:
             for number in islice(waiting, min(self.count, len(jobs))):
                 ours, theirs = context.Pipe()
@@ -109,9 +109,9 @@ class Processes:
 
 
 def _run_jobs(
-    work: Callable[..., Any], jobs: Sequence[Any], listens: bool, connection: Connection
+    work: Callable[..., Any], jobs: Sequence[Any], has_reports: bool, connection: Connection
 ) -> None:
-    """In a child process: run jobs, and send reports and answers to the parent."""
+    """In a child process: run jobs, and send answers, and reports if wanted, to the parent."""
     follow_parent()
 
     def send(*report: Any) -> None:
@@ -119,13 +119,13 @@ def _run_jobs(
 
     with suppress(EOFError, OSError):  # the parent is gone
         while (number := connection.recv()) is not None:
-            report = (Reporter(send, SECONDS_BETWEEN_REPORTS),) if listens else ()
-            answer = answer_or_error(work, jobs[number], *report)
+            reporters = (Reporter(send, SECONDS_BETWEEN_REPORTS),) if has_reports else ()
+            answer = answer_or_error(work, jobs[number], *reporters)
             connection.send((True, answer))
 
 
 class Reporter:
-    """Sends at most one report in a number of seconds, and drops the others."""
+    """Sends a report if none was sent for `seconds`, and drops it otherwise."""
 
     def __init__(self, send: Callable[..., None], seconds: float) -> None:
         self._send, self._seconds, self._next = send, seconds, 0.0
@@ -148,13 +148,13 @@ def answer_or_error(work: Callable[..., Any], *given: Any) -> Any:
 
 
 def _send_job(connection: Any, number: int | None) -> None:
-    """Send a process a job, or None to end it; `_receive` detects a dead process."""
+    """Send the number of a job to a process, or None to end it; `_receive` detects its death."""
     with suppress(OSError):
         connection.send(number)
 
 
 def _receive(connection: Any, process: Any, number: int) -> tuple[bool, Any]:
-    """Return whether the job has ended, and its answer or else a report.
+    """Return whether the job has ended, and its answer; while it runs, a report.
 
     Raises the error of the job, or WorkerDiedError.
     """
@@ -173,8 +173,8 @@ def _receive(connection: Any, process: Any, number: int) -> tuple[bool, Any]:
 def follow_parent() -> None:
     """Ignore interruptions in this process, and end it when its parent ends.
 
-    Otherwise a child would outlive a killed parent for hours, or for ever: it blocks while it
-    writes to a pipe whose other end its siblings hold open.
+    Without it, a child could outlive a killed parent for ever: it would block in a write to a pipe
+    whose other end its siblings hold open.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
@@ -190,11 +190,11 @@ def interruptions_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
 def _end_with_parent() -> None:

@@ -1,7 +1,7 @@
 """Run jobs on the nodes of a Ray cluster; jobs of a lost node run again elsewhere.
 
-Ray gets only few jobs more than it has processors. Jobs and answers are pickled; a node unpickles
-jobs only after its version of fairlead was compared with that of this process.
+Ray holds at most two jobs for each processor. Jobs and answers are pickled. A node unpickles jobs
+only if it has the same versions of fairlead and Python as this process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ JOBS_PER_CPU = 2
 # Number of workers that one job may kill; then the job, not the nodes, is the cause.
 MOST_DEATHS = 5
 
-Version = tuple[str, str, str]  # of fairlead, a digest of its sources, and of Python
+Version = tuple[str, str, str]  # version of fairlead, digest of its sources, version of Python
 
 
 @contextmanager
@@ -124,9 +124,9 @@ def working_nodes() -> dict[str, tuple[str, float]]:
 
 @contextmanager
 def ray_executor(address: str) -> Iterator[RayExecutor]:
-    """Yield an executor on a Ray cluster, which `joined_ray` joins.
+    """Yield an executor on the Ray cluster at an address; see `joined_ray`.
 
-    Raises InputError also when a node has no fairlead, or another version of fairlead or Python.
+    Raises InputError, too, if a node has no fairlead, or another version of fairlead or Python.
     """
     with joined_ray(address):
         yield RayExecutor(address)
@@ -146,7 +146,7 @@ class RayExecutor:
         self._check_nodes()
 
     def _check_nodes(self) -> None:
-        """Raise InputError for a node with another version; also starts a process on each node."""
+        """Start a process on each node; raise InputError for a node with another version."""
         asked = {
             self._attempt.options(
                 num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
@@ -175,8 +175,8 @@ class RayExecutor:
             raise InputError(fault, "--ray", self._address)
         return content
 
-    def _most_jobs(self) -> int:
-        """Return the number of jobs to submit at a time."""
+    def _job_limit(self) -> int:
+        """Return the largest number of jobs that Ray holds at a time."""
         # Without its head node Ray does not respond for a minute, and then kills this process.
         try:
             check_listener(ray.get_runtime_context().gcs_address)
@@ -198,17 +198,17 @@ class RayExecutor:
         reports = None if on_report is None else _queue_here()
         waiting = list(range(len(jobs)))[::-1]
         running: dict[Any, int] = {}
-        most, counted_at, last_seen = 0, -COUNT_SECONDS, monotonic()
+        limit, counted_at, last_nonzero_at = 0, -COUNT_SECONDS, monotonic()
         try:
             while waiting or running:
                 if monotonic() - counted_at >= COUNT_SECONDS:
-                    most, counted_at = self._most_jobs(), monotonic()
-                while waiting and len(running) < most:
+                    limit, counted_at = self._job_limit(), monotonic()
+                while waiting and len(running) < limit:
                     number = waiting.pop()
                     running[self._attempt.remote(self._version, given, number, reports)] = number
-                if most:
-                    last_seen = monotonic()
-                elif monotonic() - last_seen > NO_NODE_SECONDS:
+                if limit:
+                    last_nonzero_at = monotonic()
+                elif monotonic() - last_nonzero_at > NO_NODE_SECONDS:
                     raise FairleadError(f"{self._address}: no node of the Ray cluster is left")
                 if not running:
                     sleep(POLL_SECONDS)
@@ -254,7 +254,7 @@ def _node_function() -> Callable[..., tuple[str, bytes]]:
     def attempt_on_node(
         wanted: Version, given: Any, number: int, reports: Any
     ) -> tuple[str, bytes]:
-        """Return the difference of this node's version, or nothing, and the pickled answer."""
+        """Return this node's version if it differs, else an empty text; and the pickled answer."""
         import platform  # noqa: PLC0415
 
         import ray  # noqa: PLC0415
@@ -274,7 +274,7 @@ def _node_function() -> Callable[..., tuple[str, bytes]]:
 
 
 def installed_version() -> Version:
-    """Return the versions of fairlead, its sources and Python in this process."""
+    """Return the `Version` of this process."""
     return sys.modules["fairlead"].__version__, digest_of_sources(), platform.python_version()
 
 
@@ -295,6 +295,7 @@ def run_job(given: Any, number: int, reports: Any) -> bytes:
 
 @lru_cache(maxsize=1)
 def _unpickle(given: Any) -> tuple[Callable[..., Any], Sequence[Any]]:
+    """Return the work and the jobs from a reference to their pickled pair."""
     work, jobs = pickle.loads(ray.get(given))
     return work, jobs
 

@@ -235,7 +235,7 @@ class Dispatcher:
     async def _serve(self) -> None:
         """Start a service in this process, which also listens on loopback."""
         path = Path(self._file) if self._file else _folder() / "journal.db"
-        self._journal = Journal(path, outlives_machine=self._file is not None)
+        self._journal = Journal(path, survives_power_failure=self._file is not None)
         service = self._own = Service(self._journal, Settings(self._policy, self._seed))
         app = application(service, Limits(), version=VERSION)
         listening = socket.socket()

@@ -2,7 +2,6 @@
 
 __all__ = [
     "bounds",
-    "certificate",
     "client",
     "engines",
     "http",
@@ -13,5 +12,6 @@ __all__ = [
     "service",
     "service_state",
     "sessions",
+    "tls_certificate",
     "worker",
 ]

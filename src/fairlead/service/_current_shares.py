@@ -1,4 +1,4 @@
-"""Users' shares of the live state and the fair ones, computed once for all callers that wait."""
+"""Users' shares and fair shares of the live state, computed once for all callers that wait."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ LOG = logging.getLogger("fairlead.service")
 
 
 class FoundShares(NamedTuple):
-    """Shares of the state at a time of the monotonic clock, and its quotas."""
+    """The shares and quotas of one state."""
 
     shares: LiveShares
-    quotas: dict[str, Any]  # those fields of a `SharesView`
-    since: float
+    quotas: dict[str, Any]  # the fields `quotas` and `unmet_quotas` of a `SharesView`
+    since: float  # time of the state by the monotonic clock
 
     def to_dict(self) -> dict[str, Any]:
         """Return a `SharesView`."""
@@ -35,11 +35,11 @@ class CurrentShares:
         self._state_thread = state_thread
         self._latest: FoundShares | None = None  # None also after a computation that failed
         self._computation: asyncio.Task[FoundShares] | None = None  # the latest one
-        self._begun = -inf  # when it began
-        self.took = 0.0  # its seconds
+        self._began_at = -inf  # when it began, by the monotonic clock
+        self.took = 0.0  # seconds that the last computation took
 
     async def now(self) -> FoundShares:
-        """Return shares of a state since this call; raise `FairleadError` where there are none."""
+        """Return shares of a state no older than this call; raise `FairleadError` on failure."""
         if earlier := self._running():
             await asyncio.wait({earlier})
         return await asyncio.shield(self._running() or self._start())
@@ -47,10 +47,10 @@ class CurrentShares:
     async def recent(self, patience: float, most_age: float = 0.0) -> FoundShares | None:
         """Return the latest shares; compute new ones if these are older than `most_age` seconds.
 
-        Earlier ones are returned if new ones are not known within `patience` seconds.
+        Older shares, or None, are returned if the new ones take longer than `patience` seconds.
         """
         running = self._running()
-        if running is None and monotonic() - self._begun > most_age:
+        if running is None and monotonic() - self._began_at > most_age:
             running = self._start()
         if running is not None:
             await asyncio.wait({running}, timeout=patience)
@@ -62,8 +62,8 @@ class CurrentShares:
 
     def _start(self) -> asyncio.Task[FoundShares]:
         """Start a computation, which charges the caller for the copy of the state."""
-        self._begun = monotonic()
-        self._computation = asyncio.create_task(self._compute(self._begun))
+        self._began_at = monotonic()
+        self._computation = asyncio.create_task(self._compute(self._began_at))
         self._computation.add_done_callback(self._note_failure)
         return self._computation
 

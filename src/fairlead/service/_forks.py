@@ -16,7 +16,7 @@ from fairlead.errors import FairleadError
 from fairlead.service.messages import UnavailableError
 
 PART_BYTES = 2**20
-BEHIND = 5  # niceness of children that may take long, so that the service comes first
+LOW_PRIORITY = 5  # niceness of children that may take long, so that the service comes first
 
 
 class ForkError(Exception):
@@ -30,7 +30,7 @@ class Fork:
     `OSError` if no child can be made.
     """
 
-    def __init__(self, compute: Callable[[], bytes], niceness: int = BEHIND) -> None:
+    def __init__(self, compute: Callable[[], bytes], niceness: int = LOW_PRIORITY) -> None:
         self._reading, writing = os.pipe()
         try:
             self._process = os.fork()
@@ -44,7 +44,7 @@ class Fork:
         self.since = monotonic()
 
     def kill(self) -> None:
-        """End the child; call it only before `parts` has ended."""
+        """End the child. After `parts` has ended, another process may have its number."""
         with suppress(ProcessLookupError):
             os.kill(self._process, signal.SIGKILL)
 
@@ -70,7 +70,7 @@ class AnswerFork(Generic[Answer]):
     """
 
     def __init__(
-        self, compute: Callable[[], Answer], work: str, seconds: float, niceness: int = BEHIND
+        self, compute: Callable[[], Answer], work: str, seconds: float, niceness: int = LOW_PRIORITY
     ) -> None:
         def compute_bytes() -> bytes:
             try:
@@ -86,8 +86,8 @@ class AnswerFork(Generic[Answer]):
 
     def answer(self) -> Answer:
         """Wait for the answer, and kill the child after `seconds`; raise the error of the child."""
-        ending = Timer(self._seconds, self._fork.kill)
-        ending.start()
+        timer = Timer(self._seconds, self._fork.kill)
+        timer.start()
         try:
             found = pickle.loads(b"".join(self._fork.parts()))
         except ForkError:
@@ -95,7 +95,7 @@ class AnswerFork(Generic[Answer]):
                 f"{self._work} failed, or took more than {self._seconds:.0f} s"
             ) from None
         finally:
-            ending.cancel()
+            timer.cancel()
         if isinstance(found, FairleadError):
             raise found
         answer: Answer = found
@@ -107,7 +107,7 @@ def _write_and_exit(compute: Callable[[], bytes], writing: int, niceness: int) -
     status = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service decides what a Ctrl-C means
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service handles a Ctrl-C
         gc.disable()  # a scan would write to all of the memory, and so copy it
         os.nice(niceness)
         os.dup2(writing, 3)

@@ -36,7 +36,7 @@ from fairlead.service.rate_limits import in_turn
 LOG = logging.getLogger("fairlead.service")
 SAMPLE_SECONDS = 60.0  # between samples
 BUSY_PART = 50  # sampling takes at most 1/50 of the time
-MOST_UNWRITTEN = 1000  # kept changes of alerts while the journal cannot be written
+MOST_UNWRITTEN = 1000  # changes of alerts that are kept while the journal cannot be written
 GROWTH_SECONDS = 86400.0  # the journal's growth in this time gives the forecast
 
 
@@ -51,13 +51,13 @@ class Sample:
     servers: frozenset[str]
     lost: dict[str, float]  # by server: time of the loss
 
-    def cluster(self, journal: int) -> ClusterSample:
-        """Return the figures of the cluster; `journal` is the size of the journal in bytes."""
+    def cluster(self, journal_bytes: int) -> ClusterSample:
+        """Return the figures of the cluster, among them the size of the journal."""
         question = self.question
         used = dict(zip(self.resources, question.used.tolist(), strict=True))
         capacity = dict(zip(self.resources, question.amount.tolist(), strict=True))
         waiting, running = int(question.waiting.sum()), int(question.running.sum())
-        return ClusterSample(waiting, running, used, capacity, journal)
+        return ClusterSample(waiting, running, used, capacity, journal_bytes)
 
 
 class StateHistory:
@@ -69,14 +69,15 @@ class StateHistory:
         journal: Journal,
         thresholds: Thresholds,
         lost: dict[str, float],
-        changed: Callable[[], None],
+        on_notices: Callable[[], None],
     ) -> None:
         self.state_thread, self.journal = state_thread, journal
         self._lost = lost  # by server: time of the loss; `Workers` adds to it
         self.pause = SAMPLE_SECONDS
         self.alerts = Alerts(thresholds, journal.kept(ALERTS).encode())
         self._ended_tasks = EndedTasks()
-        self._changed = changed  # called when notices were written
+        self._on_notices = on_notices  # called when notices were written
+        # Changes of alerts: alert.raised or alert.cleared, the alert, the time of the change.
         self._unwritten: deque[tuple[str, Alert, float]] = deque(maxlen=MOST_UNWRITTEN)
         self._asking = asyncio.Lock()
 
@@ -91,7 +92,7 @@ class StateHistory:
         while True:
             await asyncio.sleep(pause)
             began = monotonic()
-            # After a sleep of the machine, nothing is known of most of the time.
+            # The machine may have slept, and nothing is known of that time.
             seconds = min(began - last, 2 * pause)
             last = began
             try:
@@ -109,10 +110,10 @@ class StateHistory:
         for kind, number in self.alerts.counts().items():
             self.state_thread.counters.alerts.labels(kind).set(number)
         if notices:
-            self._changed()
+            self._on_notices()
 
-    async def over(self, seconds: float) -> dict[str, Any]:
-        """Return the share hours that users held, were due and were owed in the last `seconds`."""
+    async def share_hours(self, seconds: float) -> dict[str, Any]:
+        """Return a `ShareHoursView` of the last `seconds`."""
         cluster = await self.state_thread.ask(_total_amounts)
         since = max(time() - seconds, 0.0)
         async with in_turn(self._asking):
@@ -138,6 +139,7 @@ class StateHistory:
             return await asyncio.to_thread(read, max(now - seconds, 0.0), now, user)
 
     def _take(self, tx: Transaction) -> Sample:
+        """Copy the parts of the state for a sample."""
         state = tx.state
         question = state.scheduler.shares_question()
         unplaceable: list[UnplaceableJob] = []
@@ -163,11 +165,11 @@ class StateHistory:
         shares = question.answer()
         names = set(question.names)  # of users, without the queues above them
         users = [queue for queue in shares.queues if queue.name in names]
-        # Only users that hold or are due anything.
-        parts = {q.name: UserShare(q.name, q.held, q.fair) for q in users if q.held or q.fair}
+        # Only of users that hold or are due anything.
+        of_users = {q.name: UserShare(q.name, q.held, q.fair) for q in users if q.held or q.fair}
         size = self.journal.size()
         cluster = sample.cluster(size)
-        short = [parts[queue.name] for queue in users if queue.is_short]
+        short = [of_users[queue.name] for queue in users if queue.is_short]
         lost = {alert.about: alert.since for alert in self.alerts if alert.kind == rules.LOST}
         lost |= sample.lost
         lost_now = rules.find_lost_servers(lost, sample.servers, now)
@@ -190,12 +192,13 @@ class StateHistory:
                     LOG.warning(f"{what}: {alert.text}")
                     self._unwritten.append((what, alert, now))
         has_notices = bool(self._unwritten)
-        self.journal.add_alerts(self._unwritten, self.alerts.to_json())  # may raise: keep them
+        # If this raises, the changes stay unwritten until the next sample.
+        self.journal.add_alerts(self._unwritten, self.alerts.to_json())
         self._unwritten.clear()
-        hours = seconds / SECONDS_PER_HOUR
-        rows = [ShareHours(p.user, hours, p.held * hours, p.fair * hours) for p in parts.values()]
+        hours, shares_of_users = seconds / SECONDS_PER_HOUR, of_users.values()
+        rows = [ShareHours(s.user, hours, s.held * hours, s.fair * hours) for s in shares_of_users]
         self.journal.shares.add(now, rows)
-        self.journal.samples.add(now, cluster, parts.values())
+        self.journal.samples.add(now, cluster, shares_of_users)
         return has_notices
 
 

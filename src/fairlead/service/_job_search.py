@@ -1,7 +1,7 @@
-"""Search of jobs with filters, an order and pages, for the live page.
+"""Search for jobs with filters, an order and pages, for the live page.
 
-Live jobs are searched outside the state's thread, so their figures may be slightly old. Of the
-ended jobs, the latest 100,000 are searched, in the journal.
+Live jobs are searched outside the state's thread, so the result may be slightly old. Of ended jobs,
+only the latest 100,000 are searched; they are in the journal.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from fairlead.service.jobs import Job
 
 BUSY_PART = 30  # repeating a search takes at most 1/30 of the time
 KEPT_SEARCHES = 16
-ENDED_STATES = ("ended", "finished", "failed", "cancelled")  # "ended" stands for the others
+ENDED_STATES = ("ended", "finished", "failed", "cancelled")  # "ended" is any of the others
 
 
 class JobFilter(NamedTuple):
-    """The wanted jobs: of a user, in a state, with a text in name or user, or equal to the id."""
+    """Which jobs are wanted, and in which order; see `JobQuery`."""
 
-    user: str | None
+    user: str | None  # None for all users
     state: str
-    text: str
+    text: str  # in the name of the job or user, or equal to the id; empty for all
     sort: str
     descending: bool
 
@@ -43,8 +43,8 @@ SORT_KEYS: dict[str, Callable[[Job], Any]] = {
 
 
 def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
-    """Return the ids of the wanted jobs in order; equal ones by id."""
-    if wanted == JobFilter(None, "live", "", "id", wanted.descending):  # the usual one
+    """Return the ids of the wanted jobs in order; ties go to the smaller id."""
+    if wanted == JobFilter(None, "live", "", "id", wanted.descending):  # the usual search
         ids = [job.id for job in jobs]
         return ids[::-1] if wanted.descending else ids
     text = wanted.text.casefold()
@@ -68,10 +68,11 @@ def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
 class RecentSearches:
     """The ids of recent searches, so that further pages and repeated searches cost little.
 
-    Each is valid for 30 times the seconds that the search took.
+    Ids are valid for 30 times the seconds that their search took.
     """
 
     def __init__(self) -> None:
+        # By search: the time until which the ids are valid, by the monotonic clock; the ids.
         self._kept: OrderedDict[JobFilter, tuple[float, list[int]]] = OrderedDict()
 
     def ids(self, wanted: JobFilter) -> list[int] | None:

@@ -1,6 +1,6 @@
 """``/metrics``: counters since the start, and gauges of the state, in Prometheus' text format.
 
-The transaction only copies the state. Shares are some seconds old, and their age is another gauge.
+The state's thread only copies numbers. Shares are some seconds old; a gauge tells their age.
 """
 
 from __future__ import annotations
@@ -36,24 +36,29 @@ if TYPE_CHECKING:
     from fairlead.service._state_thread import StateThread, Transaction
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-MOST_USERS = 1000  # users with gauges of their own; the others are summed
-OTHERS = "/others"  # their name; no user's name has a slash
+MOST_USERS = 1000  # users with gauges of their own; the others share one gauge of each kind
+OTHERS = "/others"  # the label of the other users; no user's name has a slash
 SHARES_SECONDS = 5.0  # for which computed shares are cached
 SHARES_PART = 10  # computing shares takes at most 1/10 of the time
 PATIENCE = 2.0  # seconds to wait for new shares before the page shows the previous ones
-BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
+BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
 OUTCOMES = ("finished", "failed", "cancelled", "lost")
 STATES = ("ready", "drained", "unreachable", "lost")
-disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double the page
+# Times of creation would double the page.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Counters:
+    """Counters and histograms since the start of the service."""
+
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.decision = self._histogram(
             "decision_seconds", "Seconds from a request's arrival until its change is on disk."
         )
-        self.cycle = self._histogram("cycle_seconds", "Seconds to carry out requests and place.")
+        self.cycle = self._histogram(
+            "cycle_seconds", "Seconds to carry out requests and place tasks."
+        )
         self.commit = self._histogram("commit_seconds", "Seconds to write and sync the journal.")
         self.refused = self._counter("requests_refused", "Answers of status 400 or above.", "code")
         self.alerts = Gauge("fairlead_alerts", "Present alerts.", ["kind"], registry=self.registry)
@@ -75,7 +80,7 @@ class Counters:
             self._ended.labels(outcome).inc(n)
 
     def _histogram(self, name: str, what: str) -> Histogram:
-        return Histogram(f"fairlead_{name}", what, buckets=BOUNDS, registry=self.registry)
+        return Histogram(f"fairlead_{name}", what, buckets=BUCKETS, registry=self.registry)
 
     def _counter(self, name: str, what: str, *labels: str) -> Counter:
         return Counter(f"fairlead_{name}", what, labels, registry=self.registry)
@@ -91,22 +96,26 @@ def _outcome(attempt: EndedAttempt) -> str:
 
 @dataclass(frozen=True)
 class StateCopy:
-    weight: dict[str, float]
-    pending: dict[str, int]
-    withheld: dict[str, int]
-    servers: dict[str, int]
+    """A copy of the numbers in the state that the page needs."""
+
+    weight: dict[str, float]  # by user
+    pending: dict[str, int]  # number of waiting tasks by user
+    withheld: dict[str, int]  # number of tasks kept from the scheduler, by reason
+    servers: dict[str, int]  # number of servers by state
     resources: tuple[str, ...]
-    question: SharesQuestion
+    question: SharesQuestion  # from which shares are computed
 
     @property
     def reasons(self) -> dict[str, int]:
-        """The number of waiting tasks by reason."""
+        """The number of waiting tasks by reason; `room` is the lack of free servers."""
         others = self.withheld | {"too_large": self.question.too_large}
         return others | {"room": sum(self.pending.values()) - sum(others.values())}
 
 
 @dataclass
 class UserMetrics:
+    """The gauges of a user; shares are divided by the weight."""
+
     name: str
     weight: float
     pending: int
@@ -116,7 +125,7 @@ class UserMetrics:
 
 
 def copy_state(tx: Transaction) -> StateCopy:
-    """Copy the state in O(users + servers + kinds of tasks), whatever number of tasks waits."""
+    """Copy the state. O(users + servers + kinds of tasks), however many tasks wait."""
     state = tx.state
     return StateCopy(
         dict(state.users),
@@ -137,6 +146,7 @@ class MetricsPage:
         self._named: dict[str, None] = {}  # users with their own gauges
 
     async def text(self) -> bytes:
+        """Return the page; without a copy of the state, only the counters."""
         copy, found = None, None
         users: list[UserMetrics] = []
         with suppress(UnavailableError):  # the counters are still known
@@ -152,13 +162,13 @@ class MetricsPage:
         question = copy.question
         running = dict(zip(question.names, question.running.tolist(), strict=True))
         if len(self._named) < min(len(copy.weight), self.most_users):
-            # A user that was named once stays named. Users with tasks are named first.
+            # A user that got its own gauges keeps them. Users with tasks are the first to get some.
             has_tasks = (n for n in copy.weight if copy.pending[n] or running[n])
             for name in chain(has_tasks, copy.weight):
                 if len(self._named) < self.most_users:
                     self._named[name] = None
         queues = {} if found is None else {q.name: q for q in found.shares.queues}
-        missing = nan if found is None else 0.0  # the share of users that were added since
+        missing = nan if found is None else 0.0  # the share of a user that was added later
         named: list[UserMetrics] = []
         others: list[UserMetrics] = []
         for name, weight in copy.weight.items():
@@ -170,7 +180,10 @@ class MetricsPage:
 
 
 def sum_of(users: Sequence[UserMetrics]) -> UserMetrics:
-    """Return the sums of users' gauges; shares are means weighted by the users' weights."""
+    """Return the sums of users' weights and tasks, and means of their shares.
+
+    The means are weighted by the users' weights, so they are sums of shares over sums of weights.
+    """
     weight = sum(user.weight for user in users)
     return UserMetrics(
         OTHERS,
@@ -183,13 +196,13 @@ def sum_of(users: Sequence[UserMetrics]) -> UserMetrics:
 
 
 def fairness_error(shares: LiveShares) -> float:
-    """Return ``sum |share - fair| / sum fair``, as in the metrics of a run."""
+    """Return ``sum |share - fair| / sum fair`` over active queues, as in the metrics of a run."""
     active = [queue for queue in shares.queues if queue.waiting or queue.running]
-    apart = sum(abs(queue.difference) for queue in active)
+    differences = sum(abs(queue.difference) for queue in active)
     fair = sum(queue.fair_share for queue in active)
     if not active:
         return nan
-    return apart / fair if fair > 0 else (inf if apart else 0.0)
+    return differences / fair if fair > 0 else (inf if differences else 0.0)
 
 
 def _page(
@@ -199,6 +212,7 @@ def _page(
     found: FoundShares | None,
     counters: CollectorRegistry,
 ) -> bytes:
+    """Return the page: the gauges of a copy of the state, the shares, and the counters."""
     page = CollectorRegistry()
 
     def add(name: str, what: str, value: float) -> None:

@@ -1,7 +1,7 @@
 """A summary of the cluster for the live page, of the same size for any number of servers.
 
-It is computed when a caller requests it, at most every few seconds, for all callers together. A
-transaction reads only some servers, so that no other request waits long.
+The summary is computed when a caller requests it, at most every few seconds, for all callers
+together. A transaction reads only some servers, so that no other request waits long.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ BUSY_PART = 30  # computing summaries takes at most 1/30 of the time
 SERVERS_AT_ONCE = 4000  # in one transaction, which takes some 20 ms
 MOST_GROUPS = 100  # of servers, in a summary
 MOST_USERS = 100  # in a summary
-STREAMS, STREAMS_OF_A_CALLER = 500, 8  # most open streams
+MOST_STREAMS, MOST_STREAMS_OF_A_CALLER = 500, 8  # open at a time
 PULSE_SECONDS = 15.0  # between comments in an idle stream, so that proxies keep it open
 
+# Capacity by resource and labels, each sorted.
 ServerKind = tuple[tuple[tuple[str, float], ...], tuple[tuple[str, str], ...]]
 
 
@@ -89,7 +90,7 @@ class Overview:
         self._fault = ""
         self._fresh_until = -inf
         self._computing: asyncio.Task[None] | None = None
-        self._streams: Tally[str] = Tally()
+        self._streams: Tally[str] = Tally()  # number of open streams by caller
         self._closed = asyncio.Event()
 
     async def keep_warm(self) -> None:
@@ -119,7 +120,8 @@ class Overview:
 
         Raises `FullError` if the caller, or all callers together, have too many.
         """
-        if self._streams[caller] >= STREAMS_OF_A_CALLER or self._streams.total() >= STREAMS:
+        is_full = self._streams.total() >= MOST_STREAMS
+        if is_full or self._streams[caller] >= MOST_STREAMS_OF_A_CALLER:
             raise FullError("too many live pages are open; close one")
         self._streams[caller] += 1
 
@@ -134,16 +136,16 @@ class Overview:
     ) -> AsyncIterator[bytes]:
         """Yield server-sent events: each new summary with the fields of `added` for the caller.
 
-        Each round first calls `admit` with the bytes that the last round sent. It returns whether
-        the caller may get more now, and raises `DeniedError` to end the stream.
+        Each round first calls `admit` with the bytes that the last round sent. `admit` returns
+        whether the caller may get more now, and raises `DeniedError` to end the stream.
         """
-        before, sent, size = b"", monotonic(), 0
+        last, sent_at, size = b"", monotonic(), 0
         if self._latest:  # at most a minute old; a new one follows
-            before = _event({**self._latest, **added()})
-            yield before
+            last = _event({**self._latest, **added()})
+            yield last
         while not self._closed.is_set():
             try:
-                content = before
+                content = last
                 if admit(size):
                     content = _event({**await self.latest(), **added()})
             except UnavailableError as fault:
@@ -151,11 +153,11 @@ class Overview:
             except DeniedError:
                 return
             size = 0
-            if content != before:
-                before, sent, size = content, monotonic(), len(content)
+            if content != last:
+                last, sent_at, size = content, monotonic(), len(content)
                 yield content
-            elif monotonic() - sent > PULSE_SECONDS:
-                sent = monotonic()
+            elif monotonic() - sent_at > PULSE_SECONDS:
+                sent_at = monotonic()
                 yield b":\n\n"
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(self._fresh_until - monotonic(), 0.5)):
@@ -166,6 +168,7 @@ class Overview:
         self._closed.set()
 
     async def _compute(self) -> None:
+        """Compute a summary, and note until when it is fresh."""
         began = monotonic()
         thread = self._state_thread
         try:
@@ -186,7 +189,7 @@ class Overview:
             self._fresh_until = monotonic() + max(FRESH_SECONDS, BUSY_PART * (monotonic() - began))
 
     async def _groups(self) -> list[ServerGroup]:
-        """Return the groups of servers; merge those of equal capacity if there are many."""
+        """Return the groups of servers; merge groups of equal capacity if there are many."""
         by_kind: dict[ServerKind, ServerGroup] = {}
         names = await asyncio.wrap_future(
             self._state_thread.enqueue(lambda tx: list(tx.state.servers))
@@ -212,6 +215,7 @@ def _event(content: Mapping[str, Any]) -> bytes:
 def _add_servers(
     tx: Transaction, names: Sequence[str], groups: dict[ServerKind, ServerGroup]
 ) -> None:
+    """Add servers to their groups."""
     for name in names:
         server = tx.state.servers.get(name)
         if server is not None:
@@ -238,7 +242,7 @@ def _summary(
         }
         for queue in shares.queues
     }
-    shown = sorted(
+    active = sorted(
         (user for user in users.values() if user["waiting"] or user["running"]),
         key=lambda user: (not user["is_short"], user["held"] - user["fair"], user["name"]),
     )
@@ -255,10 +259,10 @@ def _summary(
         "servers": copy.servers,
         "groups": [group.to_dict() for group in groups[:MOST_GROUPS]],
         "more_groups": max(len(groups) - MOST_GROUPS, 0),
-        "users": shown[:MOST_USERS],
+        "users": active[:MOST_USERS],
         "all_users": len(users),
-        "active_users": len(shown),
-        "short_users": sum(user["is_short"] for user in shown),
+        "active_users": len(active),
+        "short_users": sum(user["is_short"] for user in active),
         "unmet_quotas": found.quotas["unmet_quotas"],
     }
     return summary, users

@@ -1,4 +1,4 @@
-"""Forecasts of starts: by time limits, by run times, and with intervals from past forecasts."""
+"""Forecast starts from time limits and from run times, with intervals from past forecasts."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from fairlead.service.run_times import RunTimes
 from fairlead.service.service_state import FORECAST_ENDS, ServiceState
 from fairlead.service.start_intervals import StartIntervals
 
-LEARN_SECONDS = 60.0  # between noted forecasts; only for jobs that have waited this long
-KEEP_SECONDS = 600.0  # between writes of past forecasts
-NEWEST = 1000  # the latest jobs, one of which is noted
+LEARN_SECONDS = 60.0  # between noted forecasts, and shortest wait of a job that is noted
+WRITE_SECONDS = 600.0  # between writes of past forecasts
+NEWEST = 1000  # newest jobs, from which the noted one is drawn
 ATTEMPTS = 10_000  # ended attempts whose run times are read at the start
 MOST_RUNNING = 5000  # a state with more running tasks is simulated in a copy of the process
 FORK_SECONDS = 30.0  # longest simulation in a copy of the process
-KEPT_SECONDS = 10.0  # an outlook is used for this time; it takes half a second of a core
+FRESH_SECONDS = 10.0  # for which a simulation in a copy is used; it takes .5 s of a core
 TIMES = {"starts", "not_before", "expected", "earliest", "latest"}
 
 
 class StartOutlook(NamedTuple):
-    """Simulated starts of all jobs of a state, which answer for each of them."""
+    """Starts of jobs, simulated from one state by time limits and by run times."""
 
     at: float  # the time of the state
-    rests_on: int  # tasks that had ended
-    newest_group: int  # the scheduler's latest group in it
+    rests_on: int  # number of tasks that had ended
+    newest_group: int  # the largest number of a scheduler's group in the state
     by_limits: SimulatedStarts
     by_run_times: SimulatedStarts | None  # None if no task had ended
 
@@ -48,7 +48,7 @@ class StartForecasts:
         for attempt in journal.jobs.latest_attempts(ATTEMPTS):
             self.run_times.add(attempt)
         self._simulation: Future[StartOutlook] | None = None  # the latest one
-        self._kept_until = 0.0  # by the monotonic clock
+        self._fresh_until = 0.0  # when the latest simulation is too old, by the monotonic clock
         self._reader = ThreadPoolExecutor(1, "forecast")
 
     def learn(self, effects: Effects) -> None:
@@ -61,9 +61,9 @@ class StartForecasts:
             self.intervals.drop(job.id)
 
     def note_one(self, state: ServiceState, now: float) -> Future[StartOutlook] | None:
-        """Note the forecast of one of the newest jobs that have waited for a minute.
+        """Note the forecast of a job drawn from the newest ones that have waited for a minute.
 
-        Return a simulation if that has to end first; then call again.
+        Returns a simulation if one has to end before the next call can note a forecast.
         """
         newest = islice(reversed(state.jobs.values()), NEWEST)
         since = now - LEARN_SECONDS
@@ -82,9 +82,9 @@ class StartForecasts:
         return None
 
     def forecast(self, state: ServiceState, job: int, now: float) -> dict[str, Any] | None:
-        """Return the times of a `WhenView` for a job that waits for a server, or the reason.
+        """Return the times in a `WhenView` of a job that waits for a server, or the reason.
 
-        Return None if `simulation` has to simulate its start first.
+        Returns None if `simulation` has to simulate the start first.
         """
         outlook = self._outlook(state, job, now)
         if outlook is None:
@@ -94,7 +94,7 @@ class StartForecasts:
         if why is not None and (why.never or why.held_by == "drained"):
             return {"starts": None, "never": why.never, "reason": _as_clause(why.reason)}
         answer: dict[str, Any] = {"starts": found.starts, "not_before": found.not_before}
-        # While the scheduler is behind, all simulated starts are now, whatever run times are.
+        # While placing is behind, all simulated starts are now, whatever the run times.
         is_behind = found.ended >= FORECAST_ENDS and found.not_before == outlook.at
         if found.starts != outlook.at and not is_behind:
             answer |= self._expected(outlook, job)
@@ -122,15 +122,15 @@ class StartForecasts:
         return self._simulation
 
     def _read(self, fork: AnswerFork[StartOutlook]) -> StartOutlook:
-        """In another thread: wait for an outlook, and use it for `KEPT_SECONDS`."""
+        """In another thread: return the child's simulation, which is used for `FRESH_SECONDS`."""
         outlook = fork.answer()
-        self._kept_until = monotonic() + KEPT_SECONDS
+        self._fresh_until = monotonic() + FRESH_SECONDS
         return outlook
 
     def _outlook(self, state: ServiceState, job: int, now: float) -> StartOutlook | None:
-        """Return an outlook with a job's start; None if a copy of the process has to simulate it.
+        """Return a simulation with the job; None if a copy of the process has to make it.
 
-        A small state is simulated at once; on other systems than Linux any state is, because a
+        A small state is simulated at once. So is any state on systems other than Linux, because a
         process with threads cannot be forked there.
         """
         if sys.platform != "linux" or sum(state.running.values()) <= MOST_RUNNING:
@@ -139,11 +139,12 @@ class StartForecasts:
         if latest is None or not latest.done() or latest.exception() is not None:
             return None
         outlook, group = latest.result(), state.job(job).group
-        # Groups are later if their jobs were submitted or changed since.
+        # A job that was submitted or changed after the simulation has a newer group.
         is_in_it = group is None or group <= outlook.newest_group
-        return outlook if is_in_it and monotonic() <= self._kept_until else None
+        return outlook if is_in_it and monotonic() <= self._fresh_until else None
 
     def _expected(self, outlook: StartOutlook, job: int) -> dict[str, Any]:
+        """Return the fields of a `WhenView` that rest on run times; empty if unknown."""
         if outlook.by_run_times is None:
             return {}
         found = outlook.by_run_times.of(job)

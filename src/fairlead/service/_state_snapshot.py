@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 VERSION = 2
 HEAD = 8  # bytes that hold the length of the JSON
+# Stored fields of a `JobGroup`, a `Server` and a `Job`, in the order of their rows.
 ENTRY = ("group", "demand", "waiting", "running", "withdrawn", "time_limit")
 SERVER = ("name", "capacity", "labels", "identity", "reachable", "drained", "lost")
 JOB = (
@@ -68,7 +69,7 @@ def split(data: bytes) -> tuple[dict[str, Any], bytes]:
 def fill(state: ServiceState, part: dict[str, Any]) -> None:
     """Enter the users, servers, jobs and tasks of a snapshot into a state."""
     state.users = part["users"]
-    # Earlier versions lack it.
+    # Snapshots of earlier versions lack `queues`, or the quotas in it.
     state.queue_rows, state.queue_of, state.limits, *rest = part.get("queues", ([], {}, {}))
     state.quotas = rest[0] if rest else {}
     state.next_job, state.unplaced = part["next_job"], part["unplaced"]
@@ -98,7 +99,7 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
             state._dependents.setdefault(other, {})[job.id] = None
     for j, index, attempt, task, group, server, since, stopping, is_over, *rest in part["running"]:
         key, entry = TaskKey(j, index, attempt), state._groups[group]
-        # Earlier versions lack the last entry.
+        # Rows of earlier versions lack `awaits`.
         awaits = dict.fromkeys(TaskKey(*other) for other in (rest[0] if rest else ()))
         run = Running(key, task, entry, server, since, stopping, is_over, awaits)
         with suppress(InputError):  # the task is over, or its scheduler will be rebuilt
@@ -113,24 +114,26 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
 
 
 def _job_row(job: Job) -> list[Any]:
+    """Return a job as a list: the fields `JOB`, statuses, tries and groups."""
     entries = [
-        [*(getattr(entry, name) for name in ENTRY), _short(entry.indices)]
+        [*(getattr(entry, name) for name in ENTRY), _indices_row(entry.indices)]
         for entry in job.entries.values()
     ]
     return [
         *(getattr(job, name) for name in JOB),
-        _status_runs(job.status),
+        _equal_runs(job.status),
         list(job.tries.items()),
         entries,
     ]
 
 
-def _status_runs(status: bytearray) -> list[tuple[int, int]]:
-    """Return the values of runs of equal values, with their lengths."""
+def _equal_runs(status: bytearray) -> list[tuple[int, int]]:
+    """Return the value and the length of each run of equal values."""
     if len(set(status)) == 1:  # the usual case, which needs no loop
         return [(status[0], len(status))]
     return [(value, sum(1 for _ in alike)) for value, alike in groupby(status)]
 
 
-def _short(indices: Indices) -> list[Any]:
+def _indices_row(indices: Indices) -> list[Any]:
+    """Return the ends of a range, or a list of indices in a list."""
     return [indices.start, indices.stop] if isinstance(indices, range) else [indices]

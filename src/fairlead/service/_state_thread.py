@@ -1,11 +1,11 @@
 """The only thread that changes the state: it answers requests when their events are on disk.
 
-It carries out requests that arrived together, places tasks, writes and syncs all events once, and
-only then answers (group commit). If a batch fails, it reads the state from the journal again and
-carries out the requests one by one, so that only a request that cannot be committed is refused.
+It carries out the requests that arrived together, places tasks, writes and syncs all events once,
+and only then answers (group commit). If such a batch fails, it reads the state from the journal
+again and carries out the requests one by one, so that only requests that fail alone are refused.
 
-Questions change nothing. They are answered between two batches, before all waiting requests, so
-that a full queue does not delay them.
+Questions are requests that only read the state. They are answered between two batches, before all
+waiting requests, so that a full queue does not delay them.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from fairlead.service.service_state import ServiceState
 LOG = logging.getLogger("fairlead.service")
 TICK = 2.0**-20  # times are multiples of it, so that differences are exact
 PLACED_AT_ONCE = 500  # tasks to place before the next requests
-TAKEN_AT_ONCE = 2000  # tasks that one round of preemption may start
+PREEMPTING_AT_ONCE = 2000  # tasks that one round of preemption may start
 REQUESTS_AT_ONCE = 100  # larger batches delay questions, and place no more tasks a second
 SNAPSHOT_EVENTS = 50_000
 FORK_SECONDS = 300.0  # after which a forked child that writes a snapshot is killed
 RETRY_SECONDS = 1.0  # between attempts to read the journal after a failure
 QUESTION_SECONDS = 0.1  # for questions between two batches; a single one may take longer
-LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds until tasks are placed again without a request
+LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds to a placement that needs only time, no request
 ROUND_SECONDS = 1.0  # shortest time between rounds of preemption
 ROUND_PART = 20  # rounds take at most 1/20 of the time
 UNWRITABLE = "nothing has changed, because the journal cannot be written"
@@ -64,10 +64,10 @@ INTERNAL = "nothing has changed, because of an internal error; the service's log
 
 @dataclass
 class Transaction:
-    """The state and the batch of events while a request is carried out at time `now`."""
+    """The state and the batch of events while a request is carried out."""
 
     state: ServiceState  # to read; `apply` changes it
-    now: float
+    now: float  # seconds since 1970
     batch: Batch
 
     def apply(self, kind: str, **body: Any) -> Any:
@@ -84,13 +84,13 @@ Request = Callable[[Transaction], Any]
 
 @dataclass(slots=True)
 class QueuedRequest:
-    """A request in the queue, with its idempotency key and digest."""
+    """A request in the queue."""
 
     request: Request
-    key: str
-    digest: str
+    key: str  # idempotency key, or empty
+    digest: str  # of the content of a request with a key
     outcome: Future[Any]
-    arrived: float
+    arrived: float  # time by the monotonic clock
     seconds: float = 0.0  # time of the state's thread that it took
 
     def settle(self, answer: Any, fault: Exception | None = None) -> None:
@@ -129,7 +129,11 @@ def _apply(kind: str, body: dict[str, Any], tx: Transaction) -> None:
 
 
 class StateThread:
-    """Carries out requests one after the other, in its own thread."""
+    """Carries out requests one after the other, in its own thread.
+
+    It calls `publish` with the effects of each committed batch, and `rebuilt` with the state when
+    this was read from the journal again after a failure.
+    """
 
     def __init__(
         self,
@@ -155,11 +159,13 @@ class StateThread:
         scheduler = self.state.scheduler
         current = scheduler.policy.name, scheduler.seed
         wanted = policy or scheduler.policy.name, scheduler.seed if seed is None else seed
-        self._first: list[tuple[str, dict[str, Any]]] = []
-        # A new journal also records the default, so that it always names its policy.
-        # A journal from before GPUs were counted by device gets a scheduler that does.
+        # Events that carry out the options of the service, before any request.
+        self._first_events: list[tuple[str, dict[str, Any]]] = []
+        # A new journal also records the default, so that it always names its policy. A journal from
+        # before GPUs were counted by device gets a scheduler that counts them so.
         if not self.journal.seq or wanted != current or not scheduler.counts_devices:
-            self._first.append(("policy", dict(zip(("policy", "seed"), wanted, strict=True))))
+            event = dict(zip(("policy", "seed"), wanted, strict=True))
+            self._first_events.append(("policy", event))
         state = self.state
         tree: dict[str, Any] = {
             "rows": state.queue_rows,
@@ -168,9 +174,10 @@ class StateThread:
             **({"quotas": state.quotas} if state.quotas else {}),
         }
         if queues is not None and tree != (tree := queues.to_dict(list(self.state.users))):
-            self._first.append(("queues", tree))
-            if not tree["rows"] and not tree.get("quotas"):  # the new policy may serve neither
-                self._first.reverse()
+            self._first_events.append(("queues", tree))
+            if not tree["rows"] and not tree.get("quotas"):
+                # The new policy may serve neither, so the old queues and quotas are removed first.
+                self._first_events.reverse()
         if tree["rows"]:
             parse_policy(wanted[0]).require_trees()
         if any(limit.keys() - {TASKS, JOBS} for limit in tree["limits"].values()):
@@ -179,7 +186,7 @@ class StateThread:
             parse_policy(wanted[0]).require_quotas()
 
     def start(self) -> None:
-        for kind, body in self._first:
+        for kind, body in self._first_events:
             self.enqueue(partial(_apply, kind, body))
         self.ready = True
         self._thread.start()
@@ -291,13 +298,13 @@ class StateThread:
 
     def _carry_out(self, requests: list[QueuedRequest]) -> None:
         """Carry out requests together; if that fails, one by one."""
-        before = self.journal.seq
+        seq_before = self.journal.seq
         fault = self._try(requests)
         if fault is None:
             return
         self._rebuild()
-        # If the journal has the batch after all, repeating it would double it.
-        if len(requests) == 1 or not self.ready or self.journal.seq != before:
+        # If the journal has the batch after all, a repetition would write its events twice.
+        if len(requests) == 1 or not self.ready or self.journal.seq != seq_before:
             for queued in requests:
                 queued.fail(fault)
             return
@@ -318,20 +325,20 @@ class StateThread:
             for queued in requests:
                 if queued.outcome.cancelled():
                     continue
-                before, since = len(tx.batch.events), monotonic()
+                events_before, since = len(tx.batch.events), monotonic()
                 try:
                     answer = self._known_answer(tx, queued) if queued.key else None
                     if answer is None:
                         answer = queued.request(tx)
                         # A repeated request that changes nothing gets the same answer anyway.
-                        if queued.key and len(tx.batch.events) > before:
+                        if queued.key and len(tx.batch.events) > events_before:
                             written = Answer(queued.digest, to_json(answer))
                             tx.batch.answers[queued.key] = written
                     done.append((queued, answer, None))
                 except FairleadError as fault:
                     done.append((queued, None, fault))
                 queued.seconds += monotonic() - since
-                if len(tx.batch.events) > before:
+                if len(tx.batch.events) > events_before:
                     changing.append(queued.arrived)
             if self.state.unplaced or self.state.scheduler.next_moment() <= tx.now:
                 limit = {"limit": PLACED_AT_ONCE}
@@ -339,13 +346,13 @@ class StateThread:
                 tx.batch.add(tx.now, "place", to_json(limit | {"placed": placed}))
             if self._may_preempt() and monotonic() >= self._next_round:
                 self._preempt(tx)
-            decided = monotonic()
+            decided_at = monotonic()
             effects = self.state.take_effects()
             if tx.batch.events or tx.batch.answers:
                 self.journal.commit(tx.batch, effects)
                 written_at = monotonic()
-                self.counters.commit.observe(written_at - decided)
-                self.counters.cycle.observe(decided - began)
+                self.counters.commit.observe(written_at - decided_at)
+                self.counters.cycle.observe(decided_at - began)
                 for arrived in changing:
                     self.counters.decision.observe(written_at - arrived)
                 self.counters.count((kind for _, kind, _ in tx.batch.events), effects)
@@ -368,8 +375,8 @@ class StateThread:
         return bool(scheduler.policy.preempts) and any(self.state.pending.values())
 
     def _preempt(self, tx: Transaction) -> None:
-        """Run a round of preemption; it is an event if it starts a task."""
-        limit, began = {"limit": TAKEN_AT_ONCE}, monotonic()
+        """Run a round of preemption; a round that starts a task is an event."""
+        limit, began = {"limit": PREEMPTING_AT_ONCE}, monotonic()
         runs = self.state.apply("preempt", limit, tx.now)
         if runs:
             tx.batch.add(tx.now, "preempt", to_json(limit | {"placed": digest_of_placements(runs)}))
@@ -388,8 +395,8 @@ class StateThread:
     def _next_time(self) -> float:
         """Return the current time, later than all times in the journal.
 
-        After the wall clock was set back, times advance with the monotonic clock until it has
-        caught up. So durations stay right.
+        After the wall clock was set back, times advance with the monotonic clock until the wall
+        clock has caught up. So durations stay right.
         """
         clock = monotonic()
         paced = self._latest + clock - self._latest_clock
@@ -400,7 +407,7 @@ class StateThread:
 
     def _recover(self, policy: str) -> None:
         self.state, self.recovered = self.journal.recover(policy)
-        self._saved = self.journal.seq - self.recovered
+        self._saved = self.journal.seq - self.recovered  # the last event in a snapshot
         self._latest, self._latest_clock = self.journal.last, monotonic()
 
     def _rebuild(self) -> None:
@@ -408,7 +415,7 @@ class StateThread:
         self._retry()
 
     def _retry(self) -> None:
-        """Read the journal, and write a snapshot to test whether it can be written."""
+        """Read the journal, and write a snapshot to test whether the journal can be written."""
         try:
             self._recover(self.state.scheduler.policy.name)
             self._save()
@@ -421,6 +428,7 @@ class StateThread:
         self._rebuilt(self.state)
 
     def _save(self) -> None:
+        """Write a snapshot of the state into the journal."""
         data = self.state.snapshot()
         starts = range(0, len(data), PART_BYTES)
         self.journal.save(self.journal.seq, (data[at : at + PART_BYTES] for at in starts))

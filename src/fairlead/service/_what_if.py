@@ -1,4 +1,4 @@
-"""Try other weights, servers, quotas or a policy on the live state, and undo them."""
+"""Try other weights, servers, quotas or another policy on the live state, and undo the changes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MOST_STARTS = 5000  # starts in a trial; they take some 0.1 s
 
 
 class Trial(NamedTuple):
-    """The shares before and after changes, to be computed, and the tasks that start and stop."""
+    """The effect of changes on users' shares, which `answer` computes, and on tasks."""
 
     before: SharesQuestion
     after: SharesQuestion
-    users: list[str]
+    users: list[str]  # names of all users
     starts: Counter[str]  # tasks that start now because of the changes, by user
     stops: Counter[str]  # tasks that are lost or preempted, by user
     stays: int  # tasks that go on running on the drained servers
@@ -110,8 +110,8 @@ def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Tria
         placed = scheduler.place(now, MOST_STARTS)
         starts.update(start.queue for start in placed)
         if scheduler.policy.preempts:
-            for taken, victims in scheduler.preempt(now, MOST_STARTS):
-                starts.update(start.queue for start in taken)
+            for preempting, victims in scheduler.preempt(now, MOST_STARTS):
+                starts.update(start.queue for start in preempting)
                 stops.update(user_of[task] for task in victims if task in user_of)
         after = scheduler.shares_question()
     stays = sum(len(state.servers[name].running) for name in {*request.drain} - {*request.remove})

@@ -29,14 +29,14 @@ from fairlead.service.messages import (
     UnavailableError,
 )
 from fairlead.service.service_state import MOST_RESOURCES, ServiceState
-from fairlead.service.sessions import Session, Sessions
+from fairlead.service.sessions import Session, Sessions, StartOrder
 
 LOG = logging.getLogger("fairlead.service")
 MOST_NAMED = 5  # servers in a line of the log
 MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one transaction
 JOIN_SECONDS = 0.05  # longest transaction that adds servers
 MOST_SERVERS = 10_000  # of one worker's token
-POLL_SECONDS = 10.0  # for which a worker waits for orders
+POLL_SECONDS = 10.0  # for which a worker's request waits for orders
 CHECK_SECONDS = 1.0  # between checks for silent workers
 LOGS_SECONDS = 10.0  # for a worker to send output
 NEW_NAMES_SECONDS = 60.0  # between new names of resources by one worker's token
@@ -46,20 +46,20 @@ class Workers:
     """The service's side of its workers; its methods are for the event loop's thread."""
 
     def __init__(
-        self, state_thread: StateThread, journal: Journal, silent: float, grace: float
+        self, state_thread: StateThread, journal: Journal, silent_after: float, grace: float
     ) -> None:
         self.sessions = Sessions()
-        self.lost: dict[str, float] = {}  # time of the loss of servers, after the grace
+        self.lost: dict[str, float] = {}  # by server lost after the grace: time of the loss
         self.is_closing = False
         self._state_thread, self._journal = state_thread, journal
-        self._silent, self._grace = silent, grace
-        # Less than `silent`, so that a waiting worker counts as responding.
-        self._poll = min(POLL_SECONDS, silent / 2)
+        self._silent_after, self._grace = silent_after, grace  # seconds
+        # Less than `silent_after`, so that a waiting worker counts as responding.
+        self._poll = min(POLL_SECONDS, silent_after / 2)
         # By id of a request for output: the server, and the future of the answer.
         self._log_requests: dict[str, tuple[str, asyncio.Future[LogsPiece]]] = {}
         self._without_command: set[TaskKey] = set()  # tasks with damaged commands, which will fail
         self._new_names_lock = asyncio.Lock()
-        self._new_names: dict[str, float] = {}  # when a token last added a resource, by its name
+        self._new_names: dict[str, float] = {}  # by name of a token: when it last added a resource
 
     async def join(self, request: JoinRequest, caller: Token) -> dict[str, Any]:
         """Add or reconnect a worker's servers; return its session and their running tasks."""
@@ -71,7 +71,8 @@ class Workers:
             named = ", ".join(map(repr, sorted(names)))
             raise DeniedError(f"this token is for server {caller.subject!r}, not {named:.100}")
         session = Session(request.identity, names, caller.name)
-        self.sessions.begin(session)
+        self.sessions.begin_join(session)
+        resources = {name for server in request.servers for name in server.resources}
 
         def check(tx: Transaction) -> list[str]:
             _check_holders(tx.state, request)
@@ -81,10 +82,9 @@ class Workers:
             mine = (s for s in tx.state.servers.values() if s.identity == request.identity)
             return [server.name for server in mine if server.name not in names]
 
-        resources = {name for server in request.servers for name in server.resources}
         has_new_names = not resources <= set(self._state_thread.state.resources)
         try:
-            self._check_number(session, caller)
+            self._check_number_of_servers(session, caller)
             # One join at a time, because the limit counts the new names of other joins, too.
             async with self._new_names_lock if has_new_names else nullcontext():
                 gone = await self._state_thread.run(check)
@@ -92,10 +92,11 @@ class Workers:
                 at = 0
                 while at < len(request.servers):
                     at = await self._state_thread.run(partial(_add, request=request, first=at))
-            runs = await self._state_thread.run(partial(_runs_of, request=request))
+            runs = await self._state_thread.run(partial(_tasks_to_send, request=request))
         except BaseException:
-            self.sessions.give_up(session)
-            self.sessions.expect(names - self.sessions.by_server.keys())  # some may have joined
+            self.sessions.end_join(session)
+            # Some servers may have been added. They become lost unless their worker joins in time.
+            self.sessions.expect(names - self.sessions.by_server.keys())
             raise
         self.sessions.join(session, runs)
         for name in gone:
@@ -103,7 +104,8 @@ class Workers:
         tasks = [(run.server, run.key) for run in runs]
         return {"session": session.id, "wait": self._poll, "tasks": tasks}
 
-    def _check_number(self, session: Session, caller: Token) -> None:
+    def _check_number_of_servers(self, session: Session, caller: Token) -> None:
+        """Limit the servers of one worker's token, over all of its workers."""
         if caller.role != "worker":
             return
         if len(session.servers) > MOST_SERVERS:
@@ -124,13 +126,16 @@ class Workers:
             )
 
     def _check_new_names(
-        self, state: ServiceState, resources: Set[str], changed: Set[str], caller: Token
+        self, state: ServiceState, resources: Set[str], joining: Set[str], caller: Token
     ) -> None:
-        """Limit new names of resources, because each rebuilds the scheduler."""
+        """Limit new names of resources, because each rebuilds the scheduler.
+
+        `resources` are those of the `joining` servers.
+        """
         new = resources - set(state.resources)
         if not new:
             return
-        if len(state.resources_with(resources, changed)) > MOST_RESOURCES:
+        if len(state.resources_with(resources, joining)) > MOST_RESOURCES:
             raise InputError(
                 f"all servers together have at most {MOST_RESOURCES} resources", "resources"
             )
@@ -151,20 +156,21 @@ class Workers:
             raise StaleSessionError("join again")
         session.last_request = monotonic()
         session.note_seen(request.seen)
-        back = session.servers & self.sessions.unreachable
-        if request.ended or back:
-            self.sessions.unreachable -= back
+        responding_again = session.servers & self.sessions.unreachable
+        if request.ended or responding_again:
+            self.sessions.unreachable -= responding_again
 
             def record(tx: Transaction) -> None:
-                for name in sorted(back & tx.state.servers.keys()):
+                for name in sorted(responding_again & tx.state.servers.keys()):
                     tx.apply("reached", name=name)
                 known = []
                 for job, index, attempt, status, reason in request.ended:
                     run = tx.state.find(TaskKey(job, index, attempt))
                     if run is not None and not run.is_over and run.server in session.servers:
-                        is_damaged = run.key in self._without_command and status
-                        self._without_command.discard(run.key)
-                        why = DAMAGED if is_damaged else reason
+                        why = reason
+                        if run.key in self._without_command:
+                            self._without_command.discard(run.key)
+                            why = DAMAGED if status else reason  # the status of a lost task is None
                         known.append([job, index, attempt, status, why])
                 if known:
                     tx.apply("end", tasks=known)
@@ -183,22 +189,23 @@ class Workers:
     async def _orders(self, session: Session) -> dict[str, Any]:
         """Return the next orders, as many as fit into one answer."""
         orders: dict[str, list[Any]] = {"start": [], "stop": [], "logs": []}
-        seen = 0
+        last = 0
         for message in session.first_messages():
             orders[message.kind].append(message.content)
-            seen = message.number
-        if seen < session.sent:
-            session.wake_up.set()  # for the next request
-        ids = {start[1].job for start in orders["start"]}
+            last = message.number
+        if last < session.last_number:
+            session.wake_up.set()  # so that the next request gets the other orders at once
+        starts: list[StartOrder] = orders["start"]
+        ids = {start.key.job for start in starts}
         specs = self._journal.jobs.cached_specs(ids)
         if len(specs) < len(ids):
             specs = await asyncio.to_thread(self._journal.jobs.specs, ids)
-            keys = (start[1] for start in orders["start"])
+            keys = (start.key for start in starts)
             self._without_command.update(key for key in keys if key.job not in specs)
         # Devices are sent separately: workers of earlier versions expect starts without them.
-        devices = [start[-1] for start in orders["start"]]
-        orders["start"] = [start[:-1] for start in orders["start"]]
-        return {"seen": seen, **orders, "devices": devices, "jobs": specs}
+        devices = [start.devices for start in starts]
+        orders["start"] = [(s.server, s.key, s.demand, s.time_limit) for s in starts]
+        return {"seen": last, **orders, "devices": devices, "jobs": specs}
 
     async def logs(
         self, session: Session, server: str, key: TaskKey, stream: str, offset: int
@@ -237,7 +244,7 @@ class Workers:
             await asyncio.sleep(CHECK_SECONDS)
             with suppress(FairleadError):
                 gone = set(self.sessions.silent_for(self._grace))
-                silent = set(self.sessions.silent_for(self._silent)) - gone
+                silent = set(self.sessions.silent_for(self._silent_after)) - gone
                 silent -= self.sessions.unreachable
                 await self._mark("unreachable", sorted(silent))
                 self.sessions.unreachable |= silent
@@ -248,7 +255,8 @@ class Workers:
                 if gone:
                     names = list_in_words(sorted(gone)[:MOST_NAMED])
                     LOG.warning(
-                        "lost after %g s without a sign of its worker: %s; their tasks run again",
+                        "servers lost after %g s without a request of their workers: %s; "
+                        "their tasks run again",
                         self._grace,
                         names + (f" and {n:,} more" if (n := len(gone) - MOST_NAMED) > 0 else ""),
                     )
@@ -270,6 +278,7 @@ class Workers:
 
 
 def _check_holders(state: ServiceState, request: JoinRequest) -> None:
+    """Raise `InputError` for a server that another worker has registered."""
     for server in request.servers:
         known = state.servers.get(server.name)
         if known is not None and (known.lost or known.identity != request.identity):
@@ -299,7 +308,11 @@ def _add(tx: Transaction, request: JoinRequest, first: int) -> int:
     return len(request.servers)
 
 
-def _runs_of(tx: Transaction, request: JoinRequest) -> list[Running]:
+def _tasks_to_send(tx: Transaction, request: JoinRequest) -> list[Running]:
+    """Return the tasks on a worker's servers, without those that wait for others to stop.
+
+    Raises `UnavailableError` if a server was lost during the join.
+    """
     runs: list[Running] = []
     for server in request.servers:
         known = tx.state.servers.get(server.name)

@@ -1,4 +1,4 @@
-"""Alerts for operators of a service, each with the time since which it holds.
+"""Alerts for operators of a service, each with the time since which its condition holds.
 
 An alert is raised once and cleared once. The five kinds are a user that has been owed much for
 long, a job that can never run, a server on which tasks fail, a lost server, and a disk that the
@@ -27,7 +27,7 @@ JOURNAL = "journal"
 KINDS = (JOURNAL, LOST, FAILING, OWED, NEVER_RUNS)  # in the order of lists
 MOST_OF_A_KIND, MOST_OF_A_USER = 100, 10
 OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # GPU-hours, or core-hours in a cluster without GPUs
-LAST_TASKS = 20  # ended tasks of a server that are kept
+LAST_TASKS = 20  # ended tasks that are kept for each server
 FEWEST_FAILURES, FAILED_PART, FEWEST_JOBS = 5, 0.5, 2
 FAILED_ELSEWHERE = 0.25  # of the same users' tasks: above it, the server is not the cause
 TASKS_SECONDS = 3600.0  # age from which an ended task is ignored
@@ -76,14 +76,11 @@ class Thresholds:
 
 
 class UserDebt(NamedTuple):
-    """The debt to a user since it last held its fair share, in hours of the whole cluster.
-
-    `exceeded` is the time since which the hours have been above the threshold.
-    """
+    """The debt to a user since it last held its fair share; times are seconds since 1970."""
 
     since: float
-    hours: float
-    exceeded: float | None
+    hours: float  # of the whole cluster
+    exceeded: float | None  # time since which `hours` has been above the threshold
 
 
 class Debts:
@@ -130,9 +127,8 @@ class Alerts:
         """Start with the alerts and debts of an earlier `to_json`, if any."""
         self._present: dict[tuple[str, str], Alert] = {}
         self.debts = Debts(thresholds)
-        with suppress(
-            ValueError, TypeError, LookupError, AttributeError
-        ):  # text of an earlier version, or damaged
+        # Ignore a text of an earlier version, or a damaged one.
+        with suppress(ValueError, TypeError, LookupError, AttributeError):
             found = from_json(kept)
             self._present = {(row[0], row[1]): Alert(*row) for row in found["alerts"]}
             self.debts.by_user = {user: UserDebt(*row) for user, row in found["debts"].items()}
@@ -147,10 +143,10 @@ class Alerts:
     def update(
         self, kind: str, found: Mapping[str, Finding], now: float
     ) -> tuple[list[Alert], list[Alert]]:
-        """Replace the alerts of a kind by findings by subject; return the raised and the cleared.
+        """Replace the alerts of a kind; return the raised and the cleared alerts.
 
-        At most ten alerts of a kind concern one user, and a hundred no user; later ones are
-        dropped.
+        `found` has a finding for each subject. Of a kind, there are at most ten alerts for each
+        user, and a hundred without a user; further findings are dropped.
         """
         others = {key: alert for key, alert in self._present.items() if key[0] != kind}
         before = {about: alert for (k, about), alert in self._present.items() if k == kind}
@@ -177,7 +173,7 @@ class Alerts:
 
 
 class EndedTask(NamedTuple):
-    ended: float
+    ended: float  # seconds since 1970
     job: int
     user: str
     failed: bool
@@ -205,10 +201,10 @@ class EndedTasks:
 
 
 def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dict[str, Finding]:
-    """Return the findings by server, from the last tasks of each.
+    """Return the findings by server, from the `last` tasks that ended on each.
 
-    No server is reported if the same users' tasks also fail elsewhere, or if the only user with
-    failed tasks there had no success elsewhere.
+    A server is not reported if the users of the failed tasks also fail on other servers, or if
+    there is only one such user and its tasks succeeded on no other server.
     """
     since = now - TASKS_SECONDS
     recent = {name: [task for task in tasks if task.ended > since] for name, tasks in last.items()}
@@ -220,16 +216,17 @@ def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dic
     }
     if not suspects:
         return {}
-    of_all = Tally((t.user, t.failed) for tasks in recent.values() for t in tasks)
+    everywhere = Tally((t.user, t.failed) for tasks in recent.values() for t in tasks)
     found = {}
     for name, failed in suspects.items():
         tasks, users = recent[name], {task.user for task in failed}
         here = Tally((task.user, task.failed) for task in tasks)
-        elsewhere = [of_all[u, True] - here[u, True] for u in users]
-        well_elsewhere = [of_all[u, False] - here[u, False] for u in users]
-        is_of_users = sum(elsewhere) > FAILED_ELSEWHERE * sum(elsewhere + well_elsewhere)
-        is_of_one = len(users) == 1 and not sum(well_elsewhere)
-        if len(failed) > FAILED_PART * len(tasks) and not (is_of_users or is_of_one):
+        failed_elsewhere = sum(everywhere[u, True] - here[u, True] for u in users)
+        succeeded_elsewhere = sum(everywhere[u, False] - here[u, False] for u in users)
+        ended_elsewhere = failed_elsewhere + succeeded_elsewhere
+        users_fail_anyway = failed_elsewhere > FAILED_ELSEWHERE * ended_elsewhere
+        may_be_its_user = len(users) == 1 and not succeeded_elsewhere
+        if len(failed) > FAILED_PART * len(tasks) and not (users_fail_anyway or may_be_its_user):
             found[name] = Finding(
                 f"server {name}: {len(failed)} of the last {len(tasks)} tasks failed, in "
                 f"{len({task.job for task in failed})} jobs"

@@ -1,4 +1,4 @@
-"""Bounds of requests that clients check before they send them, as well as the service."""
+"""Bounds of requests, which both the clients and the service check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ NAME = r"^[^\x00-\x1f\x7f-\x9f/]+$"
 JOB_ID = r"^[1-9][0-9]{0,17}$"
 # Reasons to stop a task: for another task, or by Ctrl-C in the terminal of `fairlead run`.
 PREEMPTED, INTERRUPTED = "preempted", "interrupted"
-STOPPED = frozenset({"cancelled", INTERRUPTED, PREEMPTED})  # all reasons to stop attempts
+# Reasons of stopped attempts, whose run times and statuses say nothing about tasks or servers.
+STOPPED = frozenset({"cancelled", INTERRUPTED, PREEMPTED})
 
 
 def check_weight(weight: float, what: str) -> None:

@@ -27,12 +27,12 @@ class TaskKey(NamedTuple):
 class JobGroup:
     """A task group of the scheduler, and the tasks of a job that are in it."""
 
-    group: int
+    group: int  # the scheduler's number
     job: Job
-    indices: Indices
+    indices: Indices  # of its tasks in the job
     demand: dict[str, float]  # of one task at its submission; the job may have changed since
-    waiting: int
-    running: int = 0
+    waiting: int  # number of waiting tasks
+    running: int = 0  # number of running tasks
     withdrawn: bool = False
     time_limit: float | None = None
 
@@ -42,14 +42,14 @@ class Running:
     """A task that the scheduler started."""
 
     key: TaskKey
-    task: int
+    task: int  # the scheduler's number of this start
     entry: JobGroup
     server: str
-    since: float
+    since: float  # seconds since 1970
     stopping: str = ""  # why it was asked to stop
     is_over: bool = False  # whether it has ended, and waits for the rest of its gang
     # Tasks that must end before it is sent to its worker.
-    awaits: dict[TaskKey, None] = field(default_factory=dict)
+    awaits: dict[TaskKey, None] = field(default_factory=dict)  # an ordered set
     devices: tuple[int, ...] = ()  # the numbers of its GPUs on its server
 
     @property
@@ -78,14 +78,15 @@ class Job:
     started: float | None = None
     server: str | None = None  # where a task of it started last
     ended: int = 0  # number of ended tasks
-    exit_status: int = 0  # the largest of its tasks
-    attempts: int = 0  # the largest attempt of its tasks
+    exit_status: int = 0  # the largest exit status of its tasks
+    attempts: int = 0  # the largest attempt number of its tasks
     reason: str = ""
-    status: bytearray = field(default_factory=bytearray)
-    tries: dict[int, int] = field(default_factory=dict)  # lost attempts, by index
+    status: bytearray = field(default_factory=bytearray)  # WAITS, RUNS, DONE or FAILED by index
+    tries: dict[int, int] = field(default_factory=dict)  # by index: number of lost attempts
     running: dict[int, Running] = field(default_factory=dict)  # by index
     entries: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
-    members: list[tuple[dict[str, float], int]] | None = None  # of a gang of unlike tasks
+    # Of a gang of unlike tasks, in order of index: a demand, and the number of tasks with it.
+    members: list[tuple[dict[str, float], int]] | None = None
     name: str | None = None  # for display
     program: str = ""  # the name of its command
     size: int = 0  # bytes of the request in the journal while the job is live
@@ -103,7 +104,7 @@ class Job:
         return self.members[bisect_right(self._ends, index)][0] if self.members else self.demand
 
     def members_of(self, indices: Indices) -> list[tuple[dict[str, float], int]]:
-        """Return demands and numbers of tasks in order of index, with equal neighbours merged."""
+        """Return `members` of the tasks at sorted indices, with equal neighbours merged."""
         found: list[tuple[dict[str, float], int]] = []
         first = 0
         for (demand, _), end in zip(self.members or (), self._ends, strict=True):
@@ -145,7 +146,7 @@ class Job:
 
     @property
     def group(self) -> int | None:
-        """The scheduler's group of its waiting tasks, if any."""
+        """The scheduler's group of its first waiting tasks; None if none waits there."""
         return next((e.group for e in self.entries.values() if e.waiting), None)
 
     def indices_of(self, status: int) -> Indices:
@@ -163,7 +164,7 @@ class Server:
     name: str
     capacity: dict[str, float]
     labels: dict[str, str]
-    identity: str
+    identity: str  # of its worker
     reachable: bool = True
     drained: bool = False
     lost: bool = False  # removed once the gangs with tasks on it have stopped elsewhere
@@ -193,9 +194,9 @@ class EndedAttempt(NamedTuple):
 
 
 class StartForecast(NamedTuple):
-    """When a job starts: times of the service's clock; None if unknown."""
+    """When a job starts; times are seconds since 1970."""
 
-    starts: float | None
+    starts: float | None  # None if unknown
     not_before: float  # a time before which it does not start
     endless: int  # number of running tasks without a known end
     ended: int  # number of tasks that end before the job starts
@@ -207,7 +208,7 @@ class SimulatedStarts(NamedTuple):
     """When jobs start in one simulation of the state."""
 
     starts: dict[int, StartForecast]  # by job
-    rest: StartForecast  # of jobs that do not start in it
+    rest: StartForecast  # of each other job, which does not start in the simulation
 
     def of(self, job: int) -> StartForecast:
         return self.starts.get(job, self.rest)

@@ -40,7 +40,7 @@ def _amount(unit: str) -> BeforeValidator:
 
 
 def _at_most(count: int) -> BeforeValidator:
-    """Bound the entries of a mapping before their checks, because each may add an error."""
+    """Bound the number of entries before they are checked, because each may add an error."""
 
     def check(value: object) -> object:
         if isinstance(value, dict) and len(value) > count:
@@ -102,7 +102,7 @@ StateOfServer = Literal["ready", "drained", "unreachable", "lost", "gone"]
 
 
 class DeniedError(FairleadError):
-    """The caller lacks the right."""
+    """The caller may not do this."""
 
 
 class FullError(FairleadError):
@@ -300,7 +300,11 @@ TaskKey = tuple[JobNumber, TaskIndex, AttemptNumber]
 
 
 class JoinAnswer(BaseModel):
-    """The session, the longest `wait` of a sync in seconds, and running tasks with servers."""
+    """The session of a worker that joined.
+
+    `wait` is the longest time in seconds that a sync waits for orders; `tasks` are the running
+    tasks, each after the name of its server.
+    """
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
@@ -309,6 +313,7 @@ class JoinAnswer(BaseModel):
     tasks: Annotated[list[tuple[Name, TaskKey]], Field(max_length=MOST_RUNNING)]
 
 
+# job, index, attempt, exit status (null if the task has to run again), reason
 Ended = tuple[
     JobNumber, TaskIndex, AttemptNumber, ExitStatus | None, Annotated[str, Field(max_length=1000)]
 ]
@@ -342,13 +347,14 @@ class Refusal(BaseModel):
 
 
 class WhenView(BaseModel):
-    """Forecast of a job's start, without later jobs. Times are seconds since 1970.
+    """Forecast of a job's start, as if no later job is submitted. Times are seconds since 1970.
 
-    `starts` is the start if all tasks use their whole time limits. It is null if that is unknown,
-    as without limits; then the job does not start before `not_before`. `expected` is the start by
-    the run times of `rests_on` ended tasks. Of similar past forecasts, later jobs included, four in
-    five came true between `earliest` and `latest`. At `expected` the job starts on `server`, after
-    a task of the user `freed_by` ended there. If `never`, it fits on no present server.
+    `starts` is the start if all tasks use their whole time limits. It is null if unknown, as
+    without limits; then the job does not start before `not_before`. `expected` is the start if
+    tasks run as long as `rests_on` ended tasks suggest. By the outcome of similar past forecasts,
+    which later jobs could delay, four of five jobs start between `earliest` and `latest`. At
+    `expected` the job starts on `server`, after a task of the user `freed_by` ended there. If
+    `never`, it fits on no present server.
     """
 
     job: str
@@ -412,7 +418,7 @@ class JobsView(BaseModel):
 
 
 class JobQuery(Strict):
-    """A search of jobs by user, by state, and by a text in their name or user, or equal to the id.
+    """A search for jobs by user, by state, and by a text: in the name or the user, or the id.
 
     ``live`` is any state before the end, and ``ended`` any state after it.
     """
@@ -457,7 +463,7 @@ class AttemptsView(BaseModel):
 
 
 class CallerView(BaseModel):
-    """A caller's role, and the user or server of its token."""
+    """A caller's role, and the user or server that its token is for."""
 
     role: Literal["admin", "user", "worker"]
     subject: str
@@ -639,7 +645,7 @@ class WhatIfShare(BaseModel):
 
 
 class WhatIfView(BaseModel):
-    """Users before and after changes. If `is_cut`, more tasks may start: the trial has a limit.
+    """Users before and after changes. If `is_cut`, more tasks may start than the trial tried.
 
     `stays` counts tasks that would go on running on the drained servers; shares include them.
     `unmet_quotas` describes quotas that the servers could not satisfy together.

@@ -13,14 +13,14 @@ from fastapi import HTTPException
 
 from fairlead.service.messages import FullError
 
-LARGEST_BODY = 10 * 2**20
-# Each of these counts as one more request; a body takes up to 80 ms a MiB to parse.
-BODY_A_REQUEST = 16 * 1024
-ANSWER_A_REQUEST = 64 * 1024
-STATE_SECONDS_A_REQUEST = 0.001  # time of the thread that all callers share
-QUESTION_SECONDS_A_REQUEST = 0.01  # time of another thread, which answers a question
+LARGEST_BODY = 10 * 2**20  # bytes
+# The next four amounts each count as one more request. To parse a body takes up to 80 ms a MiB.
+BODY_A_REQUEST = 16 * 1024  # bytes of a request's body
+ANSWER_A_REQUEST = 64 * 1024  # bytes of an answer
+STATE_SECONDS_A_REQUEST = 0.001  # seconds of the state's thread, which all callers share
+QUESTION_SECONDS_A_REQUEST = 0.01  # seconds of another thread that answers a question
 QUESTIONS_AT_ONCE = 1  # questions of a caller that may wait for a lock of all callers
-WORKER_FACTOR = 4.0  # a worker's token may ask more often than a user's
+WORKER_FACTOR = 4.0  # a worker's token may send more requests than a user's
 AT_ONCE = {"user": 4, "worker": 64, "admin": 1000}  # requests of a caller in the state's queue
 
 
@@ -28,7 +28,7 @@ AT_ONCE = {"user": 4, "worker": 64, "admin": 1000}  # requests of a caller in th
 class Limits:
     """Limits for each caller."""
 
-    body: int = LARGEST_BODY  # bytes of a request
+    body: int = LARGEST_BODY  # bytes of a request's body
     rate: float = 100.0  # requests of a user a second
     burst: float = 500.0  # requests of a user at once
 
@@ -69,7 +69,7 @@ class Allowance:
             raise FullError("too many requests")
 
     def charge(self, body: int = 0, answer: int = 0, seconds: float = 0.0) -> None:
-        """Count bytes of a request and of its answer, and time of the state's thread."""
+        """Count bytes of a request and its answer, and `seconds` of the state's thread."""
         self._left -= body / BODY_A_REQUEST + answer / ANSWER_A_REQUEST
         self._left -= seconds / STATE_SECONDS_A_REQUEST
 

@@ -1,11 +1,12 @@
 """Run times of tasks, estimated from ended and running ones: Kaplan and Meier, 1958.
 
-Of a thousand tasks that start together the shortest end first. So an estimate only from ended
-tasks would be too short. A running task is *censored*: its run time is above the time so far, until
-which Kaplan and Meier's estimator counts it among the tasks at risk.
+If a thousand tasks start together, the shortest end first, so ended tasks alone would give too
+short an estimate. A running task is *censored*: only a lower bound of its run time is known, the
+time for which it has run so far. Kaplan and Meier's estimator counts it as at risk up to that time.
 
-Beyond the longest known run time, tasks end at a constant rate: ended tasks per second of all run
-time, the maximum-likelihood estimate of an exponential distribution.
+Beyond the longest known run time, tasks are assumed to end at a constant rate: the number of ended
+tasks over the sum of all run times, the maximum-likelihood estimate for an exponential
+distribution.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from posixpath import basename
 from fairlead.service.bounds import STOPPED
 from fairlead.service.jobs import EndedAttempt, JobGroup, Running
 
-KEPT = 200  # run times of tasks that are alike; earlier ones are forgotten
-MOST_KINDS = 20_000  # kept; the least recently used is forgotten
+KEPT = 200  # run times of each kind of tasks; earlier ones are forgotten
+MOST_KINDS = 20_000  # kinds of tasks; the one to which a task was added least recently is forgotten
 LEAST = 3  # ended tasks that an estimate needs
 LONGEST_NAME = 60  # characters of the name of a command
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
@@ -37,20 +38,21 @@ class Survival:
     def __init__(
         self, ended: Iterable[float], running: Iterable[float], weight: float = 1.0
     ) -> None:
-        """Estimate it from run times of `ended` tasks, and times so far of `running` ones (s).
+        """Estimate the distribution from run times of `ended` and `running` tasks, in seconds.
 
-        Each running task counts with `weight`: the fraction of all ended tasks in `ended`.
+        Each running task counts as `weight` tasks. If `ended` is only a sample of the ended tasks,
+        that is the fraction sampled.
         """
         times, censored = sorted(ended), sorted(running)
         self.times: list[float] = []  # distinct run times, ascending
-        self.over: list[float] = []  # the fraction of tasks that has ended by each, ascending
-        part, k = 1.0, 0
+        self.ended_by: list[float] = []  # the fraction of tasks that has ended by each of `times`
+        surviving, k = 1.0, 0
         while k < len(times):
             after = bisect_right(times, times[k])
             at_risk = len(times) - k + weight * (len(censored) - bisect_left(censored, times[k]))
-            part *= 1.0 - (after - k) / at_risk
+            surviving *= 1.0 - (after - k) / at_risk
             self.times.append(times[k])
-            self.over.append(1.0 - part)
+            self.ended_by.append(1.0 - surviving)
             k = after
         # The mean of the exponential distribution beyond the longest run time.
         self.mean = (sum(times) + weight * sum(censored)) / len(times)
@@ -58,17 +60,17 @@ class Survival:
     def median_beyond(self, elapsed: float) -> float:
         """Return the median run time of tasks that have run for `elapsed` seconds. O(log n)."""
         first = bisect_right(self.times, elapsed)
-        left = 1.0 - (self.over[first - 1] if first else 0.0)
-        k = bisect_left(self.over, 1.0 - 0.5 * left, first)
+        left = 1.0 - (self.ended_by[first - 1] if first else 0.0)  # the fraction that runs longer
+        k = bisect_left(self.ended_by, 1.0 - 0.5 * left, first)
         if k < len(self.times):
             return self.times[k]
-        last = 1.0 - self.over[-1]
+        last = 1.0 - self.ended_by[-1]
         return max(elapsed, self.times[-1]) + self.mean * log(2.0 * last / left if left else 2.0)
 
 
 @dataclass(slots=True)
-class Seen:
-    """The latest run times of a kind of tasks, and how many tasks of it ended in all."""
+class KindRunTimes:
+    """The latest run times of a kind of tasks, in seconds; `ended` counts all ended tasks."""
 
     times: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
     ended: int = 0
@@ -77,8 +79,8 @@ class Seen:
 def command_name(command: Sequence[str]) -> str:
     r"""Return the program of a command, with an interpreter's script; empty if there is none.
 
-    For ``sh -c TEXT`` it is in the first line of the text that is no comment. Words such as
-    ``A=1``, options, numbers, and ``env`` or ``mpirun`` in front are skipped.
+    For ``sh -c TEXT`` the first line of the text that is not a comment is taken. Before the
+    program, settings such as ``A=1``, options, numbers, and ``env`` or ``mpirun`` are skipped.
 
     Examples
     --------
@@ -110,7 +112,7 @@ class RunTimes:
 
     def __init__(self) -> None:
         self.ended = 0
-        self._seen: OrderedDict[Hashable, Seen] = OrderedDict()
+        self._by_kind: OrderedDict[Hashable, KindRunTimes] = OrderedDict()
 
     def add(self, attempt: EndedAttempt) -> None:
         """Add an ended attempt, except a lost or stopped one, which might have run longer."""
@@ -119,26 +121,29 @@ class RunTimes:
         self.ended += 1
         seconds = max(0.0, attempt.ended - attempt.started)
         for kind in _kinds(attempt.key.job, attempt.user, attempt.program, attempt.demand):
-            seen = self._seen.setdefault(kind, Seen())
-            seen.times.append(seconds)
-            seen.ended += 1
-            self._seen.move_to_end(kind)
-        while len(self._seen) > MOST_KINDS:
-            self._seen.popitem(last=False)
+            of_kind = self._by_kind.setdefault(kind, KindRunTimes())
+            of_kind.times.append(seconds)
+            of_kind.ended += 1
+            self._by_kind.move_to_end(kind)
+        while len(self._by_kind) > MOST_KINDS:
+            self._by_kind.popitem(last=False)
 
     def estimates(self, runs: Iterable[Running], now: float) -> Estimates:
         """Return estimates that count running tasks as censored. O(running tasks)."""
-        return Estimates(self._seen, runs, now)
+        return Estimates(self._by_kind, runs, now)
 
 
 class Estimates:
     """Estimated run times at one time of the state."""
 
-    def __init__(self, seen: Mapping[Hashable, Seen], runs: Iterable[Running], now: float) -> None:
-        self._seen = seen
-        self._running: dict[Hashable, list[list[float]]] = {}  # by kind, of each group
-        self._survival: dict[Hashable, Survival] = {}
-        self._of_group: dict[int, Survival | None] = {}
+    def __init__(
+        self, by_kind: Mapping[Hashable, KindRunTimes], runs: Iterable[Running], now: float
+    ) -> None:
+        self._by_kind = by_kind
+        # By kind, for each group: the times for which its tasks have run so far.
+        self._running: dict[Hashable, list[list[float]]] = {}
+        self._survival: dict[Hashable, Survival] = {}  # by kind; a cache
+        self._of_group: dict[int, Survival | None] = {}  # by number of a group; a cache
         groups: dict[int, tuple[JobGroup, list[float]]] = {}
         for run in runs:
             _, elapsed = groups.setdefault(run.entry.group, (run.entry, []))
@@ -158,13 +163,14 @@ class Estimates:
         return None if found is None else found.median_beyond(elapsed)
 
     def _find(self, entry: JobGroup) -> Survival | None:
+        """Return the distribution of the most similar kind that has enough ended tasks."""
         for kind in _kinds_of(entry):
-            seen = self._seen.get(kind)
-            if seen is not None and seen.ended >= LEAST:
+            known = self._by_kind.get(kind)
+            if known is not None and known.ended >= LEAST:
                 if kind not in self._survival:
-                    weight = len(seen.times) / seen.ended
+                    weight = len(known.times) / known.ended
                     running = chain.from_iterable(self._running.get(kind, ()))
-                    self._survival[kind] = Survival(seen.times, running, weight)
+                    self._survival[kind] = Survival(known.times, running, weight)
                 return self._survival[kind]
         return None
 

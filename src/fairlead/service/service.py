@@ -25,8 +25,8 @@ from fairlead.service._job_search import ENDED_STATES, JobFilter, RecentSearches
 from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._overview import Overview
 from fairlead.service._start_forecasts import (
-    KEEP_SECONDS,
     LEARN_SECONDS,
+    WRITE_SECONDS,
     StartForecasts,
     StartOutlook,
     expected_in_words,
@@ -56,7 +56,7 @@ from fairlead.service.webhook import Receiver, Webhook
 LOG = logging.getLogger("fairlead.service")
 SILENT_SECONDS = 15.0  # after a worker's last request its servers get no new tasks
 GRACE_SECONDS = 60.0  # after a worker's last request its tasks run again elsewhere
-# Explanations have a forecast up to this number of running tasks; it takes at most 0.1 s then.
+# An explanation has a forecast if at most this many tasks run; the forecast takes 0.1 s then.
 MOST_RUNNING = 20_000
 MOST_BEFORE = 1000  # tasks that an explanation may start on trial before the explained one
 SHARES_PATIENCE = 0.15  # seconds that an explanation waits for shares
@@ -71,23 +71,25 @@ LIVE_BYTES = 256 * 2**20  # limit on the requests of one user's waiting and runn
 
 @dataclass(frozen=True)
 class Settings:
+    """The options of a service."""
+
     policy: str | None = None  # None: that of the journal, or drf/best-fit in a new journal
     seed: int | None = None  # None: that of the journal, or 0 in a new journal
     queues: QueueFile | None = None  # None: the tree of the journal, if any
-    silent: float = SILENT_SECONDS
-    grace: float = GRACE_SECONDS
-    pending_tasks: int = PENDING_TASKS
-    live_bytes: int = LIVE_BYTES
+    silent: float = SILENT_SECONDS  # seconds
+    grace: float = GRACE_SECONDS  # seconds
+    pending_tasks: int = PENDING_TASKS  # of one user
+    live_bytes: int = LIVE_BYTES  # of one user
     keep: float = 0.0  # seconds for which ended jobs are kept; 0 keeps them for ever
     receiver: Receiver | None = None  # the webhook that receives notices
     thresholds: Thresholds = field(default_factory=Thresholds)  # of alerts
 
 
-class Outlook(NamedTuple):
-    """The additions of a service to the scheduler's reasons in an explanation."""
+class ExplainedJob(NamedTuple):
+    """The user of an explained job, and the forecast of its start at the time `now`."""
 
     user: str
-    forecast: dict[str, Any]  # empty if no start is expected
+    forecast: dict[str, Any]  # empty if unknown
     now: float
 
 
@@ -269,8 +271,9 @@ class Service:
         page = await self.state_thread.ask(read)
         if is_all:
             ended = await asyncio.to_thread(self.journal.jobs.ended_jobs, user, None, LISTED)
-            seen = {view["id"] for view in ended}
-            page["jobs"] = [view for view in page["jobs"] if view["id"] not in seen] + ended
+            ended_ids = {view["id"] for view in ended}  # some ended after `read`
+            live_jobs = [view for view in page["jobs"] if view["id"] not in ended_ids]
+            page["jobs"] = live_jobs + ended
         return page
 
     async def search(
@@ -331,36 +334,35 @@ class Service:
             if group is None:
                 return _explanation(view, "all of its tasks have started")
             why = tx.state.scheduler.explain(group, tx.now, MOST_BEFORE)
-            is_behind = tx.state.unplaced
-            is_soon = not is_behind and sum(tx.state.running.values()) <= MOST_RUNNING
-            expected: dict[str, Any] = {}
-            if is_soon and not why.starts:
-                expected = self.start_forecasts.expect(tx.state, job, tx.now)
+            forecast: dict[str, Any] = {}
+            # A forecast is quick only if placing is not behind, and few tasks run.
+            is_quick = not tx.state.unplaced and sum(tx.state.running.values()) <= MOST_RUNNING
+            if is_quick and not why.starts:
+                forecast = self.start_forecasts.expect(tx.state, job, tx.now)
             text = str(why)
             if silent := [s.name for s in tx.state.servers.values() if not s.reachable]:
                 names = ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")
                 text += f"\nUnresponsive servers count as drained: {len(silent):,} ({names})."
             answer = {"job": str(job), **why.to_dict(), "state": view["state"], "text": text}
-            outlook = Outlook(found.user, expected, tx.now)
-            return answer | {"outlook": outlook}
+            return answer | {"explained": ExplainedJob(found.user, forecast, tx.now)}
 
         answer = await self.state_thread.ask(explain)
-        if "outlook" in answer:
-            answer |= await self._look_ahead(answer.pop("outlook"), answer["text"])
+        if "explained" in answer:
+            answer |= await self._with_share(answer.pop("explained"), answer["text"])
         return answer
 
-    async def _look_ahead(self, outlook: Outlook, text: str) -> dict[str, Any]:
-        """Return a user's share, a job's expected start, and both in front of a text."""
-        found, lines = {}, []
+    async def _with_share(self, explained: ExplainedJob, text: str) -> dict[str, Any]:
+        """Return the user's shares, the job's forecast, and the text after both in words."""
+        shares, lines = {}, []
         recent = await self.shares.recent(SHARES_PATIENCE)
         for user in () if recent is None else recent.shares.queues:
-            if user.name == outlook.user:
-                found = {"held": user.held, "fair": user.fair}
+            if user.name == explained.user:
+                shares = {"held": user.held, "fair": user.fair}
                 parts = f"{100 * user.held:.3g} % of the cluster; {100 * user.fair:.3g} % is fair"
                 lines.append(f"{user.name} holds {parts}.")
-        if outlook.forecast:
-            lines.append(expected_in_words(outlook.forecast, outlook.now))
-        return found | {"forecast": outlook.forecast, "text": "\n".join([*lines, text])}
+        if explained.forecast:
+            lines.append(expected_in_words(explained.forecast, explained.now))
+        return shares | {"forecast": explained.forecast, "text": "\n".join([*lines, text])}
 
     async def when(self, job: int, caller: Token) -> dict[str, Any]:
         """Return a `WhenView`: when the first waiting task of a job starts, as far as known."""
@@ -408,7 +410,7 @@ class Service:
                     await asyncio.shield(asyncio.wrap_future(simulation))
                     await self.state_thread.run(note)
                 learnt = await self.state_thread.run(lambda _: forecasts.intervals.to_json())
-                if learnt != kept and monotonic() > kept_at + KEEP_SECONDS:
+                if learnt != kept and monotonic() > kept_at + WRITE_SECONDS:
                     kept_at = monotonic()
                     await asyncio.to_thread(self.journal.keep, FORECASTS, learnt)
                     kept = learnt
@@ -461,6 +463,7 @@ class Service:
         return {"attempts": runs + ended}
 
     def _ended_attempt(self, job: int, index: int, attempt: int | None) -> tuple[TaskKey, str]:
+        """Return an ended attempt of a task, the last one if `attempt` is None, and its server."""
         rows = [r for r in self.journal.jobs.attempts_of(job) if r["task"] == index]
         rows = [r for r in rows if attempt in (None, r["attempt"])]
         if not rows:
@@ -468,6 +471,7 @@ class Service:
         return TaskKey(job, index, rows[-1]["attempt"]), rows[-1]["server"]
 
     def _ended_job(self, job: int, caller: Token, must_be_live: bool = False) -> dict[str, Any]:
+        """Return the view of an ended job; raise `InputError` for it if `must_be_live`."""
         ended = self.journal.jobs.ended_jobs(ids=[job])
         if not ended or (caller.role == "user" and ended[0]["user"] != caller.subject):
             raise MissingError(f"there is no job {job}")
@@ -480,6 +484,7 @@ class Service:
     async def set_user(
         self, name: str, weight: float, key: str = "", digest: str = ""
     ) -> dict[str, Any]:
+        """Add a user, or change its weight."""
 
         def change(tx: Transaction) -> dict[str, Any]:
             tx.apply("user", name=name, weight=weight)
@@ -490,11 +495,11 @@ class Service:
     async def change_server(
         self, name: str, kind: str, key: str = "", digest: str = "", **body: Any
     ) -> dict[str, Any]:
-        """Apply ``drain`` or ``lost`` to a server."""
+        """Apply ``drain`` or ``lost`` to a server; return a `ServerState`."""
 
         def change(tx: Transaction) -> dict[str, Any]:
-            is_kept = name in tx.state.drained and body.get("drained") is False
-            if name not in tx.state.servers and not is_kept:
+            ends_old_drain = name in tx.state.drained and body.get("drained") is False
+            if name not in tx.state.servers and not ends_old_drain:
                 raise MissingError(f"there is no server {name!r:.60}")
             tx.apply(kind, name=name, **body)
             server = tx.state.servers.get(name)
@@ -587,6 +592,7 @@ class Service:
                 event.set()
 
     def _rebuilt(self, state: ServiceState) -> None:
+        """After the state was read again, end all sessions, so that workers join again."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.sessions.forget_all, list(state.servers))
 
@@ -646,15 +652,16 @@ def server_view(server: Server) -> dict[str, Any]:
 
 
 def _server_with_tasks(server: Server, caller: Token) -> dict[str, Any]:
-    view, shown = server_view(server), []
+    """Describe a server as a `FoundServer`, as far as the caller may see its tasks."""
+    view, rows = server_view(server), []
     for run in islice(server.running.values(), TASKS_OF_SERVER):
         job = run.entry.job
         row: dict[str, Any] = {"user": job.user, "demand": run.demand, "since": run.since}
         row["devices"] = list(run.devices)
         if caller.role == "admin" or job.user == caller.subject:
             row |= {"job": str(job.id), "index": run.key.index, "name": job.name}
-        shown.append(row)
-    return view | {"running": shown}
+        rows.append(row)
+    return view | {"running": rows}
 
 
 def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -689,6 +696,10 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
 
 
 def _amounts(request: JobRequest) -> dict[str, Any]:
+    """Return the demand and tasks in the event of a submission.
+
+    The demand of a gang of unlike tasks has the largest amount of each resource.
+    """
     if not request.bundles:
         is_gang = request.gang and request.tasks > 1
         return {"demand": request.demand(), "tasks": request.tasks, "gang": is_gang}
@@ -729,15 +740,15 @@ def _check_done(
 
 def _page(jobs: Iterable[Job], limit: int) -> dict[str, Any]:
     """Describe the first jobs: at most `limit` and `LISTED_BYTES`, but at least one."""
-    shown: list[dict[str, Any]] = []
+    views: list[dict[str, Any]] = []
     size = 0
     for job in jobs:
         view = job_view(job)
         size += len(to_json(view))
-        if shown and (len(shown) == limit or size > LISTED_BYTES):
-            return {"jobs": shown, "next": shown[-1]["id"]}
-        shown.append(view)
-    return {"jobs": shown, "next": None}
+        if views and (len(views) == limit or size > LISTED_BYTES):
+            return {"jobs": views, "next": views[-1]["id"]}
+        views.append(view)
+    return {"jobs": views, "next": None}
 
 
 def _own_job(state: ServiceState, job: int, caller: Token) -> Job | None:

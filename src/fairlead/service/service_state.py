@@ -50,8 +50,8 @@ OTHER_QUANTUM = 1 / 10_000  # of other resources
 MOST_QUANTA = 2**61  # largest amount of a limit or quota, in quanta
 MOST_RESOURCES = 64  # names of resources; the scheduler's tables have a column for each
 MOST_DRAINED = 10_000  # names of drained servers that were lost; the oldest are forgotten
-FORECAST_ENDS = 5000  # ends of tasks that a forecast simulates; it takes 0.1 s
-FORECAST_STARTS = 2000  # starts that it simulates; only a scheduler that is behind has more
+FORECAST_ENDS = 5000  # largest number of ends of tasks in a forecast, which takes 0.1 s then
+FORECAST_STARTS = 2000  # largest number of starts in a forecast; more only if placing is behind
 GANG = "gang lost a task"
 CHANGEABLE = ("demand", "where", "priority", "time_limit")
 
@@ -67,7 +67,7 @@ class ServiceState:
         self.queue_rows: list[dict[str, Any]] = []  # the tree of queues above users, if any
         self.queue_of: dict[str, str] = {}  # the queue of each user that is in one
         self.limits: Limits = {}  # of queues and users, including users that are not known yet
-        self.quotas: Quotas = {}  # of the same
+        self.quotas: Quotas = {}  # of queues and users, too
         self.servers: dict[str, Server] = {}
         self.drained: dict[str, None] = {}  # names of drained servers that were lost, oldest first
         self.next_job = 1
@@ -78,7 +78,7 @@ class ServiceState:
         self.withheld = dict.fromkeys(WITHHELD, 0)  # tasks kept from the scheduler, by reason
         self.unplaced = False  # whether the state changed since tasks were placed
         self.effects = Effects()
-        self._groups: dict[int, JobGroup] = {}
+        self._groups: dict[int, JobGroup] = {}  # by the scheduler's number of a group
         self._dependents: dict[int, dict[int, None]] = {}  # by job: jobs that wait for its end
         self._awaiting: dict[TaskKey, list[Running]] = {}  # by task: tasks that start after its end
 
@@ -140,7 +140,8 @@ class ServiceState:
     ) -> None:
         """Add a server, change it, or mark it as reachable again.
 
-        The event has `drained`, because journals of earlier versions lost the drain.
+        `drained` is a field of the event. In journals of earlier versions, which forgot the drain
+        of a lost server, it is absent, so that they give the same placements again.
         """
         server = self.servers.get(name)
         if server is not None and (server.lost or server.identity != identity):
@@ -186,7 +187,7 @@ class ServiceState:
         self._open_or_close(server)
 
     def on_lost(self, now: float, name: str) -> None:
-        """Remove a lost server: its tasks run again, gangs once all of their tasks have stopped."""
+        """Remove a lost server. Its tasks run again; a gang, once all of its tasks have stopped."""
         server = self.server(name)
         server.lost = True
         self._open_or_close(server)
@@ -283,15 +284,15 @@ class ServiceState:
         found = self.job(job)
         if found.gang:
             raise InputError("is a gang, whose tasks cannot be skipped one by one", f"job {job}")
-        waits = [i for i in set(tasks) if i < found.tasks and found.status[i] == WAITS]
-        if found.cancelled or not waits:
+        waiting = [i for i in set(tasks) if i < found.tasks and found.status[i] == WAITS]
+        if found.cancelled or not waiting:
             return
         self._withdraw(found)
         with self._withheld_recounted(found):
-            for index in waits:
+            for index in waiting:
                 found.status[index] = DONE
-            found.ended += len(waits)
-        self.pending[found.user] -= len(waits)
+            found.ended += len(waiting)
+        self.pending[found.user] -= len(waiting)
         self._enter_waiting(found)
         self._end_job(found, now)
 
@@ -321,7 +322,10 @@ class ServiceState:
         return self.start(placed, now)
 
     def on_preempt(self, now: float, limit: int) -> list[Running]:
-        """Start at most `limit` tasks in place of victims; workers get them after these ended."""
+        """Start at most `limit` tasks in place of victims.
+
+        A worker gets such a task once all stopping tasks on the task's servers have ended.
+        """
         by_task: dict[int, Running] = {}
         runs: list[Running] = []
         for starts, victims in self.scheduler.preempt(now, limit):
@@ -346,7 +350,7 @@ class ServiceState:
     def start(
         self, placed: Sequence[Placement], now: float, stopping: Sequence[Running] = ()
     ) -> list[Running]:
-        """Record tasks that the scheduler started; send them once all of `stopping` ended."""
+        """Record tasks that the scheduler started; send them once all tasks `stopping` ended."""
         runs, groups = [], self._groups
         for start in placed:
             entry, server = groups[start.group], start.server
@@ -373,10 +377,10 @@ class ServiceState:
         return runs
 
     def _release(self, run: Running, now: float) -> None:
-        """Send a started task to its worker, as all tasks that it waited for have stopped."""
+        """Send a started task to its worker after all tasks that it waited for have stopped."""
         job = run.entry.job
         if self.servers[run.server].lost:
-            return  # `on_lost` handles the task
+            return  # `on_lost` lets the task run again
         if run.stopping:  # it was stopped before it could start
             self._lose(run, now, run.stopping)
             return
@@ -452,11 +456,11 @@ class ServiceState:
         limits. Held and dependent jobs do not start. The simulation has at most `FORECAST_ENDS`
         ends and `FORECAST_STARTS` starts, which are undone. It stops when job `until` starts.
         """
-        n, left = 0, FORECAST_STARTS
+        ended, starts_left = 0, FORECAST_STARTS
         starts: dict[int, StartForecast] = {}
         runs = [run for server in self.servers.values() for run in server.running.values()]
         estimates = None if run_times is None else run_times.estimates(runs, now)
-        ends: list[tuple[float, int, str, str]] = []
+        ends: list[tuple[float, int, str, str]] = []  # a heap of (time, task, server, user)
         for run in runs:
             lasts = _run_time(run.entry, now - run.since, estimates)
             if lasts is not None:
@@ -466,13 +470,13 @@ class ServiceState:
         endless = len(runs) - len(ends)  # tasks without a known end
         with self.scheduler.what_if():
             while True:
-                placed = self.scheduler.place(now, left)
-                left -= len(placed)
+                placed = self.scheduler.place(now, starts_left)
+                starts_left -= len(placed)
                 for start in placed:
                     entry = self._groups[start.group]
                     if entry.job.id not in starts:
                         user = freed_by.get(start.server, "")
-                        found = StartForecast(now, now, endless, n, start.server, user)
+                        found = StartForecast(now, now, endless, ended, start.server, user)
                         starts[entry.job.id] = found
                         if entry.job.id == until:
                             return SimulatedStarts(starts, found)
@@ -481,15 +485,15 @@ class ServiceState:
                         endless += 1
                     else:
                         heappush(ends, (now + lasts, start.task, start.server, entry.job.user))
-                if not left:
-                    n = FORECAST_ENDS  # the forecast is cut, as after too many ends
-                if not ends or n >= FORECAST_ENDS:
-                    return SimulatedStarts(starts, StartForecast(None, now, endless, n))
+                if not starts_left:
+                    ended = FORECAST_ENDS  # the simulation stops, as after too many ends
+                if not ends or ended >= FORECAST_ENDS:
+                    return SimulatedStarts(starts, StartForecast(None, now, endless, ended))
                 now = max(now, ends[0][0])
                 while ends and ends[0][0] <= now:
                     _, task, server, freed_by[server] = heappop(ends)
                     self.scheduler.finish(task)
-                    n += 1
+                    ended += 1
 
     def newest_group(self) -> int:
         """Return the largest id of the scheduler's groups; later groups have larger ones."""
@@ -503,7 +507,8 @@ class ServiceState:
     ) -> str:
         """Describe quotas that the present servers cannot satisfy together; empty if they can.
 
-        On trial, `changed` replaces quotas, `like` adds numbers of servers, `removed` removes some.
+        For a trial, `changed` replaces the quotas of queues and users, `like` gives the number of
+        servers to add that are like a server, and `removed` names servers to leave out.
         """
         quotas: Quotas = {**self.quotas, **{name: [row] for name, row in (changed or {}).items()}}
         if not quotas:
@@ -571,7 +576,7 @@ class ServiceState:
         return Scheduler(self.resources, policy, quanta, seed=seed, devices=DEVICES)
 
     def _add_queue(self, name: str, weight: float, parent: str | None) -> None:
-        """Add a queue or user with its limit and quotas; under slots only tasks are limited."""
+        """Add a queue or user with its limit and quotas; under slots, amounts have no limit."""
         self.scheduler.add_queue(name, weight, parent)
         if name in self.limits:
             amounts, tasks = amounts_and_tasks(self.limits[name], self.resources)
@@ -591,7 +596,7 @@ class ServiceState:
     def _check_tree(
         self, rows: list[dict[str, Any]], users: dict[str, str], scheduler: Scheduler
     ) -> None:
-        """Raise `InputError` unless a tree is valid for its users and the policy serves trees."""
+        """Raise `InputError` for an invalid tree, or a policy that does not serve trees."""
         names = list({**self.users, **users})
         read_queues(rows, [users.get(name) for name in names], names)
         if rows and not scheduler.policy.has_trees:
@@ -628,7 +633,7 @@ class ServiceState:
 
     @contextmanager
     def _withheld_recounted(self, job: Job) -> Iterator[None]:
-        """Update the numbers of withheld tasks for a change of a job in the block."""
+        """Update the numbers of withheld tasks after a block that changes a job."""
         self._count_withheld(job, -1)
         yield
         self._count_withheld(job)
@@ -640,12 +645,12 @@ class ServiceState:
         """
         if job.withheld:
             return
-        waits = job.indices_of(WAITS)
+        waiting = job.indices_of(WAITS)
         if job.at_most:
-            waits = waits[: max(job.at_most - len(job.running), 0)]
-            job.next_index = waits[-1] + 1 if waits else 0
-        if waits:
-            self._enter(job, waits, job.demand, job.time_limit)
+            waiting = waiting[: max(job.at_most - len(job.running), 0)]
+            job.next_index = waiting[-1] + 1 if waiting else 0
+        if waiting:
+            self._enter(job, waiting, job.demand, job.time_limit)
 
     def _enter_next(self, job: Job) -> None:
         """Submit the next task of a job with `at_most` to the scheduler, after one ended."""
@@ -660,6 +665,7 @@ class ServiceState:
     def _enter(
         self, job: Job, indices: Indices, demand: dict[str, float], limit: float | None
     ) -> JobGroup:
+        """Submit tasks of a job to the scheduler as one group."""
         terms: dict[str, Any] = {
             "where": job.where,
             "priority": job.priority,
@@ -678,7 +684,7 @@ class ServiceState:
     def _assume(
         self, job: Job, demand: dict[str, float], limit: float | None, runs: list[Running]
     ) -> None:
-        """Enter running tasks, all with one demand and limit, into a new scheduler."""
+        """Submit running tasks with equal demand and limit to a new scheduler, as running."""
         entry = self._enter(job, [run.key.index for run in runs], demand, limit)
         for run in runs:
             is_victim = bool(self._awaiting.get(run.key))
@@ -728,6 +734,7 @@ class ServiceState:
             self.effects.stops.append(run)
 
     def _finish(self, run: Running, now: float, status: int, reason: str) -> None:
+        """Record the end of a task with a status, which does not run again."""
         job = run.entry.job
         self.scheduler.finish(run.task)
         self._forget(run, now)
@@ -769,7 +776,7 @@ class ServiceState:
         self._end_job(job, now)
 
     def _requeue(self, mates: list[Running], first: Running, now: float, why: str) -> None:
-        """Return stopped tasks to the queue unless their job is cancelled; `why` is for `first`."""
+        """Let stopped tasks wait again unless their job is cancelled; `first` ended by `why`."""
         job, entry = first.entry.job, first.entry
         self.scheduler.evict(first.task)
         for mate in mates:

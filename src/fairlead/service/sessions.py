@@ -1,8 +1,8 @@
 """Sessions of workers: the unseen orders of each, and the servers without a responding worker.
 
-It belongs to the event loop's thread. Orders are repeated until the worker has seen them; after a
-restart of either side all are sent again. The attempt's number keeps the worker from carrying out
-an order twice.
+Sessions belong to the event loop's thread. An order is repeated until the worker has seen it. After
+a restart of the service or the worker, all orders are sent again. A start carries the attempt's
+number, so the worker does not start an attempt twice.
 """
 
 from __future__ import annotations
@@ -17,18 +17,28 @@ from itertools import islice
 from time import monotonic
 from typing import Any, NamedTuple
 
-from fairlead.service.jobs import Running
+from fairlead.service.jobs import Running, TaskKey
 
 AT_ONCE = 5000  # messages in one answer
-BYTES_AT_ONCE = 4 * 2**20  # of job requests in one answer; a larger job is sent in its own
+BYTES_AT_ONCE = 4 * 2**20  # of job requests in one answer; a larger job gets an answer of its own
+
+
+class StartOrder(NamedTuple):
+    """The content of a ``start`` message to a worker."""
+
+    server: str
+    key: TaskKey
+    demand: dict[str, float]  # by resource
+    time_limit: float | None  # seconds
+    devices: tuple[int, ...]  # the numbers of its GPUs on the server
 
 
 class Message(NamedTuple):
-    """A message to a worker: ``start``, ``stop`` or ``logs``, with its content."""
+    """A message to a worker, or to an agent of a Ray driver."""
 
-    number: int
-    kind: str
-    content: Any
+    number: int  # from 1 in each session
+    kind: str  # to a worker: start, stop or logs
+    content: Any  # for a worker's start: a StartOrder
     size: int = 0  # bytes of the job that starts
 
 
@@ -36,34 +46,35 @@ class Message(NamedTuple):
 class Session:
     """A joined worker, its servers, and its unseen messages."""
 
-    identity: str
+    identity: str  # of the worker, the same after its restart
     servers: set[str]
-    owner: str  # the token that it joined with
+    owner: str  # the name of the token with which the worker joined
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     last_request: float = field(default_factory=monotonic)  # time by the monotonic clock
-    sent: int = 0  # number of the last message
+    last_number: int = 0  # of the last queued message
     # Number of reports being processed. Their answers will have all messages, so a new message does
-    # not wake the worker's waiting request, whose answer would repeat it.
+    # not wake the worker's waiting request, whose answer would repeat the message.
     reports: int = 0
     messages: deque[Message] = field(default_factory=deque)
     wake_up: asyncio.Event = field(default_factory=asyncio.Event)  # set by messages, and at the end
 
     def queue(self, kind: str, content: Any, size: int = 0) -> None:
-        self.sent += 1
-        self.messages.append(Message(self.sent, kind, content, size))
+        self.last_number += 1
+        self.messages.append(Message(self.last_number, kind, content, size))
         if not self.reports:
             self.wake_up.set()
 
     def queue_start(self, run: Running) -> None:
-        content = run.server, run.key, run.demand, run.entry.time_limit, run.devices
-        self.queue("start", content, run.entry.job.size)
+        limit = run.entry.time_limit
+        order = StartOrder(run.server, run.key, run.demand, limit, run.devices)
+        self.queue("start", order, run.entry.job.size)
 
     def queue_stop(self, run: Running) -> None:
         self.queue("stop", (run.server, run.key, run.stopping))
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Count a report in the block; if it fails, wake the waiting request instead."""
+        """Count a report during a block; if the block fails, wake the waiting request."""
         self.reports += 1
         try:
             yield
@@ -74,18 +85,20 @@ class Session:
             self.reports -= 1
 
     def note_seen(self, seen: int) -> None:
+        """Drop the messages up to number `seen`, which the worker has received."""
         while self.messages and self.messages[0].number <= seen:
             self.messages.popleft()
         if not self.messages:
             self.wake_up.clear()
 
     def first_messages(self) -> list[Message]:
+        """Return the oldest messages, as many as fit into one answer."""
         found: list[Message] = []
         jobs: set[int] = set()
         size = 0
         for message in islice(self.messages, AT_ONCE):
-            if message.kind == "start" and message.content[1].job not in jobs:
-                jobs.add(message.content[1].job)
+            if message.kind == "start" and message.content.key.job not in jobs:
+                jobs.add(message.content.key.job)
                 size += message.size
                 if found and size > BYTES_AT_ONCE:
                     break
@@ -99,12 +112,12 @@ class Sessions:
     def __init__(self) -> None:
         self.by_id: dict[str, Session] = {}
         self.by_server: dict[str, Session] = {}
-        self.joining: dict[str, list[Session]] = {}
-        self.silent: dict[str, float] = {}  # by server: since when it has no session, monotonic
+        self.joining: dict[str, list[Session]] = {}  # by server: sessions that are about to open
+        self.silent: dict[str, float] = {}  # by server without a session: since when, monotonic
         self.unreachable: set[str] = set()
 
     def all(self) -> list[Session]:
-        joining = {session.id: session for these in self.joining.values() for session in these}
+        joining = {session.id: session for some in self.joining.values() for session in some}
         return list((self.by_id | joining).values())
 
     def expect(self, servers: Iterable[str]) -> None:
@@ -112,39 +125,39 @@ class Sessions:
         for name in servers:
             self.silent[name] = monotonic()
 
-    def begin(self, session: Session) -> None:
+    def begin_join(self, session: Session) -> None:
         """Start queueing orders for a worker that is about to join."""
         for name in session.servers:
             self.joining.setdefault(name, []).append(session)
 
-    def give_up(self, session: Session) -> None:
-        """Drop the queued orders of a worker whose join failed."""
+    def end_join(self, session: Session) -> None:
+        """Stop queueing orders for a worker that has joined, or failed to."""
         for name in session.servers:
             self.joining[name].remove(session)
             if not self.joining[name]:
                 del self.joining[name]
 
     def join(self, session: Session, runs: Iterable[Running]) -> None:
-        """Open the session of a worker; send it the running tasks of its servers."""
-        self.give_up(session)
-        decided, session.messages, session.sent = session.messages, deque(), 0
-        sent = set()
+        """Open a worker's session; queue the tasks on its servers before newer orders."""
+        self.end_join(session)
+        newer, session.messages, session.last_number = session.messages, deque(), 0
+        queued = set()
         for run in runs:
-            sent.add(run.key)
+            queued.add(run.key)
             session.queue_start(run)
             if run.stopping:
                 session.queue_stop(run)
-        for _, kind, content, size in decided:
-            if kind != "start" or content[1] not in sent:
+        for _, kind, content, size in newer:
+            if kind != "start" or content.key not in queued:
                 session.queue(kind, content, size)
         self.by_id[session.id] = session
         for name in session.servers:
-            before = self.by_server.get(name)
-            if before is not None:
-                before.servers.discard(name)
-                before.wake_up.set()
-                if not before.servers:
-                    self.by_id.pop(before.id, None)
+            previous = self.by_server.get(name)
+            if previous is not None:
+                previous.servers.discard(name)
+                previous.wake_up.set()
+                if not previous.servers:
+                    self.by_id.pop(previous.id, None)
             self.by_server[name] = session
             self.silent.pop(name, None)
             self.unreachable.discard(name)
@@ -168,6 +181,7 @@ class Sessions:
         self.expect(servers)
 
     def forget(self, server: str) -> None:
+        """Remove a lost server from its session; end a session without servers."""
         session = self.by_server.pop(server, None)
         if session is not None:
             session.servers.discard(server)

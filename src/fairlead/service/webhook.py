@@ -1,4 +1,4 @@
-"""Sends notices to a webhook: signed by the Standard Webhooks specification, and retried.
+"""Send notices to a webhook, signed as the Standard Webhooks specification says, with retries.
 
 A notice is a POST with a JSON body. Its signature is HMAC-SHA256 over its id, the time of sending
 and the body (https://www.standardwebhooks.com), so that a receiver can check its sender and time.
@@ -29,8 +29,8 @@ LOG = logging.getLogger("fairlead.service")
 SEND_SECONDS = 10.0  # for the receiver to answer
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 600.0  # before a notice is sent again
 CHECK_SECONDS = 60.0  # longest time between checks for notices
-PREFIX = "whsec_"
-LEAST_KEY = 24  # bytes
+PREFIX = "whsec_"  # of a secret
+LEAST_KEY = 24  # bytes of a secret
 DELETE_SECONDS = 3600.0  # between deletions of old notices
 
 
@@ -103,9 +103,10 @@ class Webhook:
 
     async def run(self) -> None:
         """Send notices for ever; without a receiver, only delete old ones."""
-        sends = self._receiver is not None  # else no certificates need to be read
+        # Without a receiver, nothing is sent, so the certificate authorities need not be read.
+        has_receiver = self._receiver is not None
         async with httpx.AsyncClient(
-            verify=sends, timeout=SEND_SECONDS, follow_redirects=False
+            verify=has_receiver, timeout=SEND_SECONDS, follow_redirects=False
         ) as client:
             while True:
                 pause = CHECK_SECONDS
@@ -121,7 +122,7 @@ class Webhook:
                 self.wake_up.clear()
 
     async def _send_due(self, client: httpx.AsyncClient) -> float:
-        """Send notices until none is due; return the seconds until the next is."""
+        """Send notices until none is due; return the seconds until the next check."""
         if monotonic() >= self._delete_at:
             self._delete_at = monotonic() + DELETE_SECONDS
             if dropped := await asyncio.to_thread(self._notices.delete_old, time()):
@@ -159,8 +160,8 @@ class Webhook:
             self._accepted.add(notice.id)
             await self._forget(notice.id)
         else:
-            _, before = self._again.get(notice.id, (0.0, FIRST_PAUSE / 2))
-            pause = min(2 * before, LONGEST_PAUSE)
+            _, last_pause = self._again.get(notice.id, (0.0, FIRST_PAUSE / 2))
+            pause = min(2 * last_pause, LONGEST_PAUSE)
             self._again[notice.id] = monotonic() + pause, pause
         if bool(fault) != self._is_failing:
             self._is_failing = bool(fault)

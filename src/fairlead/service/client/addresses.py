@@ -1,4 +1,4 @@
-"""Addresses of a service: Unix sockets and URLs, connecting, and verifying the service.
+"""Addresses of a service: connect to it and verify it; and, for the service, listen.
 
 - ``unix:PATH``, the default: a socket in a folder that only its owner can write.
 - ``http://HOST:PORT`` with a token made by `fairlead token add`: TLS to the service
@@ -6,8 +6,8 @@
 - ``https://HOST``: a proxy before the service, verified by the system's certificate authorities.
 - ``http://HOST:PORT`` without such a token: nothing is verified.
 
-No other account can put a socket into the folder of a Unix socket while the service is down. So
-only the service gets the requests.
+Only its owner can write the folder of a Unix socket. So no other account can put a socket there
+while the service is down, and get its requests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PREFIX = "fairlead_"  # of all tokens
 TOKEN = PREFIX + r"[A-Za-z0-9_-]{43}\.([A-Za-z0-9_-]{43})"
 UNIX = "unix:"  # before the path of a socket, in place of a URL
 NAME = "fairlead.sock"
-SYSTEM = Path("/run/fairlead")
+SYSTEM_FOLDER = Path("/run/fairlead")  # of the socket of a service of root
 BACKLOG = 2048
 MOST_LINKS = 40  # symbolic links on the way to a socket, as in Linux
 
@@ -42,23 +42,23 @@ class Address(NamedTuple):
 
     url: str  # for messages
     token: str = ""  # empty for none
-    socket: Path | None = None  # the Unix socket, if it is one
-    is_default: bool = False  # whether it was looked up on this machine, as none was given
+    socket: Path | None = None  # None for a URL
+    is_default: bool = False  # whether no address was given, so that one was looked up
 
     @classmethod
     def of(cls, server: str | None, token: str | None) -> Address:
         """Return an address from options, else from FAIRLEAD_SERVER and FAIRLEAD_TOKEN."""
         url = server or os.environ.get("FAIRLEAD_SERVER") or ""
-        shown = (os.environ.get("FAIRLEAD_TOKEN", "") if token is None else token).strip()
-        if not (shown.isascii() and shown.isprintable()) or " " in shown:
+        secret = (os.environ.get("FAIRLEAD_TOKEN", "") if token is None else token).strip()
+        if not (secret.isascii() and secret.isprintable()) or " " in secret:
             raise InputError("has characters that no token has", "FAIRLEAD_TOKEN")
-        if shown.startswith(PREFIX) and not _pinned(shown):
+        if secret.startswith(PREFIX) and not _pinned(secret):
             raise InputError("is incomplete: a token is a word with a dot", "FAIRLEAD_TOKEN")
         if not url:
             path = find_socket()
-            return cls(f"{UNIX}{path}", shown, path, is_default=True)
+            return cls(f"{UNIX}{path}", secret, path, is_default=True)
         if url.startswith(UNIX):
-            return cls(url, shown, Path(url.removeprefix(UNIX)))
+            return cls(url, secret, Path(url.removeprefix(UNIX)))
         if not url.startswith(("http://", "https://")):
             wanted = "must begin with unix:, http:// or https://"
             raise InputError(f"{wanted}, not {url!r:.80}", "--server")
@@ -72,7 +72,7 @@ class Address(NamedTuple):
             raise InputError(f"names no host: {url!r:.80}", "--server")
         if port == 0:
             raise InputError("0 is no port", "--server")
-        return cls(url, shown)
+        return cls(url, secret)
 
     @property
     def is_verified(self) -> bool:
@@ -85,6 +85,7 @@ class Address(NamedTuple):
 
     @property
     def pin(self) -> str:
+        """The digest of the certificate that the service must have; empty for none."""
         return _pinned(self.token) if self.url.startswith("http://") else ""
 
     @property
@@ -102,7 +103,7 @@ class Address(NamedTuple):
         return quote(urlsplit(self.url).path.rstrip("/"), safe="/%")
 
     @property
-    def place(self) -> tuple[str, int]:
+    def host_and_port(self) -> tuple[str, int]:
         parts = urlsplit(self.url)
         return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
@@ -112,7 +113,7 @@ class Address(NamedTuple):
             check_socket(self.socket)
 
     def open(self, timeout: float) -> sockets.socket:
-        """Connect to the service; `timeout` is in seconds, and applies to each later step, too."""
+        """Connect to the service; each step then takes at most `timeout` seconds."""
         if self.socket is not None:
             connection = sockets.socket(sockets.AF_UNIX)
             try:
@@ -122,13 +123,13 @@ class Address(NamedTuple):
                 connection.close()
                 raise
             return connection
-        connection = sockets.create_connection(self.place, timeout)
+        connection = sockets.create_connection(self.host_and_port, timeout)
         connection.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
         context = self.tls_context()
         if context is None:
             return connection
         try:
-            return context.wrap_socket(connection, server_hostname=self.place[0])
+            return context.wrap_socket(connection, server_hostname=self.host_and_port[0])
         except BaseException:
             connection.close()
             raise
@@ -136,7 +137,7 @@ class Address(NamedTuple):
     def tls_context(self) -> ssl.SSLContext | None:
         """Return the TLS context that verifies the service; None without TLS."""
         if self.pin:
-            from fairlead.service.certificate import client_context
+            from fairlead.service.tls_certificate import client_context
 
             return client_context(self.pin)
         if self.url.startswith("https://"):
@@ -153,10 +154,11 @@ def _pinned(token: str) -> str:
 
 
 def own_socket() -> Path:
+    """Return the path at which a service of this account listens."""
     if folder := os.environ.get("RUNTIME_DIRECTORY"):  # systemd made it for this service
         return Path(folder.partition(":")[0]) / NAME
     if os.geteuid() == 0:
-        return SYSTEM / NAME
+        return SYSTEM_FOLDER / NAME
     if folder := os.environ.get("XDG_RUNTIME_DIR"):
         return Path(folder) / "fairlead" / NAME
     return Path(f"/tmp/fairlead-{os.geteuid()}") / NAME
@@ -165,13 +167,14 @@ def own_socket() -> Path:
 def find_socket() -> Path:
     """Return the socket of a service on this machine: this account's, else the system's.
 
-    The socket may not exist yet. A folder for it in this account shows that the account runs, or
-    ran, a service.
+    If this account has the folder of its socket, it runs or ran a service. If neither service is
+    there, this account's socket is returned, since one may start.
     """
-    own, system = own_socket(), SYSTEM / NAME
+    own, system = own_socket(), SYSTEM_FOLDER / NAME
     if own == system or _owner(own.parent) == os.geteuid():
         return own
-    return own if _owner(system) is None else system
+    is_system_there = _owner(system) is not None
+    return system if is_system_there else own
 
 
 def check_socket(path: Path) -> Path:
@@ -210,20 +213,21 @@ def _is_safe(folder: Path, trusted: Sequence[int]) -> bool:
         found = folder.stat()
     except OSError:
         return True
-    # Root may give a subfolder to an account, as systemd does.
-    is_given = folder.parent == SYSTEM.parent and not found.st_mode & 0o022
+    # Root may give a subfolder of /run to an account, as systemd does.
+    is_given = folder.parent == SYSTEM_FOLDER.parent and not found.st_mode & 0o022
     # In a sticky folder, such as /tmp, accounts can remove only their own entries.
     is_open = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
     return is_given or (found.st_uid in trusted and not is_open)
 
 
-def _replaceable(path: Path, place: Path) -> InputError:
+def _replaceable(path: Path, unsafe: Path) -> InputError:
     return InputError(
-        f"another account could have put a socket there, as it can change {place}", "", str(path)
+        f"another account could have put a socket there, as it can change {unsafe}", "", str(path)
     )
 
 
 def _owner(path: Path) -> int | None:
+    """Return the user id of a file's owner; None if there is no such file."""
     try:
         return path.stat().st_uid
     except OSError:
@@ -238,7 +242,7 @@ def listen_unix(path: Path) -> sockets.socket:
         check_socket(path)
         with _locked(folder):
             if _is_served(path):
-                raise InputError("is another service's", "", str(path))
+                raise InputError("another service listens on it", "", str(path))
             path.unlink(missing_ok=True)
             listening = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
             listening.bind(str(path))
@@ -251,6 +255,7 @@ def listen_unix(path: Path) -> sockets.socket:
 
 
 def listen_tcp(host: str, port: int) -> sockets.socket:
+    """Listen on a TCP port of an address of this machine."""
     try:
         family, kind, protocol, _, address = sockets.getaddrinfo(
             host, port, type=sockets.SOCK_STREAM, flags=sockets.AI_PASSIVE
@@ -266,6 +271,7 @@ def listen_tcp(host: str, port: int) -> sockets.socket:
 
 
 def close(listening: Sequence[sockets.socket]) -> None:
+    """Close listening sockets, and remove the files of Unix sockets."""
     for sock in listening:
         if sock.fileno() < 0:
             continue  # closed already

@@ -1,4 +1,4 @@
-"""Requests of the API that clients make, each with its path and its body."""
+"""Requests of clients to the API, each with its path and its body."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ Row = Mapping[str, object]
 
 
 class Call(NamedTuple):
+    """A request to the API."""
+
     method: str
     target: str
     body: str = ""  # JSON, or empty
@@ -120,6 +122,7 @@ def parts_of(jobs: Iterable[Row]) -> Iterator[list[str]]:
 
 
 def _change(method: str, target: str, body: str = "") -> Call:
+    """Return a request that changes something, with a new idempotency key."""
     return Call(method, target, body, key=os.urandom(16).hex())
 
 

@@ -1,6 +1,6 @@
 """Requests and answers over HTTP/1.1, one at a time on a connection that stays open.
 
-h11 formats and parses HTTP. Complete HTTP clients import packages for mail, TLS and more. That
+h11 formats and parses HTTP. Complete HTTP clients import packages for mail, TLS and more, which
 takes longer than the rest of a command (benchmarks/command_times.py).
 
 Answers have limits of size and time, because another program may answer in place of the service.
@@ -70,7 +70,7 @@ class HttpState:
         self._address = address
         self._http = h11.Connection(h11.CLIENT)
         self._content = bytearray()
-        self._latest = 0.0
+        self._deadline = 0.0  # for the answer, by the monotonic clock
 
     @property
     def is_ready(self) -> bool:
@@ -78,16 +78,17 @@ class HttpState:
         return self._http.our_state is h11.IDLE and not self._http.trailing_data[0]
 
     def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
+        """Return the bytes of a request."""
         address = self._address
         # Refuse compression, because a small answer might expand to a large one.
         fields = {"Host": address.host, "Accept-Encoding": "identity"}
         fields |= {"Content-Length": str(len(body)), **headers}
         if address.token:
             fields["Authorization"] = f"Bearer {address.token}"
-        asked = h11.Request(
+        request = h11.Request(
             method=method, target=address.path + target, headers=list(fields.items())
         )
-        events = (asked, h11.Data(data=body), h11.EndOfMessage())
+        events = (request, h11.Data(data=body), h11.EndOfMessage())
         return b"".join(self._http.send(event) or b"" for event in events)
 
     def receive(self, received: bytes) -> Reply | None:
@@ -108,9 +109,9 @@ class HttpState:
             if received:
                 raise self._other_program("does not answer in HTTP") from None
             raise ConnectionResetError("the connection was closed before an answer") from None
-        # h11 waits for all headers, but other programs may send a single line.
-        is_begun = self._http.their_state is not h11.SEND_RESPONSE
-        if not (is_begun or HTTP.startswith(self._http.trailing_data[0][: len(HTTP)])):
+        # h11 waits for all headers, but another program may send one line and no more.
+        has_headers = self._http.their_state is not h11.SEND_RESPONSE
+        if not (has_headers or HTTP.startswith(self._http.trailing_data[0][: len(HTTP)])):
             raise self._other_program("does not answer in HTTP")
         return None
 
@@ -120,13 +121,13 @@ class HttpState:
             raise self._other_program("sends compressed answers")
         self._reply = Reply(response.status_code, headers, b"")
         self._content.clear()
-        self._latest = monotonic() + LONGEST_ANSWER
+        self._deadline = monotonic() + LONGEST_ANSWER
 
     def _add(self, part: bytes) -> None:
         self._content += part
         if len(self._content) > LARGEST_ANSWER:
             raise self._other_program(f"sends more than {LARGEST_ANSWER:,} bytes")
-        if monotonic() > self._latest:
+        if monotonic() > self._deadline:
             raise self._other_program(f"takes more than {LONGEST_ANSWER:.0f} s")
 
     def _other_program(self, what: str) -> OtherProgramError:
@@ -156,14 +157,14 @@ class Channel:
                 except (OSError, ValueError) as fault:  # ValueError: a host that is no valid name
                     raise NotReachedError(str(fault)) from fault
                 self._http = HttpState(self._address)
-            asked = self._http.request(method, target, headers, body)
-            # The service may have refused the request before its end; then read the reason.
+            request = self._http.request(method, target, headers, body)
+            # The service may refuse a request before it has all of it; then the reason is read.
             with suppress(BrokenPipeError, ConnectionResetError):
-                self._socket.sendall(asked)
+                self._socket.sendall(request)
             while (reply := self._http.receive(self._socket.recv(PART))) is None:
                 pass
         except BaseException as fault:
-            self.close()  # else the rest of this answer would be read as the next one
+            self.close()  # else the rest of this answer would be read as the next answer
             if isinstance(fault, OSError):
                 self._address = self._address.after_failure()
             raise

@@ -28,11 +28,11 @@ class Link:
         self._exchange = exchange
 
     async def join(self, body: Body) -> object:
-        """Register a worker's servers."""
+        """Register a worker's servers; return the unchecked `JoinAnswer`."""
         return await self._ask("POST", "/v1/workers/join", body)
 
     async def sync(self, body: Body) -> object:
-        """Report ended tasks, and return the next orders."""
+        """Report ended tasks; return the next orders, unchecked."""
         return await self._ask("POST", "/v1/workers/sync", body)
 
     async def logs(self, body: Body) -> None:
@@ -45,7 +45,7 @@ class Link:
         return list(answer["ids"])
 
     async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
-        """Count waiting tasks of jobs as done."""
+        """Count waiting tasks as done; `tasks` has their indices by job."""
         await _all(
             self._ask("POST", f"/v1/jobs/{job}/skip", {"tasks": list(indices)})
             for job, indices in tasks.items()
@@ -95,7 +95,7 @@ class Link:
 
 
 async def _all(requests: Iterable[Coroutine[Any, Any, object]]) -> None:
-    """Send requests together, so that one disk sync serves all; ignore refusals."""
+    """Send requests together, so that one disk sync serves all; ignore each `FairleadError`."""
     for outcome in await asyncio.gather(*requests, return_exceptions=True):
         if isinstance(outcome, BaseException) and not isinstance(outcome, FairleadError):
             raise outcome

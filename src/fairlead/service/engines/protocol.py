@@ -36,7 +36,7 @@ Demand = Annotated[dict[Label, Amount], Field(max_length=200)]
 TimeLimit = Annotated[float, Field(gt=0, le=1e9, strict=True)]
 Reason = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]
 Stream = Literal["stdout", "stderr"]
-# request, server, task, stream, offset
+# id of the request, server, task, stream, offset in bytes
 OutputRequest = tuple[Name, Name, TaskKey, Stream, Count]
 Key = tuple[int, int, int]  # job, index, attempt
 
@@ -61,8 +61,10 @@ class JobSpec(ServiceAnswer):
 
 
 class Orders(ServiceAnswer):
+    """The service's orders to a worker."""
+
     seen: Count  # the number of the last order in this answer
-    # server, task, demand, time limit
+    # server, task, demand, time limit in seconds
     start: Annotated[
         list[tuple[Name, TaskKey, Demand, TimeLimit | None]], Field(max_length=MOST_AT_ONCE)
     ]
@@ -87,7 +89,7 @@ def first_fault(fault: ValidationError) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return text of a service for the log: short, without control characters."""
+    """Return a text of the service for the log: shortened, without control characters."""
     return "".join(c if c.isprintable() else " " for c in text[:LONGEST_FAULT])
 
 
@@ -111,10 +113,10 @@ class Start(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a task ended: a status as in a shell, or None if the task has to run again."""
+    """How a task ended."""
 
     key: Key
-    status: int | None
+    status: int | None  # as in a shell; None if the task has to run again
     reason: str
 
 
@@ -124,7 +126,7 @@ class TaskEngine(Protocol):
     Attributes
     ----------
     identity : str
-        Identifies the engine among others with nodes of the same names; the same after a restart.
+        Tells the engine from others with nodes of the same names; the same after a restart.
     changed : asyncio.Event
         Set when nodes were added, removed or changed, or a task ended.
     """
@@ -166,7 +168,7 @@ class TaskEngine(Protocol):
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
         """Return a piece of output from a byte offset: `data` in base64, `size`, `is_over`.
 
-        Without output, return only `fault`, the reason.
+        If there is no output, return only `fault`, the reason.
         """
         ...
 

@@ -43,12 +43,16 @@ class WorkerLoop:
     def __init__(self, link: Link, engine: TaskEngine) -> None:
         self.engine = engine
         self._link = link
-        self._session, self._wait, self._seen = "", 0.0, 0
-        self._declared: list[EngineNode] = []
+        self._session = ""  # its id; empty without a session
+        self._wait = 0.0  # seconds for which a request waits for orders
+        self._seen = 0  # number of the last order received
+        self._declared: list[EngineNode] = []  # the nodes at the last join
         self._in_flight: dict[object, int] = {}  # by request: the last order seen when it was sent
-        self._started: dict[Key, int] = {}  # by task: number of the order, which may be repeated
+        # By started task: number of the last order in the answer. An answer to a request in flight
+        # may repeat the start until all such requests were sent with this number or a larger one.
+        self._started: dict[Key, int] = {}
         self._failures = 0
-        self._has_joined = False
+        self._has_ever_joined = False
         self._joined = asyncio.Event()
         self._output_requests: asyncio.Queue[tuple[str, OutputRequest]] = asyncio.Queue(
             MOST_OUTPUT_REQUESTS
@@ -65,6 +69,7 @@ class WorkerLoop:
             group.create_task(self.engine.attend())
 
     async def _receive(self) -> None:
+        """Wait for orders, and apply them."""
         await self._join()
         await self._sync({"wait": self._wait})
 
@@ -99,15 +104,15 @@ class WorkerLoop:
 
     async def _sync(self, report: Mapping[str, Any]) -> bool:
         """Send a report, and apply the orders in the answer; return whether an answer came."""
-        session, mark = self._session, object()
-        asked = {"session": session, "seen": self._seen, **report}
-        self._in_flight[mark] = self._seen
+        session, request = self._session, object()
+        body = {"session": session, "seen": self._seen, **report}
+        self._in_flight[request] = self._seen
         try:
-            orders = await self._ask(self._link.sync(asked), Orders.model_validate)
+            orders = await self._ask(self._link.sync(body), Orders.model_validate)
             if orders is not None:
                 await self._apply_once(session, orders)
         finally:
-            del self._in_flight[mark]
+            del self._in_flight[request]
         oldest = min(self._in_flight.values(), default=self._seen)
         self._started = {key: n for key, n in self._started.items() if n > oldest}
         return orders is not None
@@ -120,7 +125,7 @@ class WorkerLoop:
                     await asyncio.sleep(NODES_SECONDS)
                 if self._session and nodes == self._declared:
                     return
-                rows = [_declared(node) for node in nodes]
+                rows = [_join_row(node) for node in nodes]
                 body = {"identity": self.engine.identity, "servers": rows}
                 joined = self._link.join(body)
                 answer = await self._ask(joined, JoinAnswer.model_validate, is_join=True)
@@ -130,7 +135,7 @@ class WorkerLoop:
                 self.engine.keep_only({key for _, key in answer.tasks})
             except Exception:  # a stop failed; the next join tries it again
                 LOG.exception("some tasks that the service does not know may still run")
-            self._has_joined = True
+            self._has_ever_joined = True
             self._session, self._wait, self._seen = answer.session, answer.wait, 0
             self._declared, self._started = nodes, {}
             self._joined.set()
@@ -139,9 +144,9 @@ class WorkerLoop:
         LOG.info("joined as %s, %d tasks here", names, len(answer.tasks))
 
     async def _ask(
-        self, call: Awaitable[Any], read: Callable[[Any], ServiceAnswer], *, is_join: bool = False
+        self, call: Awaitable[Any], parse: Callable[[Any], ServiceAnswer], *, is_join: bool = False
     ) -> ServiceAnswer | None:
-        """Return the service's answer, checked by `read`; pause and return None without one."""
+        """Return the parsed answer of the service, or None after a failure."""
         session = self._session
         try:
             answer = await call
@@ -151,7 +156,7 @@ class WorkerLoop:
         except FairleadError as fault:
             if is_join and isinstance(fault, InputError):
                 # After the first join, another program may answer while the service is down.
-                may_join_later = self._has_joined or "held by another" in str(fault)
+                may_join_later = self._has_ever_joined or "held by another" in str(fault)
                 if not may_join_later:
                     raise
             LOG.warning("%s", fault)
@@ -159,14 +164,14 @@ class WorkerLoop:
             await _sleep_about(min(LONGEST_PAUSE, 0.1 * 2.0 ** min(self._failures, 10)))
             return None
         try:
-            checked = read(answer)
+            parsed = parse(answer)
         except ValidationError as fault:
             LOG.error("malformed answer of the service, ignored: %s", first_fault(fault))
             self._leave(session)
             await _sleep_about(LONGEST_PAUSE)
             return None
         self._failures = 0
-        return checked
+        return parsed
 
     def _leave(self, session: str) -> None:
         """End a session that is still the current one, so that the worker joins again."""
@@ -175,6 +180,7 @@ class WorkerLoop:
             self._joined.clear()
 
     async def _apply_once(self, session: str, orders: Orders) -> None:
+        """Apply the orders of a session, unless the worker has joined again meanwhile."""
         async with self._apply_lock:  # two answers may hold the same order
             if session != self._session:
                 return  # the new session repeats these orders
@@ -210,18 +216,18 @@ async def _sleep_about(seconds: float) -> None:
     await asyncio.sleep(seconds * (0.5 + secrets.randbelow(500) / 1000))
 
 
-def _declared(node: EngineNode) -> dict[str, Any]:
+def _join_row(node: EngineNode) -> dict[str, Any]:
     """Return a node in the format of a join request."""
-    more = {name: amount for name, amount in node.capacity.items() if name not in BASE}
+    others = {name: amount for name, amount in node.capacity.items() if name not in BASE}
     amounts = BASE | {name: node.capacity[name] for name in BASE if name in node.capacity}
     row: dict[str, Any] = {"name": node.name, **amounts, "labels": dict(node.labels)}
-    return row | ({"resources": more} if more else {})
+    return row | ({"resources": others} if others else {})
 
 
 async def repeat(
     step: Callable[[], Awaitable[None]], pause: float = 0.0, last: type[Exception] | None = None
 ) -> NoReturn:
-    """Repeat a step for ever; log its errors and continue, but raise an error of type `last`."""
+    """Repeat a step for ever; log its errors and continue, but raise errors of type `last`."""
     while True:
         try:
             await step()

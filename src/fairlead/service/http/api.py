@@ -358,7 +358,7 @@ async def shares_over(
     service: Served, _: User, seconds: Annotated[float, Query(gt=0, le=MOST_SECONDS)]
 ) -> Response:
     """Show the share hours that users held, were due and were owed in the last ``seconds``."""
-    return _json(await service.history.over(seconds))
+    return _json(await service.history.share_hours(seconds))
 
 
 @router.get("/v1/shares/over-time", response_model=messages.SharesOverTime, tags=["shares"])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from threading import Thread
 
 from fairlead.errors import InputError
-from fairlead.service import certificate
+from fairlead.service import tls_certificate
 from fairlead.service.http.api import application
 from fairlead.service.http.http_server import HttpServer
 from fairlead.service.journal.event_journal import Journal
@@ -59,8 +59,8 @@ def serve(
     server = HttpServer(
         app,
         listening,
-        lambda: certificate.server_context(
-            journal.tokens.service_secret(certificate.KEY, certificate.make)
+        lambda: tls_certificate.server_context(
+            journal.tokens.service_secret(tls_certificate.KEY, tls_certificate.make)
         ),
         service.wake,
     )

@@ -2,9 +2,9 @@
 
 The lock is on the file, not on its name, so it excludes a second service under any path.
 
-SQLite silently ends its write-ahead log at the first damaged frame: the journal would be sound, but
-lack its last events. So a small file, ``JOURNAL-acknowledged``, has the number of the last
-acknowledged event. It is written after each commit, but not synced: after a power failure its
+SQLite silently ends its write-ahead log at the first damaged frame. The journal would then seem
+sound, but lack its last events. So a small file, ``JOURNAL-acknowledged``, has the number of the
+last acknowledged event. It is written after each commit, but not synced: after a power failure the
 number may be too small, never too large.
 """
 
@@ -41,7 +41,7 @@ events = sql.Table(
     sql.Column("now", sql.Float, nullable=False),
     sql.Column("kind", sql.Text, nullable=False),
     sql.Column("body", sql.LargeBinary, nullable=False),
-    sql.Column("digest", sql.Integer),  # null in events written before digests
+    sql.Column("digest", sql.Integer),  # of the events so far; null from versions without digests
 )
 snapshot_parts = sql.Table(
     "snapshot_parts",
@@ -94,14 +94,14 @@ share_hours = sql.Table(  # of the whole cluster, by hour since 1970
     TABLES,
     sql.Column("hour", sql.Integer, primary_key=True),
     sql.Column("user", sql.Text, primary_key=True),
-    sql.Column("active", sql.Float, nullable=False),
+    sql.Column("active", sql.Float, nullable=False),  # hours in which it held or was due anything
     sql.Column("held", sql.Float, nullable=False),
     sql.Column("fair", sql.Float, nullable=False),
 )
 cluster_samples = sql.Table(  # see `samples.py`
     "cluster_samples",
     TABLES,
-    sql.Column("slot", sql.Integer, primary_key=True),
+    sql.Column("slot", sql.Integer, primary_key=True),  # five minutes: Unix time // 300
     sql.Column("figures", sql.LargeBinary, nullable=False),
 )
 share_samples = sql.Table(
@@ -127,7 +127,7 @@ tokens = sql.Table(
     sql.Column("name", sql.Text, primary_key=True),
     sql.Column("role", sql.Text, nullable=False),
     sql.Column("subject", sql.Text, nullable=False),
-    sql.Column("digest", sql.Text, nullable=False, unique=True),
+    sql.Column("digest", sql.Text, nullable=False, unique=True),  # of the secret
     sql.Column("created", sql.Float, nullable=False),
     sql.Column("checksum", sql.Integer),  # of the row
 )
@@ -135,7 +135,7 @@ answers = sql.Table(
     "answers",
     TABLES,
     sql.Column("key", sql.Text, primary_key=True),
-    sql.Column("digest", sql.Text, nullable=False),
+    sql.Column("digest", sql.Text, nullable=False),  # of the request that has the key
     sql.Column("at", sql.Float, nullable=False),
     sql.Column("body", sql.LargeBinary, nullable=False),
     sql.Column("checksum", sql.Integer),  # of key, digest and body
@@ -143,7 +143,7 @@ answers = sql.Table(
 
 
 class JournalError(Exception):
-    """The journal could not be written; it has nothing of the change."""
+    """The journal could not be written; no part of the change is in it."""
 
 
 @contextmanager
@@ -162,8 +162,8 @@ def columns_of(connection: sql.Connection, table: str) -> list[str]:
     return [row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({table})")]
 
 
-def open_engine(path: Path, read_only: bool, outlives_machine: bool) -> sql.Engine:
-    """Return an SQLAlchemy engine for a journal; commits are synced if `outlives_machine`."""
+def open_engine(path: Path, read_only: bool, survives_power_failure: bool) -> sql.Engine:
+    """Return an SQLAlchemy engine for a journal; sync commits if `survives_power_failure`."""
     if read_only:
         name = f"file:{quote(str(path.absolute()))}?mode=ro"
         # A closed journal or a backup is a single file, and its folder may be read-only.
@@ -178,7 +178,7 @@ def open_engine(path: Path, read_only: bool, outlives_machine: bool) -> sql.Engi
 
     @sql.event.listens_for(engine, "connect")
     def _set_pragmas(connection: Any, _record: object) -> None:
-        synced = "FULL" if outlives_machine else "OFF"
+        synced = "FULL" if survives_power_failure else "OFF"
         for pragma in ("journal_mode = WAL", f"synchronous = {synced}", f"busy_timeout = {BUSY}"):
             connection.execute(f"PRAGMA {pragma}")
         connection.create_function("casefold", 1, str.casefold, deterministic=True)
@@ -195,8 +195,8 @@ def create(path: Path) -> None:
 def lock(path: Path) -> int:
     """Lock a file, and return the descriptor that holds the lock.
 
-    Close it after all other descriptors of the file: closing any of them drops SQLite's locks.
-    Raises `InputError` when another service has it, or it has a second name.
+    Close it last: closing any descriptor of the file, this one too, drops SQLite's locks on it.
+    Raises `InputError` if another service has locked the file, or the file has a second name.
     """
     held = os.open(path, os.O_RDWR)
     try:
@@ -235,6 +235,7 @@ def acknowledge(file: int, seq: int) -> None:
 
 
 def acknowledged_path(journal: Path) -> Path:
+    """Return the path of the file with the number of the last acknowledged event."""
     real = journal.resolve()  # SQLite names its write-ahead log by the real path, too
     return real.with_name(f"{real.name}-acknowledged")
 

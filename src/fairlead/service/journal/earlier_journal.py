@@ -1,7 +1,7 @@
 """Read journals of an earlier version, whose scheduler no longer exists.
 
 The service's part of a snapshot has today's format. From the scheduler's part, only the policy, the
-seed and the names of resources are read; all else follows from jobs and servers. Tasks start on
+seed and the names of resources are read; the rest follows from jobs and servers. Tasks start on
 their recorded servers.
 """
 
@@ -37,7 +37,7 @@ def earlier_state(data: bytes) -> ServiceState:
 
 
 def starts_of_running(data: bytes) -> Iterator[tuple[TaskKey, str, float]]:
-    """Yield key, server and start time of the running tasks of a snapshot."""
+    """Yield the key, server and start time of each running task in a snapshot."""
     for job, index, attempt, _task, _group, server, since, *_ in split(data)[0]["running"]:
         yield TaskKey(job, index, attempt), server, since
 

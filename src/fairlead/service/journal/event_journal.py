@@ -64,17 +64,20 @@ DELETED_AT_ONCE = 10_000  # events in one transaction, which takes some 20 ms
 
 
 class Answer(NamedTuple):
-    digest: str
-    body: bytes
+    """The answer to a request with an idempotency key."""
+
+    digest: str  # of the request
+    body: bytes  # JSON
 
 
 @dataclass
 class Batch:
-    """The rows of one transaction: events, specs of new jobs, and answers by idempotency key."""
+    """The rows of one transaction."""
 
-    events: list[tuple[float, str, bytes]] = field(default_factory=list)
+    events: list[tuple[float, str, bytes]] = field(default_factory=list)  # time, kind, body
+    # By id of a new job: its user, the time of its submission, its spec.
     specs: dict[int, tuple[str, float, bytes]] = field(default_factory=dict)
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)  # by idempotency key
 
     def add(self, now: float, kind: str, body: bytes) -> None:
         self.events.append((now, kind, body))
@@ -83,8 +86,8 @@ class Batch:
 class Snapshots:
     """The snapshots of a journal: each has the state after an event.
 
-    They are written in parts, so that they do not delay commits. A snapshot is complete when its
-    last part is written.
+    Snapshots are written in parts, so that commits need not wait long. A snapshot is complete when
+    its last part is written.
     """
 
     def __init__(
@@ -96,10 +99,11 @@ class Snapshots:
         """Save the state after an event; keep only the newest and the oldest other snapshots."""
         part, data, digest = 0, b"", 0
         self._delete(snapshot_parts.c.seq == seq)
-        for part, later in enumerate(parts):
+        # Each part is written when the next one is there, because the last one has the digest.
+        for part, next_data in enumerate(parts):
             if part:
                 self._insert(seq, part - 1, data)
-            data = later
+            data = next_data
             digest = crc32(data, digest)
         self._insert(seq, part, data, digest)
         kept = self.seqs()
@@ -155,10 +159,10 @@ class Journal:
     """The journal's file. One process at a time writes; any thread may read.
 
     A missing file is created, readable only by its owner, unless it `must_exist`. A `shared`
-    journal is opened without the service's lock, to read it or to change tokens; a `read_only` one
-    is never written. With `outlives_machine`, commits are synced, so that they outlive a power
-    failure. Raises `InputError` if the file is in use, damaged, lacks acknowledged events, has a
-    second name, is no journal, or is of another version.
+    journal is opened without the service's lock, to read it or to change tokens; a `read_only`
+    journal is never written. With `survives_power_failure`, commits are synced. Raises `InputError`
+    if the file is in use, is damaged, lacks acknowledged events, has a second name, is no journal,
+    or is of another version.
     """
 
     def __init__(
@@ -168,10 +172,10 @@ class Journal:
         must_exist: bool = False,
         shared: bool = False,
         read_only: bool = False,
-        outlives_machine: bool = True,
+        survives_power_failure: bool = True,
     ) -> None:
         self.path = path
-        self.seq, self.last, self._digest = 0, 0.0, 0
+        self.seq, self.last, self._digest = 0, 0.0, 0  # of the last event: number, time, digest
         self._lock: int | None = None
         self._acknowledged: int | None = None
         is_writer = not (shared or read_only)
@@ -182,7 +186,7 @@ class Journal:
                 journal_file.create(path)
             if is_writer:
                 self._lock = journal_file.lock(path)
-            self._engine = journal_file.open_engine(path, read_only, outlives_machine)
+            self._engine = journal_file.open_engine(path, read_only, survives_power_failure)
             if is_writer:
                 journal_file.check_pages(self._engine, path)
             with self._engine.begin() as connection:
@@ -224,7 +228,8 @@ class Journal:
         found = None
         if read_only or columns_of(connection, "meta"):
             found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == "format"))
-        has_digests = "digest" in columns_of(connection, "events")  # the last earlier version's
+        # Of the earlier versions, only the last one wrote digests.
+        has_digests = "digest" in columns_of(connection, "events")
         if found == EARLIER_FORMAT and not (read_only and has_digests):
             raise InputError(EARLIER, "", str(self.path))
         if found is None and not read_only:
@@ -248,7 +253,10 @@ class Journal:
             digest = digest_of_event(digest, seq, now, kind, body)
             rows.append((seq, now, kind, body, digest))
         at = time.time()
-        kept = [(key, a.digest, at, a.body, _checksum(key, a)) for key, a in batch.answers.items()]
+        answer_rows = [
+            (key, answer.digest, at, answer.body, _checksum(key, answer))
+            for key, answer in batch.answers.items()
+        ]
         with journal_errors(), self._engine.begin() as connection:
             write = connection.exec_driver_sql
             if rows:
@@ -260,9 +268,11 @@ class Journal:
             self.jobs.insert_attempts(connection, effects.attempts, behind)
             self.jobs.record_ended(connection, effects.ended, last)
             self.notices.insert_ends(connection, effects.ended, at)
-            if kept:
+            if answer_rows:
                 columns = "(key, digest, at, body, checksum)"
-                write(f"INSERT OR REPLACE INTO answers {columns} VALUES (?, ?, ?, ?, ?)", kept)
+                write(
+                    f"INSERT OR REPLACE INTO answers {columns} VALUES (?, ?, ?, ?, ?)", answer_rows
+                )
         self.seq, self.last, self._digest = seq, last, digest
         if self._acknowledged is not None and rows:
             journal_file.acknowledge(self._acknowledged, seq)
@@ -306,8 +316,8 @@ class Journal:
     def delete_old(self, before: float) -> None:
         """Delete jobs that ended before a time, and the events that replays no longer need.
 
-        Events are deleted up to the newest snapshot before that time, where later replays start.
-        Both this snapshot and a newer one must be sound. Transactions are small, so that commits
+        Events are deleted up to the newest snapshot that is older than `before`, where replays then
+        start. This snapshot and a newer one must be sound. Transactions are small, so that commits
         of the service do not wait long.
         """
         self.jobs.delete_old(before)
@@ -381,7 +391,10 @@ class Journal:
         return (0, 0.0, None) if found is None else (found[0], self._time_of(found[0]), found[1])
 
     def recorded_starts(self) -> dict[float, dict[TaskKey, str]]:
-        """Return the servers of ended attempts and of attempts in snapshots, by start and task."""
+        """Return the servers of known attempts, by start time and task.
+
+        Known are the ended attempts, and those that run in a snapshot.
+        """
         found: dict[float, dict[TaskKey, str]] = {}
         with self._engine.connect() as connection:
             for row in connection.execute(sql.select(attempts)):
@@ -405,6 +418,7 @@ class Journal:
         return found
 
     def _first(self) -> int:
+        """Return the number of the first event that was not deleted."""
         return self._scalar(sql.select(sql.func.min(events.c.seq)))
 
     def _time_of(self, seq: int) -> float:
@@ -440,12 +454,13 @@ def repeat_event(
 
 
 def digest_of_placements(runs: Sequence[Running]) -> int:
+    """Return a checksum of started tasks and their servers."""
     return crc32(" ".join([f"{run.key} {run.server}" for run in runs]).encode())
 
 
-def digest_of_event(before: int, seq: int, now: float, kind: str, body: bytes) -> int:
-    """Return a checksum of an event and of all events before it; never 0."""
-    return crc32(body, crc32(f"{seq} {now!r} {kind} ".encode(), before)) or 1
+def digest_of_event(previous: int, seq: int, now: float, kind: str, body: bytes) -> int:
+    """Return a checksum of an event and, by the `previous` digest, of all before it; never 0."""
+    return crc32(body, crc32(f"{seq} {now!r} {kind} ".encode(), previous)) or 1
 
 
 def _checksum(key: str, answer: Answer) -> int:

@@ -22,11 +22,11 @@ from fairlead.service.run_times import command_name
 from fairlead.service.service_state import RESOURCES
 
 LOG = logging.getLogger("fairlead.service")
-SEARCHED = 100_000  # the latest ended jobs, which a search reads
+SEARCHED = 100_000  # ended jobs that a search reads, the latest ones
 NEVER = 1e300  # sorts jobs that never started after all others
 CACHED_SPEC_BYTES = 64 * 2**20  # of specs in memory
 LISTED_BYTES = 2 * 2**20  # size of a list of ended jobs
-ENDED_BYTES = 4096  # of the spec of an ended job, and of its view
+ENDED_BYTES = 4096  # largest size of an ended job's spec, and of its view
 LONG_FIELDS = ("where", "after")  # truncated in a view
 MARK = "..."  # follows a truncated command
 DAMAGED = "its command in the journal is damaged"
@@ -41,7 +41,9 @@ class JobRecords:
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine
         self._select_specs = sql.select(jobs.c.id, jobs.c.spec, jobs.c.digest)
-        self._cached: dict[int, bytes] = {}  # specs; emptied when they are too large together
+        self._cached: dict[
+            int, bytes
+        ] = {}  # specs by job; emptied when `CACHED_SPEC_BYTES` is full
         self._cached_bytes = 0
         self._lock = Lock()
 
@@ -50,7 +52,7 @@ class JobRecords:
     def insert(
         self, connection: sql.Connection, specs: Mapping[int, tuple[str, float, bytes]]
     ) -> None:
-        """Write submitted jobs: by id, their user, time and spec."""
+        """Write submitted jobs; `specs` has the user, the time and the spec of each, by id."""
         if specs:
             connection.exec_driver_sql(
                 "INSERT INTO jobs (id, user, submitted, spec, digest) VALUES (?, ?, ?, ?, ?)",
@@ -104,7 +106,7 @@ class JobRecords:
     # Reading
 
     def specs(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """Return specs of jobs by id; missing and damaged ones are absent."""
+        """Return the specs of jobs by id, except missing and damaged specs."""
         wanted = list(ids)
         found = self.cached_specs(wanted)
         read = {}
@@ -155,7 +157,10 @@ class JobRecords:
     def search_ended(
         self, wanted: JobFilter, offset: int, limit: int
     ) -> tuple[list[dict[str, Any]], int]:
-        """Return a page of wanted jobs among the latest 100,000 ended ones, and their number."""
+        """Return a page of the wanted jobs, and the number of jobs on all pages.
+
+        Only the latest 100,000 ended jobs are searched.
+        """
         view = sql.cast(jobs.c.outcome, sql.Text)
         columns = (jobs.c.id, jobs.c.user, jobs.c.submitted, jobs.c.ended, view.label("view"))
         latest = sql.select(*columns).where(jobs.c.ended.is_not(None))
@@ -212,6 +217,7 @@ class JobRecords:
         return rows
 
     def attempts_of(self, job: int) -> list[dict[str, Any]]:
+        """Return all ended attempts of a job, by task and attempt."""
         chosen = sql.select(attempts).where(attempts.c.job == job)
         with self._engine.connect() as connection:
             rows = connection.execute(chosen.order_by(attempts.c.task, attempts.c.attempt))
@@ -248,7 +254,7 @@ class JobRecords:
         ]
 
     def _programs(self, ids: Collection[int]) -> dict[int, str]:
-        """Return the names of the commands of ended jobs; those of live ones may be long."""
+        """Return the names of the commands of ended jobs; commands of live jobs may be long."""
         ended = self._select_specs.where(jobs.c.ended.is_not(None))
         return {
             row.id: command_name([str(word) for word in whole["command"]])
@@ -334,6 +340,7 @@ def _log_damaged(job: int, what: str) -> None:
 
 
 def job_view(job: Job) -> dict[str, Any]:
+    """Describe a live job as a `JobView`."""
     return {
         "id": str(job.id),
         "user": job.user,

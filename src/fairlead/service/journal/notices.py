@@ -1,7 +1,7 @@
 """Unsent notices for a webhook: changes of alerts, and ends of jobs with `notify`.
 
-A notice is written in the commit of its cause, and deleted when the receiver has accepted it. So it
-outlives a restart, and may arrive twice.
+A notice is written in the commit of its cause, and deleted when the receiver has accepted it. So a
+notice outlives a restart of the service, and may arrive twice.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from fairlead.service.journal._journal_file import notices
 from fairlead.service.journal.job_records import job_view, short_view
 
 LOG = logging.getLogger("fairlead.service")
-MOST_NOTICES = 1000  # unsent ones of a user, or of no user
+MOST_NOTICES = 1000  # unsent notices of a user, or of no user
 KEPT_SECONDS = 3 * 86400.0
 
 
 class Notice(NamedTuple):
-    """A notice to send; `user` is the concerned user, or empty."""
+    """A notice to send."""
 
     id: str
-    user: str
-    made: float
-    body: bytes
+    user: str  # the concerned user, or empty
+    made: float  # seconds since 1970
+    body: bytes  # JSON
 
 
 class Notices:
@@ -62,7 +62,8 @@ class Notices:
     def first_of_each(self) -> list[Notice]:
         """Return the oldest notice of each user, and of no user."""
         oldest = sql.func.min(notices.c.made)
-        columns = (notices.c.id, notices.c.user, oldest, notices.c.body)  # all of the oldest row
+        # Beside min(), SQLite takes the other columns from the row of the minimum.
+        columns = (notices.c.id, notices.c.user, oldest, notices.c.body)
         chosen = sql.select(*columns).group_by(notices.c.user)
         with self._engine.connect() as connection:
             return [Notice(*row) for row in connection.execute(chosen.order_by(notices.c.user))]
@@ -80,9 +81,9 @@ class Notices:
 
 
 def _insert(connection: sql.Connection, user: str, bodies: Sequence[bytes], now: float) -> None:
-    """Write notices of a user, up to the limit."""
-    its = sql.select(sql.func.count()).where(notices.c.user == user)
-    room = max(MOST_NOTICES - int(connection.scalar(its) or 0), 0)
+    """Write notices of a user, as many as the limit admits; drop the others."""
+    present = sql.select(sql.func.count()).where(notices.c.user == user)
+    room = max(MOST_NOTICES - int(connection.scalar(present) or 0), 0)
     if len(bodies) > room:
         left_out = len(bodies) - room
         LOG.warning("too many unsent notices; some are left out", extra={"notices": left_out})

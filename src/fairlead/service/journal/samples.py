@@ -1,7 +1,8 @@
 """Samples of the cluster and of users' shares in the journal, and users' share hours by the hour.
 
-Samples are for charts of the last days. Each slot of five minutes keeps the last sample taken in
-it, with the shares of the 100 users with the largest ones. Samples are kept for eight days.
+Samples are for charts of the last days. Time is cut into slots of five minutes (Unix time // 300).
+A slot keeps the last sample taken in it, with the shares of the 100 users with the largest shares.
+Samples are kept for eight days.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from fairlead.service.journal._journal_file import (
 SLOT_SECONDS = 300
 KEPT_SECONDS = 8 * 86400
 KEPT_USERS = 100  # in a slot
-POINTS = 300  # most steps of an answer
+MOST_STEPS = 300  # in an answer
 DRAWN_USERS = 8  # in an answer for all users
 SECONDS_PER_HOUR = 3600
 
 
 class ClusterSample(NamedTuple):
-    """Figures of the cluster: tasks, amounts by resource, and bytes of the journal's files."""
+    """Figures of the cluster at one time."""
 
-    waiting: int
-    running: int
-    used: dict[str, float]
-    capacity: dict[str, float]
-    journal: int
+    waiting: int  # number of waiting tasks
+    running: int  # number of running tasks
+    used: dict[str, float]  # by resource
+    capacity: dict[str, float]  # of all servers, by resource
+    journal: int  # bytes of the journal's files
 
 
 class UserShare(NamedTuple):
@@ -55,14 +56,14 @@ class Samples:
 
     @journal_errors()
     def add(self, time: float, cluster: ClusterSample, shares: Iterable[UserShare]) -> None:
-        """Replace the sample of a time's slot, in Unix seconds; delete old samples."""
+        """Store the sample of a Unix time, the only one of its slot; delete old samples."""
         slot = int(time // SLOT_SECONDS)
         largest = sorted(shares, key=lambda row: max(row.held, row.fair), reverse=True)
         rows = [{"slot": slot, **row._asdict()} for row in largest[:KEPT_USERS]]
         oldest = slot - KEPT_SECONDS // SLOT_SECONDS
         with self._engine.begin() as connection:
             for table in (cluster_samples, share_samples):
-                # There are later samples if the clock was set back.
+                # If the clock was set back, there are samples of later slots.
                 is_replaced = (table.c.slot >= slot) | (table.c.slot < oldest)
                 connection.execute(sql.delete(table).where(is_replaced))
             figures = to_json(cluster._asdict())
@@ -114,8 +115,8 @@ class Samples:
             names = [user]
             if user is None:
                 names = list(connection.scalars(by_user.order_by(size.desc()).limit(DRAWN_USERS)))
-            its = sql.select(share_samples).where(chosen, share_samples.c.user.in_(names))
-            rows = connection.execute(its).all()
+            of_users = sql.select(share_samples).where(chosen, share_samples.c.user.in_(names))
+            rows = connection.execute(of_users).all()
         steps = Steps(since, now, [slot * SLOT_SECONDS for slot in slots])
         by_name: dict[str, list[Any]] = {str(name): [] for name in names}
         for row in rows:
@@ -136,13 +137,13 @@ class Samples:
 class Steps:
     """Equal steps of a period, each of whole slots, from its first sample on.
 
-    The sample of a slot counts for its end. `times` are the means of these ends over each step, at
-    most the present.
+    The sample of a slot stands for the end of the slot. `times` has for each step the mean of these
+    ends, or the present if that is earlier.
     """
 
     def __init__(self, since: float, now: float, sampled: Sequence[float]) -> None:
         slots = -(-(now - since) // SLOT_SECONDS)
-        self._width = SLOT_SECONDS * max(-(-slots // POINTS), 1)
+        self._width = SLOT_SECONDS * max(-(-slots // MOST_STEPS), 1)
         self._first = int(sampled[0] // self._width) if sampled else 0
         steps = int(now // self._width) - self._first + 1 if sampled else 0
         starts = ((self._first + step) * self._width for step in range(steps))
@@ -153,7 +154,10 @@ class Steps:
                 self._samples[step] += 1
 
     def means(self, values: Iterable[tuple[float, float]]) -> list[float | None]:
-        """Return the means by step of (time, value) pairs, over all samples of the step."""
+        """Return for each step the sum of the values in it, over its number of samples.
+
+        `values` are pairs of a time and a value. A sample without a value counts as 0.
+        """
         sums = [0.0] * len(self.times)
         for time, value in values:
             if (step := self._step(time)) is not None:
@@ -169,7 +173,7 @@ class Steps:
 class ShareHours(NamedTuple):
     """A user's held and fair dominant shares, summed over time, in hours of the whole cluster.
 
-    `active` are the hours in which the user held or was due anything.
+    `active` is the time in hours in which the user held or was due anything.
     """
 
     user: str
@@ -197,7 +201,7 @@ class ShareRecords:
                 connection.execute(added.on_conflict_do_update(["hour", "user"], set_=sums))
 
     def since(self, time: float) -> list[ShareHours]:
-        """Return the sums of each user since the start of the hour of a time, by name."""
+        """Return the sums of each user, in order of name, from the hour that contains a time on."""
         names = (share_hours.c.active, share_hours.c.held, share_hours.c.fair)
         sums = (sql.func.sum(column).label(column.name) for column in names)
         chosen = sql.select(share_hours.c.user, *sums).group_by(share_hours.c.user)
@@ -207,7 +211,7 @@ class ShareRecords:
             return [ShareHours(*row) for row in rows]
 
     def delete_before(self, time: float) -> None:
-        """Delete the hours before that of a time."""
+        """Delete the hours before the hour that contains a time."""
         old = share_hours.c.hour < int(time // SECONDS_PER_HOUR)
         with self._engine.begin() as connection:
             connection.execute(sql.delete(share_hours).where(old))

@@ -18,10 +18,12 @@ from fairlead.service.journal._journal_file import meta, tokens
 
 LOG = logging.getLogger("fairlead.service")
 ACCOUNT = "uid "  # prefix of the names of callers identified by a Unix account
-CLOSED = "closed"  # in `meta`: whether a token was ever added
+CLOSED = "closed"  # key in `meta`, set when the first token is added
 
 
 class Token(NamedTuple):
+    """A caller of the API."""
+
     name: str  # of the token, or of the Unix account of a caller without one
     role: str  # admin, user or worker
     subject: str  # the user, or the server; empty for an admin, or a worker of any server
@@ -82,7 +84,7 @@ class Tokens:
             )
 
     def service_secret(self, key: str, make: Callable[[], str]) -> str:
-        """Return a secret of the service itself; create it the first time."""
+        """Return a secret of the service itself; the first time, let `make` create it."""
         with self._engine.begin() as connection:
             found = _meta_value(connection, key)
             if found is None:
@@ -104,7 +106,7 @@ def _admitted(connection: sql.Connection) -> dict[str, Token]:
 
 
 def check_name(name: str) -> None:
-    """Raise `InputError` for a token name that looks like that of a local account's caller."""
+    """Raise `InputError` for a name of a token that callers from local accounts have."""
     if name.startswith(ACCOUNT):
         raise InputError(f"must not begin with {ACCOUNT!r}, as local accounts do", "NAME")
 
@@ -123,5 +125,6 @@ def _meta_value(connection: sql.Connection, key: str) -> str | None:
 
 
 def _set_closed(connection: sql.Connection) -> None:
+    """Require tokens over TCP from now on."""
     if _meta_value(connection, CLOSED) is None:
         connection.execute(sql.insert(meta).values(key=CLOSED, value="1"))

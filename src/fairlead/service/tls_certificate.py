@@ -1,8 +1,8 @@
 """The service's own certificate, and clients that accept no other.
 
 Tokens carry the digest of the certificate. So a worker recognises the service before it sends its
-secret or follows orders, even if another account or machine has taken the address. Neither an
-authority nor a name is involved: only the key whose certificate has the digest.
+secret or follows orders, even if another account or machine has taken the address. Certificate
+authorities and host names are not checked, only the digest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hashlib import sha256
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-KEY = "certificate"  # its key in the journal
+KEY = "certificate"  # under which the journal keeps it
 YEARS = 100  # clients check the digest, not the date
 
 
@@ -87,8 +87,9 @@ def client_context(wanted: str) -> ssl.SSLContext:
 
 
 def _check(certificate: Callable[[bool], Any], wanted: str) -> None:
-    shown = certificate(True)
-    if not shown or _digest(shown) != wanted:
+    """Raise unless a peer's certificate, as `getpeercert` returns it, has the digest `wanted`."""
+    der = certificate(True)
+    if not der or _digest(der) != wanted:
         raise ssl.SSLCertVerificationError(
             "its certificate is not that of the service that the token was made for"
         )
