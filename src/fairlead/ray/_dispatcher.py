@@ -32,7 +32,7 @@ from fairlead.service.client.exchange import Exchange, Reply
 from fairlead.service.engines.links import Link
 from fairlead.service.engines.protocol import Ending
 from fairlead.service.engines.worker_loop import WorkerLoop
-from fairlead.service.http.access import inside
+from fairlead.service.http.access import called_in_process
 from fairlead.service.http.api import application
 from fairlead.service.http.http_server import HttpServer
 from fairlead.service.journal.event_journal import Journal
@@ -248,7 +248,7 @@ class Dispatcher:
             await asyncio.sleep(0.01)
         # Until the first turn of the state's thread, the policy is still that of the journal.
         await asyncio.wrap_future(service.state_thread.enqueue(lambda _tx: None))
-        self._exchange = _ToApplication(inside(app), self._address)
+        self._exchange = _ToApplication(called_in_process(app), self._address)
 
     async def _run_worker(self, loop: WorkerLoop) -> None:
         """Run the worker's loop; exit on a failure, so that Ray restarts this actor."""

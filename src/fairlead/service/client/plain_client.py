@@ -33,10 +33,10 @@ from fairlead.service.client.exchange import (
 )
 
 PATIENCE = 10.0  # seconds for which a request is repeated: the service may be starting
-OUTAGE_PATIENCE = 600.0  # while waiting for a job
-LONGEST_PAUSE = 2.0
-REPORT_AFTER = 2.0  # seconds without a service
-REPEATED = (429, 502, 503, 504)
+OUTAGE_PATIENCE = 600.0  # the same, while a client waits for a job
+LONGEST_PAUSE = 2.0  # seconds between repetitions
+REPORT_AFTER = 2.0  # seconds without a connection, after which this is reported
+REPEATED = (429, 502, 503, 504)  # HTTP statuses
 Report = Callable[[str], None]
 Steps = ParamSpec("Steps")
 Value = TypeVar("Value")
@@ -71,6 +71,11 @@ class Requests:
         return self._exchange.url
 
     async def ask(self, call: Call, patience: float = 0.0) -> Any:
+        """Send a request; return the JSON values of the answer.
+
+        While the service does not answer or is busy, the request is repeated for `PATIENCE`
+        seconds, or for `patience` if that is more.
+        """
         began, body, pause = time.monotonic(), call.body.encode(), 0.1
         report: Report | None = self._report
         while True:
@@ -88,10 +93,10 @@ class Requests:
             if isinstance(outcome, NotReachedError) and waited > REPORT_AFTER and report:
                 report("waiting for a service that may be starting")
                 report = None
-            after = outcome.headers.get("retry-after", "") if isinstance(outcome, Reply) else ""
-            least = min(float(after), 5.0) if after.isdigit() else 0.0
-            # Not all clients retry at once.
-            await self._sleep(max(pause, least) * (0.75 + os.urandom(1)[0] / 512))
+            asked = outcome.headers.get("retry-after", "") if isinstance(outcome, Reply) else ""
+            shortest = min(float(asked), 5.0) if asked.isdigit() else 0.0
+            # A random factor from 0.75 to 1.25, so that not all clients retry at once.
+            await self._sleep(max(pause, shortest) * (0.75 + os.urandom(1)[0] / 512))
             pause = min(2.0 * pause, LONGEST_PAUSE)
 
     async def submit(self, parts: Iterable[Sequence[str]]) -> list[str]:
@@ -118,7 +123,7 @@ class Requests:
     async def wait(self, job: str, seconds: float | None) -> dict[str, Any]:
         """Return a job when it ends, or its state after some seconds."""
         deadline = None if seconds is None else time.monotonic() + seconds
-        left, patience = 0.0, 0.0
+        left, patience = 0.0, 0.0  # the first request is answered at once, or fails soon
         while True:
             row: dict[str, Any] = await self.ask(calls.wait(job, left), patience)
             if is_over(row["state"]) or (deadline is not None and time.monotonic() >= deadline):
@@ -219,7 +224,7 @@ def other_version(status: int, url: str) -> RefusedError:
 
 @contextmanager
 def _naming(accepted: Sequence[str]) -> Iterator[None]:
-    """Name the jobs that were accepted before an error in its message."""
+    """Add to the message of an error the jobs that were accepted before it."""
     try:
         yield
     except FairleadError as fault:
@@ -232,6 +237,7 @@ def _naming(accepted: Sequence[str]) -> Iterator[None]:
 
 
 def _is_repeated(outcome: Reply | OSError) -> bool:
+    """Return whether a later try may succeed: not after a refusal or for a wrong certificate."""
     if isinstance(outcome, Reply):
         return outcome.status in REPEATED
     return "certificate" not in str(outcome).lower()

@@ -59,8 +59,8 @@ class TypedRequests:
     async def submit(self, jobs: Iterable[JobRequest]) -> list[str]:
         """Submit jobs; return their ids, in order.
 
-        Up to 10,000 jobs, 8 MiB in all, are accepted together or not at all. With more, an error
-        names the jobs accepted before it.
+        Up to 10,000 jobs, 8 MiB in all, are accepted together or not at all. More jobs are sent in
+        several parts, and an error names the jobs accepted before it.
         """
         rows = (job.model_dump(exclude_defaults=True) for job in jobs)
         return await self._checked(self._requests.submit(calls.parts_of(rows)), list)
@@ -153,10 +153,10 @@ class TypedRequests:
     async def _ask(self, call: Call, view: type[View]) -> View:
         return await self._checked(self._requests.ask(call), view.model_validate)
 
-    async def _checked(self, answer: Awaitable[Any], read: Callable[[Any], Value]) -> Value:
-        """Raise `RefusedError` for an answer with a missing or malformed field."""
+    async def _checked(self, answer: Awaitable[Any], parse: Callable[[Any], Value]) -> Value:
+        """Return a parsed answer; raise `RefusedError` if a field is missing or malformed."""
         try:
-            return read(await answer)
+            return parse(await answer)
         except (ValidationError, KeyError, TypeError):
             raise plain_client.other_version(200, self._requests.url) from None
 

@@ -28,7 +28,7 @@ from fairlead.service.rate_limits import CALLER, Allowance, Limits
 from fairlead.service.service import Service
 
 BYTES_UNDER_WAY = 64 * 2**20  # bodies of all requests that are being read or carried out
-BYTES_OF_A_CALLER = 24 * 2**20  # the same of one caller
+BYTES_OF_A_CALLER = 24 * 2**20  # bodies of such requests of one caller
 BODY_SECONDS = 30.0  # for a body to arrive
 TOKENS_AGE = 1.0  # seconds for which tokens are cached
 MOST_CALLERS = 10_000
@@ -42,15 +42,15 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 ADMIN = Token("local", "admin", "")  # the caller of requests from this process
 TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
-ESTABLISHED = "01"  # the state of a connection; in others a row may name root as the owner
+ESTABLISHED = "01"  # a state of connections; in other states a row may have root as its account
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 class Peer:
     """The other end of an accepted connection, and its Unix account.
 
-    On a Unix socket the kernel names the account. On TCP over loopback it is in the kernel's table
-    of connections: the row of an established connection has the account that opened its end.
+    On a Unix socket the kernel names the account. For TCP over loopback, the account is in the
+    kernel's table of connections: an end's row has the account that opened this end.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -133,11 +133,12 @@ class Access:
         return found
 
     def identify(self, scope: Scope) -> Token:
-        """Return the caller of a request; raise `HTTPException` for any other.
+        """Return the caller of a request; raise `HTTPException` if it is not admitted.
 
-        A token is valid from any address. Without one, the Unix account is the caller: on the Unix
-        socket any account that can reach it; on TCP only root and the service's own account, and
-        only if no token was ever added.
+        A token is valid from any address. Without a token, the Unix account is the caller:
+
+        - on the Unix socket, any account that can reach it;
+        - on TCP, only root and the service's own account, and only if no token was ever added.
         """
         headers = dict(scope["headers"])
         if monotonic() - self._read_at > TOKENS_AGE:
@@ -149,8 +150,8 @@ class Access:
             found = self._tokens.get(digest_of(secret.strip()))
             if kind.lower() != "bearer" or found is None:
                 raise _unauthorized("this token is not known, or was revoked")
-        elif "caller" in scope["state"]:
-            found = scope["state"]["caller"]
+        elif "preset_caller" in scope["state"]:
+            found = scope["state"]["preset_caller"]
         else:
             found = self._local(scope["state"].get("peer"), headers)
         return found
@@ -165,6 +166,7 @@ class Access:
         return found
 
     def _local(self, peer: Peer | None, headers: dict[bytes, bytes]) -> Token:
+        """Return a caller without a token, by its Unix account."""
         is_forwarded = any(name in headers for name in FORWARDED)
         if peer is None or is_forwarded or (self._is_closed and not peer.is_unix):
             raise _unauthorized("a token is needed: FAIRLEAD_TOKEN")
@@ -182,7 +184,7 @@ class Access:
         return Token(f"{ACCOUNT}{uid}", "user", account_name(uid))
 
 
-class Gate:
+class Admission:
     """ASGI middleware that admits a request before its body is read."""
 
     def __init__(self, app: Application, access: Access) -> None:
@@ -209,9 +211,9 @@ class Gate:
         try:
             caller = self._admit(scope)
             name = "" if caller is None else caller.name
-            most = 0 if caller is None else self.limits.body
+            limit = 0 if caller is None else self.limits.body
             async with asyncio.timeout(BODY_SECONDS):
-                body = await self._read(receive, name, most)
+                body = await self._read(receive, name, limit)
         except HTTPException as fault:
             await _refuse(fault, scope, receive, send_counted)
             return
@@ -228,7 +230,7 @@ class Gate:
         finally:
             CALLER.reset(entry)
             self._release(name, len(body))
-            if allowance is not None and not scope["state"].get("is_free"):
+            if allowance is not None and not scope["state"].get("is_charged_elsewhere"):
                 allowance.charge(len(body), sent)
 
     def _admit(self, scope: Scope) -> Token | None:
@@ -244,15 +246,15 @@ class Gate:
             raise HTTPException(400, "has both Content-Length and Transfer-Encoding; send only one")
         caller = None
         if scope["path"].startswith(GUARDED):
-            caller = scope["state"]["who"] = self.access.caller(scope)
+            caller = scope["state"]["caller"] = self.access.caller(scope)
         length = headers.get(b"content-length", "0")
-        most = 0 if caller is None else self.limits.body
-        if not (length.isascii() and length.isdigit()) or int(length[:20]) > most:
-            raise HTTPException(413, f"the body has more than {most:,} bytes")
+        limit = 0 if caller is None else self.limits.body
+        if not (length.isascii() and length.isdigit()) or int(length[:20]) > limit:
+            raise HTTPException(413, f"the body has more than {limit:,} bytes")
         return caller
 
-    async def _read(self, receive: Receive, name: str, most: int) -> bytes:
-        """Read a body of at most `most` bytes, which count as under way until `_release`."""
+    async def _read(self, receive: Receive, name: str, limit: int) -> bytes:
+        """Read a body of at most `limit` bytes, which count as under way until `_release`."""
         parts: list[bytes] = []
         size = 0
         try:
@@ -261,8 +263,8 @@ class Gate:
                 if message["type"] == "http.disconnect":
                     raise _DisconnectedError
                 part = message.get("body", b"")
-                if size + len(part) > most:
-                    raise HTTPException(413, f"the body has more than {most:,} bytes")
+                if size + len(part) > limit:
+                    raise HTTPException(413, f"the body has more than {limit:,} bytes")
                 self._reserve(name, len(part))
                 size += len(part)
                 parts.append(part)
@@ -273,11 +275,12 @@ class Gate:
             raise
 
     def _reserve(self, name: str, size: int) -> None:
-        mine = self._under_way.get(name, 0) + size
-        if mine > BYTES_OF_A_CALLER or sum(self._under_way.values()) + size > BYTES_UNDER_WAY:
+        """Count bytes of a caller as under way; raise `HTTPException` 503 if too many are."""
+        of_caller = self._under_way.get(name, 0) + size
+        if of_caller > BYTES_OF_A_CALLER or sum(self._under_way.values()) + size > BYTES_UNDER_WAY:
             again = {"Retry-After": "1"}
             raise HTTPException(503, "too many large requests are under way", again)
-        self._under_way[name] = mine
+        self._under_way[name] = of_caller
 
     def _release(self, name: str, size: int) -> None:
         left = self._under_way.get(name, 0) - size
@@ -286,11 +289,11 @@ class Gate:
             del self._under_way[name]
 
 
-def inside(app: Application, caller: Token = ADMIN) -> Application:
-    """Return the application for requests from this process, all of one caller."""
+def called_in_process(app: Application, caller: Token = ADMIN) -> Application:
+    """Return the application for requests from this process, which need no token."""
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"] = {**scope.get("state", {}), "caller": caller}
+        scope["state"] = {**scope.get("state", {}), "preset_caller": caller}
         await app(scope, receive, send)
 
     return call

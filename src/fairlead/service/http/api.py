@@ -32,7 +32,7 @@ from fairlead.service._job_search import JobFilter
 from fairlead.service._metrics_page import CONTENT_TYPE
 from fairlead.service.bounds import INTERRUPTED
 from fairlead.service.http._pages import PAGE_FILES, pages
-from fairlead.service.http.access import Access, Gate, Receive, Scope, Send
+from fairlead.service.http.access import Access, Admission, Receive, Scope, Send
 from fairlead.service.journal.samples import KEPT_SECONDS
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import MOST_INTEGER, Name
@@ -59,7 +59,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     for status, why in {
         400: "The request is not JSON.",
         401: "The token is missing or unknown.",
-        403: "The token lacks the right.",
+        403: "The token's role may not do this.",
         404: "The job, server or page is missing, or belongs to another user.",
         408: "The request took too long to arrive.",
         409: "The worker has to join again.",
@@ -89,7 +89,7 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
         redoc_url=None,
     )
     api.state.service, api.state.access = service, Access(service, limits)
-    api.add_middleware(Gate, access=api.state.access)
+    api.add_middleware(Admission, access=api.state.access)
     api.add_exception_handler(FairleadError, _refused)
     api.add_exception_handler(RequestValidationError, _invalid)
     api.router.routes += [*router.routes, *pages.routes]  # `include_router` would rebuild them
@@ -115,7 +115,7 @@ def _caller_of(*roles: str) -> Callable[[Request], Token]:
     """Return a FastAPI dependency: the caller, or 403 unless it has one of the roles."""
 
     async def caller(request: Request) -> Token:
-        found: Token = request.state.who
+        found: Token = request.state.caller
         if found.role not in roles:
             raise HTTPException(403, f"a token of role {found.role} may not do this")
         return found
@@ -138,7 +138,7 @@ async def _idempotency(
     if not key:
         raise HTTPException(422, "Idempotency-Key: must not be empty")
     content = f"{request.method} {request.url.path}\n".encode() + await request.body()
-    return f"{request.state.who.name}/{key}", sha256(content).hexdigest()
+    return f"{request.state.caller.name}/{key}", sha256(content).hexdigest()
 
 
 JobNumber = Annotated[int, Path(ge=1, lt=10**18)]
@@ -147,8 +147,8 @@ User = Annotated[Token, Depends(_caller_of("admin", "user"))]
 Admin = Annotated[Token, Depends(_caller_of("admin"))]
 Worker = Annotated[Token, Depends(_caller_of("admin", "worker"))]
 KeyDigest = Annotated[tuple[str, str], Depends(_idempotency)]
-MOST_SECONDS = 1e10  # length of a period in the past
-Seconds8Days = Annotated[float, Query(gt=0, le=KEPT_SECONDS)]
+MOST_SECONDS = 1e10  # longest period in the past
+RecentSeconds = Annotated[float, Query(gt=0, le=KEPT_SECONDS)]
 router = APIRouter(responses=REFUSALS)
 
 # Jobs
@@ -173,8 +173,8 @@ async def jobs(
 ) -> Response:
     """List waiting and running jobs by id; with ``all`` also the latest ended ones.
 
-    If the list was cut, at ``limit`` jobs or 2 MiB, ``next`` is its last id; send that as
-    ``beyond`` to continue.
+    If the list was cut at ``limit`` jobs or 2 MiB, ``next`` is its last id; send this id as
+    ``beyond`` to get the next jobs.
     """
     return _json(await service.jobs(caller, user, all_, beyond, limit))
 
@@ -221,7 +221,7 @@ async def cancel(
 ) -> Response:
     """Drop the waiting tasks of a job, and stop its running ones.
 
-    They get SIGTERM, or SIGINT with ``interrupt``.
+    Running tasks get SIGTERM, or SIGINT with ``interrupt``.
     """
     why = {"why": INTERRUPTED} if interrupt else {}
     return _json(await service.change(job, caller, "cancel", *key, **why))
@@ -243,7 +243,7 @@ async def release(service: Served, job: JobNumber, caller: User, key: KeyDigest)
 async def skip(
     service: Served, job: JobNumber, body: messages.SkipRequest, caller: User, key: KeyDigest
 ) -> Response:
-    """Count the waiting tasks among the given ones as done."""
+    """Count the given tasks as done, if they wait."""
     return _json(await service.change(job, caller, "skip", *key, tasks=sorted(set(body.tasks))))
 
 
@@ -363,14 +363,14 @@ async def shares_over(
 
 @router.get("/v1/shares/over-time", response_model=messages.SharesOverTime, tags=["shares"])
 async def shares_over_time(
-    service: Served, _: User, seconds: Seconds8Days, user: Name | None = None
+    service: Served, _: User, seconds: RecentSeconds, user: Name | None = None
 ) -> Response:
     """Show held and fair shares over time, of one user or of the 8 with the largest shares."""
     return _json(await service.history.shares_over_time(seconds, user))
 
 
 @router.get("/v1/cluster/over-time", response_model=messages.ClusterOverTime, tags=["shares"])
-async def cluster_over_time(service: Served, _: User, seconds: Seconds8Days) -> Response:
+async def cluster_over_time(service: Served, _: User, seconds: RecentSeconds) -> Response:
     """Show numbers of tasks, used amounts and capacity over time."""
     return _json(await service.history.cluster_over_time(seconds))
 
@@ -383,18 +383,18 @@ async def overview(service: Served, caller: User) -> Response:
 
 
 class _Stream(StreamingResponse):
-    """A stream of server-sent events; `closed` is called when it ends."""
+    """A stream of server-sent events; `on_closed` is called when it ends."""
 
-    def __init__(self, events: AsyncIterator[bytes], closed: Callable[[], None]) -> None:
+    def __init__(self, events: AsyncIterator[bytes], on_closed: Callable[[], None]) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(events, media_type="text/event-stream", headers=headers)
-        self._closed = closed
+        self._on_closed = on_closed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._closed()
+            self._on_closed()
 
 
 @router.get("/v1/live", response_class=StreamingResponse, tags=["shares"])
@@ -405,7 +405,7 @@ async def live(request: Request, service: Served, caller: User) -> Response:
 
     def admit(sent: int) -> bool:
         try:
-            access.identify(request.scope)  # its token may have been removed
+            access.identify(request.scope)  # raises if the token was removed meanwhile
         except HTTPException as fault:
             raise messages.DeniedError(str(fault.detail)) from None
         allowance = access.allowance(caller)
@@ -413,7 +413,7 @@ async def live(request: Request, service: Served, caller: User) -> Response:
         return not allowance.is_spent
 
     overview.open_stream(caller.name)
-    request.state.is_free = True  # `admit` charges for each event instead
+    request.state.is_charged_elsewhere = True  # `admit` charges for each event instead
     events = overview.events(lambda: {"alerts": service.alerts_for(caller)}, admit)
     return _Stream(events, partial(overview.close_stream, caller.name))
 
@@ -460,7 +460,7 @@ async def hand_over_logs(
 ) -> Response:
     """Accept a piece of output that the service requested from the worker."""
     # The caller that requested the output is charged for it, not the worker.
-    request.state.is_free = service.workers.take_logs(body, caller)
+    request.state.is_charged_elsewhere = service.workers.take_logs(body, caller)
     return Response(status_code=204)
 
 

@@ -40,10 +40,10 @@ TLS_BUFFER = 16 * 1024  # bytes of a connection; asyncio would allocate 256 KiB 
 class _ServedConnection(H11Protocol):
     """An HTTP connection that is closed if its client is too slow."""
 
-    def __init__(self, peer: Peer, lost: Callable[[], None], **others: Any) -> None:
+    def __init__(self, peer: Peer, on_lost: Callable[[], None], **others: Any) -> None:
         super().__init__(**others)
         self.app_state = {**self.app_state, "peer": peer}
-        self._lost = lost
+        self._on_lost = on_lost
         self._headers_timer: asyncio.TimerHandle | None = None
         self._answer_timer: asyncio.TimerHandle | None = None
 
@@ -78,7 +78,7 @@ class _ServedConnection(H11Protocol):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
-        self._lost()
+        self._on_lost()
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -92,20 +92,25 @@ class _ServedConnection(H11Protocol):
             self._answer_timer = self.loop.call_later(ANSWER_SECONDS, self._close_unread)
 
     def _close_unread(self) -> None:
+        """Close the connection if its client has not read the whole answer."""
         self._answer_timer = None
         if self.transport.get_write_buffer_size():
             self.transport.abort()
 
 
 class HttpServer(uvicorn.Server):
-    """Serves an ASGI application on listening sockets, and closes these at the end."""
+    """Serves an ASGI application on listening sockets, and closes these at the end.
+
+    `make_context` makes the TLS context at the first TLS connection; without it there is no TLS.
+    `on_exit` is called when a signal stops the server.
+    """
 
     def __init__(
         self,
         app: Any,
         listening: Sequence[socket.socket],
-        certificate: Callable[[], ssl.SSLContext] | None = None,
-        wake: Callable[[], None] = lambda: None,
+        make_context: Callable[[], ssl.SSLContext] | None = None,
+        on_exit: Callable[[], None] = lambda: None,
     ) -> None:
         config = uvicorn.Config(
             app,
@@ -120,15 +125,15 @@ class HttpServer(uvicorn.Server):
         )
         super().__init__(config)
         SSLProtocol.max_size = TLS_BUFFER
-        self._listening, self._certificate, self._wake = listening, certificate, wake
+        self._listening, self._make_context, self._on_exit = listening, make_context, on_exit
         self._tls: ssl.SSLContext | None = None
         self._open: Counter[str] = Counter()  # connections by peer
-        self._most = most_connections()
+        self._limit = most_connections()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
-        """Stop in good order; uvicorn would raise the signal again at the end."""
-        self._wake()
+        """Stop in good order; unlike uvicorn, do not raise the signal again at the end."""
+        self._on_exit()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
@@ -137,7 +142,7 @@ class HttpServer(uvicorn.Server):
         await super().startup(sockets=sockets or [])
         for listening in self._listening:
             listening.setblocking(False)
-            self._start(self._accept(listening))
+            self._spawn(self._accept(listening))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more connections, finish requests, and stop the application."""
@@ -161,18 +166,18 @@ class HttpServer(uvicorn.Server):
             except OSError:  # the client has gone
                 connection.close()
                 continue
-            if self._open.total() >= self._most or self._open[peer.name] >= self._most // 2:
+            if self._open.total() >= self._limit or self._open[peer.name] >= self._limit // 2:
                 LOG.warning("too many connections; more are closed", extra={"peer": peer.name})
                 connection.close()
                 continue
             self._open[peer.name] += 1
-            self._start(self._serve_connection(connection, peer))
+            self._spawn(self._serve_connection(connection, peer))
 
     async def _serve_connection(self, connection: socket.socket, peer: Peer) -> None:
-        """Detect whether a connection begins with TLS, and hand it to the protocol."""
+        """Detect whether a connection begins with TLS, and pass it to the protocol."""
         is_open = True
 
-        def lost() -> None:  # called by the protocol, by a failure below, or by both
+        def on_lost() -> None:  # called by the protocol, by a failure below, or by both
             nonlocal is_open
             if is_open:
                 is_open = False
@@ -182,7 +187,7 @@ class HttpServer(uvicorn.Server):
 
         def protocol() -> _ServedConnection:
             state = {"server_state": self.server_state, "app_state": self.lifespan.state}
-            return _ServedConnection(peer, lost, config=self.config, **state)
+            return _ServedConnection(peer, on_lost, config=self.config, **state)
 
         try:
             context = None if peer.is_unix else await self._detect_tls(connection)
@@ -194,7 +199,7 @@ class HttpServer(uvicorn.Server):
             )
         except (OSError, TimeoutError):
             connection.close()
-            lost()
+            on_lost()
 
     async def _detect_tls(self, connection: socket.socket) -> ssl.SSLContext | None:
         """Wait for the first byte of a connection; return the context if it begins TLS."""
@@ -206,13 +211,13 @@ class HttpServer(uvicorn.Server):
                 await readable.wait()
         finally:
             loop.remove_reader(connection)
-        if self._certificate is None or connection.recv(1, socket.MSG_PEEK) != TLS_HANDSHAKE:
+        if self._make_context is None or connection.recv(1, socket.MSG_PEEK) != TLS_HANDSHAKE:
             return None
         if self._tls is None:
-            self._tls = self._certificate()
+            self._tls = self._make_context()
         return self._tls
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

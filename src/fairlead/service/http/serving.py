@@ -20,9 +20,9 @@ from fairlead.service.service import Service, Settings
 
 LOG = logging.getLogger("fairlead.service")
 COLLECT_SECONDS = 5.0  # between scans of new objects
-YOUNG, NEVER = 10_000, 10**6  # thresholds of Python's collector for its generations
+YOUNG, NEVER = 10_000, 10**6  # thresholds of Python's collector for young and older objects
 REPEAT_SECONDS = 60.0  # each kind of warning is shown once in this time
-MOST_WARNINGS = 1000  # kinds that are remembered
+MOST_WARNINGS = 1000  # kinds of warnings that are remembered
 
 
 def serve(
@@ -78,7 +78,8 @@ def _collect_seldom() -> None:
     """Keep Python's garbage collector from scanning all jobs, which takes a second.
 
     Jobs have no reference cycles, so older objects are moved to the permanent generation every few
-    seconds. With a scan a minute and 2,000 starts a second, some answers took 0.4 to 0.7 s longer.
+    seconds. At 2,000 starts a second, one scan of everything a minute delayed some answers by 0.4
+    to 0.7 s.
     """
     gc.set_threshold(YOUNG, NEVER, NEVER)
     gc.freeze()
@@ -90,28 +91,28 @@ def _collect_seldom() -> None:
 
 
 class RepeatFilter(logging.Filter):
-    """Shows each kind of warning once a minute, with the number of suppressed ones."""
+    """Shows each kind of warning once a minute, with the number of suppressed repetitions."""
 
     def __init__(self) -> None:
         super().__init__()
         self._shown: dict[tuple[str, str], float] = {}
-        self._left_out: dict[tuple[str, str], int] = {}
+        self._suppressed: dict[tuple[str, str], int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
             return True
-        # The kind of an error is its whole text, that of a warning its text without arguments.
+        # The kind of an error is its whole text; the kind of a warning, the text without arguments.
         is_error = record.levelno >= logging.ERROR
         kind = record.name, record.getMessage() if is_error else str(record.msg)
         now = time.monotonic()
         if now - self._shown.get(kind, -REPEAT_SECONDS) < REPEAT_SECONDS:
-            self._left_out[kind] = self._left_out.get(kind, 0) + 1
+            self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
             return False
         if len(self._shown) >= MOST_WARNINGS:
             self._shown.clear()
-            self._left_out.clear()
+            self._suppressed.clear()
         self._shown[kind] = now
-        if left_out := self._left_out.pop(kind, 0):
-            record.msg = f"{record.getMessage()} ({left_out:,} more like it in the last minute)"
+        if suppressed := self._suppressed.pop(kind, 0):
+            record.msg = f"{record.getMessage()} ({suppressed:,} more like it in the last minute)"
             record.args = ()
         return True

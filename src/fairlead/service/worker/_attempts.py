@@ -1,12 +1,12 @@
 """One start of a task: a directory, a process group, and a record that outlives the worker.
 
 A small shell program runs between worker and command, and records the exit status of the command.
-So a task continues when its worker is killed, and a restarted worker learns how it ended. No
-attempt runs twice: the shell program waits for a line from its worker, which records the program's
-process number before, and only once.
+So a task continues when its worker is killed, and a restarted worker learns how the task ended. No
+attempt runs twice: the shell program waits for a line from its worker. The worker sends the line
+only after it has recorded the process number of the program, and it records only one.
 
-An attempt has ended, and its amounts are free, when no process of its group and session is left.
-The files of the task do not count.
+An attempt has ended, and its amounts are free, when no process of its group and session is left,
+whatever the files of the task say.
 
 The task's account may write only the directory `task`. The worker may be root, so it trusts no file
 there; see `_files.py`.
@@ -78,7 +78,9 @@ RECORD = "record"
 
 @dataclass
 class AttemptEnd:
-    status: int | None  # the exit status; None if unknown: then the task runs again
+    """How an attempt ended."""
+
+    status: int | None  # the exit status; None if unknown, so that the task runs again
     reason: str = ""  # why it was stopped or could not start; empty for a normal end
 
 
@@ -90,9 +92,11 @@ class Leader(NamedTuple):
 
 
 class Record(BaseModel):
+    """The record of an attempt, which outlives the worker."""
+
     key: TaskKey
     devices: list[int]  # the GPUs of this attempt
-    parts: int = GPU_PARTS  # of each GPU, in 1,024ths
+    parts: int = GPU_PARTS  # used part of each of these GPUs, in 1,024ths
     time_limit: float | None  # seconds
     memory: float  # limit in bytes, 0 for none
     boot: str  # `boot_id` of the machine at its start
@@ -110,12 +114,13 @@ def write_record(folder: Path, record: Record) -> None:
 
 
 def append_field(folder: Path, record: Record, field: str) -> None:
+    """Add the present value of a field to the record on disk."""
     # The line end comes first, so that a line cut off by a full disk does not damage the next one.
     append(folder / RECORD, f"\n{record.model_dump_json(include={field})}")
 
 
 def read_record(folder: Path) -> Record | None:
-    """Return the record in an attempt's folder, or None where that is absent or damaged."""
+    """Return the record in an attempt's folder, or None if it is absent or damaged."""
     first, *changes = (read_plain(folder, RECORD) or "").split("\n")
     try:
         record = Record.model_validate_json(first)
@@ -143,9 +148,9 @@ class Attempt:
     is_trimmed: bool = False  # whether its output was shortened after its end
     process: subprocess.Popen[bytes] | None = None  # its shell program, if this worker started it
     outcome: AttemptEnd | None = None  # None while it runs, as far as this worker knows
-    asked_to_end: float | None = None  # time of SIGTERM, by the monotonic clock
-    grace: float | None = None  # seconds from SIGTERM to SIGKILL; None for `KILL_AFTER`
-    _rest_since: float | None = None  # since when its processes outlive its shell program
+    asked_to_end: float | None = None  # time of the first signal, by the monotonic clock
+    grace: float | None = None  # seconds from that signal to SIGKILL; None for `KILL_AFTER`
+    _rest_since: float | None = None  # since when other processes outlive its shell program
 
     @classmethod
     def make(
@@ -162,8 +167,8 @@ class Attempt:
     ) -> Attempt:
         """Make the directory of a new attempt. Sync `root` before `start`.
 
-        One sync serves all attempts made before it. After a crash at least their names exist, and
-        an attempt whose name exists never starts again.
+        One sync serves all attempts made before it. After a crash, at least the names of their
+        directories exist, and an attempt whose directory exists never starts again.
         """
         path = root / _name(key)
         if path.exists():
@@ -197,11 +202,13 @@ class Attempt:
 
     @classmethod
     def failed(cls, root: Path, key: Key, reason: str, status: int | None = None) -> Attempt:
+        """Return an attempt that has ended because its directory could not be made."""
         record = Record(key=key, devices=[], time_limit=None, memory=0.0, boot="")
         return cls(root / _name(key), record, outcome=AttemptEnd(status, reason))
 
     @classmethod
-    def found(cls, path: Path) -> Attempt | None:
+    def from_folder(cls, path: Path) -> Attempt | None:
+        """Return the attempt of an earlier worker in a directory; None if there is no record."""
         record = read_record(path)
         if record is None or _name(record.key) != path.name:
             return None
@@ -252,6 +259,7 @@ class Attempt:
             self.outcome = AttemptEnd(None, f"cannot be started: {fault.strerror}")
 
     def refuse(self, reason: str) -> None:
+        """End the attempt without a start."""
         self.outcome = self.record.ended = AttemptEnd(CANNOT_START, reason)
         self._note("ended")
 
@@ -261,13 +269,15 @@ class Attempt:
         return self.outcome is not None or self.is_reported
 
     def note_reported(self) -> None:
+        """Record that the service has acknowledged the end."""
         self.record.is_reported = True
         self._note("is_reported")
 
     def stop(self, reason: str) -> None:
-        """Ask it to end: SIGINT for Ctrl-C, else SIGTERM, or the signal it asked for if preempted.
+        """Ask the attempt to end; `poll` sends SIGKILL later.
 
-        `poll` sends SIGKILL later.
+        A preempted attempt gets its checkpoint signal, if it has one, and after a Ctrl-C it gets
+        SIGINT. Any other gets SIGTERM.
         """
         if not self.is_over and self.asked_to_end is None:
             self.record.stop = reason
@@ -277,7 +287,7 @@ class Attempt:
             self._signal(signal.Signals[f"SIG{signals.get(reason) or 'TERM'}"])
 
     def drop(self) -> None:
-        """Kill it, and discard its directory."""
+        """Kill the attempt's processes, and discard its directory."""
         latest = monotonic() + KILL_AFTER
         while self.poll() is None and monotonic() < latest:
             self._signal(signal.SIGKILL)
@@ -286,7 +296,7 @@ class Attempt:
             discard(self.path)
 
     def poll(self) -> AttemptEnd | None:
-        """Return how it ended, or None while it has processes; enforce its limits."""
+        """Return how the attempt ended, or None while it has processes; enforce its limits."""
         if self.outcome is not None:
             return self.outcome
         if self.process is not None:
@@ -300,18 +310,18 @@ class Attempt:
         return self.outcome
 
     def output(self, stream: str) -> BinaryIO | None:
-        """Open its output, or the reason of a failed start; None if there is neither."""
+        """Open a stream of output; for stderr of a failed start, the reason; else None."""
         ended = self.record.ended
         if stream == "stderr" and ended is not None and self.record.leader is None:
             return BytesIO(f"fairlead: {ended.reason}\n".encode())
         return open_plain(self.path / "task", stream)
 
-    def forget_front(self, stream: str, most: int) -> None:
-        """Free the disk space of old output, so that the last `most` bytes are kept."""
+    def forget_front(self, stream: str, kept: int) -> None:
+        """Free the disk space of old output; the last `kept` bytes stay."""
         file = open_plain(self.path / "task", stream, os.O_RDWR)
         if file is not None:
             with file:
-                forget_front(file, most)
+                forget_front(file, kept)
 
     def processes(self) -> list[psutil.Process]:
         """Return its processes, the shell program first; none after its end."""
@@ -327,7 +337,7 @@ class Attempt:
         return list(found.values())
 
     def exceeds_memory(self) -> bool:
-        """Return whether it holds more memory than its demand; shared memory counts once."""
+        """Return whether it holds more memory than its demand; count shared pages once."""
         if not self.record.memory or self.outcome is not None or self.asked_to_end is not None:
             return False
         processes, mapped, held = self.processes(), 0, 0
@@ -336,12 +346,13 @@ class Attempt:
                 mapped += process.memory_info().rss
         if mapped <= self.record.memory:
             return False
-        for process in processes:  # slower, and at most the mapped memory
+        for process in processes:  # `pss` is slow to read, and at most `rss`
             with suppress(psutil.Error):
                 held += process.memory_full_info().pss
         return held > self.record.memory
 
     def kill(self, reason: str) -> None:
+        """Send SIGKILL to its processes."""
         self.stop(reason)
         self._signal(signal.SIGKILL)
 
@@ -356,6 +367,7 @@ class Attempt:
             line.write(b"\n")
 
     def _has_shell(self) -> bool:
+        """Return whether its shell program still runs."""
         if self.record.boot != boot_id():
             return False
         if self.process is not None:
@@ -388,6 +400,7 @@ class Attempt:
         return False
 
     def _log_survivors(self, left: Sequence[psutil.Process]) -> None:
+        """Warn once of processes that run on for `KILL_AFTER` seconds after SIGKILL."""
         now = monotonic()
         if self._rest_since is None:
             self._rest_since = now
@@ -397,7 +410,7 @@ class Attempt:
             self._rest_since = math.inf  # log this once
 
     def _read_end(self) -> AttemptEnd:
-        """Return how it ended; record the end if its shell program could not."""
+        """Return how the attempt ended; record this if its shell program could not."""
         reason = self.record.stop
         returned = -1 if self.process is None else self.process.returncode
         status = STATUS.fullmatch(read_plain(self.path / "task", "exit") or "")
@@ -414,6 +427,7 @@ class Attempt:
         return end
 
     def _enforce(self) -> None:
+        """Stop an attempt that exceeds its time limit; kill a stopped one after its grace."""
         if self.asked_to_end is None and self.record.stop:
             self.stop(self.record.stop)  # an earlier worker asked
         if self.asked_to_end is not None:
@@ -428,6 +442,7 @@ class Attempt:
                 self.stop("time limit")
 
     def _signal(self, number: int) -> None:
+        """Send a signal to its process group, and to its other processes."""
         processes = self.processes()
         if not processes:
             return  # `poll` kills the rest of the group

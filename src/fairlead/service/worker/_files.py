@@ -31,20 +31,20 @@ def open_plain(folder: Path, name: str, flags: int = os.O_RDONLY) -> BinaryIO | 
     """Open a file if it is regular, has one name, and belongs to the owner of its folder.
 
     A task may put links, pipes and files of other accounts into its folder, but cannot change the
-    owner of the folder. Return None for such a file, or for a missing one.
+    owner of the folder. Returns None for any other file, or for a missing one.
     """
     try:
-        place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        parent = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        owner = os.fstat(place).st_uid
+        owner = os.fstat(parent).st_uid
         more = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        number = os.open(name, flags | more, dir_fd=place)
+        number = os.open(name, flags | more, dir_fd=parent)
     except OSError:
         return None
     finally:
-        os.close(place)
+        os.close(parent)
     found = os.fstat(number)
     if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == owner:
         return os.fdopen(number, "rb" if flags == os.O_RDONLY else "r+b")
@@ -92,14 +92,14 @@ def set_owner(folder: Path, account: Account) -> None:
 
 
 def replace(path: Path, content: str) -> None:
-    """Write a file atomically, in place of an existing one if any."""
+    """Write a file atomically, in place of any existing one."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     create(new, content)
     new.rename(path)
 
 
-def first_kept(file: BinaryIO, size: int) -> int:
+def first_kept_byte(file: BinaryIO, size: int) -> int:
     """Return the offset of a file's first kept byte; the bytes before it are a hole."""
     try:
         return min(size, os.lseek(file.fileno(), 0, os.SEEK_DATA))
@@ -107,14 +107,14 @@ def first_kept(file: BinaryIO, size: int) -> int:
         return 0
 
 
-def forget_front(file: BinaryIO, most: int) -> None:
-    """Punch a hole into the start of a file, so that the last `most` bytes are kept."""
+def forget_front(file: BinaryIO, kept: int) -> None:
+    """Free the disk space of a file's start by a hole; the last `kept` bytes stay."""
     number = file.fileno()
     found = os.fstat(number)
-    if found.st_blocks * 512 <= most + SPARE or found.st_size <= most:
+    if found.st_blocks * 512 <= kept + SPARE or found.st_size <= kept:
         return
-    # Only whole blocks, because the rest of a block would read as zeros.
-    length = str((found.st_size - most) // found.st_blksize * found.st_blksize)
+    # Only whole blocks, because the hole in a part of a block would read as zeros.
+    length = str((found.st_size - kept) // found.st_blksize * found.st_blksize)
     punch = ["fallocate", "--punch-hole", "--offset", "0", "--length", length]
     with suppress(OSError, subprocess.SubprocessError):  # some file systems make no holes
         output_of([*punch, f"/proc/self/fd/{number}"], pass_fds=[number])
@@ -130,13 +130,13 @@ def sync(path: Path) -> None:
 
 
 def make_folder(path: Path, *, is_root: bool) -> None:
-    """Make a folder, or use an existing one; close it to other accounts' reading and writing."""
+    """Make a folder or use an existing one; remove other accounts' right to read or write it."""
     above = os.open("/", os.O_PATH | FOLDER)
     try:
         for k, name in enumerate(path.parts[1:], 1):
             if is_root and _is_open_to_others(os.fstat(above)):
-                place = Path(*path.parts[:k])
-                fault = f"another account can replace it, as it can write {place}"
+                writable = Path(*path.parts[:k])
+                fault = f"another account can replace it, as it can write {writable}"
                 raise InputError(f"{fault}; give another folder with --state", "", str(path))
             with suppress(FileNotFoundError):
                 above = _step(above, os.open(name, os.O_PATH | FOLDER, dir_fd=above))
@@ -144,7 +144,7 @@ def make_folder(path: Path, *, is_root: bool) -> None:
             os.mkdir(name, 0o755, dir_fd=above)
             above = _step(above, os.open(name, os.O_RDONLY | FOLDER, dir_fd=above))
             os.fchmod(above, 0o711 if k == len(path.parts) - 1 else 0o755)  # whatever the umask is
-        _tighten(above, path)
+        _close_to_others(above, path)
     finally:
         os.close(above)
 
@@ -177,12 +177,13 @@ def read_identity(state: Path) -> str:
 
 
 def _step(above: int, inner: int) -> int:
+    """Close the descriptor of a folder; return that of a folder in it."""
     os.close(above)
     return inner
 
 
 def _is_open_to_others(found: os.stat_result) -> bool:
-    """Return whether another account could put another folder in place of one in this folder.
+    """Return whether another account could replace a folder in this one.
 
     Write permission of the group counts, because it may stand for an access control list.
     """
@@ -191,7 +192,8 @@ def _is_open_to_others(found: os.stat_result) -> bool:
     return bool(is_open) or found.st_uid not in (0, os.geteuid())
 
 
-def _tighten(folder: int, path: Path) -> None:
+def _close_to_others(folder: int, path: Path) -> None:
+    """Let other accounts only pass through a folder; raise `InputError` if they own or write it."""
     found = os.fstat(folder)
     if found.st_uid != os.geteuid():
         raise InputError("belongs to another account; give the worker its own", "", str(path))

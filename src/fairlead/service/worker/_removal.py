@@ -1,8 +1,9 @@
 """Remove folders of attempts, whatever their content is.
 
-A task's tree may be deeper than a stack or the longest path, too large for one turn, and may change
-during the removal. So no tree is walked. Each folder is moved into `DISCARDED`, which tasks cannot
-enter, and emptied there. This takes three descriptors, follows no link, and survives a restart.
+A task's tree may be deeper than a stack or the longest path, may be too large for one turn, and may
+change during the removal. So no tree is walked. Each folder is moved into `DISCARDED`, which tasks
+cannot enter. There it is emptied: files are removed, and folders inside it are moved up into
+`DISCARDED`. This takes three descriptors, follows no link, and survives a restart.
 
 A task may have moved folders of other accounts into its own. A worker that is root does not enter
 these: the name of each discarded folder holds the account of its task.
@@ -25,6 +26,8 @@ DISCARDED = ".discarded"  # beside the folders of attempts, whose names begin wi
 TURN = 2.0  # seconds; a worker that stops waits for the end of a turn
 SLICE = 0.5  # seconds of a turn for one folder, which a live process may fill without end
 AT_ONCE = 1000  # folders in one turn
+# The name of an attempt's folder is own-ACCOUNT-RANDOM, that of a folder moved up ACCOUNT-RANDOM,
+# where ACCOUNT is the number of the task's account.
 OWN = "own"
 FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -45,22 +48,22 @@ def remove_discarded(root: Path, seconds: float = TURN) -> bool:
 
     A mount, an immutable file and the like stay, and are tried again in a later turn.
     """
-    latest = monotonic() + seconds
+    deadline = monotonic() + seconds
     try:
-        place = os.open(root / DISCARDED, os.O_RDONLY | FOLDER)
+        discarded = os.open(root / DISCARDED, os.O_RDONLY | FOLDER)
     except OSError:
         return False
     try:
-        while names := _sample_names(place):
+        while names := _sample_names(discarded):
             is_changed = False
             for name in names:
-                is_changed |= _empty(place, name, latest)
-                if monotonic() > latest:
+                is_changed |= _empty(discarded, name, deadline)
+                if monotonic() > deadline:
                     return True
             if not is_changed:
                 break
     finally:
-        os.close(place)
+        os.close(discarded)
     if names:
         LOG.warning("%d folders in %s cannot be removed", len(names), root / DISCARDED)
     else:
@@ -69,9 +72,9 @@ def remove_discarded(root: Path, seconds: float = TURN) -> bool:
     return False
 
 
-def _sample_names(place: int) -> list[str]:
+def _sample_names(discarded: int) -> list[str]:
     """Return some names of a folder in random order, so that no entry blocks others for ever."""
-    with os.scandir(place) as entries:
+    with os.scandir(discarded) as entries:
         names = [entry.name for entry in islice(entries, AT_ONCE)]
     shuffle(names)
     return names
@@ -85,30 +88,30 @@ def _account_of(attempt: Path) -> int:
         return os.geteuid()
 
 
-def _empty(place: int, name: str, latest: float) -> bool:
+def _empty(discarded: int, name: str, deadline: float) -> bool:
     """Remove an entry, or remove or move up the entries inside it; return whether any changed."""
     kind, _, rest = name.partition("-")
     account = rest.partition("-")[0] if kind == OWN else kind
     owners = {int(account)} if account.isdigit() else {os.geteuid()}
     if kind == OWN:
         owners.add(os.geteuid())
-    if _try_remove(place, name):
+    if _try_remove(discarded, name):
         return True
-    is_changed, latest = False, min(latest, monotonic() + SLICE)
+    is_changed, deadline = False, min(deadline, monotonic() + SLICE)
     with suppress(OSError):
-        folder = _open_unlocked(place, name, owners)
+        folder = _open_unlocked(discarded, name, owners)
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     new_name = f"{account}-{token_hex(8)}"
                     is_changed |= _try_remove(folder, entry.name) or _try_move(
-                        folder, entry.name, place, new_name, owners
+                        folder, entry.name, discarded, new_name, owners
                     )
-                    if monotonic() > latest:
+                    if monotonic() > deadline:
                         break
         finally:
             os.close(folder)
-    return _try_remove(place, name) or is_changed
+    return _try_remove(discarded, name) or is_changed
 
 
 def _try_remove(folder: int, name: str) -> bool:
@@ -119,11 +122,11 @@ def _try_remove(folder: int, name: str) -> bool:
     return False
 
 
-def _try_move(folder: int, name: str, place: int, new_name: str, owners: Set[int]) -> bool:
+def _try_move(folder: int, name: str, discarded: int, new_name: str, owners: Set[int]) -> bool:
     for _ in range(2):
         try:
-            os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=place)
-        except PermissionError:  # moving it changes its `..` entry, and it may be read-only
+            os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=discarded)
+        except PermissionError:  # a folder must be writable, because its `..` entry changes
             with suppress(OSError):
                 os.close(_open_unlocked(folder, name, owners))
         except OSError:
@@ -133,12 +136,12 @@ def _try_move(folder: int, name: str, place: int, new_name: str, owners: Set[int
     return False
 
 
-def _open_unlocked(place: int, name: str, owners: Set[int]) -> int:
+def _open_unlocked(parent: int, name: str, owners: Set[int]) -> int:
     """Open a folder of one of the owners, after giving its owner all permissions."""
-    found = os.open(name, os.O_PATH | FOLDER, dir_fd=place)
+    found = os.open(name, os.O_PATH | FOLDER, dir_fd=parent)
     try:
         if os.geteuid() == 0 and os.fstat(found).st_uid not in owners:
-            raise PermissionError("is another account's")
+            raise PermissionError("belongs to another account")
         with suppress(OSError):
             os.chmod(f"/proc/self/fd/{found}", 0o700)
         return os.open(".", os.O_RDONLY | FOLDER, dir_fd=found)

@@ -20,7 +20,7 @@ from fairlead.service.worker._files import make_folder, set_owner
 LOG = logging.getLogger("fairlead.service.worker")
 OTHER_USERS = "*"  # in a map: all other users
 SHARED = "nobody"
-LARGEST_NUMBER = 2**32 - 2  # the next one means "unchanged", so a task would stay root
+LARGEST_NUMBER = 2**32 - 2  # the kernel takes 2^32 - 1 as "unchanged": a task would stay root
 PLAIN_NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,99}")
 NOT_PLAIN = re.compile(r"[^A-Za-z0-9_]")
 
@@ -38,11 +38,11 @@ class Account:
 
 
 class Accounts:
-    """The Unix account of each user: the worker's own, or another one if it is root; never root.
+    """The Unix account of each user, never root: the worker's own unless the worker is root.
 
     `names` maps users to accounts, and ``*`` to the account of all other users. Without ``*``, an
     unmapped user has the account of the same name. Without a map, users without an account share
-    `nobody`, which is then the account `shared`.
+    the account `nobody`, which is then `shared`.
     """
 
     def __init__(self, names: Mapping[str, str] | None, is_root: bool | None = None) -> None:
@@ -74,7 +74,7 @@ class Accounts:
 
 
 def folder_name(user: str) -> str:
-    """Return the name of a user's folder, which differs for all users."""
+    """Return the name of a user's folder; no two users have the same."""
     if PLAIN_NAME.fullmatch(user):
         return user
     digest = hashlib.sha256(user.encode("utf-8", errors="surrogatepass")).hexdigest()

@@ -24,9 +24,9 @@ TIMEOUT = 20.0  # seconds for a program of the system
 
 
 def take_ignored_signals() -> None:
-    """Handle the signals that this process ignores, as after ``nohup`` or ``&``, by a no-op.
+    """Handle signals that this process ignores, as after ``nohup`` or ``&``, and do nothing.
 
-    Otherwise its tasks would ignore them, too, and a shell among them could not change this.
+    Tasks would inherit that the signals are ignored, and a shell cannot change this.
     """
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -34,9 +34,9 @@ def take_ignored_signals() -> None:
 
 
 def cores() -> float:
-    """Return the cores that this process may use: its affinity, or its cgroup's quota if less."""
+    """Return the number of cores in this process's affinity, or its cgroup's quota if less."""
     found = float(len(os.sched_getaffinity(0)))
-    quota, _, period = _group_limit("cpu.max").partition(" ")
+    quota, _, period = _cgroup_limit("cpu.max").partition(" ")
     if quota.isdigit() and period.isdigit():
         found = min(found, int(quota) / int(period))
     return found
@@ -45,7 +45,7 @@ def cores() -> float:
 def memory() -> float:
     """Return the GiB of this machine, or the limit of this process's cgroup if less."""
     found = psutil.virtual_memory().total
-    limit = _group_limit("memory.max")
+    limit = _cgroup_limit("memory.max")
     if limit.isdigit():
         found = min(found, int(limit))
     return found / GIB
@@ -60,7 +60,8 @@ def gpus() -> list[str]:
     return [line.strip() for line in listed.splitlines() if line.strip()]
 
 
-def _group_limit(name: str) -> str:
+def _cgroup_limit(name: str) -> str:
+    """Return the text of a limit of this process's cgroup; empty if unknown."""
     try:
         return (CGROUP / name).read_text(encoding="ascii").strip()
     except OSError:
@@ -68,6 +69,8 @@ def _group_limit(name: str) -> str:
 
 
 class ProcessState(NamedTuple):
+    """The state of a process, from ``/proc/PID/stat``."""
+
     state: str  # a letter of the kernel; Z and X mean that it has ended
     threads: int
     # Clock ticks from the boot of the machine until its start. With its number and `boot_id` this
@@ -98,7 +101,8 @@ def state_of(number: int) -> ProcessState | None:
 def members(number: int) -> list[psutil.Process]:
     """Return the live processes of a session, including uninterruptible ones.
 
-    They include the process group of the session's leader: no process can join it from outside.
+    The process group of the session's leader is among them, because no process outside the session
+    can join the group.
     """
     found = []
     for each in psutil.pids():

@@ -22,7 +22,13 @@ from fairlead.service.engines.protocol import Ending, EngineNode, JobSpec, Key, 
 from fairlead.service.engines.worker_loop import do_all, repeat
 from fairlead.service.messages import MOST_INTEGER
 from fairlead.service.worker._attempts import CANNOT_START, Attempt, time_of_last_change
-from fairlead.service.worker._files import first_kept, lock_folder, make_folder, read_identity, sync
+from fairlead.service.worker._files import (
+    first_kept_byte,
+    lock_folder,
+    make_folder,
+    read_identity,
+    sync,
+)
 from fairlead.service.worker._removal import discard, remove_discarded
 from fairlead.service.worker.accounts import Account, Accounts, make_home, make_homes
 
@@ -36,8 +42,9 @@ PAUSE = 5.0  # before a failed start is reported, because the service may repeat
 PIECE = 2**18  # bytes of output in one answer
 LARGEST_OUTPUT = 64 * 2**20
 OUTPUT_AGE = 7 * 86400.0
+# Variables of the worker's environment that tasks get.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
-SECRETS = ("FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE")  # the worker's, which no task gets
+SECRETS = ("FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE")  # variables that no task gets
 STREAMS = ("stdout", "stderr")
 GIVEN_UP = "the service gave it up"
 
@@ -61,16 +68,34 @@ class Starting:
     devices: list[int] = field(default_factory=list)
     account: Account | None = None
     attempt: Attempt | None = None  # set once its directory was made, or failed to be made
-    why_stopped: str | None = None
+    why_stopped: str | None = None  # if it was stopped meanwhile
 
 
 class LocalProcesses:
     """Runs tasks on this machine; see `TaskEngine`.
 
     Its tables belong to the event loop's thread. Other threads get attempts as arguments, and
-    return results. `state` is the worker's folder, which outlives restarts; `largest_output` (bytes
-    of a stream) and `output_age` (seconds) bound the kept output; stopped tasks are killed after
-    `grace` seconds. Raises `InputError` if another worker uses the folder, or if it is unusable.
+    return results.
+
+    Parameters
+    ----------
+    server : Declaration
+        The server to register.
+    state : Path
+        The worker's folder, which outlives restarts.
+    accounts : Accounts
+        The Unix accounts that run tasks.
+    largest_output : float
+        Bytes of each stream of a task that are kept.
+    output_age : float
+        Seconds for which the output of ended tasks is kept.
+    grace : float, optional
+        Seconds until a stopped task is killed.
+
+    Raises
+    ------
+    InputError
+        If another worker uses the folder, or the folder is unusable.
     """
 
     def __init__(
@@ -103,7 +128,7 @@ class LocalProcesses:
             if path.name.startswith("."):
                 with suppress(OSError):  # a folder that cannot be removed is ignored
                     discard(path)
-            elif (attempt := Attempt.found(path)) is not None:
+            elif (attempt := Attempt.from_folder(path)) is not None:
                 self._attempts[attempt.key] = attempt
                 attempt.grace = grace
                 if not attempt.is_reported:
@@ -137,10 +162,12 @@ class LocalProcesses:
 
     def _is_new(self, task: Start) -> bool:
         """Return whether this attempt of a task has not been started yet for this journal."""
-        before = self._attempts.get(task.key)
-        if before is None or task.key in self._starting:
-            return task.key not in self._starting
-        return task.job is not None and before.record.submitted != task.job.submitted
+        if task.key in self._starting:
+            return False
+        earlier = self._attempts.get(task.key)
+        if earlier is None:
+            return True
+        return task.job is not None and earlier.record.submitted != task.job.submitted
 
     def _add(self, attempt: Attempt, why_stopped: str | None) -> None:
         """Add an attempt that was started, or failed to start."""
@@ -230,7 +257,7 @@ class LocalProcesses:
         task, job = starting.task, starting.task.job
         fault = "" if job is not None else "the service does not know the job"
         if len(starting.devices) < math.ceil(task.demand.get("gpu", 0.0)):
-            # The policy may have been slots until now, which do not count devices.
+            # Until now, the policy may have been slots, which does not count devices.
             why = f"its GPUs are not free on {self.server.name}"
             return Attempt.failed(self._root, task.key, why)
         account = None
@@ -256,11 +283,13 @@ class LocalProcesses:
         return attempt
 
     def _failed(self, key: Key, fault: OSError) -> Attempt:
+        """Return an attempt that could not be made; it runs again unless a quota is exceeded."""
         why = f"cannot be started on {self.server.name}: {fault.strerror}"
         is_quota = fault.errno == errno.EDQUOT  # the start would fail on other servers, too
         return Attempt.failed(self._root, key, why, CANNOT_START if is_quota else None)
 
     def _run(self, starting: Starting) -> None:
+        """Start the command of a task whose attempt is on disk."""
         task, account, attempt = starting.task, starting.account, starting.attempt
         if task.job is None or attempt is None:
             return
@@ -293,9 +322,9 @@ class LocalProcesses:
         return {name: value for name, value in environment.items() if name not in SECRETS}
 
     def _devices_for(self, task: Start) -> list[int]:
-        """Return the GPUs for a task: those of the order, or others if these are not free.
+        """Return the GPUs for a task: those of its order, or others if these are not free.
 
-        They may be held by a task of an earlier version, whose worker chose the GPUs.
+        A task that an earlier version started may hold them, because its worker chose the GPUs.
         """
         free = dict.fromkeys(self.server.devices, GPU_PARTS)
         held = [
@@ -309,14 +338,15 @@ class LocalProcesses:
                 if device in free:
                     free[device] -= parts
         wanted = math.ceil(task.demand.get("gpu", 0.0))
-        roomy = [device for device in free if free[device] >= parts_of(task)]
+        with_room = [device for device in free if free[device] >= parts_of(task)]
         known = self.server.devices
         ordered = [known[number] for number in task.devices if number < len(known)]
-        if len(ordered) == wanted and set(ordered) <= set(roomy):
+        if len(ordered) == wanted and set(ordered) <= set(with_room):
             return ordered
-        return sorted(roomy, key=free.__getitem__)[:wanted]
+        return sorted(with_room, key=free.__getitem__)[:wanted]
 
     def _give_up(self, attempt: Attempt) -> None:
+        """Stop an attempt that the service does not know; do not report its end."""
         if attempt.poll() is None:
             attempt.stop(GIVEN_UP)
         if attempt.outcome is not None:
@@ -335,12 +365,14 @@ class LocalProcesses:
             self.changed.set()
 
     async def _watch_memory(self) -> None:
+        """Kill tasks that hold more memory than their demand."""
         running = list(self._unreported.values())
         exceeding = await asyncio.to_thread(lambda: [a for a in running if a.exceeds_memory()])
         for attempt in exceeding:
             attempt.kill("memory")
 
     async def _clean(self) -> None:
+        """Trim output, and forget attempts whose folder was removed."""
         gone = await asyncio.to_thread(self._trim, list(self._attempts.values()))
         for attempt in gone:
             if self._attempts.get(attempt.key) is attempt:
@@ -369,6 +401,7 @@ class LocalProcesses:
         return gone
 
     async def _remove(self) -> None:
+        """Remove discarded folders for a turn, and pause."""
         is_more = await asyncio.to_thread(remove_discarded, self._root)
         await asyncio.sleep(REMOVE_SECONDS if is_more else CLEAN_SECONDS)
 
@@ -381,7 +414,7 @@ def _piece(attempt: Attempt, stream: str, offset: int) -> dict[str, Any]:
         try:
             with file:
                 size = min(file.seek(0, os.SEEK_END), MOST_INTEGER)
-                offset = max(min(offset, size), first_kept(file, size))
+                offset = max(min(offset, size), first_kept_byte(file, size))
                 file.seek(offset)
                 data = file.read(min(PIECE, size - offset))
         except OSError as fault:
