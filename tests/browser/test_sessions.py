@@ -62,7 +62,7 @@ def test_a_user_sees_and_cancels_own_jobs(
     expect(page.locator("#verdict")).to_contain_text("Who are you?")
     check_access(page)
     sign_in(page, "wrong")
-    expect(page.locator("#verdict")).to_contain_text("This token is not let in")
+    expect(page.locator("#verdict")).to_contain_text("This token is refused")
     sign_in(page, tokens["ana"])
     expect(page.locator("#who")).to_have_text("ana")
     expect(page.get_by_role("row", name="bo")).to_be_visible()  # shares are everybody's
@@ -109,7 +109,7 @@ def test_an_operator_drains_and_changes_a_weight(
     page.get_by_role("button", name="Change the weight").click()
     page.get_by_role("spinbutton").fill("1e300")
     page.get_by_role("dialog").get_by_role("button", name="Change").click()
-    expect(page.locator("#notice")).to_contain_text("That was refused")
+    expect(page.locator("#notice")).to_contain_text("The change was refused")
     check_access(page)
 
 
@@ -176,9 +176,9 @@ def test_a_removed_token_is_told(open_page: Opened, own_cluster: Cluster) -> Non
     sign_in(page, done.stdout.strip())
     expect(page.locator("#who")).to_have_text("eve")
     own_cluster.run("token", "remove", "eve", "--db", str(own_cluster.db))
-    expect(page.locator("#verdict")).to_contain_text("This token is not let in")
-    expect(page.locator("#let-in")).to_be_visible()
-    expect(page.locator("#seen")).to_be_hidden()
+    expect(page.locator("#verdict")).to_contain_text("This token is refused")
+    expect(page.locator("#sign-in")).to_be_visible()
+    expect(page.locator("#contents")).to_be_hidden()
 
 
 def test_what_is_typed_stays(cluster: Cluster, open_page: Opened) -> None:

@@ -35,7 +35,7 @@ export async function ask(path, parameters = {}) {
   return answerOf(await fetch(target, { headers: headers(), cache: "no-store" }));
 }
 
-// A repeated request with the same key changes nothing twice.
+// Sends a change. With its key, the change is made once, even if the request arrives twice.
 export async function change(method, path, body = undefined) {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   const key = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -44,8 +44,8 @@ export async function change(method, path, body = undefined) {
   return answerOf(await fetch(path, { method, headers: sent, body: body && JSON.stringify(body) }));
 }
 
-// Calls `each` with every event of a stream; ends with the stream. EventSource sends no token.
-export async function follow(path, each, signal) {
+// Calls `onEvent` with every event of a stream, until its end. EventSource cannot send a token.
+export async function follow(path, onEvent, signal) {
   const response = await fetch(path, { headers: headers(), cache: "no-store", signal });
   if (!response.ok) await answerOf(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -56,6 +56,6 @@ export async function follow(path, each, signal) {
     text += value;
     const events = text.split("\n\n");
     text = events.pop();
-    for (const event of events) if (event.startsWith("data: ")) each(JSON.parse(event.slice(6)));
+    for (const event of events) if (event.startsWith("data: ")) onEvent(JSON.parse(event.slice(6)));
   }
 }

@@ -4,30 +4,30 @@ import { html } from "./libraries/lit-html/lit-html.js";
 import { moment } from "./format.js";
 
 const HEIGHT = 170;
-const LEAST_SECONDS = 300; // of a time axis
-const ROWS = 24; // of a table of figures
+const LEAST_SECONDS = 300; // shortest time axis
+const ROWS = 24; // largest number of rows in a table of figures
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// A plot of `shown`: {times, series, format, top}. It follows its width and the colour scheme.
+// A plot of `figures`: {times, series, format, top}. It follows its width and the colour scheme.
 class TimeChart extends HTMLElement {
-  #shown = null;
+  #figures = null;
   #plot = null;
   #observer = new ResizeObserver(() => this.#plot?.setSize({ width: this.clientWidth, height: HEIGHT }));
   #scheme = matchMedia("(prefers-color-scheme: dark)");
   #redraw = () => this.#draw();
 
-  set shown(value) {
-    const before = this.#shown;
-    this.#shown = value;
-    const alike = before && before.series.map((s) => s.label).join("\n") === value.series.map((s) => s.label).join("\n");
-    if (this.#plot && alike && before.top === value.top) this.#plot.setData(this.#data());
+  set figures(value) {
+    const previous = this.#figures;
+    this.#figures = value;
+    const alike = previous && previous.series.map((s) => s.label).join("\n") === value.series.map((s) => s.label).join("\n");
+    if (this.#plot && alike && previous.top === value.top) this.#plot.setData(this.#data());
     else if (this.isConnected) this.#draw();
   }
 
   connectedCallback() {
     this.#observer.observe(this);
     this.#scheme.addEventListener("change", this.#redraw);
-    if (this.#shown) this.#draw();
+    if (this.#figures) this.#draw();
   }
 
   disconnectedCallback() {
@@ -38,20 +38,20 @@ class TimeChart extends HTMLElement {
   }
 
   #data() {
-    return [this.#shown.times, ...this.#shown.series.map((one) => one.values)];
+    return [this.#figures.times, ...this.#figures.series.map((one) => one.values)];
   }
 
-  // The first and last time of the axis; uPlot asks for a range of years around a single time.
+  // The first and last time of the axis; around a single time, uPlot would show years.
   #span() {
-    const { times } = this.#shown;
+    const { times } = this.#figures;
     return [Math.min(times[0], times.at(-1) - LEAST_SECONDS), times.at(-1)];
   }
 
   #draw() {
     this.#plot?.destroy();
-    const { series, top } = this.#shown;
+    const { series, top } = this.#figures;
     const axis = { stroke: colour("--faint"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false } };
-    const format = (plot, values) => values.map((value) => this.#shown.format(value));
+    const format = (plot, values) => values.map((value) => this.#figures.format(value));
     const options = {
       width: this.clientWidth || 300,
       height: HEIGHT,
@@ -64,30 +64,31 @@ class TimeChart extends HTMLElement {
         stroke: colour(one.colour),
         width: 2,
         dash: one.dash ? [6, 4] : undefined,
-        points: { show: this.#shown.times.length < 3 },
+        points: { show: this.#figures.times.length < 3 },
       }))],
       hooks: { setCursor: [(plot) => this.#read(plot.cursor.idx)] },
     };
     this.#plot = new globalThis.uPlot(options, this.#data(), this);
   }
 
-  // Show the figures under the pointer below the picture.
+  // Send the figures at the pointer, which `chart` shows below the picture.
   #read(at) {
-    const { times, series, format } = this.#shown;
-    const figures = series.filter((one) => at != null && one.values[at] != null).map((one) => `${one.label} ${format(one.values[at])}`);
-    this.dispatchEvent(new CustomEvent("reading", { detail: at == null ? "" : `${moment(times[at])}: ${figures.join(", ")}` }));
+    const { times, series, format } = this.#figures;
+    const texts = series.filter((one) => at != null && one.values[at] != null).map((one) => `${one.label} ${format(one.values[at])}`);
+    this.dispatchEvent(new CustomEvent("reading", { detail: at == null ? "" : `${moment(times[at])}: ${texts.join(", ")}` }));
   }
 }
 customElements.define("time-chart", TimeChart);
 
-// One of `series` is {label, values, colour, dash}; its values are null where nothing is known.
+// A picture of series over time, and a table of its figures. Each of `series` is {label, values,
+// colour, dash}; values are null where unknown.
 export function chart(about, { times, series, format, top = null }) {
   if (!times.length) return html`<p class="small">${about}: the first figures come a minute after the service has started.</p>`;
   const read = (event) => { event.target.nextElementSibling.textContent = event.detail; };
   return html`<figure>
     <figcaption>${about}</figcaption>
     ${series.length > 1 ? html`<ul class="legend">${series.map((one) => html`<li><span class="line" style=${`border-color: var(${one.colour}); border-top-style: ${one.dash ? "dashed" : "solid"}`}></span>${one.label}</li>`)}</ul>` : ""}
-    <time-chart role="img" aria-label=${summary(about, times, series, format)} .shown=${{ times, series, format, top }} @reading=${read}></time-chart>
+    <time-chart role="img" aria-label=${summary(about, times, series, format)} .figures=${{ times, series, format, top }} @reading=${read}></time-chart>
     <p class="reading small" aria-hidden="true"></p>
     <details><summary>Figures</summary><div class="scroll tall" tabindex="0" role="region" aria-label=${`Figures: ${about}`}><table>
       <thead><tr><th scope="col">time</th>${series.map((one) => html`<th scope="col" class="num">${one.label}</th>`)}</tr></thead>
@@ -96,6 +97,7 @@ export function chart(about, { times, series, format, top = null }) {
   </figure>`;
 }
 
+// The numbers of at most ROWS times, in equal steps up to the last one.
 function rows(times) {
   const step = Math.ceil(times.length / ROWS);
   return times.map((_, k) => k).filter((k) => (times.length - 1 - k) % step === 0);

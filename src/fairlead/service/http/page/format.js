@@ -20,20 +20,20 @@ export function duration(seconds) {
 }
 
 export function difference(held, fair) {
-  const apart = held - fair;
-  if (Math.abs(apart) <= 1e-6 * Math.max(held, fair)) return "0 %";
-  return (apart > 0 ? "+" : "") + percent(apart);
+  const gap = held - fair;
+  if (Math.abs(gap) <= 1e-6 * Math.max(held, fair)) return "0 %";
+  return (gap > 0 ? "+" : "") + percent(gap);
 }
 
-const OVER = 1.001; // a user above this multiple of its fair share holds too much
+const EXCESS = 1.001; // the multiple of its fair share above which a user holds too much
 
-// The opening of the page: the users below and above their fair shares, and tasks that cannot run.
+// The first line of the page: users below and above their fair shares, and tasks that cannot run.
 export function verdict(overview) {
   const { users, short_users: short, waiting, running, servers, reasons } = overview;
   const sentences = [];
   let kind = "holds";
   const owed = users.filter((u) => u.is_short).sort((a, b) => a.held - a.fair - b.held + b.fair)[0];
-  const over = users.filter((u) => u.held > OVER * u.fair).sort((a, b) => b.held - b.fair - a.held + a.fair)[0];
+  const over = users.filter((u) => u.held > EXCESS * u.fair).sort((a, b) => b.held - b.fair - a.held + a.fair)[0];
   if (!Object.keys(servers).length) {
     sentences.push("No servers yet: start fairlead worker on each machine.");
     kind = "";

@@ -27,16 +27,17 @@ export default class JobView {
     this.output = this.attempts.length ? await this.tail(path) : null;
   }
 
-  // Whether its output may grow while nothing else changes.
+  // Whether its output may grow although no event comes.
   get isGrowing() {
     return this.job?.running > 0;
   }
 
+  // The last part of the task's output, or the reason why there is none.
   async tail(path) {
     try {
-      const asked = { index: this.task, stream: this.stream };
-      const { size } = await ask(`${path}/logs`, { ...asked, offset: 0 });
-      const piece = await ask(`${path}/logs`, { ...asked, offset: Math.max(0, size - TAIL_BYTES) });
+      const which = { index: this.task, stream: this.stream };
+      const { size } = await ask(`${path}/logs`, { ...which, offset: 0 });
+      const piece = await ask(`${path}/logs`, { ...which, offset: Math.max(0, size - TAIL_BYTES) });
       const bytes = Uint8Array.from(atob(piece.data), (letter) => letter.charCodeAt(0));
       return { text: new TextDecoder().decode(bytes), from: piece.offset, size };
     } catch (fault) {
@@ -60,14 +61,14 @@ export default class JobView {
   actions({ act }) {
     if (!LIVE.includes(this.job.state) || this.job.reason === "cancelled") return "";
     const path = `/v1/jobs/${this.id}`;
-    const asked = async (question, label, action) => {
+    const askAndAct = async (question, label, action) => {
       if (await confirm(question, label)) await act(() => change("POST", `${path}/${action}`));
     };
     return html`<p class="actions">
       ${this.job.held
-        ? html`<button @click=${() => asked(`Release job ${this.id}?`, "Release", "release")}>Release</button>`
-        : html`<button @click=${() => asked(`Hold job ${this.id}? Its waiting tasks do not start.`, "Hold", "hold")}>Hold</button>`}
-      <button class="grave" @click=${() => asked(`Cancel job ${this.id}? Its running tasks are stopped.`, "Cancel the job", "cancel")}>Cancel</button></p>`;
+        ? html`<button @click=${() => askAndAct(`Release job ${this.id}?`, "Release", "release")}>Release</button>`
+        : html`<button @click=${() => askAndAct(`Hold job ${this.id}? Its waiting tasks do not start.`, "Hold", "hold")}>Hold</button>`}
+      <button class="grave" @click=${() => askAndAct(`Cancel job ${this.id}? Its running tasks are stopped.`, "Cancel the job", "cancel")}>Cancel</button></p>`;
   }
 
   attemptsTable() {

@@ -11,12 +11,12 @@ import UserView from "./user.js";
 import WhatIfView from "./what-if.js";
 
 const VIEWS = { "": OverviewView, jobs: JobsView, job: JobView, user: UserView, servers: ServersView, "what-if": WhatIfView };
-const OF_ONE = { jobs: "job", users: "user" }; // of addresses such as #/jobs/4, which are typed
+const VIEW_OF_ONE = { jobs: "job", users: "user" }; // for typed addresses such as #/jobs/4
 const NAV = [["", "Overview"], ["jobs", "Jobs"], ["servers", "Servers"], ["what-if", "What if?"]];
-const RELOAD_SECONDS = 5; // between questions of a view while events come
-const RETRY_SECONDS = 3;
+const RELOAD_SECONDS = 5; // between requests of a view while events come
+const RETRY_SECONDS = 3; // until the next connection
 
-const at = (id) => document.getElementById(id);
+const element = (id) => document.getElementById(id);
 const page = {
   overview: null,
   who: { role: "", subject: "" },
@@ -30,15 +30,15 @@ const page = {
       await action();
       notify("");
     } catch (fault) {
-      notify(`That was refused: ${fault.message}.`);
+      notify(`The change was refused: ${fault.message}.`);
     }
     await load();
   },
 };
-let view = null, stop = new AbortController(), loaded = 0, timer = 0, isLost = false, shownPath = null;
+let view = null, stop = new AbortController(), loadedAt = 0, timer = 0, isLost = false, shownPath = null;
 
 function notify(text) {
-  at("notice").textContent = text;
+  element("notice").textContent = text;
 }
 
 class MissingView {
@@ -51,87 +51,91 @@ class MissingView {
   }
 }
 
-// The path of the address, its parts, and its query; no parts if they are no text.
+// The path of the address, its decoded parts, and its query; no parts if they cannot be decoded.
 function address() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   let parts = [];
   try {
     parts = path.split("/").map(decodeURIComponent);
   } catch {
-    // a wrong escape, as somebody typed the address
+    // a typed address may have a wrong escape
   }
   return { path, parts, query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
+// Show the view of the address.
 function open() {
   const { path, parts: [name, ...rest], query } = address();
-  const before = view, isSame = path === shownPath;
-  const asked = (rest[0] && OF_ONE[name]) || (name ?? "?");
-  view = new (Object.hasOwn(VIEWS, asked) ? VIEWS[asked] : MissingView)(rest, query);
+  const previous = view, isSame = path === shownPath;
+  const kind = (rest[0] && VIEW_OF_ONE[name]) || (name ?? "?");
+  view = new (Object.hasOwn(VIEWS, kind) ? VIEWS[kind] : MissingView)(rest, query);
   shownPath = path;
   notify("");
   document.title = `${view.title} - fairlead on ${location.host}`;
-  if (isSame) view.found = before.found; // rows stay, and with them the focus, until others come
+  if (isSame) view.found = previous.found; // keep the rows, and the focus in them, until new rows come
   draw();
   if (!isSame) {
-    at("view").focus({ preventScroll: true });
+    element("view").focus({ preventScroll: true });
     window.scrollTo(0, 0);
   }
   load();
 }
 
-// Ask for the view's figures again, at most every few seconds.
+// Load the view's figures again, at most every few seconds.
 function loadSoon() {
-  timer ||= setTimeout(load, Math.max(0, loaded + 1000 * RELOAD_SECONDS - Date.now()));
+  timer ||= setTimeout(load, Math.max(0, loadedAt + 1000 * RELOAD_SECONDS - Date.now()));
 }
 
+// Load and draw the view's figures, unless another view is opened meanwhile.
 async function load() {
-  const asked = view;
+  const loading = view;
   let hasFailed = false;
   clearTimeout(timer);
   timer = 0;
-  loaded = Date.now();
+  loadedAt = Date.now();
   try {
-    await asked.load(page);
+    await loading.load(page);
     hasFailed = false;
   } catch (fault) {
-    if (fault.wantsToken) return letIn(fault);
+    if (fault.wantsToken) return askForToken(fault);
     hasFailed = true;
-    if (asked === view) notify(fault.status ? `${fault.message}.` : "This view could not be loaded: the service does not answer.");
+    if (loading === view) notify(fault.status ? `${fault.message}.` : "This view could not be loaded: the service does not answer.");
   }
-  if (!hasFailed && at("notice").textContent.startsWith("This view could not")) notify("");
-  if (asked !== view) return;
+  if (!hasFailed && element("notice").textContent.startsWith("This view could not")) notify("");
+  if (loading !== view) return;
   draw();
   if (view.isGrowing && !stop.signal.aborted) loadSoon();
 }
 
 function draw() {
   const { parts: [name] } = address();
-  render(NAV.map(([path, text]) => html`<a href=${`#/${path}`} aria-current=${path === name ? "page" : "false"}>${text}</a>`), at("nav"));
+  render(NAV.map(([path, text]) => html`<a href=${`#/${path}`} aria-current=${path === name ? "page" : "false"}>${text}</a>`), element("nav"));
   const { overview } = page;
   if (overview && !isLost) {
     const [text, kind] = verdict(overview);
-    say(text, kind);
-    at("alerts").hidden = !overview.alerts.length;
-    render(alertsOf(overview.alerts), at("alert-list"));
+    tell(text, kind);
+    element("alerts").hidden = !overview.alerts.length;
+    render(alertsOf(overview.alerts), element("alert-list"));
   }
-  render(view.show(page), at("view"));
+  render(view.show(page), element("view"));
 }
 
-function say(text, kind = "") {
-  const line = at("verdict");
+// Show a text in the first line of the page.
+function tell(text, kind = "") {
+  const line = element("verdict");
   line.className = `opening ${kind}`;
   if (line.firstElementChild.textContent !== text) line.firstElementChild.textContent = text;
 }
 
-function letIn(fault) {
+function askForToken(fault) {
   stop.abort();
   page.overview = null;
-  at("let-in").hidden = false;
-  at("seen").hidden = true;
-  say(hasToken() ? `This token is not let in: ${fault.message}.` : "Who are you? Enter your token.", hasToken() ? "fails" : "");
+  element("sign-in").hidden = false;
+  element("contents").hidden = true;
+  tell(hasToken() ? `This token is refused: ${fault.message}.` : "Who are you? Enter your token.", hasToken() ? "fails" : "");
 }
 
+// Follow the service's stream; connect again after a failure.
 async function connect() {
   stop.abort();
   stop = new AbortController();
@@ -139,46 +143,46 @@ async function connect() {
   while (!signal.aborted) {
     try {
       page.who = await ask("/v1/whoami");
-      at("let-in").hidden = true;
-      at("seen").hidden = false;
-      at("who").textContent = page.who.subject || page.who.role;
-      at("sign-out").hidden = !hasToken();
+      element("sign-in").hidden = true;
+      element("contents").hidden = false;
+      element("who").textContent = page.who.subject || page.who.role;
+      element("sign-out").hidden = !hasToken();
       if (view) load();
       else open();
-      await follow("/v1/live", hear, signal);
+      await follow("/v1/live", receive, signal);
     } catch (fault) {
       if (signal.aborted) return;
-      if (fault.wantsToken) return letIn(fault);
+      if (fault.wantsToken) return askForToken(fault);
       isLost = true;
-      say(fault.status ? `The service answers: ${fault.message}.` : "The service does not answer; what is below is old.", "fails");
+      tell(fault.status ? `The service answers: ${fault.message}.` : "The service does not answer; the figures below are old.", "fails");
     }
     await new Promise((resolve) => setTimeout(resolve, 1000 * RETRY_SECONDS));
   }
 }
 
-function hear(overview) {
-  if (overview.fault) return say(`The service answers: ${overview.fault}.`, "fails");
+function receive(overview) {
+  if (overview.fault) return tell(`The service answers: ${overview.fault}.`, "fails");
   isLost = false;
   page.overview = overview;
   draw();
   loadSoon();
 }
 
-at("let-in").addEventListener("submit", (event) => {
+element("sign-in").addEventListener("submit", (event) => {
   event.preventDefault();
   setToken(event.target.token.value.trim());
   event.target.reset();
   connect();
 });
-at("sign-out").addEventListener("click", () => {
+element("sign-out").addEventListener("click", () => {
   setToken("");
   location.reload();
 });
 document.addEventListener("visibilitychange", () => (document.hidden ? stop.abort() : connect()));
-at("skip").addEventListener("click", (event) => {
-  event.preventDefault(); // an address names a view
-  at("view").focus();
+element("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address must go on naming a view
+  element("view").focus();
 });
 window.addEventListener("hashchange", open);
-at("place").textContent = location.host;
+element("host").textContent = location.host;
 connect();

@@ -15,14 +15,14 @@ export default class OverviewView {
   title = "Overview";
   period = 86400;
   overTime = null;
-  asked = 0;
+  askedAt = 0;
 
   async load() {
-    if (Date.now() - this.asked < 1000 * OVER_TIME_SECONDS) return;
+    if (Date.now() - this.askedAt < 1000 * OVER_TIME_SECONDS) return;
     const seconds = this.period;
     const [cluster, shares] = await Promise.all([ask("/v1/cluster/over-time", { seconds }), ask("/v1/shares/over-time", { seconds })]);
     this.overTime = { cluster, shares };
-    this.asked = Date.now();
+    this.askedAt = Date.now();
   }
 
   show({ overview, reload }) {
@@ -37,7 +37,7 @@ export default class OverviewView {
       ${this.shares(overview)}
       <section><h2>Over time</h2>
         <div class="tabs" role="group" aria-label="Period">${PERIODS.map(([name, seconds]) => html`<button aria-pressed=${String(this.period === seconds)}
-          @click=${() => { this.period = seconds; this.asked = 0; reload(); }}>last ${name}</button>`)}</div>
+          @click=${() => { this.period = seconds; this.askedAt = 0; reload(); }}>last ${name}</button>`)}</div>
         ${this.overTime ? this.charts() : ""}</section>
       ${this.servers(overview)}`;
   }
@@ -54,7 +54,7 @@ export default class OverviewView {
     const proof = overview.proof_holds === null ? "" : overview.proof_holds ? " Its proof holds." : " Its proof DOES NOT HOLD.";
     const more = overview.active_users - overview.users.length;
     return html`<section><h2>Shares</h2>
-      <p>A share is the largest fraction of any resource that a user holds; free amounts on drained servers do not count. The fair share is that which ${overview.mechanism} gives for the waiting and running tasks, by the users' weights.${proof}
+      <p>A share is the largest fraction of any resource that a user holds; free amounts on drained servers do not count. The fair shares follow from the waiting and running tasks and the users' weights, by ${overview.mechanism}.${proof}
       ${overview.unmet_quotas}${more > 0 ? ` ${count(more)} more users are not listed.` : ""}</p>
       ${overview.users.length ? table("Shares of users", columns, rows) : ""}</section>`;
   }

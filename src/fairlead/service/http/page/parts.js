@@ -6,9 +6,9 @@ import { amount, amounts, count, moment } from "./format.js";
 export const jobLink = (id) => html`<a href=${`#/job/${id}`}>${id}</a>`;
 export const userLink = (name) => html`<a href=${`#/user/${encodeURIComponent(name)}`}>${name}</a>`;
 
-// A bar of `part` of the whole, with a line at the fair part.
-export const bar = (part, line = null, said = "") => html`<div class="bar" title=${said}>
-  <span style=${`width: ${100 * Math.min(1, part)}%`}></span>
+// A bar over a fraction of its width, with a line at another fraction.
+export const bar = (fraction, line = null, title = "") => html`<div class="bar" title=${title}>
+  <span style=${`width: ${100 * Math.min(1, fraction)}%`}></span>
   ${line === null ? nothing : html`<i style=${`left: calc(${100 * Math.min(1, line)}% - 1px)`}></i>`}</div>`;
 
 export const used = (holds, has) =>
@@ -50,7 +50,7 @@ export function pager(offset, limit, found, go) {
     <button ?disabled=${last >= found} @click=${() => go(offset + limit)}>Later</button></nav>`;
 }
 
-// Ask before a change; resolves to the entered values, or to null.
+// Ask before a change; resolves to the entered values, or to null if it is refused.
 export function confirm(question, action, fields = []) {
   const dialog = document.getElementById("confirm");
   dialog.querySelector("h2").textContent = question;

@@ -1,4 +1,4 @@
-// Single servers: the tasks on each, and its drain.
+// Single servers, with the tasks on each, and a button to drain it.
 
 import { html } from "./libraries/lit-html/lit-html.js";
 import { ask, change } from "./api.js";

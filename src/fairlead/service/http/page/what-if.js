@@ -13,7 +13,8 @@ const FIELDS = [
   ["removed", "Servers to remove", "node4"],
   ["quotas", "Quotas", "bo=gpu:4"],
 ];
-const OF_SERVICE = { drain: "drained", remove: "removed" }; // an input named remove would hide the form's method
+// Inputs whose names differ from the service's fields: an input named remove would hide the form's method.
+const OF_SERVICE = { drain: "drained", remove: "removed" };
 // Words between commas; a word with a comma has double quotes around it.
 const words = (text) => (text.match(/(?:"[^"]*"|[^,"])+/g) || []).map((word) => word.replaceAll('"', "").trim()).filter(Boolean);
 export const quoted = (name) => (name.includes(",") ? `"${name}"` : name);
@@ -26,7 +27,7 @@ function pairs(text, label, read) {
   }));
 }
 
-// A comma within one quota, as in ana=gpu:4,cpu:16: no = follows before the next comma.
+// A comma within one quota, as in ana=gpu:4,cpu:16: there is no = between it and the next comma.
 const NEXT_RESOURCE = /,(?=[^,=]*:[^,=]*(?:,|$))/g;
 const resources = (text) => Object.fromEntries(text.split(";").map((part) => {
   const [name, value] = part.split(":");
@@ -89,7 +90,7 @@ export default class WhatIfView {
       <td class="num">${percent(u.fair)}</td><td class=${u.fair_after < u.fair ? "num bad" : "num"}>${percent(u.fair_after)}</td><td class="num">${count(u.starts)}</td><td class="num">${count(u.stops)}</td></tr>`);
     return html`<p class="opening"><span>${counted(starts, "task")} would start now${isCut ? ", or more" : ""}, and ${counted(stops, "task")} would stop.${changed.length ? "" : " No user gains or loses."}</span></p>
       ${unmet ? html`<p class="bad">Not all quotas could be met: ${unmet}.</p>` : ""}
-      ${stays ? html`<p>${counted(stays, "task")} would go on running on the drained servers, and shares include ${stays === 1 ? "it" : "them"}. Removing a server shows its loss.</p>` : ""}
+      ${stays ? html`<p>${counted(stays, "task")} would go on running on the drained servers, and shares include ${stays === 1 ? "it" : "them"}. To see the loss of a server, remove it instead.</p>` : ""}
       ${changed.length ? table("Users before and after", columns, rows) : ""}`;
   }
 }
