@@ -117,7 +117,10 @@ def test_a_driver_is_captured_with_its_tasks(run: Run, here: Run, tmp_path: Path
         (("submit", "--cpu", "1"), "give a command after --"),
         (("submit", "--", "no-such-command"), "no-such-command: there is no such command"),
         (("submit", "--", "python", "no.py"), "no.py: there is no such file"),
-        (("submit", "--", "python", "-u", "x.py"), "-u: options of Python are not possible"),
+        (
+            ("submit", "--", "python", "-u", "x.py"),
+            "-u: a captured script takes no options of Python",
+        ),
         (("submit", "--", "python", "-m"), "COMMAND: -m needs an argument"),
     ],
 )

@@ -1,8 +1,9 @@
 """An agent: an actor of a driver that runs the driver's calls when the dispatcher starts them.
 
-It belongs to the driver's job in Ray, so tasks have the code and environment of that job, and end
-with it. A task is submitted to Ray only when the dispatcher starts it, so no task queues in Ray.
-Short calls of a function share a start: waiting calls run one after another for `LEASE_SECONDS`.
+The agent belongs to the driver's job in Ray, so tasks have the code and environment of that job,
+and end with it. A task is submitted to Ray only when the dispatcher starts it, so no task queues in
+Ray. Short calls of a function share a start: a start also runs waiting calls, one after another,
+for up to `LEASE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from fairlead.ray._ray_calls import (
     NoDispatcherError,
     RayCall,
     StoredResult,
-    cancelled,
+    cancelled_error,
     demand_of,
     one_line,
     ray_options,
@@ -45,14 +46,14 @@ from fairlead.service.engines.protocol import Ending, Key
 
 LOG = logging.getLogger("fairlead.ray")
 LEASE_SECONDS = 0.05  # the longest run of short calls that share a start
-GATHER_SECONDS = 0.002  # calls of this time are gathered into one job
+GATHER_SECONDS = 0.002  # calls that arrive in this time become one job
 # Seconds until a lost task is reported, doubled each time. Ray may take seconds to notice a lost
 # node, and until then the task would start on the same node again.
 HELD_SECONDS = 0.5
 LOOK_SECONDS = 0.5  # between checks
 STOPPED_SECONDS = 6.0  # to wait for a dispatcher that replaces a stopped one
 MOST_TASKS = 100_000  # of a job
-PART = 64  # results of a map in one message, at most
+RESULTS_AT_ONCE = 64  # largest number of results of a map in one message
 ENDED = 143  # the status of a stopped task
 LOST = (
     exceptions.NodeDiedError,
@@ -71,30 +72,32 @@ class Agent:
         self.name, self.user, self.dispatcher = name, user, dispatcher
         self.session, self.wait, self.seen = "", 0.0, 0
         self.grace = 0.0  # seconds until a preempted call is killed
-        self._functions: dict[int, bytes] = {}
-        self._names: dict[int, str] = {}
-        self._defined: dict[int, asyncio.Event] = {}
-        self._bound: dict[tuple[CallOptions, str], Any] = {}
-        self._gathered: dict[CallOptions, list[RayCall]] = {}
-        self._batches: dict[str, CallBatch] = {}
+        self._functions: dict[int, bytes] = {}  # pickled, by number
+        self._names: dict[int, str] = {}  # by number of the function
+        self._defined: dict[int, asyncio.Event] = {}  # by number of the function
+        self._remote_functions: dict[tuple[CallOptions, str], Any] = {}  # by options and node's id
+        self._gathered: dict[CallOptions, list[RayCall]] = {}  # calls to submit
+        self._batches: dict[str, CallBatch] = {}  # by id of the job
         self._waiting: dict[CallOptions, deque[RayCall]] = {}  # calls that wait for a start
         self._is_submitting = False  # whether gathered calls are being submitted
-        self._awaits_ids = False
-        self._early_starts: list[tuple[Key, str]] = []  # starts of jobs without ids yet
-        self._runs: dict[Key, Any] = {}  # reference, actor, its id, or group; None until made
-        self._calls_of_key: dict[Key, list[RayCall]] = {}
-        self._ended: dict[Key, Ending] = {}
+        self._awaits_ids = False  # whether the dispatcher is about to return ids of jobs
+        self._early_starts: list[tuple[Key, str]] = []  # key and node's id; jobs without ids yet
+        # By start: the reference of its task, or its actor, the actor's id, or its placement group;
+        # None until that is made.
+        self._runs: dict[Key, Any] = {}
+        self._calls_of_key: dict[Key, list[RayCall]] = {}  # by start
+        self._ended: dict[Key, Ending] = {}  # by start, until the dispatcher acknowledges the end
         self._repeated: dict[Key, str] = {}  # stopped tasks whose calls run again, and the reason
-        self._skipped: dict[str, list[int]] = {}
-        self._cancelled: list[str] = []
-        self._running: Counter[CallOptions] = Counter()  # tasks in Ray
+        self._skipped: dict[str, list[int]] = {}  # to report; by job: tasks that need no start
+        self._cancelled: list[str] = []  # to report: jobs all of whose calls were abandoned
+        self._running: Counter[CallOptions] = Counter()  # number of tasks in Ray
         self._seconds_of_call: dict[int, float] = {}  # seconds of a call, by function
         self._awaited: dict[Any, list[asyncio.Future[None]]] = {}  # by argument that is not ready
         self._has_reports = asyncio.Event()
         self._join_lock, self._find_lock = asyncio.Lock(), asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
-        # Ray cancels a task with the call during which it was started. So work for all calls runs
-        # in the context of a call that is never cancelled.
+        # Ray cancels a task together with the call of this actor that submitted the task. So all
+        # work runs in the context of a call that is never cancelled.
         self._context = copy_context()
 
     # Calls by the driver
@@ -109,7 +112,7 @@ class Agent:
         return fault
 
     async def live(self) -> None:
-        """Never return; so the call fails when this actor is gone."""
+        """Never return, so that the call fails when this actor is gone."""
         await asyncio.Event().wait()
 
     async def define(self, number: int, function: bytes, name: str) -> None:
@@ -122,7 +125,7 @@ class Agent:
     ) -> Any:
         """Call a function when the dispatcher starts it; return its result.
 
-        By `options.kind`, make and return an actor or a placement group instead.
+        For the kind ``actor`` or ``group``, make and return an actor or a placement group instead.
         """
         call = RayCall(args, kwargs, asyncio.get_running_loop().create_future())
         try:
@@ -146,7 +149,7 @@ class Agent:
             while at < len(calls):
                 await asyncio.wait([calls[at].outcome])
                 part: list[Any] = []
-                for call in calls[at : at + PART]:
+                for call in calls[at : at + RESULTS_AT_ONCE]:
                     if not call.outcome.done() or (part and call.outcome.exception()):
                         break
                     part.append(call.take())
@@ -180,6 +183,7 @@ class Agent:
             await asyncio.gather(*waits)
 
     async def _watch_arguments(self) -> None:
+        """Wake the calls that wait for arguments, as these become ready."""
         await asyncio.sleep(0)
         while self._awaited:
             ready, _ = await asyncio.to_thread(
@@ -191,13 +195,14 @@ class Agent:
                         wait.set_result(None)
 
     def _gather(self, options: CallOptions, calls: Sequence[RayCall]) -> None:
+        """Add calls to those that are submitted next."""
         self._gathered.setdefault(options, []).extend(calls)
         if not self._is_submitting:
             self._is_submitting = True
             self._spawn(self._submit_gathered())
 
     async def _submit_gathered(self) -> None:
-        """Submit gathered calls until none is left; under load a job has more calls."""
+        """Submit gathered calls until none is left; under load, jobs get more calls."""
         try:
             while self._gathered:
                 # While short calls run, more calls may arrive before the ends are reported.
@@ -219,6 +224,7 @@ class Agent:
             self._is_submitting = False
 
     async def _submit(self, batches: list[CallBatch]) -> None:
+        """Submit batches as jobs; fail the calls of refused jobs."""
         key, jobs = secrets.token_hex(16), []
         for batch in batches:
             tasks = {} if batch.options.kind == "group" else {"tasks": len(batch.calls)}
@@ -233,7 +239,7 @@ class Agent:
                     if ids is None and (refused := await self._join()):
                         raise NoDispatcherError(refused)
                 except exceptions.ActorDiedError:
-                    await self._find(dispatcher)
+                    await self._find_replacement(dispatcher)
         except NoDispatcherError as fault:
             for call in (call for batch in batches for call in batch.calls):
                 call.fail(fault)
@@ -276,6 +282,7 @@ class Agent:
         self._has_reports.set()
 
     def _skip(self, call: RayCall) -> None:
+        """Report that the task of a call needs no start of its own."""
         assert call.batch is not None
         self._skipped.setdefault(call.batch.job, []).append(call.index)
         call.batch.starts_left -= 1
@@ -299,8 +306,8 @@ class Agent:
                 self._has_reports.set()
             return ""
 
-    async def _find(self, gone: Any) -> None:
-        """Join the dispatcher that replaces a stopped one; fail all waiting calls if none comes."""
+    async def _find_replacement(self, gone: Any) -> None:
+        """Join the dispatcher that replaces `gone`; fail all waiting calls if there is none."""
         async with self._find_lock:
             latest = time.monotonic() + STOPPED_SECONDS
             while self.dispatcher is gone:
@@ -331,7 +338,7 @@ class Agent:
                 await self._apply(session, orders)
             except exceptions.ActorDiedError:
                 with suppress(NoDispatcherError):
-                    await self._find(dispatcher)
+                    await self._find_replacement(dispatcher)
 
     async def _report(self) -> None:
         """Report ended and cancelled tasks until they are acknowledged."""
@@ -354,7 +361,7 @@ class Agent:
                 await self._apply(session, orders)
             except exceptions.ActorDiedError:
                 with suppress(NoDispatcherError):
-                    await self._find(dispatcher)
+                    await self._find_replacement(dispatcher)
             if orders is None:
                 for job, indices in skipped.items():
                     self._skipped.setdefault(job, []).extend(indices)
@@ -362,6 +369,7 @@ class Agent:
                 self._has_reports.set()
 
     async def _apply(self, session: str, orders: Sequence[tuple[int, str, Any]] | None) -> None:
+        """Carry out orders, each a number, a kind and a content; join again if they are None."""
         if orders is None and (fault := await self._join()):
             self._fail_waiting(NoDispatcherError(fault))
         if orders is None or session != self.session:
@@ -378,6 +386,7 @@ class Agent:
                 self._end_job(order)
 
     def _forget(self, key: Key) -> None:
+        """Drop a start whose end the dispatcher has acknowledged."""
         del self._ended[key]
         self._repeated.pop(key, None)
         self._runs.pop(key, None)
@@ -391,7 +400,7 @@ class Agent:
     # Tasks
 
     def _start(self, key: Key, node_id: str) -> None:
-        """Run the call of a start, unless it ran under this attempt."""
+        """Run the call of a start, unless this attempt has started already."""
         if key in self._runs or key in self._ended:
             return
         batch = self._batches.get(str(key[0]))
@@ -410,18 +419,18 @@ class Agent:
         call = batch.calls[key[1]]
         if call.key is not None and call.key[:2] == key[:2] and not call.outcome.done():
             call.key = None  # the dispatcher detected the loss of that attempt first
-        if not call.waits:  # it shared another start, so this start serves another call
-            taken = self._next_call(batch.options)
-            if taken is not None:
-                self._skip(taken)
-            call = taken or call
+        if not call.waits:  # it shared another start, so this start is used for another call
+            other = self._next_call(batch.options)
+            if other is not None:
+                self._skip(other)
+            call = other or call
         if not call.waits:
             self._end_task(key, 0, "")
         elif batch.options.kind == "actor":
             call.key, self._calls_of_key[key] = key, [call]
             self._spawn(self._start_actor(call, key, node_id))
         else:
-            call.key = key  # a call that was lost may be in the queue several times
+            call.key = key  # now, because a call that was lost may be in the queue several times
             more = [] if call.is_alone else self._calls_to_share(batch, key)
             self._submit_to_ray(batch, key, [call, *more], node_id)
 
@@ -430,11 +439,13 @@ class Agent:
         waiting = self._waiting[batch.options]
         if not (waiting and self._is_short(batch.options)):
             return []
-        lasts = max(self._seconds_of_call[batch.options.function], 1e-5)
-        most = min(int(LEASE_SECONDS / lasts), len(waiting) // (self._running[batch.options] + 1))
+        seconds = max(self._seconds_of_call[batch.options.function], 1e-5)
+        # The other running tasks of these options get an equal part of the waiting calls.
+        limit = len(waiting) // (self._running[batch.options] + 1)
+        limit = min(int(LEASE_SECONDS / seconds), limit)
         calls: list[RayCall] = []
         alone: list[RayCall] = []
-        while len(calls) < most and (call := self._next_call(batch.options)) is not None:
+        while len(calls) < limit and (call := self._next_call(batch.options)) is not None:
             if call.is_alone:
                 alone.append(call)
             else:
@@ -445,9 +456,11 @@ class Agent:
         return calls
 
     def _is_short(self, options: CallOptions) -> bool:
+        """Return whether calls of a function are known to be short enough to share a start."""
         return self._seconds_of_call.get(options.function, LEASE_SECONDS) < LEASE_SECONDS / 2
 
     def _next_call(self, options: CallOptions) -> RayCall | None:
+        """Take the next call that still waits; None if there is none."""
         waiting = self._waiting[options]
         while waiting:
             call = waiting.popleft()
@@ -463,7 +476,7 @@ class Agent:
         for call in calls:
             call.key = key
         try:
-            bound = self._bound_to(batch, node_id)
+            bound = self._remote_function(batch, node_id)
             outcomes, values = bound.remote([(call.args, call.kwargs) for call in calls])
         except Exception as fault:
             for call in calls:
@@ -474,12 +487,12 @@ class Agent:
         self._running[batch.options] += 1
         self._spawn(self._finish(batch, key, calls, outcomes, values))
 
-    def _bound_to(self, batch: CallBatch, node_id: str) -> Any:
-        """Return a remote function of Ray that runs on a node with the amounts of its request."""
+    def _remote_function(self, batch: CallBatch, node_id: str) -> Any:
+        """Return a batch's function as a remote function of Ray on a node, with its amounts."""
         mark = (batch.options, node_id)
-        if mark not in self._bound:
+        if mark not in self._remote_functions:
             function, name = batch.options.function, self._names[batch.options.function]
-            self._bound[mark] = ray.remote(
+            self._remote_functions[mark] = ray.remote(
                 worker_function(self._functions[function], name)
             ).options(
                 **ray_options(demand_of(batch.request)),
@@ -488,11 +501,12 @@ class Agent:
                 name=name,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
             )
-        return self._bound[mark]
+        return self._remote_functions[mark]
 
     async def _finish(
         self, batch: CallBatch, key: Key, calls: list[RayCall], outcomes: Any, values: Any
     ) -> None:
+        """Await a task of Ray; give the results to its calls, or let them run again."""
         status = 0
         try:
             try:
@@ -506,7 +520,7 @@ class Agent:
             if key in self._repeated and isinstance(fault, exceptions.TaskCancelledError):
                 await self._lose(batch, key, calls, fault)
                 return
-            for call in calls:
+            for call in calls:  # the whole task was cancelled or failed
                 call.fail(fault)
             status = ENDED if isinstance(fault, exceptions.TaskCancelledError) else 1
             self._end_task(key, status, one_line(fault))
@@ -561,16 +575,16 @@ class Agent:
         if own in again:  # this call keeps its start; the others need new ones
             again.remove(own)
             if batch.is_gone:
-                own.fail(cancelled(batch.job))
+                own.fail(cancelled_error(batch.job))
             else:
                 self._waiting[batch.options].appendleft(own)
         if again:
             self._gather(batch.options, again)
-        is_again = own.waits or own.key not in (None, key)
+        runs_again = own.waits or own.key not in (None, key)
         if is_preempted:  # status 0: nothing is left to start again
-            self._end_task(key, None if is_again else 0, PREEMPTED)
+            self._end_task(key, None if runs_again else 0, PREEMPTED)
         else:
-            self._end_task(key, None if is_again else 1, one_line(fault))
+            self._end_task(key, None if runs_again else 1, one_line(fault))
 
     def _stop(self, key: Key, why: str) -> None:
         """Stop the task of an attempt."""
@@ -614,7 +628,7 @@ class Agent:
         batch = self._batches.get(job)
         for call in batch.calls if batch is not None else ():
             if call.waits and call.batch is batch:
-                call.fail(cancelled(job))
+                call.fail(cancelled_error(job))
         if batch is not None:
             batch.is_gone = True
         if batch is not None and not any(str(key[0]) == job for key in self._runs):
@@ -623,6 +637,7 @@ class Agent:
     # Actors and placement groups
 
     async def _start_actor(self, call: RayCall, key: Key, node_id: str) -> None:
+        """Make an actor on a node, and give it to its call once it is ready."""
         batch = call.batch
         assert batch is not None
         if key in self._ended:  # stopped before it was made
@@ -649,10 +664,11 @@ class Agent:
             ray.kill(actor)
         else:
             call.outcome.set_result(actor)
-        # Only the driver's handle must keep the actor alive.
+        # Drop this handle, because only the driver's handle should keep the actor alive.
         self._runs[key] = _ActorId(actor._actor_id.hex())
 
     async def _start_group(self, batch: CallBatch, attempt: int) -> None:
+        """Make a placement group on the nodes of its bundles, and give it to its call."""
         call = batch.calls[0]
         starts, batch.starts = sorted(batch.starts.items()), {}
         keys = [(int(batch.job), index, attempt) for index, _ in starts]
@@ -685,7 +701,8 @@ class Agent:
             runs = [(key, run) for key, run in self._runs.items() if key not in self._ended]
             held = {key: run for key, run in runs if isinstance(run, _ActorId | PlacementGroup)}
             over = await asyncio.to_thread(_ended_runs, held)
-            for key in over:  # reported together, as all bundles of a group are freed at once
+            # Reported together, because all bundles of a group are freed at once.
+            for key in over:
                 self._end_task(key, 0, "")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -729,6 +746,7 @@ def _drop(run: Any) -> None:
 
 
 def _bundle(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return the positive amounts in options of Ray, by Ray's names of resources."""
     amounts = {"CPU": options["num_cpus"], "GPU": options["num_gpus"]}
     amounts |= {"memory": options.get("memory", 0)} | options.get("resources", {})
     return {resource: amount for resource, amount in amounts.items() if amount}

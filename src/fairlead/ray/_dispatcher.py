@@ -1,8 +1,9 @@
 """The dispatcher: one detached actor in a Ray cluster that decides which task starts where.
 
-It runs its own service, with the journal next to Ray's logs, or follows a `fairlead serve`
-elsewhere. For the service it is a worker whose engine is the cluster. The agents of drivers submit
-jobs to it, and it orders them to start tasks. Its state is in the service, and outlives restarts.
+The dispatcher runs its own service, with the journal next to Ray's logs, or follows a `fairlead
+serve` elsewhere. For the service it is a worker whose engine is the cluster. The agents of drivers
+submit jobs to the dispatcher, and it orders them to start tasks. Its state is in the service, and
+outlives restarts.
 """
 
 from __future__ import annotations
@@ -43,14 +44,15 @@ VERSION = version("fairlead")
 KILL_AFTER = 10.0  # default seconds until a preempted call is killed
 POLL_SECONDS = 5.0  # for which an agent waits for orders
 AT_ONCE = 2000  # orders in an answer
-LOOK_SECONDS = 2.0  # between notices to agents of jobs cancelled elsewhere
-Answer = tuple[int, bytes]
+LOOK_SECONDS = 2.0  # between notices to agents of their jobs that have ended
+Answer = tuple[int, bytes]  # status, content
 
 
 class Dispatcher:
     """Divides a Ray cluster; its methods are called by agents and clients, through Ray.
 
-    `start` documents its arguments; None means the value of the journal, else the default.
+    `fairlead.ray.connection.start` documents the arguments. For the policy and the seed, None means
+    the journal's, or the default in a new journal.
     """
 
     def __init__(
@@ -65,24 +67,28 @@ class Dispatcher:
     ) -> None:
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
         self._policy, self._seed = policy, seed
-        self._remote, self._token, self._file = service, token, journal
+        self._service_address, self._token, self._journal_file = service, token, journal
         self._grace = KILL_AFTER if grace is None else grace
-        self._own: Service | None = None
-        self._begun: asyncio.Task[None] | None = None
+        self._own_service: Service | None = None
+        self._start_task: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
         self._users: set[str] | None = None  # users that may submit; None for all
-        self._kept = _folder() / "users.json"
-        if ray.get_runtime_context().was_current_actor_reconstructed and self._kept.exists():
-            self._users = set(json.loads(self._kept.read_text(encoding="utf-8")))
+        self._users_file = _folder() / "users.json"
+        if ray.get_runtime_context().was_current_actor_reconstructed and self._users_file.exists():
+            self._users = set(json.loads(self._users_file.read_text(encoding="utf-8")))
         else:
-            self._keep_users(users)
+            self._store_users(users)
 
     # Calls by agents
 
     async def join(
         self, name: str, user: str, protocol: int, jobs: Sequence[str], handle: Any
     ) -> dict[str, Any]:
-        """Register or re-register an agent; `handle` is its actor, whose end is detected."""
+        """Register or re-register an agent; `handle` is its actor, whose end is detected.
+
+        Returns `session`, its id; `wait`, the seconds for which a `sync` should wait; and `grace`,
+        the seconds until a preempted call is killed. A refusal returns only `fault`, the reason.
+        """
         await self._ready()
         fault = ""
         if protocol != PROTOCOL:
@@ -125,9 +131,22 @@ class Dispatcher:
         cancelled: Sequence[str] = (),
         wait: float = 0.0,
     ) -> list[tuple[int, str, Any]] | None:
-        """Record an agent's report; return numbered orders to start and stop tasks.
+        """Record an agent's report; return numbered orders: start and stop tasks, forget jobs.
 
-        Return None if the agent has to join again. Otherwise the ends are on disk.
+        Returns None if the agent has to join again; else the ends are in the journal.
+
+        Parameters
+        ----------
+        seen : int
+            The number of the last order that the agent received.
+        ended : sequence of Ending
+            Ended tasks.
+        skipped : mapping
+            By job: indices of tasks that need no start, because another start ran their calls.
+        cancelled : sequence of str
+            Jobs to cancel.
+        wait : float
+            Seconds to wait for an order if there is none.
         """
         await self._ready()
         agent = self._engine.agents.get(name)
@@ -136,7 +155,7 @@ class Dispatcher:
         agent.session.note_seen(seen)
         if any(status is None for _, status, _ in ended):
             await self._engine.update_nodes()  # else the tasks would restart on a lost node
-        with suppress(FairleadError):  # ended jobs
+        with suppress(FairleadError):  # jobs may have ended meanwhile
             await self._link.skip(skipped)
             await self._link.cancel(cancelled)
         await self._engine.report(name, ended)
@@ -175,7 +194,9 @@ class Dispatcher:
         return {
             "version": VERSION,
             "policy": ready.get("policy", ""),
-            "seed": None if self._own is None else self._own.state_thread.state.scheduler.seed,
+            "seed": None
+            if self._own_service is None
+            else self._own_service.state_thread.state.scheduler.seed,
             "service": str(self._address),
             "grace": self._grace,
             "journal": None if self._journal is None else str(self._journal.path),
@@ -199,33 +220,34 @@ class Dispatcher:
             )
             if status != 200:
                 raise InputError(str(json.loads(answer)["detail"]), name)
-        self._keep_users((self._users or set()) | set(users))
+        self._store_users((self._users or set()) | set(users))
 
-    def _keep_users(self, users: Collection[str] | None) -> None:
+    def _store_users(self, users: Collection[str] | None) -> None:
         """Store the allowed users for this actor and its restarts."""
         self._users = None if users is None else set(users)
         if self._users is None:
-            self._kept.unlink(missing_ok=True)
+            self._users_file.unlink(missing_ok=True)
         else:
-            new = self._kept.with_suffix(".new")
+            new = self._users_file.with_suffix(".new")
             new.write_text(json.dumps(sorted(self._users)), encoding="utf-8")
-            new.rename(self._kept)
+            new.rename(self._users_file)
 
     async def _ready(self) -> None:
         """Start the dispatcher at the first call in this process; wait until it is ready."""
-        if self._begun is None:
-            self._begun = asyncio.create_task(self._begin())
-        await asyncio.shield(self._begun)
+        if self._start_task is None:
+            self._start_task = asyncio.create_task(self._start())
+        await asyncio.shield(self._start_task)
 
-    async def _begin(self) -> None:
+    async def _start(self) -> None:
+        """Start or reach the service; then start the worker's loop and the notices to agents."""
         self._engine = RayEngine()
         self._journal: Journal | None = None
-        if self._remote is None:
+        if self._service_address is None:
             await self._serve()
         else:
-            address = Address.of(self._remote, self._token)
+            address = Address.of(self._service_address, self._token)
             self._exchange: Exchange = Connections(address)
-            self._address = self._remote
+            self._address = self._service_address
         self._link = Link(self._exchange)
         await self._engine.update_nodes()
         loop = WorkerLoop(self._link, self._engine)
@@ -234,9 +256,9 @@ class Dispatcher:
 
     async def _serve(self) -> None:
         """Start a service in this process, which also listens on loopback."""
-        path = Path(self._file) if self._file else _folder() / "journal.db"
-        self._journal = Journal(path, survives_power_failure=self._file is not None)
-        service = self._own = Service(self._journal, Settings(self._policy, self._seed))
+        path = Path(self._journal_file) if self._journal_file else _folder() / "journal.db"
+        self._journal = Journal(path, survives_power_failure=self._journal_file is not None)
+        service = self._own_service = Service(self._journal, Settings(self._policy, self._seed))
         app = application(service, Limits(), version=VERSION)
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
@@ -246,7 +268,7 @@ class Dispatcher:
         self._tasks.append(asyncio.create_task(server.serve()))
         while not server.started:
             await asyncio.sleep(0.01)
-        # Until the first turn of the state's thread, the policy is still that of the journal.
+        # Before the first batch of the state's thread, the policy is that of the journal.
         await asyncio.wrap_future(service.state_thread.enqueue(lambda _tx: None))
         self._exchange = _ToApplication(called_in_process(app), self._address)
 
@@ -259,7 +281,7 @@ class Dispatcher:
             os._exit(1)
 
     async def _report_ended_jobs(self) -> None:
-        """Notify agents of their ended jobs, for ever."""
+        """Notify agents of their jobs that have ended, for ever."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             jobs_of = {agent.name: set(agent.jobs) for agent in self._engine.agents.values()}
@@ -274,14 +296,14 @@ class Dispatcher:
                             agent.session.queue("over", job)
 
     async def _watch(self, name: str, handle: Any) -> None:
-        """Remove an agent when its actor is gone: then the call of `live` fails."""
+        """Remove an agent when its actor is gone, because then the call of `live` fails."""
         with suppress(ray.exceptions.RayError):
             await handle.live.remote()
         await self.leave(name)
 
 
 class _ToApplication:
-    """Requests to an application in this process; see `Exchange`."""
+    """Sends requests to an application in this process; see `Exchange`."""
 
     def __init__(self, application: Any, url: str) -> None:
         self.url = url

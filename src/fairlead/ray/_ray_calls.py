@@ -1,6 +1,6 @@
-"""Calls and their batches, which agents, dispatchers and Ray workers share.
+"""Calls and their batches, in agents, dispatchers and Ray workers.
 
-This module imports nothing of the dispatcher, so that agents start in half the time.
+This module does not import the dispatcher, so that agents start in half the time.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from fairlead.service.engines.protocol import Key
 PROTOCOL = 2  # the version of the messages between agents and dispatchers
 NAME = NAMESPACE = "fairlead"  # of the dispatcher's actor
 AGENT = "ray"  # the first word of a job's command; the second is the agent's name
-MOVED = "it runs elsewhere, or has ended"
+MOVED = "it runs elsewhere, or has ended"  # a reason to stop an agent's task
 GIB = 2**30
 SMALL = (type(None), bool, int, float, complex)  # types of results that are sent in messages
-SHORT = 4096  # texts and bytes below this length are, too
+SHORT = 4096  # texts and bytes below this length are sent in messages, too
 
 
 class NoDispatcherError(FairleadError):
@@ -36,16 +36,16 @@ class LostError(FairleadError):
 
 
 class CallOptions(NamedTuple):
-    """The options that calls of one job share."""
+    """The options of a call; calls of one job have the same."""
 
     kind: str  # tasks, actor or group
-    function: int  # a number of `Agent.define`
+    function: int  # its number in `Agent.define`
     request: str  # the amounts and the placement constraint of a job request; JSON
-    attempts: int  # starts of a call that is lost again and again, at most
+    attempts: int  # largest number of starts of a call that is lost again and again
 
 
 class StoredResult:
-    """A result that stays on its node until the driver reads the message."""
+    """A result that stays on its node until the driver unpickles this reference."""
 
     def __init__(self, values: Any, index: int, kind: str) -> None:
         self.values, self.index, self.kind = values, index, kind
@@ -61,16 +61,16 @@ def _fetch(values: Any, index: int, kind: str) -> Any:
 
 @dataclass(eq=False)
 class RayCall:
-    """A requested call, and the future of its outcome."""
+    """A call that the driver requested."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    outcome: asyncio.Future[Any]
-    batch: CallBatch | None = None
-    index: int = 0
+    outcome: asyncio.Future[Any]  # the result or the error
+    batch: CallBatch | None = None  # None until it is submitted
+    index: int = 0  # in the batch
     key: Key | None = None  # the start under which it runs
     tries: int = 0  # number of lost starts
-    is_alone: bool = False  # starts alone, as it was lost together with others
+    is_alone: bool = False  # whether it shares no start, because it was lost together with others
 
     @property
     def waits(self) -> bool:
@@ -93,14 +93,14 @@ class RayCall:
 
 @dataclass(eq=False)
 class CallBatch:
-    """A job: its calls by index, and its starts that have not ended."""
+    """A job and its calls."""
 
     options: CallOptions
-    request: Mapping[str, Any]
-    calls: list[RayCall]
-    job: str = ""
-    starts_left: int = 0
-    starts: dict[int, str] = field(default_factory=dict)  # ids of nodes, by index of a bundle
+    request: Mapping[str, Any]  # the parsed `options.request`
+    calls: list[RayCall]  # by index of the task
+    job: str = ""  # the job's id; empty until it is submitted
+    starts_left: int = 0  # number of tasks that have neither ended nor been skipped
+    starts: dict[int, str] = field(default_factory=dict)  # of a group: nodes' ids, by bundle
     is_gone: bool = False  # whether the dispatcher reported its end
 
     @property
@@ -112,7 +112,8 @@ class CallBatch:
 def worker_function(pickled: bytes, name: str) -> Callable[..., Any]:
     """Return the function that a Ray worker runs: it calls `pickled` for each row of arguments.
 
-    It returns the mean seconds of a call with the outcomes, and large values separately.
+    That function returns two objects: the mean seconds of a call with the outcomes, each a kind and
+    a small value or an error; and the large values, which stay on the node.
     """
     small, short = SMALL, SHORT
     function: Any = None
@@ -149,7 +150,7 @@ def worker_function(pickled: bytes, name: str) -> Callable[..., Any]:
     return call
 
 
-def cancelled(job: str) -> LostError:
+def cancelled_error(job: str) -> LostError:
     return LostError(f"job {job} was cancelled before this started")
 
 

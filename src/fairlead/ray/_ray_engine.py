@@ -1,8 +1,8 @@
 """A Ray cluster as an engine: Ray has the nodes, and agents of drivers start the tasks.
 
 An agent is an actor of the driver that submitted the tasks. So tasks have that driver's code and
-environment, belong to it, and end with it. As for a worker, `Session` keeps the orders that an
-agent has not seen.
+environment, belong to it, and end with it. A `Session` keeps the orders that an agent has not seen,
+as it does for a worker.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from fairlead.service.sessions import Session
 
 LOOK_SECONDS = 0.5  # between checks of nodes and time limits
 REJOIN_SECONDS = 10.0  # for agents to join a restarted dispatcher
-NOT_COUNTED = ("object_store_memory", "node:", "accelerator_type:")
-NAMES = {"CPU": "cpu", "GPU": "gpu"}
+NOT_COUNTED = ("object_store_memory", "node:", "accelerator_type:")  # Ray's resources without use
+NAMES = {"CPU": "cpu", "GPU": "gpu"}  # fairlead's names of Ray's resources
 
 
 class RayNode(NamedTuple):
@@ -56,7 +56,7 @@ class AgentState:
 
 
 def live_nodes(rows: Sequence[Mapping[str, Any]]) -> dict[str, RayNode]:
-    """Return the live nodes of `ray.nodes` by name; equal names get the start of the id."""
+    """Return the live nodes of `ray.nodes` by name; the start of the id follows an equal name."""
     alive = [row for row in rows if row["Alive"]]
     names = Counter(row["NodeName"] for row in alive)
     found = {}
@@ -85,8 +85,9 @@ class RayEngine:
         self.agents: dict[str, AgentState] = {}
         self.runs: dict[Key, AgentTask] = {}
         self._ended: dict[Key, Ending] = {}
-        self._acknowledged: dict[Key, asyncio.Future[None]] = {}  # by ended task
-        self._began = monotonic()
+        # By ended task: done when the service has acknowledged the end.
+        self._acknowledged: dict[Key, asyncio.Future[None]] = {}
+        self._started_at = monotonic()
 
     def nodes(self) -> Sequence[EngineNode]:
         return [row.node for row in self.ray_nodes.values()]
@@ -108,7 +109,7 @@ class RayEngine:
         run = self.runs[task.key] = AgentTask(name, task, self.ray_nodes[task.node].id)
         if name in self.agents:
             self._order_start(run)
-        elif monotonic() - self._began > REJOIN_SECONDS:
+        elif monotonic() - self._started_at > REJOIN_SECONDS:
             self._end(task.key, 1, "its driver is gone")
 
     def stop(self, key: Key, why: str) -> None:
@@ -151,7 +152,7 @@ class RayEngine:
         while True:
             await self.update_nodes()
             await asyncio.sleep(LOOK_SECONDS)
-            if monotonic() - self._began > REJOIN_SECONDS:
+            if monotonic() - self._started_at > REJOIN_SECONDS:
                 for key, run in self.runs.items():
                     if run.agent not in self.agents:
                         self._end(key, 1, "its driver is gone")
@@ -174,7 +175,7 @@ class RayEngine:
         self.changed.set()
 
     def join(self, name: str, user: str, jobs: Collection[str]) -> str:
-        """Register an agent, send it all of its running tasks, and return its session id."""
+        """Register an agent, queue starts of its running tasks, and return its session's id."""
         agent = self.agents[name] = AgentState(name, user, set(jobs))
         for key, run in self.runs.items():
             if run.agent == name and key not in self._ended:

@@ -24,9 +24,9 @@ from fairlead.service.client import Client
 from fairlead.service.client.exchange import TIMEOUT, Reply
 
 AT_ONCE = 100_000  # concurrent calls of the dispatcher
-BEGIN_SECONDS = 60.0
-LONGEST_GRACE = 86400.0
-HEAD = "node:__internal_head__"
+BEGIN_SECONDS = 60.0  # for a dispatcher or an agent to start
+LONGEST_GRACE = 86400.0  # seconds
+HEAD = "node:__internal_head__"  # a resource of the head node only
 
 
 def join(address: str | None = None) -> None:
@@ -51,7 +51,7 @@ def start(
     Parameters
     ----------
     policy : str, optional
-        As in `Scheduler`; ``drf/best-fit`` when absent.
+        A policy of `Scheduler`; when absent, the journal's, or ``drf/best-fit``.
     users : mapping of str to float, optional
         The users that may submit, with their weights. When absent all users may, with weight 1.
     service, token : str, optional
@@ -61,7 +61,7 @@ def start(
     address : str, optional
         The address of the Ray cluster; ``auto`` when absent.
     seed : int, optional
-        The seed of random choices; the journal's, or 0, when absent.
+        The seed of random choices; when absent, the journal's, or 0.
     grace : float, optional
         Seconds from the KeyboardInterrupt of a preempted call until it is killed; 10 when absent.
 
@@ -148,7 +148,7 @@ def answer_of(ref: Any, seconds: float) -> Any:
 
 
 class RayExchange:
-    """Requests to the service of a dispatcher, through Ray; see `Exchange`."""
+    """Sends requests to the service of a dispatcher, through Ray; see `Exchange`."""
 
     def __init__(self, dispatcher: Any) -> None:
         self._dispatcher = dispatcher

@@ -65,7 +65,7 @@ def check_command(words: Sequence[str], directory: str) -> None:
         if len(words) < 3:
             raise InputError(f"{words[1]} needs an argument", "COMMAND")
     elif words[1].startswith("-"):
-        raise InputError("options of Python are not possible with a captured script", words[1])
+        raise InputError("a captured script takes no options of Python but -m and -c", words[1])
     elif not Path(directory, words[1]).exists():
         raise InputError("there is no such file", words[1])
 

@@ -32,10 +32,11 @@ from fairlead.service.client import Client
 from fairlead.service.engines.protocol import EngineNode
 from fairlead.service.messages import Amounts, JobRequest
 
-ATTEMPTS = 4
+ATTEMPTS = 4  # default
 AMOUNTS = ("cpu", "memory", "gpu")
 OPTIONS = ("where", "priority", "time_limit", "attempts", "name", "resources")
-RAYS_OWN = {
+# Options of Ray, and what to use here instead.
+RAY_OPTIONS = {
     "num_cpus": "use cpu",
     "num_gpus": "use gpu",
     "max_retries": "use attempts, which is one more",
@@ -43,7 +44,7 @@ RAYS_OWN = {
     "runtime_env": "tasks have that of the driver",
     "scheduling_strategy": "use where",
 }
-LEAST_OF_RAY = 0.0001  # the smallest amount that Ray counts
+SMALLEST_AMOUNT = 0.0001  # the smallest amount that Ray counts
 Options = Mapping[str, Any]
 
 
@@ -57,8 +58,9 @@ def connect(
     Parameters
     ----------
     user : str
+        The user whose share the calls take.
     address : str, optional
-        The address of the Ray cluster; that of this process, or ``auto``, when absent.
+        The address of the Ray cluster; when absent, this process's cluster, or ``auto``.
     policy : str, optional
         The policy of a dispatcher that this call starts; ``drf/best-fit`` when absent.
     weight : float, optional
@@ -90,10 +92,13 @@ def connect(
 class Fair:
     """A user of a Ray cluster; from `connect`. A task that gets it as an argument may submit, too.
 
-    `cpu` is in cores; `memory` in GiB, or a quantity such as ``"2Gi"``; `gpu` whole GPUs, or a
-    fraction of one. `resources` has other amounts by Ray's names. `where` is labels that a node
-    must have, or names of nodes. A call that is lost with its node or worker starts again, at most
-    `attempts` times in all; an exception of the function is raised.
+    Options of calls, actors and bundles:
+
+    - `cpu` in cores, `memory` in GiB or as a quantity such as ``"2Gi"``, `gpu` as whole GPUs or a
+      fraction of one GPU; `resources`: other amounts by Ray's names.
+    - `where`: labels that a node must have, or names of nodes.
+    - `attempts`: how often a call starts at most, if it is lost with its node or worker. An
+      exception of the function is raised.
     """
 
     def __init__(self, user: str, agent: Any) -> None:
@@ -112,17 +117,17 @@ class Fair:
         self.close()
 
     def remote(self, *given: Any, **options: Any) -> Any:
-        """Schedule calls of a function, or creations of a class's actors, fairly.
+        """Schedule the calls of a function, or the actors of a class, fairly.
 
-        As a decorator, bare or with `cpu`, `memory`, `gpu`, `resources`, `where`, `priority`,
-        `time_limit`, `attempts`, `name`: ``@fair.remote(cpu=1, memory="2Gi")``.
+        Use it as a decorator, without options or with `cpu`, `memory`, `gpu`, `resources`, `where`,
+        `priority`, `time_limit`, `attempts`, `name`: ``@fair.remote(cpu=1, memory="2Gi")``.
         """
         if len(given) == 1 and not options and callable(given[0]):
-            return self._made(given[0], {})
+            return self._scheduled(given[0], {})
         if given:
             raise InputError("takes options by name", "remote")
         self._request(options)
-        return lambda what: self._made(what, options)
+        return lambda what: self._scheduled(what, options)
 
     def submit(
         self,
@@ -147,7 +152,7 @@ class Fair:
     ) -> Iterator[Any]:
         """Schedule a call of a function for each item; yield the results in order.
 
-        Calls that take less than a fiftieth of a second share starts.
+        Calls that take less than 25 ms share starts.
         """
         options = _with_where(demand, where)
         return FairFunction(self, function, options).map(items)
@@ -161,8 +166,9 @@ class Fair:
     ) -> Any:
         """Return a placement group once all of its bundles fit and it is the user's turn.
 
-        A bundle is a mapping such as ``{"cpu": 1, "memory": "2Gi"}``; it runs on the node where it
-        was counted. `ray.util.remove_placement_group`, or the end of the driver, frees its amounts.
+        A bundle is a mapping such as ``{"cpu": 1, "memory": "2Gi"}``. Ray places it on the node
+        where the scheduler placed it. `ray.util.remove_placement_group`, or the end of the driver,
+        frees the amounts.
 
         Raises
         ------
@@ -210,7 +216,8 @@ class Fair:
             ray.get(self._agent.close.remote(), timeout=BEGIN_SECONDS)
         ray.kill(self._agent)  # some of its calls never return, so it would not end by itself
 
-    def _made(self, what: Any, options: Options) -> Any:
+    def _scheduled(self, what: Any, options: Options) -> Any:
+        """Return a function or class whose calls or actors are scheduled fairly."""
         kind = FairClass if isinstance(what, type) else FairFunction
         return kind(self, what, options)
 
@@ -249,13 +256,14 @@ class Fair:
         for row in rows:
             _check_amounts(row.demand())
         request = asked.model_dump(exclude_defaults=True, exclude={"command"})
-        if never_fits(self._nodes, request) or not self._nodes:
+        if why_never_fits(self._nodes, request) or not self._nodes:
             self._nodes = [row.node for row in live_nodes(ray.nodes()).values()]
-            if why := never_fits(self._nodes, request):
+            if why := why_never_fits(self._nodes, request):
                 raise InputError(why)
         return request
 
     def _options(self, kind: str, number: int, options: Options) -> CallOptions:
+        """Return checked options; `number` is the agent's number of the function or class."""
         attempts = options.get("attempts", ATTEMPTS)
         if type(attempts) is not int or attempts < 1:
             raise InputError("must be a whole number of at least 1", "attempts")
@@ -299,7 +307,7 @@ class FairFunction(_FairCallable):
         options = self._call_options()
         parts = self._fair._agent.map.options(num_returns="streaming").remote(options, rows)
         results = _results(parts)
-        next(results)  # enters its `try`, so that closing it drops the remaining calls
+        next(results)  # enters the generator's `try`, so that closing it drops the remaining calls
         return results
 
     def _call_options(self) -> CallOptions:
@@ -328,8 +336,12 @@ def _with_where(demand: Options | None, where: object) -> dict[str, Any]:
     return dict(demand or {}) | ({} if where is None else {"where": where})
 
 
-def never_fits(nodes: Sequence[EngineNode], request: Mapping[str, Any]) -> str:
-    """Return why no node can ever hold a task of a request, or an empty text."""
+def why_never_fits(nodes: Sequence[EngineNode], request: Mapping[str, Any]) -> str:
+    """Return why no node can ever hold a task of a request, or an empty text.
+
+    The nearest node is that with the smallest sum, over resources, of lacking fractions of the
+    demand.
+    """
     where = request.get("where") or {}
     for bundle in request.get("bundles") or [request]:
         demand = demand_of(bundle)
@@ -338,10 +350,10 @@ def never_fits(nodes: Sequence[EngineNode], request: Mapping[str, Any]) -> str:
             names = ", ".join(node.name for node in nodes[:5])
             return f"no node is {_describe(where)}; there are {names}"
         lacks = [{r: a - node.capacity.get(r, 0.0) for r, a in demand.items()} for node in may]
-        parts = [sum(max(0.0, s) / demand[r] for r, s in row.items() if s > 0) for row in lacks]
-        if not any(parts) or min(parts) == 0:
+        shortages = [sum(max(0.0, s) / demand[r] for r, s in row.items() if s > 0) for row in lacks]
+        if not any(shortages) or min(shortages) == 0:
             continue
-        nearest = parts.index(min(parts))
+        nearest = shortages.index(min(shortages))
         texts = [f"{short:.6g} more {r}" for r, short in lacks[nearest].items() if short > 0]
         asked = ", ".join(f"{r} {a:.6g}" for r, a in demand.items() if a)
         return (
@@ -370,8 +382,8 @@ def _amounts(options: Options) -> dict[str, Any]:
     if not isinstance(options.get("resources") or {}, Mapping):
         raise InputError("must give amounts by resource", "resources")
     for name in options:
-        if name in RAYS_OWN:
-            raise InputError(f"is an option of Ray; {RAYS_OWN[name]}", name)
+        if name in RAY_OPTIONS:
+            raise InputError(f"is an option of Ray; {RAY_OPTIONS[name]}", name)
     others = {k: v for k, v in options.items() if k not in (*AMOUNTS, *OPTIONS)}
     resources = dict(options.get("resources") or {}) | others
     given = {k: options[k] for k in AMOUNTS if k in options}
@@ -383,8 +395,8 @@ def _check_amounts(demand: Mapping[str, float]) -> None:
     if not any(demand.values()):
         raise InputError("takes nothing", "demand")
     for resource, amount in demand.items():
-        if resource != "memory" and 0 < amount < LEAST_OF_RAY:
-            raise InputError(f"must be at least {LEAST_OF_RAY}, not {amount:g}", resource)
+        if resource != "memory" and 0 < amount < SMALLEST_AMOUNT:
+            raise InputError(f"must be at least {SMALLEST_AMOUNT}, not {amount:g}", resource)
 
 
 def _results(parts: Any) -> Generator[Any]:
