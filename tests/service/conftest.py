@@ -1,4 +1,4 @@
-"""A cluster of processes, or a folder of attempts, for each test that wants one."""
+"""Fixtures: a cluster of processes, a service for a whole file, and a folder of attempts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from live_cluster import Cluster, end_tasks, until
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    with TemporaryDirectory() as folder:  # where root runs tests, tasks' accounts can go there
+    with (
+        TemporaryDirectory() as folder
+    ):  # if root runs the tests, the accounts of tasks can enter it
         made = Cluster(Path(folder))
         try:
             yield made
         finally:
             made.close()
-            for log in sorted(made.folder.glob("*.log")):  # shown where the test fails
+            for log in sorted(made.folder.glob("*.log")):  # pytest shows it if the test fails
                 print(log.name, log.read_text(), sep="\n")
 
 
@@ -29,7 +31,7 @@ def cluster() -> Iterator[Cluster]:
 def one() -> Iterator[Cluster]:
     """A service for all tests of a file, with one worker.
 
-    Its tasks may run for ana and bo. It ignores SIGINT and SIGHUP, as without a terminal.
+    The worker may run tasks of ana and bo. It ignores SIGINT and SIGHUP, as without a terminal.
     """
     with TemporaryDirectory() as folder, closing(Cluster(Path(folder))) as made:
         (made.folder / "accounts.json").write_text('{"ana": "nobody", "bo": "nobody"}')
@@ -43,7 +45,7 @@ def one() -> Iterator[Cluster]:
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    """A folder of attempts; what still runs in it is ended."""
+    """A folder of attempts; processes that still run at the end are killed."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.chmod(folder, 0o711)
         yield Path(folder)

@@ -1,4 +1,4 @@
-"""Which account runs a user's tasks; never root, whatever the user is called."""
+"""The account that runs a user's tasks: never root, whatever the user's name is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SERVER = Declaration("a", 4.0, 4.0, ())
 
 
 def other_account() -> Account | None:
-    """Return another account, where the tests may use one."""
+    """Return another account, if the tests may use one."""
     return Accounts({"*": "nobody"}).of("ana") if IS_ROOT else None
 
 
@@ -129,7 +129,7 @@ def test_each_user_has_a_folder_of_a_safe_name() -> None:
 
 
 def test_users_that_share_an_account_have_folders(root: Path) -> None:
-    """As root, a job runs in its user's folder; else where it was submitted from."""
+    """If the worker is root, a job runs in its user's folder; else where it was submitted."""
     state = root / "state"
     worker = LocalProcesses(SERVER, state, Accounts(None))
     line = 'pwd; echo "$HOME"; id -un; stat -c "%a %U" .'
@@ -175,7 +175,7 @@ def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:
 
 
 def test_a_users_job_runs_under_its_account(root: Path) -> None:
-    """No program that its environment names runs before the account is another."""
+    """No program named by the job's environment runs before the account changes."""
     account = other_account()
     script, out = root / "script", root / "out"
     script.write_text(f'echo "$(/usr/bin/id -u)" >>{out}\n')

@@ -79,14 +79,14 @@ BAD, GOOD = [(job, "ana", 1) for job in range(1, 7)], [(job, "ana", 0) for job i
     ("here", "elsewhere", "is_failing"),
     [
         (BAD, GOOD, True),
-        (BAD, [], False),  # of one user, who has none elsewhere
+        (BAD, [], False),  # of one user, without tasks on other servers
         ([(job, user, 1) for job, user, _ in zip(range(6), "ababab", BAD, strict=True)], [], True),
-        (BAD, BAD, False),  # the user's tasks fail everywhere
-        (BAD + GOOD, GOOD, False),  # half of them
+        (BAD, BAD, False),  # the user's tasks fail on every server
+        (BAD + GOOD, GOOD, False),  # only half of the tasks failed
         ([*BAD, *GOOD[:5]], GOOD, True),
-        (BAD[:4], GOOD, False),  # too few
-        ([(1, "ana", 1)] * 9, GOOD, False),  # of one job
-        (BAD, [*GOOD, *[(9, "bo", 1)] * 9], True),  # another user's fail elsewhere
+        (BAD[:4], GOOD, False),  # too few failures
+        ([(1, "ana", 1)] * 9, GOOD, False),  # all of one job
+        (BAD, [*GOOD, *[(9, "bo", 1)] * 9], True),  # tasks of another user fail on other servers
     ],
 )
 def test_a_server_that_fails_tasks(here: list[Any], elsewhere: list[Any], is_failing: bool) -> None:
@@ -121,9 +121,9 @@ def disk() -> Iterator[SimpleNamespace]:
 @pytest.mark.parametrize(
     ("grown", "hours", "words"),
     [
-        (10, 24, ""),  # 100 GiB last ten days
+        (10, 24, ""),  # 100 GiB are full in ten days
         (20, 24, "20 GiB a day, and will fill its disk in 5 days"),
-        (20, 0.5, ""),  # too short a time to tell
+        (20, 0.5, ""),  # the time is too short for a forecast
         (-20, 24, ""),
     ],
 )
@@ -152,7 +152,7 @@ def test_an_alert_is_raised_and_cleared_once() -> None:
 
 @pytest.mark.parametrize("user", ["", "bo"])
 def test_alerts_of_a_kind_are_bounded(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
-    """Present ones stay; new ones come when there is room. One user's do not count for others."""
+    """Present alerts stay, and new ones are raised below the bound; each user has its own bound."""
     monkeypatch.setattr(rules, "MOST_OF_A_KIND" if not user else "MOST_OF_A_USER", 2)
     alerts = Alerts(Thresholds())
     alerts.update("owed", {"b": Finding("", user)}, 1.0)
@@ -194,14 +194,14 @@ async def test_a_lost_server_is_an_alert_after_a_restart(ask: Asked) -> None:
     await history.sample(60.0)
     assert [(alert.kind, alert.about) for alert in history.alerts] == [("lost-server", "a")]
     assert list(ask.service.workers.lost) == ["a"]
-    ask.service.workers.lost.clear()  # as in a new process
+    ask.service.workers.lost.clear()  # as after a restart of the service
     await history.sample(60.0)
     assert [alert.about for alert in history.alerts] == ["a"]
 
 
 @served
 async def test_a_server_lost_while_a_sample_is_recorded_is_an_alert_later(ask: Asked) -> None:
-    """The sample still has the server, so that it looks as if the server had joined again."""
+    """The sample still has the server, as if it had joined again."""
     await ask.join("a", cpu=1)
     history, lost = ask.service.history, ask.service.workers.lost
     taken = await ask.service.state_thread.ask(history._take)
@@ -226,7 +226,7 @@ async def test_each_alert_is_logged(ask: Asked, caplog: pytest.LogCaptureFixture
 
 @served
 async def test_a_job_too_large_is_an_alert(ask: Asked) -> None:
-    """It is raised in the summary, the metrics and a notice, and cleared as the job fits."""
+    """It is in the summary, the metrics and a notice, and is cleared when the job fits."""
     await ask.join("a", cpu=4)
     await ask.submit({"cpu": 2})
     await ask.submit({"cpu": 5}, {"tasks": 2, "gang": True, "cpu": 9}, {"where": ["zz"]})
@@ -269,7 +269,7 @@ async def test_an_alert_names_the_labels_that_no_server_has(ask: Asked) -> None:
 
 @served(settings=Settings(thresholds=Thresholds(0.5, 60.0)), tokens=True)
 async def test_an_owed_user_is_an_alert(ask: Asked) -> None:
-    """A user sees only the alerts about itself."""
+    """A user's token gets only the alerts about that user."""
     await ask.join("a", cpu=4, **as_("w"))
     await ask.submit({"tasks": 4}, **as_("ana"))
     await ask.submit({"user": "bo", "tasks": 4}, **as_("bo"))

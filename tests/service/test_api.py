@@ -1,4 +1,4 @@
-"""The HTTP API: answers, refusals, who may do what, and workers that come and go."""
+"""The HTTP API: answers, refusals, rights of callers, and workers that join and leave."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_silent_servers_are_left_out_and_then_given_up(
             reasons.append((await ask("GET", "/v1/jobs/3/explain"))["text"])
         if states[-1] == "gone":
             break
-    # The last answer may come when the server is gone already.
+    # The server may be gone before the last answer.
     assert "Unresponsive servers count as drained: 1 (a)." in reasons[0]
     assert list(dict.fromkeys(states)) == ["ready", "unreachable", "gone"]
     view = await ask("GET", "/v1/jobs/1")
@@ -138,7 +138,9 @@ async def test_output_comes_from_the_worker(ask: Asked) -> None:
     session = await ask.join("a")
     await ask.submit({})
     await ask("GET", "/v1/jobs/1/logs?index=7", status=404)
-    await ask("GET", f"/v1/jobs/1/logs?offset={2**53 + 1}", status=422)  # too long for a worker
+    await ask(
+        "GET", f"/v1/jobs/1/logs?offset={2**53 + 1}", status=422
+    )  # an offset that is too large for a worker
     orders = await ask.sync(session)
     reading = asyncio.create_task(ask("GET", "/v1/jobs/1/logs?stream=stderr&offset=5"))
     request = (await ask.sync(session, orders["seen"]))["logs"]
@@ -227,7 +229,7 @@ async def test_when_a_job_starts(ask: Asked) -> None:
     assert large["reason"] == "no allowed server is large enough: it asks for 2 cpu of at most 1"
     await ask("GET", "/v1/jobs/9/when", status=404)
     await ask.join("b", identity="2", cpu=1)
-    await ask.submit({})  # runs without a limit, and does not keep the large one waiting
+    await ask.submit({})  # runs without a limit, but does not make the large job wait
     assert (await ask("GET", "/v1/jobs/4/when"))["reason"] == large["reason"]
 
 
@@ -248,12 +250,12 @@ async def test_a_job_for_drained_servers_may_start_after_the_drain(ask: Asked) -
 
 @served(tokens=True)
 async def test_the_page_is_self_contained_and_needs_no_token(ask: Asked) -> None:
-    """Its files come without a token, and what they ask for only with one."""
+    """Its files need no token, but the requests of its scripts do."""
     answer = await ask.http.get("/")
     assert answer.status_code == 200
     rules = answer.headers["Content-Security-Policy"]
     assert rules.startswith("default-src 'none'; script-src 'self'; ")
-    assert "--paper:" in answer.text  # the pages' style
+    assert "--paper:" in answer.text  # a variable of the pages' style
     texts = [answer.text]
     for name in re.findall(r'(?:src|href)="(page/[^"]+)"', answer.text):
         found = await ask.http.get(f"/{name}")
@@ -361,7 +363,7 @@ async def test_a_slow_body_is_given_up(ask: Asked, monkeypatch: pytest.MonkeyPat
         await asyncio.sleep(30)
 
     slow = asyncio.create_task(ask("POST", "/v1/jobs", content=slowly(), status=408))
-    assert await ask.submit() == ["1"]  # meanwhile others are answered
+    assert await ask.submit() == ["1"]  # other requests are answered meanwhile
     await slow
     assert await ask.submit() == ["2"]
 

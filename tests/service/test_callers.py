@@ -1,4 +1,4 @@
-"""The service knows its callers, and callers know the service, before either says anything."""
+"""The service identifies its callers, and callers the service, before any other message."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET) as sock
 
 
 def accounts() -> list[tuple[list[str], int]]:
-    """Commands before a program that give it an account, and the account's number."""
+    """Words in front of a command that run it under an account, and the account's number."""
     own: list[tuple[list[str], int]] = [([], os.geteuid())]
     return [*own, (as_ordinary_user(), NOBODY)] if IS_ROOT else own
 
@@ -144,7 +144,9 @@ def test_a_folder_of_another_account_hides_no_service(
     own.parent.mkdir()
     (system / "fairlead.sock").touch()
     assert find_socket() == own
-    monkeypatch.setattr(os, "geteuid", lambda: 4_000_123)  # so the folder is another's
+    monkeypatch.setattr(
+        os, "geteuid", lambda: 4_000_123
+    )  # so the folder belongs to another account
     assert find_socket() == system / "fairlead.sock"
     (system / "fairlead.sock").unlink()
     assert find_socket() == own
@@ -173,7 +175,7 @@ def test_one_service_has_a_socket(tmp_path: Path) -> None:
     path = tmp_path / "run" / "s"
     with listen_unix(path), pytest.raises(InputError, match="another service"):
         listen_unix(path)
-    listen_unix(tmp_path / "run" / "s").close()  # the name is left, and nobody listens
+    listen_unix(tmp_path / "run" / "s").close()  # the file stays, but nothing listens on it
 
 
 def test_an_impostor_is_shown_no_token() -> None:
@@ -212,7 +214,7 @@ def test_half_a_handshake_takes_little_memory(one: Cluster) -> None:
     for each in opened:
         each.sendall(hello)
     for each in opened:
-        assert each.recv(1) == b"\x16"  # its answer to the greeting
+        assert each.recv(1) == b"\x16"  # an answer to the client's first message
     pages = int(memory.read_text().split()[1]) - before
     for each in opened:
         each.close()
@@ -220,7 +222,7 @@ def test_half_a_handshake_takes_little_memory(one: Cluster) -> None:
 
 
 def client_hello() -> bytes:
-    """Return the first message of a handshake."""
+    """Return the first message of a client in a TLS handshake."""
     heard, said = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.create_default_context()
     greeting = context.wrap_bio(heard, said, server_hostname="x")
@@ -231,7 +233,7 @@ def client_hello() -> bytes:
 
 def test_reset_connections_delay_no_other(one: Cluster) -> None:
     one.processes["service"].send_signal(signal.SIGSTOP)
-    for _ in range(300):  # 60 s of pauses, if each made one
+    for _ in range(300):  # these would take 60 s if each made a pause
         with socket.create_connection(("127.0.0.1", one.port)) as reset:
             reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     one.processes["service"].send_signal(signal.SIGCONT)
@@ -247,7 +249,7 @@ def test_a_worker_of_root_wants_a_service_it_knows(one: Cluster) -> None:
 
 
 def test_an_account_submits_in_its_own_name(one: Cluster) -> None:
-    """Root, or the account of the service, for all; another account on the socket only."""
+    """Root and the service's account submit for all users; another account only on the socket."""
     own = account_name(os.geteuid())
     for words in ((own,), ("mallory",), (own, "--server", one.url)):
         assert one.run("submit", "--user", *words, "--", "true").returncode == 0

@@ -1,4 +1,4 @@
-"""Jobs that wait for other jobs: long chains end, in the order of the definition by recursion."""
+"""Jobs after other jobs: long chains end, in the order of the recursive definition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairlead.service.service_state import ServiceState
 from service.test_state import a_job, end, place, submit, with_servers
 from state_invariants import check
 
-LONG = 5000  # jobs of a chain, far more than Python's limit of nested calls
+LONG = 5000  # jobs of a chain, many more than nested calls in Python
 
 Ended = list[tuple[int, str]]
 
@@ -41,7 +41,7 @@ def test_a_failed_job_ends_a_chain_of_5000() -> None:
 def ends(
     job: int, why: str, state: str, after: dict[int, list[int]], order: Ended, over: set[int]
 ) -> None:
-    """End a job, and by recursion those that wait for it; from the definition."""
+    """End a job, and recursively the jobs that wait for it, by the definition."""
     over.add(job)
     order.append((job, why))
     for other in sorted(after):

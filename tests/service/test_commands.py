@@ -1,4 +1,4 @@
-"""The commands of a batch system, typed as people type them: also wrongly."""
+"""The commands of a batch system, as people type them, with errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,14 @@ def typed(
 
 
 SHORT = ("--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
-HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")  # a server that is not there
+HOLD = (
+    "--where",
+    "nowhere-else",
+    "--user",
+    "ana",
+    "--chdir",
+    "/tmp",
+)  # a server that does not exist
 
 
 @pytest.mark.parametrize(
@@ -97,7 +104,10 @@ def test_a_fault_of_a_command_is_one_line(words: list[str], says: str, typed: Ty
         ("- command: ['true']\n- command: ['true']\n  colour: red", "jobs[1].colour"),
         ("- {", "line"),
         *[
-            (f"- command: ['true']\n  user: ana\n  environment: {odd}", "")  # outside JSON
+            (
+                f"- command: ['true']\n  user: ana\n  environment: {odd}",
+                "",
+            )  # a number that JSON does not have
             for odd in ("{1: a}", "{a: 1.5, ? [b] : c}", "!!set {a: , b: }")
         ],
     ],
@@ -208,7 +218,7 @@ def test_tokens_identify_callers(cluster: Cluster) -> None:
 
 
 def test_a_service_that_is_stopped_leaves_one_file(cluster: Cluster) -> None:
-    """By Ctrl-C; test_kills.py ends it by SIGTERM."""
+    """It is stopped by Ctrl-C; test_kills.py stops it by SIGTERM."""
     cluster.start_service()
     assert cluster.run("submit", "--user", "ana", "--", "true").returncode == 0
     process = cluster.processes["service"]
@@ -234,7 +244,7 @@ def test_waiting_goes_on_while_the_service_is_started_again(
         waiting = pool.submit(client.wait, job)
         until(lambda: any(view.state == "running" for view in cluster.client().jobs()))
         cluster.kill("service")
-        time.sleep(1.0)  # longer than other commands wait
+        time.sleep(1.0)  # longer than the time for which other commands wait
         cluster.start_again("service")
         assert waiting.result(60).exit_status == 3
 
@@ -438,7 +448,7 @@ def test_jobs_whose_ids_cannot_be_printed_are_named(typed: Typed) -> None:
     with pytest.MonkeyPatch.context() as patched, open("/dev/full", "w") as full:
         patched.setattr("sys.stdout", full)
         status, _, said = typed("submit", *HOLD, "--count", "1", "--", "true")
-    assert (status, len(said.splitlines())) == (2, 2)  # one names the missing server
+    assert (status, len(said.splitlines())) == (2, 2)  # one line, which names the missing server
     job = said.split()[-1]
     assert typed("cancel", job)[0] == 0
 

@@ -14,7 +14,7 @@ from fairlead.service._current_shares import CurrentShares
 
 
 class Question:
-    """Answers its number after .1 s; odd numbers fail if asked to."""
+    """Answers its number after .1 s; odd numbers may be made to fail."""
 
     def __init__(self, number: int, fails: bool) -> None:
         self.number, self.fails = number, fails
@@ -27,7 +27,7 @@ class Question:
 
 
 class State:
-    """Stands for the state's thread; counts what it is asked."""
+    """Stands for the state's thread; counts the questions."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -54,7 +54,7 @@ def test_callers_of_one_time_share_a_computation() -> None:
         found = {(await caller).shares for caller in later}
         return state.asked, found
 
-    assert asyncio.run(run()) == (2, {2})  # those that came later see a later state
+    assert asyncio.run(run()) == (2, {2})  # later calls get a later state
 
 
 def test_a_caller_that_leaves_stops_no_computation() -> None:

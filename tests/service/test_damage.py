@@ -1,4 +1,4 @@
-"""A journal that lost or changed acknowledged events is refused in one line, never followed."""
+"""A journal with lost or changed acknowledged events is refused in one line."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_changed_and_missing_events_are_named(tmp_path: Path, statement: str, sa
 def test_a_damaged_log_is_not_taken_for_the_end(tmp_path: Path) -> None:
     path, log = tmp_path / "j.db", tmp_path / "j.db-wal"
     write(path, 1)
-    reader = sqlite3.connect(path)  # keeps the log from being folded into the file
+    reader = sqlite3.connect(path)  # an open reader keeps SQLite from copying the log into the file
     reader.execute("SELECT count(*) FROM events").fetchone()
     write(path)
     copy = tmp_path / "copy"
@@ -76,7 +76,7 @@ def test_a_damaged_log_is_not_taken_for_the_end(tmp_path: Path) -> None:
     assert "which were acknowledged" in refused(copy / "j.db")
     assert (copy / "j.db-wal.damaged").read_bytes() == bytes(content)
     journal_file.acknowledged_path(copy / "j.db").unlink()
-    Journal(copy / "j.db").close()  # what is left may be used if one says so
+    Journal(copy / "j.db").close()  # the rest may be used after the file was removed
 
 
 @pytest.mark.parametrize("at", [0, 100, 4096, 8192])
@@ -116,7 +116,7 @@ def test_only_the_request_that_fails_to_commit_is_refused(
 
     monkeypatch.setattr(Journal, "commit", some)
     enqueue = writer.state_thread.enqueue
-    stopped = enqueue(lambda _: sleep(0.3))  # so that the rest comes together
+    stopped = enqueue(lambda _: sleep(0.3))  # so that the later requests form one batch
     names = ["a", "guilty", "b"]
     asked = [enqueue(lambda tx, n=n: tx.apply("user", name=n, weight=1.0)) for n in names]
     stopped.result(30)

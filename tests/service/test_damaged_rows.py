@@ -1,4 +1,4 @@
-"""A damaged row of the journal changes no command, admits nobody and repeats no request."""
+"""A damaged row of the journal changes no command, admits no caller, repeats no request."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_a_damaged_command_fails_its_job(
     change(tmp_path / "j.db", damage)
 
     async def test(ask: Asked) -> None:
-        assert "damaged" in caplog.text  # already at the start
+        assert "damaged" in caplog.text  # logged at the start already
         waiting = await ask("GET", "/v1/jobs/1")
         assert (waiting["state"], waiting["command"]) == ("pending", None)
         assert waiting["reason"] == DAMAGED
         session = await ask.join("a")
         orders = await ask.sync(session)
         assert ([key for _, key, *_ in orders["start"]], orders["jobs"]) == ([[1, 0, 1]], {})
-        unknown = "the service does not know the job"  # as a worker says of a job that is absent
+        unknown = "the service does not know the job"  # a worker's message about an absent job
         await ask.sync(session, orders["seen"], [[1, 0, 1, 126, unknown]])
         view = await ask("GET", "/v1/jobs/1")
         assert (view["state"], view["exit_status"], view["reason"]) == ("failed", 126, DAMAGED)
@@ -98,7 +98,7 @@ def test_the_kept_part_of_an_ended_job_has_a_digest(tmp_path: Path) -> None:
 def test_a_damaged_token_admits_no_caller(
     tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It counts as none, so that the last good token of an admin stays."""
+    """It does not count as an admin's, so the last sound token of an admin cannot be removed."""
     path = tmp_path / "j.db"
     with closing(Journal(path)) as journal:
         for name in ("ana", "boss"):

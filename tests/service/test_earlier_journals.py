@@ -41,7 +41,7 @@ EVENTS: list[tuple[str, dict[str, Any]]] = [
 
 
 def write(path: Path, saved: Sequence[int] = (9,), elsewhere: str = "b") -> Path:
-    """Write events as the earlier version did; what first-fit has on a runs on another server."""
+    """Write events as the earlier version did, with starts on the server `elsewhere`."""
     journal, state = Journal(path), ServiceState(POLICY)
     snapshots = {}
     for seq, (kind, body) in enumerate(EVENTS, 1):
@@ -64,7 +64,7 @@ def write(path: Path, saved: Sequence[int] = (9,), elsewhere: str = "b") -> Path
 
 
 def earlier_snapshot(state: ServiceState, elsewhere: str) -> bytes:
-    """Return a snapshot as the earlier version wrote it, up to the scheduler's first tables."""
+    """Return a snapshot of the earlier version, with the first of the scheduler's tables."""
     part, _ = split(state.snapshot())
     part["version"] = 1
     for row in part["running"]:
@@ -77,7 +77,7 @@ def earlier_snapshot(state: ServiceState, elsewhere: str) -> bytes:
 
 
 def starts(path: Path) -> list[tuple[str, str, float]]:
-    """Return job, server and moment of each start that is read, in the order of tasks."""
+    """Return the job, server and time of each start that is read, in the order of tasks."""
     workload = read_journal(path)
     assert not isinstance(workload, JournalWorkload)
     jobs = np.repeat(workload.set_job, workload.set_tasks)
@@ -106,7 +106,7 @@ def test_tasks_start_where_they_were_recorded(tmp_path: Path) -> None:
 
 
 def test_a_start_known_to_no_row_is_left_out(tmp_path: Path) -> None:
-    path = write(tmp_path / "old.db", saved=())  # as when the service was killed
+    path = write(tmp_path / "old.db", saved=())  # as if the service was killed
     assert [at for _, _, at in starts(path)] == [4.0, np.inf, 4.0, np.inf]
 
 

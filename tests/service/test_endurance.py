@@ -1,4 +1,4 @@
-"""A service that runs on and on holds no more than what waits and runs."""
+"""A service that runs for long holds only waiting and running jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MINUTES = 10
 
 
 def test_ended_jobs_are_forgotten() -> None:
-    """4,000 tasks of jobs, gangs and users come and go; nothing is left but users and room."""
+    """After 4,000 tasks of jobs and gangs, only users and empty servers are left."""
     state = with_servers(a=8, b=8)
     running: deque[TaskKey] = deque()
     moments = itertools.count(1.0)
@@ -51,7 +51,7 @@ def test_ended_jobs_are_forgotten() -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(60 * MINUTES + 300)
 def test_memory_is_bounded(cluster: Cluster) -> None:
-    """Ten minutes of jobs that come and go, 200 servers: the memory of minute 3 is enough."""
+    """In ten minutes of jobs on 200 servers, memory does not grow after the third."""
     cluster.start_service()
     service = psutil.Process(cluster.processes["service"].pid)
     with httpx.Client(base_url=cluster.url, timeout=60) as http:
@@ -61,7 +61,7 @@ def test_memory_is_bounded(cluster: Cluster) -> None:
 
 
 def drive(http: httpx.Client, service: psutil.Process) -> list[int]:
-    """Submit as much as ends; return what the service held each half minute."""
+    """Submit a job for each ended one; return the service's memory each half minute."""
 
     def ask(path: str, body: Any) -> Any:
         answer = http.post(path, json=body)

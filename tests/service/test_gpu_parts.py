@@ -1,4 +1,4 @@
-"""GPUs by device in the service: tasks share one, and a worker gives them those of the order."""
+"""GPUs by device in the service: tasks share one, and workers follow the order's numbers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_scheduler_built_anew_keeps_gpus(events: list[tuple[str, dict[str, obj
 def test_a_journal_without_devices_is_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An earlier version counted whole GPUs; its running tasks get devices at the start."""
+    """An earlier version counted whole GPUs; its running tasks get devices at the restart."""
 
     async def before(ask: Asked) -> None:
         session = await ask.join("a", cpu=8, gpu=3)
@@ -145,7 +145,7 @@ def test_a_worker_gives_the_gpus_of_the_order(tmp_path: Path) -> None:
             "2 of 0.25\n",
             "1 of 1\n",
         ]
-        run(worker, start(4, 0.5, 2))  # an order that does not fit: the other one is free
+        run(worker, start(4, 0.5, 2))  # the ordered GPU has no room, but another one is free
         assert shown(worker, 4) == "0 of 0.5\n"
         again = worker_in(tmp_path / "other")
         again._unreported = worker._unreported

@@ -1,4 +1,4 @@
-"""The worker's secrets, its token and its identity, are for no task and no other account."""
+"""No task and no other account can read the worker's token or identity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from real_attempts import IS_ROOT
 from real_workers import a_job, run, worker_in
 
 SECRET = f"fairlead_{'x' * 43}.{'y' * 43}"
-# Looks for the secret in all that it may read of others; `own` shows that it may read something.
+# Looks for the secret in all files of other processes; `own` shows that it can read some.
 THIEF = r"""
 for file in /proc/[0-9]*/environ; do
     tr '\0' '\n' <"$file" 2>/dev/null
@@ -32,7 +32,7 @@ cat "/proc/$(cut -d ' ' -f 4 "/proc/$PPID/stat")/maps"
 
 
 def start_as_ordinary_user(cluster: Cluster, name: str = "a") -> None:
-    """Start a worker whose tasks have its own account, also where the tests are root's."""
+    """Start a worker whose tasks run under its own account, even if root runs the tests."""
     if IS_ROOT:
         state = cluster.folder / f"worker-{name}"
         state.mkdir()
@@ -43,7 +43,7 @@ def start_as_ordinary_user(cluster: Cluster, name: str = "a") -> None:
 
 
 def test_a_task_cannot_read_its_workers_token(cluster: Cluster) -> None:
-    """One worker has its token in its environment, and one in a file, which goes first."""
+    """One worker has its token in its environment, the other in a file, which has precedence."""
     made = cluster.run("token", "add", "a", "--role", "worker", "--db", str(cluster.db))
     secret = made.stdout.strip()
     cluster.start_service()
@@ -75,7 +75,7 @@ def test_a_task_cannot_read_its_workers_token(cluster: Cluster) -> None:
 
 
 def test_a_workers_memory_is_hidden_before_the_rest() -> None:
-    """The imports take long, and the environment has a token from the start."""
+    """The token is in the environment during the imports, which take long."""
     code = (
         "import ctypes, sys, types; from fairlead.cli.main import run; "
         "fake = types.ModuleType('application'); "
@@ -132,7 +132,7 @@ def test_pipes_and_folders_are_no_token_files(tmp_path: Path) -> None:
             read_token(path)
 
 
-# What is in the worker's folder
+# The worker's folder
 
 
 def modes(folder: Path) -> dict[str, int]:
@@ -193,7 +193,7 @@ def test_a_folder_that_others_can_replace_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
-    """Another account may own the link, and later let it lead to a folder of its own."""
+    """The owner of the link may later point it to another folder."""
     link, other = root / "open" / "link", root / "open" / "other"
     for folder in (root / "ours", link.parent, other / "attempts", other / "homes"):
         folder.mkdir(parents=True)
@@ -213,7 +213,7 @@ def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["lock", "identity", "attempts"])
 def test_a_link_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
-    """A group may have written the folder until the worker came."""
+    """A group may have had the right to write the folder before."""
     other = tmp_path / "other"
     if name == "attempts":
         other.mkdir(mode=0o755)
@@ -229,7 +229,7 @@ def test_a_link_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_no_file_is_given_away_by_a_link(root: Path) -> None:
-    """What is given to a task's account is opened without following links."""
+    """Files and folders that a task's account gets are opened without following links."""
     account = Account("nobody", NOBODY, NOBODY, [NOBODY], "/")
     (root / "ours").mkdir()
     (root / "file").touch()

@@ -27,7 +27,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class Program:
-    """A program on a port of this machine, and the requests and connections that it got."""
+    """A program on a port of this machine, with its received requests and connections."""
 
     def __init__(self, answers: tuple[bytes, ...], is_kept: bool) -> None:
         self.requests: list[bytes] = []
@@ -35,7 +35,7 @@ class Program:
         self._left, self._is_kept = list(answers), is_kept
 
     def serve(self, listening: socket.socket) -> None:
-        """Give the answers; each ends its connection, unless connections are kept."""
+        """Give the answers, and close the connection after each unless connections are kept."""
         while self._left:
             accepted, _ = listening.accept()
             self.connections += 1
@@ -59,7 +59,7 @@ def answering(*answers: bytes, is_kept: bool = False) -> Iterator[tuple[str, Pro
 
 @pytest.fixture(params=["blocking", "asyncio"])
 def connect(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Ask]]:
-    """Connect by both exchanges, which share the state of HTTP."""
+    """Connect by each of the two exchanges, which share `HttpState`."""
     with asyncio.Runner() as runner, ExitStack() as opened:
 
         def connected(url: str) -> Ask:
@@ -68,7 +68,7 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Ask]]:
             opened.callback(used.close)
 
             def ask(*asked: Any) -> Reply:
-                runner.run(asyncio.sleep(0.01))  # so that a closed connection is noticed
+                runner.run(asyncio.sleep(0.01))  # so that the client notices a closed connection
                 return runner.run(used.ask(*asked))
 
             return ask
@@ -112,7 +112,7 @@ def test_a_request_carries_headers_and_body(connect: Callable[[str], Ask]) -> No
         (WHOLE, True, 1),
         (WHOLE, False, 2),
         (WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), True, 2),
-        (WHOLE + WHOLE, True, 2),  # bytes after an answer are no other answer
+        (WHOLE + WHOLE, True, 2),  # further bytes are not taken for another answer
     ],
 )
 def test_a_connection_is_kept_while_it_is_whole(
@@ -130,7 +130,7 @@ def test_a_connection_is_kept_while_it_is_whole(
 def test_a_broken_answer_is_a_lost_connection(connect: Callable[[str], Ask], answer: bytes) -> None:
     with answering(answer, WHOLE) as (url, _):
         ask = connect(url)
-        with pytest.raises(ConnectionResetError):  # a command sends the request again
+        with pytest.raises(ConnectionResetError):  # a command would send the request again
             get(ask)
         assert get(ask).content == b"[12]"
 
@@ -214,7 +214,7 @@ def test_all_pages_of_jobs_are_read() -> None:
 
 
 async def sync_with(answer: Callable[[asyncio.StreamWriter], object]) -> object:
-    """Return what a worker gets from a program that answers in parts of its own."""
+    """Return the answer that a worker gets from a program that answers in parts."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

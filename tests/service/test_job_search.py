@@ -1,4 +1,4 @@
-"""Search of jobs, beside a plain filter and sort of all jobs."""
+"""Search for jobs, compared with a plain filter and sort of all jobs."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def plainly(jobs: list[dict[str, Any]], query: dict[str, Any]) -> list[str]:
     ]
     found.sort(key=lambda job: int(job["id"]), reverse=query["descending"])
     if query["state"] in ("live", "pending", "running", "held"):
-        found.sort(key=lambda job: int(job["id"]))  # equal ones by id
+        found.sort(key=lambda job: int(job["id"]))  # ties go to the smaller id
     found.sort(key=lambda job: key_of(query["sort"], job), reverse=query["descending"])
     return [job["id"] for job in found]
 
 
 async def populated(ask: Asked, rng: Random) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Submit random jobs, of which some run, are held, or have ended; return live and ended."""
+    """Submit random jobs; some run, are held, or have ended. Return the live and the ended ones."""
     session = await ask.join("a", cpu=6)
     rows: list[dict[str, Any]] = [
         {"user": rng.choice(["ana", "bo"]), "tasks": rng.randint(1, 3), "name": rng.choice(NAMES)}
@@ -153,7 +153,7 @@ async def test_a_damaged_job_spoils_no_page(ask: Asked, damaged: str) -> None:
 
 
 def test_one_question_of_a_caller_waits_at_a_time() -> None:
-    """With ten questions of ana before it, that of bo is the second or third."""
+    """With ten questions of ana before it, bo's question is answered second or third."""
     order: list[str] = []
 
     async def ask_as(name: str, allowance: Allowance, lock: asyncio.Lock) -> None:

@@ -1,4 +1,4 @@
-"""Servers join in parts, so that many of them hold up no decision; a drain outlives a reboot."""
+"""Many servers join in parts, so that decisions need not wait; a drain outlives a reboot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWNER = Token("w", "worker", "")
 
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Add one server in each turn of the engine."""
+    """Add one server in each transaction."""
     monkeypatch.setattr(workers, "JOIN_SECONDS", -1.0)
 
 
@@ -54,7 +54,7 @@ async def test_tasks_placed_during_a_join_are_told_once(ask: Asked) -> None:
 
 @served
 async def test_starts_come_once_with_the_report_they_follow(ask: Asked) -> None:
-    """The request that waits for news is for what comes of its own accord."""
+    """Starts that follow a report come in its answer, not in that of the waiting request."""
 
     session = await ask.join("a")
     (job,) = await ask.submit({"tasks": 3})
@@ -135,7 +135,7 @@ async def test_servers_of_a_token_are_bounded(ask: Asked, monkeypatch: pytest.Mo
     with pytest.raises(InputError):  # for ever, so that the worker ends
         await join(NAMES[:11], "1")
     await join(NAMES[:6], "1")
-    await join(NAMES[:6], "1")  # the same ones again
+    await join(NAMES[:6], "1")  # the same servers again
     with pytest.raises(FullError):
         await join(NAMES[6:11], "2")
     await join(NAMES[6:10], "2")
@@ -181,7 +181,7 @@ def test_events_of_earlier_versions_forget_a_drain() -> None:
     state.apply("drain", {"name": "a"}, 0.0)
     state.apply("lost", {"name": "a"}, 1.0)
     body = {"name": "a", "capacity": {"cpu": 1.0}, "labels": {}, "identity": "2"}
-    state.apply("server", body, 2.0)  # as it was carried out: the placements after it are known
+    state.apply("server", body, 2.0)  # without `drained`, as earlier versions wrote it
     assert (state.servers["a"].state, state.drained) == ("ready", {})
 
 

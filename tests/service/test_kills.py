@@ -1,4 +1,4 @@
-"""`kill -9` at random moments: what was acknowledged ends, and no attempt runs twice."""
+"""`kill -9` at random times: acknowledged jobs end, and no attempt runs twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from live_cluster import PATIENCE, Cluster, end_tasks, until
 from state_invariants import check
 
 CPUS = {"a": 3.0, "b": 2.0}
-# So that most kills come while a copy of the service writes a snapshot, or soon after.
+# A snapshot after every 10 events, so that most kills come while one is written, or soon after.
 OFTEN_SAVED = """
 from runpy import run_module
 from fairlead.service import _state_thread as engine
@@ -50,7 +50,7 @@ def a_task(rng: random.Random, out: Path) -> JobRequest:
 def submit_for_ever(
     cluster: Cluster, out: Path, seed: int, stop: threading.Event, ids: list[str]
 ) -> None:
-    """Submit jobs one by one; note those that were acknowledged."""
+    """Submit jobs one by one; note the acknowledged ones."""
     rng = random.Random(seed)
     with cluster.client() as client:
         while not stop.is_set():
@@ -60,13 +60,13 @@ def submit_for_ever(
 
 
 def kill_machine(cluster: Cluster, name: str) -> None:
-    """End a worker and all that it runs, as when its machine goes down."""
+    """Kill a worker and all of its tasks, as when its machine goes down."""
     cluster.kill(name)
     end_tasks(cluster.folder / f"worker-{name}" / "attempts")
 
 
 def storm(cluster: Cluster, kills: int, seed: int) -> dict[str, int]:
-    """Kill and start again, with jobs coming in; then check what became of all of them."""
+    """Kill and start processes while jobs are submitted; then check how all jobs ended."""
     rng, out = random.Random(seed), cluster.folder / "out"
     out.mkdir()
     out.chmod(0o777)
@@ -126,7 +126,7 @@ def all_jobs(cluster: Cluster) -> list[object]:
 
 
 def attempts_in(out: Path) -> dict[tuple[str, str], list[int]]:
-    """Return the attempts that began, by job and index."""
+    """Return the attempts that started, by job and index."""
     attempts: dict[tuple[str, str], list[int]] = defaultdict(list)
     for path in out.iterdir():
         job, index, attempt = path.name.split(".")
@@ -135,7 +135,7 @@ def attempts_in(out: Path) -> dict[tuple[str, str], list[int]]:
 
 
 def repeated_tasks(out: Path, ids: list[str]) -> list[tuple[str, str]]:
-    """Return the tasks that ran again; check that no attempt ran twice and each last one ended."""
+    """Return the tasks that ran again; check that no attempt ran twice, and each last one ended."""
     for path in out.iterdir():
         lines = path.read_text().split()
         assert lines in (["started"], ["started", "ended"]), (path.name, lines)
@@ -148,7 +148,7 @@ def repeated_tasks(out: Path, ids: list[str]) -> list[tuple[str, str]]:
 
 
 def check_gangs_alone_repeat(out: Path, again: list[tuple[str, str]], gangs: set[str]) -> None:
-    """Check that each repeated task is of a gang, another task of which never began.
+    """Check that each repeated task is of a gang in which an attempt of another task never started.
 
     A worker that is killed after it made the process of a task and before it let the command run
     loses that start. The whole gang runs again then.
@@ -161,7 +161,7 @@ def check_gangs_alone_repeat(out: Path, again: list[tuple[str, str]], gangs: set
 
 
 def check_journal(path: Path) -> None:
-    """No server was ever overfull, and the events alone give the state that was kept."""
+    """Check that no server was ever overfull, and that the events alone give the last snapshot."""
     journal = Journal(path, must_exist=True)
     kept, since = journal.recover("drf/best-fit")
     assert since == 0  # it was stopped in good order

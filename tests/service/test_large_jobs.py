@@ -1,4 +1,4 @@
-"""Large jobs cost the engine in proportion to their tasks and bundles, not to the product."""
+"""Large jobs take time proportional to tasks plus bundles, not to their product."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def a_gang(state: ServiceState, members: Members) -> int:
 
 @pytest.fixture
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of running tasks of each job whose running tasks were walked over."""
+    """At each walk over the running tasks of a job, their number."""
     lengths: list[int] = []
 
     def counted(job: Job) -> list[Running]:
@@ -57,7 +57,7 @@ def test_ends_of_a_gang_do_not_walk_over_it(walks: list[int]) -> None:
     assert walks == []
     for key in keys[50:]:
         end(state, key, None)
-    assert walks == [50, 50]  # to tell the others to stop, and to let them wait again
+    assert walks == [50, 50]  # to stop the other tasks, and to let all tasks wait again
     check(state)
     assert state.jobs[1].state == "pending"
 

@@ -1,4 +1,4 @@
-"""What a caller may ask is bounded, whatever it sends, and a fault of one is no other's."""
+"""Each caller's requests are bounded, and the load of one caller does not delay the others."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_ended_jobs_are_looked_up_once_a_request(
     await ask.sync(session, orders["seen"], [[*start[1], 0, ""] for start in orders["start"]])
     await ask.submit(*[{"after": ids}] * 100)
     assert (await ask("GET", "/v1/jobs/51"))["after"] == []
-    assert asked == [0, 50, 0]  # beside the engine 50, and in its thread none
+    assert asked == [0, 50, 0]  # ids looked up: 50 by another thread, none by the state's
 
 
 @served(settings=Settings(live_bytes=100000))
@@ -235,7 +235,7 @@ async def test_questions_of_one_caller_wait_for_each_other(ask: Asked) -> None:
     while not done:
         await asyncio.sleep(0.01)
     await ask.submit({"user": "bo"}, **as_("bo"))
-    assert len(done) < 12  # those before it, and no line of 100
+    assert len(done) < 12  # only the questions before it are answered, not a queue of 100
     answers = [answer.status_code for answer in await asyncio.gather(*asked)]
     assert 5 <= answers.count(200) < 40  # of a burst of 500 ms
     assert set(answers) == {200, 429}
@@ -256,7 +256,7 @@ async def test_waiting_requests_share_one_computation_of_shares(
 
     monkeypatch.setattr(ask.service.state_thread.state.scheduler, "shares_question", counted)
     answers = await asyncio.gather(*[ask.service.shares.now() for _ in range(20)])
-    assert asked == 2  # of the first, and of all that came while it was computed
+    assert asked == 2  # one for the first question, one for all questions meanwhile
     assert all(answer.to_dict() == answers[0].to_dict() for answer in answers)
     await ask.submit({})
     assert (await ask("GET", "/v1/shares"))["users"][0]["waiting"] == 2
@@ -282,7 +282,7 @@ async def test_a_worker_is_not_charged_for_output_that_is_asked_for(
     session = await ask.join("a", **as_("w"))
     await ask.submit({}, **as_("root"))
     seen = (await ask.sync(session, **as_("w")))["seen"]
-    data = "A" * 2**20  # 64 requests each, if it counted
+    data = "A" * 2**20  # charged as 64 requests each, if it were charged
     for is_asked in (True, False):
         for _ in range(9):
             piece = {"session": session, "request": "x", "data": data}
@@ -334,8 +334,8 @@ async def test_bytes_under_way_are_bounded(ask: Asked, monkeypatch: pytest.Monke
     waiting = [asyncio.create_task(post(name, slow())) for name in ("ana", "bo")]
     while begun < 2:
         await asyncio.sleep(0.01)
-    assert await post("ana", b" " * 600) == 503  # too much of one caller
-    assert await post("root", b" " * 600) == 503  # too much in all
+    assert await post("ana", b" " * 600) == 503  # too many bytes of one caller
+    assert await post("root", b" " * 600) == 503  # too many bytes in all
     go_on.set()
     assert await asyncio.gather(*waiting) == [422, 422]
     assert await post("ana", b" " * 600) == 422
@@ -375,7 +375,7 @@ async def test_an_internal_error_shows_no_details(
 
 @contextmanager
 def http_server(**settings: float) -> Iterator[int]:
-    """Run the HTTP server in a thread, with answers of 1 MiB; return its port."""
+    """Run the HTTP server in a thread, with answers of 1 MiB; yield its port."""
     app = Starlette(routes=[Route("/", lambda _: PlainTextResponse("x" * 2**20))])
     with (
         socket.create_server(("127.0.0.1", 0)) as listening,
@@ -395,7 +395,7 @@ def http_server(**settings: float) -> Iterator[int]:
 
 def connected(port: int) -> socket.socket:
     made = socket.create_connection(("127.0.0.1", port))
-    made.settimeout(5)  # the server gives up later
+    made.settimeout(5)  # less than the server's default limits
     return made
 
 

@@ -1,4 +1,4 @@
-"""What if: the live state with other weights, servers and quotas, and nothing changed."""
+"""What if: trials of other weights, servers and quotas do not change the live state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairlead.service.service_state import ServiceState
 
 
 def crowded(policy: str = "drf/best-fit") -> ServiceState:
-    """Return a state in which ana holds server a, bo server b, and both want more."""
+    """Return a state in which ana holds server a, bo holds server b, and both wait for more."""
     state = with_servers(policy, a=4, b=4)
     for user in ("ana", "bo"):
         submit(state, user=user, tasks=20)
@@ -176,7 +176,7 @@ async def test_a_service_answers_and_stays_as_it_is(ask: Asked) -> None:
 async def test_another_policy_is_that_of_a_switched_service(
     ask: Asked, policy: str, seed: int
 ) -> None:
-    """Of tried users the service, once it has switched, gives the same shares and starts."""
+    """A service that has switched to the policy gives the shares and starts of the trial."""
     rng = random.Random(seed)
     rows = [{"name": f"n{k}", "cpu": rng.choice([2, 4]), "memory": "8Gi"} for k in range(5)]
     await ask("POST", "/v1/workers/join", json={"identity": "1", "servers": rows})
@@ -198,7 +198,7 @@ async def test_another_policy_is_that_of_a_switched_service(
         factor = 3 if user["name"] == "ana" else 1
         assert user["fair_after"] == pytest.approx(factor * shares[user["name"]]["fair_share"])
         more = state.running[user["name"]] - running[user["name"]]
-        if "over-share" not in policy:  # a service preempts later, in rounds
+        if "over-share" not in policy:  # a service preempts later, in rounds, so its starts differ
             assert user["starts"] == more
 
 

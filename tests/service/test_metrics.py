@@ -1,4 +1,4 @@
-"""The metrics: what they say after known events, who may read them, and what is drawn of them."""
+"""The metrics: values after known events, access, and the names that the dashboard uses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def page(ask: Asked, *, fresh: bool = True, **more: Any) -> str:
 
 
 def samples_of(text: str) -> Samples:
-    """Return values by name and the values of labels."""
+    """Return values by name and values of labels."""
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)
@@ -122,7 +122,7 @@ async def test_counters_count_and_never_fall(ask: Asked) -> None:
     running = sum(of(found, "running_tasks").values())
     assert found["fairlead_placements_total",] == sum(ended.values()) + running
     assert of(found, "requests_refused_total") == {"404": 1, "422": 1, "409": 1}
-    changes = 7  # the policy, join, submit, two of sync, cancel, remove
+    changes = 7  # policy, join, submit, two syncs, cancel, remove
     assert found["fairlead_decision_seconds_count",] == changes
     commits = found["fairlead_commit_seconds_count",]
     assert changes <= commits == found["fairlead_cycle_seconds_count",]
@@ -137,7 +137,7 @@ async def test_users_of_weight_0_are_on_the_page(ask: Asked) -> None:
     for name, weight in (("bo", 1), ("ana", 0)):
         await ask("PUT", f"/v1/users/{name}", json={"weight": weight})
     await ask.submit({"user": "bo"})
-    await read(ask)  # from now on bo has figures of its own
+    await read(ask)  # from now on bo has gauges of its own
     await ask.submit({"tasks": 5})
     found = await read(ask)
     assert of(found, "weight") == {"bo": 1, OTHERS: 0}
@@ -190,7 +190,7 @@ async def test_only_people_with_a_token_may_read(ask: Asked) -> None:
 
 @served
 async def test_shares_are_kept_for_a_while(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    await ask.service.overview.latest()  # it asks for shares, too
+    await ask.service.overview.latest()  # the summary computes shares, too
     asked, answer = [], SharesQuestion.answer
 
     def slow(question: SharesQuestion) -> Any:
@@ -205,11 +205,11 @@ async def test_shares_are_kept_for_a_while(ask: Asked, monkeypatch: pytest.Monke
     await asyncio.gather(*(read(ask) for _ in range(5)))
     await read(ask, fresh=False)
     ask.service.metrics.most_age, ask.service.shares.took = 0.0, 100.0
-    await ask.http.get("/metrics")  # computing takes a tenth of the time at most
+    await ask.http.get("/metrics")  # shares are computed for at most a tenth of the time
     assert len(asked) == 1
     monkeypatch.setattr("fairlead.service._metrics_page.PATIENCE", 0.05)
     reading = asyncio.create_task(read(ask))
-    await ask.submit({"user": "bo"})  # decided though shares are being found
+    await ask.submit({"user": "bo"})  # accepted while shares are computed
     found = await reading
     assert found["fairlead_shares_age_seconds",] >= 0.3
     assert of(found, "share")["ana"] > 0

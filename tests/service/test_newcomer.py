@@ -16,10 +16,10 @@ OTHER = "other" if os.geteuid() == 0 else "own"  # only root can become another 
 
 
 def session(page: str, folder: Path) -> list[str]:
-    """Return the lines of a page's session, with tasks that are short once its words were seen.
+    """Return the lines of a page's session, with tasks that end soon after its words were seen.
 
-    Until then they last as long on a slow machine as on a fast one, and `typed` waits for words
-    instead of for seconds.
+    Until then tasks go on running, on slow machines, too, and `typed` waits for words
+    instead of seconds.
     """
     text = (ROOT / page).read_text()
     (block,) = re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
@@ -30,7 +30,7 @@ def session(page: str, folder: Path) -> list[str]:
     return [line for line in lines if not line.startswith("sleep")]
 
 
-# Types a line again, as people do, until what it says has a word in as many lines.
+# Types a line again, as people do, until a word is in as many lines of its output as expected.
 AGAIN = """again() {
     for _ in $(seq 300); do
         said="$(eval "$1")"
@@ -48,9 +48,9 @@ def typed(
     again: dict[str, list[tuple[str, str, int]]],
     account: str = "own",
 ) -> list[tuple[str, str]]:
-    """Type a page's session, and more; return each line with its output.
+    """Type a page's session and further lines; return each line with its output.
 
-    The lines in `again` are repeated until their output has a word in as many lines: other tests
+    The lines in `again` are repeated until their output has a word in that many lines: other tests
     run meanwhile. All else is typed at once, also while the service is starting. With the account
     ``other``, root's shell becomes another user's first.
     """
@@ -63,7 +63,7 @@ def typed(
         wait = waits[line].pop(0) if waits.get(line) else None
         script += ["echo @@", "again '{}' '{}' {}".format(*wait) if wait else line]
     script += ["kill -- $(jobs -p | sed s/^/-/)", "wait"]
-    run = str(cluster.folder / "run")  # in place of folders that all services share
+    run = str(cluster.folder / "run")  # each service gets its own folder
     (cluster.folder / "run" / "fairlead").mkdir(parents=True, mode=0o700)
     environment = {**cluster.environment, "HOME": str(cluster.folder)}
     environment |= {"RUNTIME_DIRECTORY": run} if os.geteuid() == 0 else {"XDG_RUNTIME_DIR": run}
@@ -118,6 +118,6 @@ def test_the_session_of_the_readme_works_as_typed(cluster: Cluster) -> None:
 
 
 def shares_of(text: str) -> dict[str, str]:
-    """Return the share column of what `fairlead shares` says, by user."""
+    """Return the share column of the output of `fairlead shares`, by user."""
     rows = [line.split() for line in text.splitlines() if " %" in line]
     return {row[0]: row[1] for row in rows}

@@ -18,8 +18,8 @@ from live_cluster import Cluster, until
 
 
 async def fresh(ask: Asked) -> Any:
-    """Return a summary of the present state, not one of a moment ago."""
-    await ask.service.overview.latest()  # one may be under way
+    """Return a summary of the present state, not a cached one."""
+    await ask.service.overview.latest()  # a computation may be under way
     ask.service.overview._fresh_until = 0.0
     return await ask("GET", "/v1/overview")
 
@@ -38,7 +38,7 @@ async def joined(ask: Asked, rng: Random, servers: int) -> str:
 async def test_groups_sum_up_the_servers(
     ask: Asked, most_groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Read in parts, they are the sums of the servers that the API lists."""
+    """Groups that are read in parts are the sums of the servers that the API lists."""
     monkeypatch.setattr(overview_module, "SERVERS_AT_ONCE", 4)
     monkeypatch.setattr(overview_module, "MOST_GROUPS", most_groups)
     rng = Random(1)
@@ -74,7 +74,7 @@ async def test_users_hold_parts_of_the_cluster(ask: Asked) -> None:
     await ask.submit({"user": "cy", "cpu": 50})
     found = await fresh(ask)
     bo, ana = (next(u for u in found["users"] if u["name"] == name) for name in ("bo", "ana"))
-    assert found["users"][0] == bo  # who is owed most comes first
+    assert found["users"][0] == bo  # the user that is owed most comes first
     assert (bo["fair"], ana["fair"]) == pytest.approx((0.75, 0.25))
     assert (bo["held"], ana["held"]) == (0, 1)
     assert (found["short_users"], found["all_users"], found["active_users"]) == (1, 3, 3)
@@ -110,7 +110,7 @@ async def test_a_stream_sends_what_changed(ask: Asked, monkeypatch: pytest.Monke
 async def test_a_stream_waits_for_its_caller_and_ends_with_it(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A caller without allowance gets nothing new; one whose token was removed gets an end."""
+    """A caller without allowance gets nothing new; the stream of a removed token ends."""
     monkeypatch.setattr(overview_module, "FRESH_SECONDS", 0.05)
     overview = ask.service.overview
     await overview.latest()
@@ -126,7 +126,7 @@ async def test_a_stream_waits_for_its_caller_and_ends_with_it(
 
     await ask.join("a")
     pieces = [piece async for piece in overview.events(dict, admit)]
-    assert len(pieces) == 2  # the one that was there, and that of the third round
+    assert len(pieces) == 2  # the cached summary, and that of the third round
     assert sizes == [0, 0, 0, len(pieces[1])]
 
 
@@ -158,7 +158,7 @@ def test_streams_of_a_caller_are_bounded(cluster: Cluster) -> None:
             with client.stream("GET", "/v1/live") as another:
                 return another.status_code == 200
 
-        until(opens)  # as soon as the service has seen the end of the first
+        until(opens)  # until the service has noticed the end of the first stream
         assert cluster.run("token", "remove", "ana", "--db", str(cluster.db)).returncode == 0
         for _ in streams[1].iter_bytes():
             pass  # until it ends
@@ -185,7 +185,7 @@ async def test_a_stop_outlives_a_failed_loop(ask: Asked) -> None:
         raise ValueError
 
     ask.service._background.append(asyncio.create_task(fails()))
-    await asyncio.sleep(0)  # it has failed; the service stops all the same at the end
+    await asyncio.sleep(0)  # it has failed; the service can stop all the same
 
 
 @served(tokens=True)

@@ -33,7 +33,7 @@ async def test_a_question_passes_waiting_requests(
     (job,) = await ask.submit({"cpu": 5})
     waiting = busy_with(ask, 60)
     answer = await ask("GET", f"/v1/jobs/{job}/explain")
-    assert answer["held_by"] == "where"  # there is no server yet
+    assert answer["held_by"] == "where"  # `where` names a server that does not exist yet
     assert sum(future.done() for future in waiting) < 30
     await asyncio.wait_for(asyncio.wrap_future(waiting[-1]), 20)
 

@@ -1,4 +1,4 @@
-"""A service with a tree of queues: who is served, restarts, faults, replays of its journal."""
+"""A service with a tree of queues: order of service, restarts, errors, replays of its journal."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_past_use_is_kept_when_the_scheduler_is_built_anew() -> None:
 
 
 def test_who_is_due_half_starts_once_others_have_stopped(cluster: Cluster) -> None:
-    """With real tasks: one of ana's two is stopped for bo's, and runs again after it."""
+    """With real tasks: one of ana's two tasks is stopped for bo's, and runs again after it."""
     cluster.serve = ("--policy", "drf/best-fit", "--preempt", "over-share:0.1")
     cluster.start_service()
     cluster.start_worker("a", "--grace", "5")
@@ -156,7 +156,7 @@ def server(name: str, cpu: float) -> dict[str, object]:
 
 
 def run(path: Path, policy: str | None, tree: QueueFile | None, *requests: Callable) -> bytes:
-    """Run a service for some requests; return its last state."""
+    """Carry out requests in a state's thread; return its last state."""
     journal = Journal(path)
     try:
         thread = StateThread(journal, policy, None, lambda _: None, lambda _: None, tree)
@@ -225,7 +225,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 @served(settings=Settings(policy="drf/best-fit/reserve/spare:gpu"))
 async def test_a_service_reserves_and_spares(ask: Asked) -> None:
-    """No server has GPUs at first; a job of a whole server starts next, and small ones wait."""
+    """At first no server has GPUs; later a job of a whole server starts, and small jobs wait."""
     session = await ask.join("a", cpu=4)
     await ask.submit({"cpu": 1, "tasks": 3, "time_limit": 60})
     orders = await ask.sync(session)

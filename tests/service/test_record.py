@@ -1,4 +1,4 @@
-"""An attempt's record: what is written comes back, whatever a full disk cut off."""
+"""An attempt's record: written fields are read again, wherever a full disk cut the file off."""
 
 from __future__ import annotations
 

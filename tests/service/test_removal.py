@@ -1,4 +1,4 @@
-"""Folders of attempts are removed, whatever their tasks left in them."""
+"""Folders of attempts are removed, whatever files their tasks left in them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fairlead.service.worker._removal import DISCARDED, discard, remove_discarde
 from live_cluster import NOBODY, as_ordinary_user
 from real_attempts import IS_ROOT, nest
 
-DEPTH = 1500  # more than the interpreter's stack has, and longer than any path
+DEPTH = 1500  # deeper than the interpreter's stack and than the longest path
 
 
 def left_of(root: Path) -> list[str]:
-    """Discard and remove a tree; return what is left beside it."""
+    """Discard and remove a tree; return the names that are left in its parent folder."""
     discard(root / "tree")
     while remove_discarded(root):
         pass

@@ -1,4 +1,4 @@
-"""``fairlead run`` and waiting: output as it comes, Ctrl-C, statuses, the progress bar."""
+"""``fairlead run`` and waiting: live output, Ctrl-C, exit statuses, the progress bar."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_terminal_shows_a_bar_of_tasks(one: Cluster) -> None:
     )
     os.close(terminal)
     shown = b""
-    with suppress(OSError):  # the last of the terminal was closed
+    with suppress(OSError):  # the other end of the terminal was closed
         while piece := os.read(controller, 2**16):
             shown += piece
     os.close(controller)
@@ -128,7 +128,7 @@ def test_a_terminal_shows_a_bar_of_tasks(one: Cluster) -> None:
 
 
 def test_top_is_kept_up_to_date_until_q(one: Cluster) -> None:
-    assert one.run("submit", *JOB, "--wait", "--", "true").returncode == 0  # of a first user
+    assert one.run("submit", *JOB, "--wait", "--", "true").returncode == 0  # the user's first job
     assert "Everybody holds what is fair" in one.run("top", "--once").stdout
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
@@ -153,7 +153,9 @@ def test_top_is_kept_up_to_date_until_q(one: Cluster) -> None:
 
 
 def test_ctrl_c_is_passed_on_while_output_comes_fast(one: Cluster) -> None:
-    line = "while :; do head -c 3000000 /dev/zero; sleep 0.02; done"  # faster than it is read
+    line = (
+        "while :; do head -c 3000000 /dev/zero; sleep 0.02; done"  # output faster than it is read
+    )
     process = started(one, "--", "sh", "-c", line)
     assert process.stdout is not None
     process.stdout.read(100_000)

@@ -1,4 +1,4 @@
-"""Run times, estimated from tasks that ended and tasks that run."""
+"""Run times, estimated from ended and running tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = st.one_of(st.integers(0, 20).map(float), st.floats(0, 1e6))
 
 
 def part_beyond(seconds: float, ended: list[float], running: list[float]) -> float:
-    """Return the part that runs longer: the product of Kaplan and Meier, term by term."""
+    """Return the fraction that runs longer: the product of Kaplan and Meier, term by term."""
     part = 1.0
     for time in sorted({time for time in ended if time <= seconds}):
         at_risk = sum(t >= time for t in ended) + sum(t >= time for t in running)
@@ -38,14 +38,14 @@ def test_the_median_halves_the_part_that_still_runs(
         assert part_beyond(found, ended, running) <= half + 1e-9
         assert part_beyond(math.nextafter(found, 0), ended, running) >= half - 1e-9
     else:
-        # Beyond the longest run time they end at a constant rate.
+        # Beyond the longest run time, tasks end at a constant rate.
         mean = (sum(ended) + sum(running)) / len(ended)
         least = max(elapsed, last)
         assert least <= found <= least + mean * math.log(2) * (1 + 1e-9) + 1e-9
 
 
 def test_running_tasks_correct_the_bias_of_the_first_to_end() -> None:
-    """Of 2,000 tasks that start together with a mean of an hour, those of six minutes ended."""
+    """Of 2,000 tasks that start together and last an hour on average, the shortest have ended."""
     rng = random.Random(1)
     times = [rng.expovariate(1 / 3600) for _ in range(2000)]
     ended, running = [t for t in times if t < 360], [360.0 for t in times if t >= 360]
@@ -57,7 +57,7 @@ def test_the_latest_run_times_stand_for_all_tasks_that_ended() -> None:
     """On a busy cluster 200 run times are kept, and 2,000 tasks run."""
     rng = random.Random(2)
     ended = [rng.expovariate(1 / 3600) for _ in range(200)]
-    # A running task was met with a chance that grows with its run time.
+    # A task is found running with a chance that grows with its run time.
     lasts = [rng.gammavariate(2, 3600) for _ in range(2000)]
     running = [rng.uniform(0, seconds) for seconds in lasts]
     assert Survival(ended, running).median_beyond(0) > 20_000
@@ -82,7 +82,7 @@ def test_the_most_similar_tasks_count() -> None:
     estimates = run_times.estimates([], 0.0)
     groups = [next(iter(state.jobs[job].entries.values())) for job in jobs]
     found = [estimates.run_time(group) for group in groups]
-    # Of its job; of all tasks of its user alike; of the other user; of all tasks.
+    # From its job; from similar tasks of its user; from the other user; from all tasks.
     assert found == [10.0, 10.0, 1000.0, 100.0]
 
 
@@ -101,7 +101,7 @@ def test_tasks_with_the_same_command_count_before_others() -> None:
             run_times.add(attempt(seconds, 77)._replace(program=program))
     estimates = run_times.estimates([], 0.0)
     groups = [next(iter(state.jobs[job].entries.values())) for job in (*jobs, large)]
-    # Other users and unknown commands have those of tasks alike; ana's larger task, its command's.
+    # Other users and unknown commands: from similar tasks; ana's larger task: from its command.
     assert [estimates.run_time(group) for group in groups] == [10.0, 500.0, 60.0, 60.0, 60.0]
 
 
@@ -155,7 +155,7 @@ def test_a_start_is_expected_from_run_times() -> None:
     assert state.forecast_start(jobs[2], 110.0).starts == 100.0 + 2 * 3600.0
     assert state.forecast_start(jobs[2], 110.0, run_times).starts == 100.0 + 2 * 60.0
     assert state.snapshot() == before
-    # A task that has outlived all others lasts longer, but not beyond its limit.
+    # A task that has run longer than all others is expected to run on, up to its limit.
     late = state.forecast_start(jobs[1], 100.0 + 3000.0, run_times).starts
     assert late is not None
     assert 3100.0 < late <= 3700.0

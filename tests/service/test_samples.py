@@ -41,7 +41,7 @@ def test_a_slot_keeps_its_last_sample(journal: Journal) -> None:
     journal.samples.add(NOW + 60, sample(7), [UserShare("ana", 0.125, 0.25)])
     found = journal.samples.cluster_over_time(NOW - DAY, NOW + 60)
     assert found == {
-        "times": [NOW + 60],  # the slot ends later
+        "times": [NOW + 60],  # the present, as the slot ends later
         "waiting": [7],
         "running": [2],
         "used": {"cpu": [1]},
@@ -71,7 +71,7 @@ def test_a_slot_keeps_the_largest_shares(journal: Journal, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("seed", range(cases(1)))
 def test_steps_have_the_means_of_their_samples(journal: Journal, seed: int) -> None:
-    """By the definition: each step has the mean of its samples; a user without a row holds 0."""
+    """By the definition, each step has the mean of its samples; a user without a row holds 0."""
     rng = Random(seed)
     rows: list[tuple[int, int, float | None]] = []
     for slot in range(int(NOW // SLOT_SECONDS) - 2100, int(NOW // SLOT_SECONDS) + 1):
@@ -85,7 +85,7 @@ def test_steps_have_the_means_of_their_samples(journal: Journal, seed: int) -> N
 
 
 def check_steps(journal: Journal, period: float, rows: list[tuple[int, int, float | None]]) -> None:
-    """Check the steps of a period that has these samples: slot, waiting tasks and held part."""
+    """Check the steps of a period with these samples: slot, waiting tasks and held share."""
     found = journal.samples.cluster_over_time(NOW - period, NOW)
     shares = journal.samples.shares_over_time(NOW - period, NOW, "ana")
     times = found["times"]
@@ -96,7 +96,7 @@ def check_steps(journal: Journal, period: float, rows: list[tuple[int, int, floa
     width = widths.pop() if widths else SLOT_SECONDS
     assert width % SLOT_SECONDS == 0
     assert max(times, default=NOW) <= NOW
-    for k, time in enumerate(times):  # a slot counts at its end, or at the present
+    for k, time in enumerate(times):  # a slot stands for its end, or the present if earlier
         begin = (time - SLOT_SECONDS / 2) // width * width if time < NOW else NOW // width * width
         inside = [row for row in rows if begin <= row[0] * SLOT_SECONDS < begin + width]
         if not inside:
@@ -122,7 +122,7 @@ def test_without_samples_there_are_no_times(journal: Journal) -> None:
 
 @served
 async def test_a_service_samples_what_runs(ask: Asked) -> None:
-    """Held and fair are parts of the cluster, not divided by weights."""
+    """Held and fair shares are fractions of the cluster, not divided by weights."""
     await ask.join("a", cpu=4)
     await ask("PUT", "/v1/users/ana", json={"weight": 2})
     await ask.submit({"tasks": 4})

@@ -1,4 +1,4 @@
-"""The API keeps to its own description, whatever it is sent."""
+"""The API's answers match its description, whatever the requests are."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from schemathesis.specs.openapi.checks import (
 from effort import cases
 from live_cluster import Cluster
 
-# What is well formed may be refused for what it says (a job that is not there, a key used twice);
-# the Allow header of Starlette names the methods of one route of several.
+# A well-formed request may be refused for its content (an unknown job, a key used twice);
+# Starlette's Allow header names the methods of only one of several routes.
 EXCLUDED = [positive_data_acceptance, unsupported_method]
-PAIRS = "/v1/workers/join"  # it answers with pairs in a list, a schema that the checker cannot read
+PAIRS = "/v1/workers/join"  # its answer has lists of pairs, whose schema the checker cannot read
 LONGEST = 75.0  # seconds; a wait may take 60
 
 
@@ -35,14 +35,14 @@ def api() -> Iterator[schemathesis.BaseSchema]:
         try:
             cluster.start_service()
             described = schemathesis.openapi.from_url(f"{cluster.url}/openapi.json")
-            yield described.exclude(path="/v1/live")  # an answer without an end
+            yield described.exclude(path="/v1/live")  # its answer never ends
             assert "Traceback" not in cluster.log("service")
         finally:
             cluster.close()
 
 
 def send_cases(api: schemathesis.BaseSchema, mode: GenerationMode, examples: int) -> int:
-    """Send each operation requests that it describes, or does not; return how many."""
+    """Send valid and invalid requests to each operation; return their number."""
     sent = 0
     for found in api.get_all_operations():
         operation = found.ok()
@@ -56,7 +56,7 @@ def send_cases(api: schemathesis.BaseSchema, mode: GenerationMode, examples: int
             pairs = [response_schema_conformance] if case.path == PAIRS else []
             case.call_and_validate(excluded_checks=EXCLUDED + pairs, timeout=LONGEST)
 
-        with suppress(Unsatisfiable):  # nothing is wrong about what takes nothing
+        with suppress(Unsatisfiable):  # an operation without parameters has no invalid request
             send()
     return sent
 

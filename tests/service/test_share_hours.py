@@ -1,4 +1,4 @@
-"""What users held and were due over a time, recorded by the service."""
+"""Share hours that users held and were due, recorded by the service."""
 
 from __future__ import annotations
 

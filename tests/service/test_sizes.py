@@ -1,4 +1,4 @@
-"""What a job may take: in a request, in the journal once it has ended, and in a list."""
+"""Limits on the size of a job: in a request, in the journal after its end, and in a list."""
 
 from __future__ import annotations
 

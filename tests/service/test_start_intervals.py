@@ -1,4 +1,4 @@
-"""Intervals of forecast starts, and what a service learns of them."""
+"""Intervals for forecast starts, and how a service learns them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairlead.service.start_intervals import LEAST, StartIntervals
 
 
 def test_four_of_five_starts_are_within_the_interval() -> None:
-    """Waits are expected times with an error that depends on the expected time."""
+    """Waiting times are the expected times with errors that depend on the expected time."""
     rng = random.Random(1)
     intervals, inside, n = StartIntervals(), 0, 1500
     for job in range(n):
@@ -69,7 +69,7 @@ def test_the_first_forecast_of_a_job_counts_and_others_are_forgotten() -> None:
 
 
 def test_intervals_follow_a_load_that_changes() -> None:
-    """From the middle on jobs wait three times as long as the past says, and less surely."""
+    """In the second half, jobs wait three times as long as before, with larger variation."""
     rng = random.Random(1)
     intervals, inside = StartIntervals(), []
     for job in range(1500):
@@ -84,7 +84,7 @@ def test_intervals_follow_a_load_that_changes() -> None:
 
 
 def test_hits_make_no_interval_narrower_than_past_ratios() -> None:
-    """After quiet weeks, in which every forecast came true, busy ones begin."""
+    """After quiet weeks, in which every forecast came true, busy weeks begin."""
     rng = random.Random(1)
     intervals = StartIntervals()
     waits = [10_000.0 * math.exp(rng.gauss(0.0, 0.5)) for _ in range(400)]
@@ -206,10 +206,10 @@ async def test_one_simulation_in_a_copy_answers_all_callers(
         assert there["starts"] == pytest.approx(here["starts"], abs=0.001)
         assert there["expected"] == pytest.approx(here["expected"], abs=5)
         assert (there["server"], there["freed_by"]) == (here["server"], here["freed_by"])
-    (later,) = await ask.submit({"time_limit": 100})  # not in the simulation
+    (later,) = await ask.submit({"time_limit": 100})  # this job is not in the simulation
     assert (await ask("GET", f"/v1/jobs/{later}/when"))["starts"] > found[-1]["starts"]
     assert len(forks) == 2
-    await ask("PATCH", "/v1/jobs/3", json={"priority": 1})  # nor as it is now
+    await ask("PATCH", "/v1/jobs/3", json={"priority": 1})  # nor is job 3 after its change
     await ask("GET", "/v1/jobs/3/when")
     assert len(forks) == 3
 
@@ -244,7 +244,9 @@ async def test_a_simulation_that_is_killed_is_refused(
         slow.setattr(_start_forecasts, "simulate", lambda *_: time.sleep(60))
         refused = await ask("GET", "/v1/jobs/2/when", status=503)
     assert "failed, or took more than" in refused["detail"]
-    assert (await ask("GET", "/v1/jobs/2/when"))["starts"] is None  # the next one is not refused
+    assert (await ask("GET", "/v1/jobs/2/when"))[
+        "starts"
+    ] is None  # the next question is not refused
 
 
 @served
@@ -254,7 +256,7 @@ async def test_a_caller_is_charged_for_a_simulation(
     simulate = _start_forecasts.simulate
 
     def slow(*given: Any) -> StartOutlook:
-        time.sleep(1.5)  # as 150 requests; the rest takes less
+        time.sleep(1.5)  # charged as 150 requests, which is most of this test
         return simulate(*given)
 
     monkeypatch.setattr(_start_forecasts, "simulate", slow)
@@ -262,7 +264,7 @@ async def test_a_caller_is_charged_for_a_simulation(
     await ask.sync(await ask.join("a", cpu=1))
     await ask.submit({}, {})
     spent = []
-    for _ in range(2):  # the second one is answered from the same simulation
+    for _ in range(2):  # the second question is answered from the same simulation
         caller = Allowance("user", Limits(rate=0.0, burst=140.0))
         CALLER.set(caller)
         await ask.service.when(2, ADMIN)
@@ -346,7 +348,9 @@ async def test_slow_shares_do_not_delay_an_explanation(
     released = asyncio.Event()
 
     await ask.service.overview.latest()
-    monkeypatch.setattr(ask.service.shares, "_latest", None)  # those of the summary
+    monkeypatch.setattr(
+        ask.service.shares, "_latest", None
+    )  # drop the shares that the summary computed
     monkeypatch.setattr(ask.service.shares, "_compute", lambda _: released.wait())
     await ask.join("a", cpu=1)
     await ask.submit({}, {})

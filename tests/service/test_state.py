@@ -1,4 +1,4 @@
-"""What the service knows, driven by random events: nothing is lost, nothing runs twice."""
+"""The service's state under random events: no task is lost, and none runs twice."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_lost_server_s_tasks_run_again_under_another_attempt() -> None:
     assert "a" not in state.servers
     end(state, "1.1.1")
     assert place(state) == ["1.0.2 b"]
-    end(state, "1.0.1", 5)  # the old attempt is heard of, and means nothing
+    end(state, "1.0.1", 5)  # the end of an old attempt is ignored
     assert state.jobs[1].running[0].key == TaskKey(1, 0, 2)
     end(state, "1.0.2")
     assert [p.status for p in state.take_effects().attempts] == [None, 0, 0]
@@ -90,7 +90,7 @@ def test_a_start_is_forecast_from_time_limits() -> None:
     assert place(state, 1.0) == [f"{first}.0.1 a"]
     before = state.snapshot()
     assert state.forecast_start(second, 20.0) == (101.0, 101.0, 0, 1, "a", "ana")
-    # The first is late, and ends now.
+    # The first task ends late.
     assert state.forecast_start(third, 200.0) == (250.0, 250.0, 0, 2, "a", "ana")
     assert state.snapshot() == before
 
@@ -165,11 +165,11 @@ def drive(
     order: int = 0,
     trees: bool = False,
 ) -> dict[str, int]:
-    """Tell random events to a state; after each one check it, and what was placed."""
+    """Apply random events to a state; after each, check the state and the placements."""
     rng = random.Random(seed)
     state, now = with_servers(policy, order, a=4, b=2), 0.0
     seen: set[TaskKey] = set()
-    running: dict[TaskKey, str] = {}  # as workers see it
+    running: dict[TaskKey, str] = {}  # by the workers' orders
     counts = dict.fromkeys((*COUNTED, "preempted"), 0)
 
     def tell(kind: str, **body: object) -> None:
@@ -300,7 +300,7 @@ def drive(
             break
         tell("end", tasks=[[*key, 0, ""] for key in list(running)])
     assert not running
-    for job in state.jobs.values():  # what fits on no server that is there, or waits for that
+    for job in state.jobs.values():  # jobs that fit on no present server, or wait for such jobs
         assert job.after or state.scheduler.explain(job.group).never  # type: ignore[arg-type]
     return counts
 
@@ -348,7 +348,7 @@ def stopped(state: ServiceState) -> list[str]:
 
 
 def full_lab(**asked: object) -> ServiceState:
-    """Ana has both servers; bo's tasks take half of them once hers have stopped."""
+    """Ana holds both servers; bo's tasks get half of them once two of hers have stopped."""
     state = with_servers("drf/best-fit/over-share", a=2, b=2)
     submit(state, tasks=8, **asked)
     assert len(place(state)) == 4
@@ -371,7 +371,7 @@ def test_a_task_starts_when_its_victims_have_ended() -> None:
         (run,) = held.take_effects().starts
         assert (run.key, run.since) == (TaskKey(2, 0, 1), 3.0)
         assert held.jobs[2].started == 3.0
-        end(held, second, 0, 4.0)  # it was done anyway
+        end(held, second, 0, 4.0)  # it succeeded in spite of the stop
         assert [run.key for run in held.take_effects().starts] == [TaskKey(2, 1, 1)]
         assert held.jobs[1].ended == 1
         assert place(held) == []
@@ -402,7 +402,7 @@ def test_a_job_cancelled_before_its_victims_end_never_starts() -> None:
 
 
 def test_the_room_of_a_cancelled_victim_is_given_once() -> None:
-    """Also where the scheduler is built anew before it ends."""
+    """Also if the scheduler is rebuilt before the victim ends."""
     state = full_lab()
     victims = stopped(state)
     state.apply("cancel", {"job": 1}, 2.2)
@@ -449,7 +449,7 @@ def test_a_throttled_job_has_a_few_tasks_at_a_time() -> None:
     again = ServiceState.restore(state.snapshot())
     for held in (state, again):
         assert place(held) == ["1.3.1 a"]
-        end(held, "1.2.1", None)  # lost, and it runs again
+        end(held, "1.2.1", None)  # lost, so it runs again
         assert place(held) == ["1.2.2 a"]
         for key in ("1.2.2", "1.3.1"):
             end(held, key)

@@ -1,4 +1,4 @@
-"""A task may write what it likes into its folder: its worker is not deceived, nor led elsewhere."""
+"""Tasks may write anything into their folders: workers are not deceived or led elsewhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from real_attempts import (
 )
 from real_workers import full
 
-# What a task may do to the directory that it can write
+# Changes by a task to the directory that it can write
 
 
 def test_a_status_is_a_small_number_or_none(root: Path) -> None:
@@ -91,7 +91,7 @@ def test_the_number_of_another_process_is_not_believed(root: Path) -> None:
 def test_a_file_of_another_account_is_not_read(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """A user may rename a file of root's into its task's folder, where it can write both."""
+    """A user may move a file of root's into its task's folder, if it can write both folders."""
     attempt = shell(root, "kill -KILL 0")
     assert ended(attempt).status == KILLED
     append_field(attempt.path, attempt.record.model_copy(update={"ended": None}), "ended")
@@ -123,7 +123,7 @@ def _other_owner(fstat: object, inode: int) -> object:
     return other
 
 
-# An end is told when nothing runs any more
+# An end is reported when no process is left
 
 
 def test_a_task_that_writes_its_own_end_runs_on(root: Path) -> None:
@@ -198,11 +198,11 @@ def test_a_zombie_whose_threads_run_is_not_over(root: Path) -> None:
     assert left is None or left.is_over
 
 
-# A disk without room
+# A full disk
 
 
 def fill(task: Path, small: Path) -> str:
-    """Return a line of shell after which a folder takes no new file and no longer one."""
+    """Return a shell command after which a folder takes no new files, and files cannot grow."""
     if task.is_relative_to(small) and os.path.ismount(small):
         return f"cat /dev/zero >{small}/full 2>/dev/null"
     return f"chmod 500 {task}"
@@ -261,7 +261,7 @@ def test_nothing_runs_that_cannot_be_written_down(
 
 
 def test_without_its_workers_word_nothing_runs(root: Path) -> None:
-    """A worker that is killed as it starts a task leaves none that runs."""
+    """A worker that is killed while it starts a task leaves no running task."""
     attempt = Attempt.make(root, KEY, [], None, 0.0, None)
     words = ["/bin/sh", "-c", attempts.SHIM, "task", "/tmp", "touch", str(root / "ran")]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, cwd=attempt.path / "task", check=False)

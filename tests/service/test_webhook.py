@@ -76,7 +76,7 @@ Notified = Callable[[Asked, Listener], Awaitable[None]]
 
 
 def notifying(*statuses: int) -> Callable[[Notified], Callable[[Path], None]]:
-    """Run an async test with a service and its receiver, which answers with these statuses."""
+    """Run an async test with a service and a receiver that answers with these statuses."""
 
     def decorated(test: Notified) -> Callable[[Path], None]:
         async def whole(folder: Path) -> None:
@@ -139,7 +139,7 @@ async def test_a_refused_notice_is_sent_again(ask: Asked, listener: Listener) ->
 
 
 def test_a_notice_outlives_the_service(tmp_path: Path) -> None:
-    """It is in the journal with the end of its job, and sent by the next service."""
+    """The notice is in the journal with the end of its job, and the next service sends it."""
 
     async def unsent() -> None:
         settings = Settings(receiver=Receiver("http://127.0.0.1:9/nobody", SECRET))
@@ -226,7 +226,7 @@ def test_a_url_is_one_of_http(wrong: str) -> None:
 
 @notifying()
 async def test_an_accepted_notice_is_sent_once(ask: Asked, listener: Listener) -> None:
-    """Also if it cannot be deleted; then it delays nobody else."""
+    """Also if the notice cannot be deleted; then it does not delay other notices."""
 
     notices = ask.service.journal.notices
     fault = sql.exc.OperationalError("", {}, OSError("full"))

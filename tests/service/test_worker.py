@@ -124,7 +124,7 @@ def test_each_process_is_asked_once(root: Path) -> None:
 
 def test_a_task_that_ignores_the_signal_is_killed(root: Path) -> None:
     attempt = shell(root, "trap '' TERM; echo ready; sleep 300 & sleep 300; sleep 300")
-    attempt.grace = 0.5  # of its worker
+    attempt.grace = 0.5  # the grace of its worker
     until(lambda: attempt.output("stdout") and "ready" in text(attempt))
     children = [process.pid for process in attempt.processes()]
     before = time.monotonic()
@@ -200,7 +200,7 @@ def test_memory_that_processes_share_counts_once(root: Path) -> None:
     assert attempt.asked_to_end is None
 
 
-# What survives the worker
+# Attempts that outlive the worker
 
 
 def test_after_a_boot_an_attempt_without_status_is_lost(root: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_machine_says_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert machine.gpus() == []
 
 
-# Several at once
+# Several tasks at once
 
 
 def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A worker among its attempts: no fault and no strange output of one holds up the others."""
+"""A worker's attempts: no fault and no strange output of one delays the others."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_only_the_thread_of_the_loop_uses_the_table(tmp_path: Path) -> None:
     worker._attempts = Owned()
 
     async def whole() -> None:
-        for submitted in (1.0, 2.0):  # the second drops the first
+        for submitted in (1.0, 2.0):  # the second attempt drops the first
             job = a_job("true", submitted=submitted)
             await worker.start([Start(KEY, "a", {"gpu": 1}, None, job)])
         while not worker._attempts[KEY].poll():
@@ -124,15 +124,15 @@ def test_a_task_stopped_as_it_starts_is_stopped(
         await starting
 
     asyncio.run(whole())
-    assert ended(worker._attempts[KEY]).status in (137, 143)  # killed where it ignores the first
-    second = ended(worker._attempts[8, 0, 1])  # the devices of a starting task are its own
+    assert ended(worker._attempts[KEY]).status in (137, 143)  # SIGKILL if it ignored SIGTERM
+    second = ended(worker._attempts[8, 0, 1])  # no other task gets the devices of a starting task
     assert (second.status, second.reason) == (None, "its GPUs are not free on a")
 
 
 def test_a_task_that_cannot_start_holds_up_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The service hears of it a little later, as it starts it again at once."""
+    """Its end is reported after a pause, because the service starts it again at once."""
     worker = worker_in(tmp_path)
     now = 0.0
     monkeypatch.setattr(worker_module, "monotonic", lambda: now)
@@ -185,7 +185,7 @@ def test_an_end_is_noticed_without_looking(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("damage", ["", "{"])
 def test_an_attempt_with_a_damaged_record_never_starts(tmp_path: Path, damage: str) -> None:
-    """After a power cut perhaps only the name of its folder is on disk."""
+    """After a power failure, perhaps only the name of its folder is on disk."""
     worker, out = worker_in(tmp_path), tmp_path / "out"
     task = Start(KEY, "a", {}, None, a_job("/bin/sh", "-c", f"echo ran >>{out}"))
     run(worker, task)
@@ -199,7 +199,7 @@ def test_an_attempt_with_a_damaged_record_never_starts(tmp_path: Path, damage: s
 
 
 class Sparse(io.BytesIO):
-    """A file that a task made as long as some file systems allow, without any data."""
+    """A file without data that a task made as long as some file systems allow."""
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         return 9 * 10**18 if whence == os.SEEK_END else offset

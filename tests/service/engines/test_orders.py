@@ -1,4 +1,4 @@
-"""Orders of a service that is false, or of another version, are refused as a whole."""
+"""Orders of a false service, or of another version, are refused as a whole."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GOOD = NONE | {"seen": 1, "start": [START], "jobs": {"7": JOB}}
 
 
 class Recording(InMemory):
-    """Tasks in memory, and everything else that was asked for."""
+    """An engine in memory that also records stops and requests for output."""
 
     def __init__(self) -> None:
         super().__init__([EngineNode("a", {"cpu": 4.0}, {})], lambda _: 1000.0)
@@ -48,7 +48,7 @@ class Recording(InMemory):
 def follow(
     monkeypatch: pytest.MonkeyPatch, bad: object, path: str, engine: InMemory | LocalProcesses
 ) -> int:
-    """Follow a service whose first answer at a path is bad; return how often it was joined."""
+    """Follow a service whose first answer at a path is bad; return the number of joins."""
     monkeypatch.setattr(worker_loop, "LONGEST_PAUSE", 0.01)
     joins, bads = 0, [bad]
     over = asyncio.Event()
@@ -82,7 +82,7 @@ def follow(
 
 
 def started(*changes: object) -> dict[str, Any]:
-    """Return orders whose start has other parts in place of its first."""
+    """Return orders whose start begins with other parts than the right ones."""
     return GOOD | {"start": [START, [*changes, *START[len(changes) :]]]}
 
 

@@ -1,4 +1,4 @@
-"""A service whose tasks run in memory, on nodes that come and go: none is lost or runs twice."""
+"""Tasks in memory on nodes that join and leave: no task is lost, and none runs twice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def node(name: str, cpu: float = 2.0, **more: float) -> EngineNode:
 
 
 def followed(folder: Path, engine: TaskEngine, test: Callable[[Asked], Awaitable[None]]) -> None:
-    """Run a test beside a worker loop that applies the service's orders to the engine."""
+    """Run a test while a worker loop applies the service's orders to the engine."""
 
     async def whole(ask: Asked) -> None:
         link = Link(OverHttpx(ask.http))
@@ -64,7 +64,7 @@ def test_jobs_end_as_their_tasks_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nodes_come_and_go(tmp_path: Path, seed: int) -> None:
-    """A task ends well once, whatever goes meanwhile; no node ever runs more than it has."""
+    """Each task succeeds once, whichever nodes leave; no node ever runs more than its capacity."""
     rng = random.Random(seed)
     spare = [node(f"n{k}", 2.0 + k % 2) for k in range(5)]
     engine = InMemory(spare[:2], lambda _: rng.uniform(0.005, 0.05))

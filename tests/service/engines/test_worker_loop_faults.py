@@ -1,4 +1,4 @@
-"""Faults of a worker loop's link or engine are logged, and hold up nothing else."""
+"""Errors of a worker loop's link or engine are logged, and delay nothing else."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def start(*jobs: int) -> dict[str, Any]:
 
 
 class Scripted:
-    """A link whose service gives these orders; an exception among them is raised."""
+    """A link whose service gives these orders, or raises the exceptions among them."""
 
     def __init__(self, *orders: dict[str, Any] | Exception) -> None:
         self.joins: list[dict[str, Any] | Exception] = []
         self.joined, self.pieces = 0, 0
-        self.known: list[Any] = []  # tasks that run, as the service knows
+        self.known: list[Any] = []  # the tasks that the service takes for running
         self._orders = list(orders)
 
     async def join(self, _: Mapping[str, Any]) -> object:
@@ -54,7 +54,7 @@ class Scripted:
 
 
 class Faulty(InMemory):
-    """Tasks in memory, of which some cannot start, or give no output."""
+    """Tasks in memory; some cannot start, or give no output."""
 
     def __init__(self) -> None:
         super().__init__([EngineNode("a", {"cpu": 4.0}, {})], lambda _: 1000.0)
