@@ -27,7 +27,7 @@ import sys
 from fairlead.cli.main import run
 from fairlead.service import _history
 from fairlead.service.journal import samples
-_history.SAMPLE_SECONDS, samples.SLOT_SECONDS, samples.POINTS = 1.0, 1, 10**6
+_history.SAMPLE_SECONDS, samples.SLOT_SECONDS, samples.MOST_STEPS = 1.0, 1, 10**6
 sys.exit(run(sys.argv[1:]))
 """
 # By user: seconds of the first and of the last submission, and the job that is submitted.

@@ -148,7 +148,7 @@ def test_streams_of_a_caller_are_bounded(cluster: Cluster) -> None:
     headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
     with ExitStack() as stack, httpx.Client(base_url=cluster.url, headers=headers) as client:
         until(lambda: client.get("/v1/whoami").status_code == 200)
-        most = overview_module.STREAMS_OF_A_CALLER
+        most = overview_module.MOST_STREAMS_OF_A_CALLER
         streams = [stack.enter_context(client.stream("GET", "/v1/live")) for _ in range(most)]
         assert [stream.status_code for stream in streams] == [200] * most
         assert client.get("/v1/live").status_code == 429

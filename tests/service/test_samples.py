@@ -15,7 +15,7 @@ from fairlead.service.journal import samples as kept
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.journal.samples import (
     KEPT_SECONDS,
-    POINTS,
+    MOST_STEPS,
     SLOT_SECONDS,
     ClusterSample,
     UserShare,
@@ -89,7 +89,7 @@ def check_steps(journal: Journal, period: float, rows: list[tuple[int, int, floa
     found = journal.samples.cluster_over_time(NOW - period, NOW)
     shares = journal.samples.shares_over_time(NOW - period, NOW, "ana")
     times = found["times"]
-    assert len(times) <= POINTS + 1
+    assert len(times) <= MOST_STEPS + 1
     assert shares["times"] == times
     widths = {b - a for a, b in pairwise(times[:-1])}
     assert len(widths) <= 1

@@ -105,7 +105,7 @@ def test_a_number_of_another_journal_is_another_job(tmp_path: Path, line: str) -
     assert ended(attempt) == AttemptEnd(0, "")
     assert not held.processes()
     assert sorted(os.listdir(tmp_path / "attempts")) == [DISCARDED, "1.0.1"]
-    again = Attempt.found(tmp_path / "attempts" / "1.0.1")
+    again = Attempt.from_folder(tmp_path / "attempts" / "1.0.1")
     assert again is not None
     assert again.record.submitted == 2.5
 
@@ -228,7 +228,7 @@ def test_a_damaged_directory_is_passed_over(root: Path) -> None:
     attempt = Attempt.make(root, KEY, [], None, 0.0, None)
     for damage in ("", "{", "[]", "null", '{"key": [1]}', '{"key": 5}'):
         (attempt.path / attempts.RECORD).write_text(damage)
-        assert Attempt.found(attempt.path) is None, damage
+        assert Attempt.from_folder(attempt.path) is None, damage
 
 
 # Output

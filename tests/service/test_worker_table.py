@@ -155,7 +155,7 @@ def test_one_sync_serves_all_tasks_of_an_order(
 
     def note(number: int) -> None:
         folders = sorted(tmp_path.glob("attempts/*"))
-        begun = [attempt for attempt in map(Attempt.found, folders) if attempt]
+        begun = [attempt for attempt in map(Attempt.from_folder, folders) if attempt]
         found.append([path.name for path in folders])
         found.append([attempt.path.name for attempt in begun if attempt.record.leader])
         fsync(number)
