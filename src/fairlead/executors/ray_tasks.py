@@ -41,9 +41,9 @@ NO_NODE_SECONDS = 60.0  # timeout for a node to return when none is left
 POLL_SECONDS = 0.2  # between checks for finished jobs
 COUNT_SECONDS = 1.0  # between counts of processors
 SECONDS_BETWEEN_REPORTS = 0.5
-# Jobs submitted to Ray for each processor: one that runs, and one that waits.
+# Jobs submitted to Ray for each processor: one runs, and one waits.
 JOBS_PER_CPU = 2
-# Number of workers that one job may kill; then the job, not the nodes, is the cause.
+# Number of workers that may die in one job. After that the job is the cause, not the nodes.
 MOST_DEATHS = 5
 
 Version = tuple[str, str, str]  # version of fairlead, digest of its sources, version of Python
@@ -284,7 +284,7 @@ def format_version(version: Version) -> str:
 
 
 def run_job(given: Any, number: int, reports: Any) -> bytes:
-    """On a node: run one of the jobs, and return the pickled answer or error."""
+    """On a node: run job `number`, and return its pickled answer or error."""
     work, jobs = _unpickle(given)
     reporters = []
     if reports is not None:

@@ -195,7 +195,7 @@ class Agent:
                         wait.set_result(None)
 
     def _gather(self, options: CallOptions, calls: Sequence[RayCall]) -> None:
-        """Add calls to those that are submitted next."""
+        """Let calls be submitted with the next jobs."""
         self._gathered.setdefault(options, []).extend(calls)
         if not self._is_submitting:
             self._is_submitting = True

@@ -1,4 +1,4 @@
-"""The dispatcher: one detached actor in a Ray cluster that decides which task starts where.
+"""The dispatcher: a detached actor in a Ray cluster that decides which task starts where.
 
 The dispatcher runs its own service, with the journal next to Ray's logs, or follows a `fairlead
 serve` elsewhere. For the service it is a worker whose engine is the cluster. The agents of drivers

@@ -96,6 +96,7 @@ class RayEngine:
         do_all(self._start, tasks)
 
     def _start(self, task: Start) -> None:
+        """Order an agent to start a task, or end a task that cannot start."""
         if task.key in self.runs or task.key in self._ended:
             return
         if task.job is None or task.job.command[0] != AGENT:

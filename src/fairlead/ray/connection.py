@@ -30,7 +30,7 @@ HEAD = "node:__internal_head__"  # a resource of the head node only
 
 
 def join(address: str | None = None) -> None:
-    """Join a Ray cluster, unless this process is in one; raise `InputError` where there is none."""
+    """Join a Ray cluster, unless this process is in one; raise `InputError` if there is none."""
     if not ray.is_initialized():
         where = address or os.environ.get("RAY_ADDRESS") or "auto"
         join_cluster(where, logging_level="warning", configure_logging=False)
@@ -124,7 +124,7 @@ def stop(address: str | None = None) -> None:
 
 
 def running_dispatcher(address: str | None = None) -> Any:
-    """Return the running dispatcher; raise `NoDispatcherError` where there is none."""
+    """Return the running dispatcher; raise `NoDispatcherError` if there is none."""
     join(address)
     try:
         return ray.get_actor(NAME, namespace=NAMESPACE)
@@ -134,7 +134,7 @@ def running_dispatcher(address: str | None = None) -> Any:
 
 
 def answer_of(ref: Any, seconds: float) -> Any:
-    """Return a dispatcher's answer; raise `InputError` or `NoDispatcherError` without one."""
+    """Return a dispatcher's answer; raise `InputError` if refused, else `NoDispatcherError`."""
     try:
         return ray.get(ref, timeout=seconds)
     except exceptions.RayTaskError as fault:

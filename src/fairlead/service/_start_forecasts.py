@@ -61,7 +61,7 @@ class StartForecasts:
             self.intervals.drop(job.id)
 
     def note_one(self, state: ServiceState, now: float) -> Future[StartOutlook] | None:
-        """Note the forecast of a job drawn from the newest ones that have waited for a minute.
+        """Note the forecast of one of the newest jobs, drawn from those that have waited a minute.
 
         Returns a simulation if one has to end before the next call can note a forecast.
         """

@@ -55,7 +55,7 @@ SNAPSHOT_EVENTS = 50_000
 FORK_SECONDS = 300.0  # after which a forked child that writes a snapshot is killed
 RETRY_SECONDS = 1.0  # between attempts to read the journal after a failure
 QUESTION_SECONDS = 0.1  # for questions between two batches; a single one may take longer
-LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds to a placement that needs only time, no request
+LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds until a placement that needs no request, only time
 ROUND_SECONDS = 1.0  # shortest time between rounds of preemption
 ROUND_PART = 20  # rounds take at most 1/20 of the time
 UNWRITABLE = "nothing has changed, because the journal cannot be written"
@@ -156,16 +156,23 @@ class StateThread:
         self._latest = self._latest_clock = 0.0  # the last time, and the monotonic clock then
         self._next_round = 0.0  # earliest next round of preemption, by the monotonic clock
         self._recover(policy or "drf/best-fit")
+        self._first_events = self._events_of_options(policy, seed, queues)
+
+    def _events_of_options(
+        self, policy: str | None, seed: int | None, queues: QueueFile | None
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """Return kind and body of the events that carry out the options, before any request.
+
+        Raises `InputError` if the policy does not serve the tree of queues, its limits or quotas.
+        """
+        events: list[tuple[str, dict[str, Any]]] = []
         scheduler = self.state.scheduler
         current = scheduler.policy.name, scheduler.seed
         wanted = policy or scheduler.policy.name, scheduler.seed if seed is None else seed
-        # Events that carry out the options of the service, before any request.
-        self._first_events: list[tuple[str, dict[str, Any]]] = []
         # A new journal also records the default, so that it always names its policy. A journal from
         # before GPUs were counted by device gets a scheduler that counts them so.
         if not self.journal.seq or wanted != current or not scheduler.counts_devices:
-            event = dict(zip(("policy", "seed"), wanted, strict=True))
-            self._first_events.append(("policy", event))
+            events.append(("policy", {"policy": wanted[0], "seed": wanted[1]}))
         state = self.state
         tree: dict[str, Any] = {
             "rows": state.queue_rows,
@@ -174,16 +181,17 @@ class StateThread:
             **({"quotas": state.quotas} if state.quotas else {}),
         }
         if queues is not None and tree != (tree := queues.to_dict(list(self.state.users))):
-            self._first_events.append(("queues", tree))
+            events.append(("queues", tree))
             if not tree["rows"] and not tree.get("quotas"):
                 # The new policy may serve neither, so the old queues and quotas are removed first.
-                self._first_events.reverse()
+                events.reverse()
         if tree["rows"]:
             parse_policy(wanted[0]).require_trees()
         if any(limit.keys() - {TASKS, JOBS} for limit in tree["limits"].values()):
             parse_policy(wanted[0]).require_amounts()
         if tree.get("quotas"):
             parse_policy(wanted[0]).require_quotas()
+        return events
 
     def start(self) -> None:
         for kind, body in self._first_events:
@@ -228,6 +236,7 @@ class StateThread:
     # The thread
 
     def _loop(self) -> None:
+        """Answer questions and carry out requests until `stop`; then save a snapshot."""
         is_last = False
         while not is_last:
             batch = self._next_requests()
@@ -277,6 +286,7 @@ class StateThread:
             self._queue(_nothing, "", "")  # so that `_next_requests` does not wait
 
     def _answer(self, queued: QueuedRequest) -> None:
+        """Answer a question; read the state again after an unexpected error."""
         if not self.ready:
             queued.fail(UnavailableError(self.fault))
             return

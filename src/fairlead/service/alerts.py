@@ -173,6 +173,8 @@ class Alerts:
 
 
 class EndedTask(NamedTuple):
+    """A task that ended on a server."""
+
     ended: float  # seconds since 1970
     job: int
     user: str

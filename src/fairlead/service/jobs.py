@@ -15,6 +15,8 @@ Where = dict[str, str] | list[str] | None
 
 
 class TaskKey(NamedTuple):
+    """An attempt of a task."""
+
     job: int
     index: int  # type: ignore[assignment]
     attempt: int
@@ -64,18 +66,18 @@ class Job:
 
     id: int
     user: str
-    demand: dict[str, float]
+    demand: dict[str, float]  # of one task; with `members`, the largest amount of each resource
     tasks: int
     gang: bool
     where: Where
     priority: int
-    time_limit: float | None
-    submitted: float
-    after: list[int]
-    eligible: float
+    time_limit: float | None  # seconds
+    submitted: float  # seconds since 1970
+    after: list[int]  # jobs that must still succeed before it starts
+    eligible: float  # when it was submitted, or `after` became empty: its place in the order
     held: bool = False
     cancelled: str = ""  # the reason, if it is cancelled
-    started: float | None = None
+    started: float | None = None  # time of the first start
     server: str | None = None  # where a task of it started last
     ended: int = 0  # number of ended tasks
     exit_status: int = 0  # the largest exit status of its tasks
@@ -161,6 +163,8 @@ class Job:
 
 @dataclass(slots=True)
 class Server:
+    """A server that a worker registered, and the tasks on it."""
+
     name: str
     capacity: dict[str, float]
     labels: dict[str, str]

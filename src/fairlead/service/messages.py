@@ -263,7 +263,7 @@ class JobChange(Strict):
 
 
 class SkipRequest(Strict):
-    """Indices of tasks of a job to skip: those that wait count as done."""
+    """Indices of a job's tasks to skip; waiting tasks among them count as done."""
 
     tasks: Annotated[list[TaskIndex], Field(fail_fast=True, max_length=MOST_TASKS)]
 
@@ -550,7 +550,7 @@ class FoundServers(BaseModel):
 
 
 class ServersView(BaseModel):
-    """All servers, in order of joining; gone ones are last."""
+    """All servers in order of joining, then the gone ones."""
 
     servers: list[ServerView]
 
@@ -573,7 +573,7 @@ class ShareView(BaseModel):
 
 
 class QuotaView(BaseModel):
-    """Amounts that are guaranteed to a queue or user, and what its tasks hold of them.
+    """Amounts that are guaranteed to a queue or user, and the amounts that its tasks hold.
 
     `where` names the labels or servers to which it applies; it is empty for all servers.
     """

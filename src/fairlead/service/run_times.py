@@ -1,4 +1,4 @@
-"""Run times of tasks, estimated from ended and running ones: Kaplan and Meier, 1958.
+"""Run times of tasks, estimated from ended and running tasks (Kaplan and Meier 1958).
 
 If a thousand tasks start together, the shortest end first, so ended tasks alone would give too
 short an estimate. A running task is *censored*: only a lower bound of its run time is known, the

@@ -221,7 +221,7 @@ class Service:
         return await self.state_thread.run(change, key, digest)
 
     def _modification(self, state: ServiceState, job: Job, request: JobChange) -> dict[str, Any]:
-        """Return the fields of the event that modifies a job; refuse one that exceeds a limit."""
+        """Return the fields of the event that modifies a job; refuse to exceed a limit."""
         changes, size = changes_of(job, request), job.size
         if "where" in changes:
             longer = len(to_json(changes["where"])) - len(to_json(job.where))

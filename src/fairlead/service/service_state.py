@@ -603,6 +603,7 @@ class ServiceState:
             raise InputError(f"{scheduler.policy.name}: does not serve trees of queues", "policy")
 
     def _submit(self, now: float, user: str, tasks: int, after: list[int], **request: Any) -> int:
+        """Add a checked job, and its user if new; return the job's id."""
         if user not in self.users:
             self.on_user(now, user, 1.0)
         job = Job(

@@ -80,7 +80,7 @@ class Address(NamedTuple):
         return self.socket is not None or self.url.startswith("https://") or bool(self.pin)
 
     def after_failure(self) -> Address:
-        """Return the address to try after a failure: a default one is looked up again."""
+        """Return the address to try after a failure: look a default address up again."""
         return Address.of(None, self.token) if self.is_default else self
 
     @property
@@ -97,7 +97,7 @@ class Address(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of the URL, for a proxy that serves the API below one."""
+        """The path of the URL, below which a proxy may serve the API."""
         if self.socket is not None:
             return ""
         return quote(urlsplit(self.url).path.rstrip("/"), safe="/%")

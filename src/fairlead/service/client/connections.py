@@ -50,6 +50,7 @@ class Connections:
         headers: Mapping[str, str],
         body: bytes,
     ) -> Reply:
+        """Send a request over a connection; keep the connection if it can carry another one."""
         http, reply = connection.http, None
         try:
             connection.writer.write(http.request(method, target, headers, body))
@@ -79,6 +80,8 @@ class Connections:
 
 
 class _Connection(NamedTuple):
+    """A connection for one request at a time."""
+
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     http: HttpState

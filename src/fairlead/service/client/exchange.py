@@ -109,7 +109,7 @@ class HttpState:
             if received:
                 raise self._other_program("does not answer in HTTP") from None
             raise ConnectionResetError("the connection was closed before an answer") from None
-        # h11 waits for all headers, but another program may send one line and no more.
+        # h11 waits for all headers, but another program may send only one line.
         has_headers = self._http.their_state is not h11.SEND_RESPONSE
         if not (has_headers or HTTP.startswith(self._http.trailing_data[0][: len(HTTP)])):
             raise self._other_program("does not answer in HTTP")

@@ -66,6 +66,7 @@ class Link:
         return ids
 
     async def _ask(self, method: str, path: str, body: Body | None = None, key: str = "") -> Any:
+        """Send a request; return the JSON values of its answer, or raise the errors of `Link`."""
         headers = {"Idempotency-Key": key} if key else {}
         content = b"" if body is None else json.dumps(body).encode()
         if content:

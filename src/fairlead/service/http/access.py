@@ -192,6 +192,7 @@ class Admission:
         self._under_way: dict[str, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Admit a request, read its body, pass it to the application, and charge its caller."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

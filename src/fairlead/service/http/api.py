@@ -112,7 +112,7 @@ def _description(version: str) -> dict[str, Any]:
 
 
 def _caller_of(*roles: str) -> Callable[[Request], Token]:
-    """Return a FastAPI dependency: the caller, or 403 unless it has one of the roles."""
+    """Return a FastAPI dependency: the caller, or status 403 if its role is another."""
 
     async def caller(request: Request) -> Token:
         found: Token = request.state.caller
@@ -249,7 +249,7 @@ async def skip(
 
 @router.get("/v1/jobs/{job}/explain", response_model=dict[str, Any], tags=["jobs"])
 async def explain(service: Served, job: JobNumber, caller: User) -> Response:
-    """Explain why a job waits, and what would let its first task start."""
+    """Explain why a job waits, and which changes would let its first task start."""
     return _json(await service.explain(job, caller))
 
 

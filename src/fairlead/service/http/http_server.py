@@ -151,6 +151,7 @@ class HttpServer(uvicorn.Server):
         await super().shutdown([*(sockets or []), *self._listening])
 
     async def _accept(self, listening: socket.socket) -> None:
+        """Accept connections for ever; close those beyond the limits."""
         loop = asyncio.get_running_loop()
         while True:
             try:

@@ -50,7 +50,7 @@ snapshot_parts = sql.Table(
     sql.Column("part", sql.Integer, primary_key=True),
     sql.Column("is_last", sql.Boolean, nullable=False),
     sql.Column("data", sql.LargeBinary, nullable=False),
-    sql.Column("digest", sql.Integer),  # of all parts, in the last one
+    sql.Column("digest", sql.Integer),  # of all parts; only in the last part
 )
 jobs = sql.Table(
     "jobs",

@@ -38,7 +38,7 @@ class Notices:
 
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine
-        self.has_receiver = False  # without one no notices are written
+        self.has_receiver = False  # whether there is a webhook, so that notices are written
 
     def insert_ends(self, connection: sql.Connection, ended: Sequence[Job], now: float) -> None:
         """Within a commit, write notices of ended jobs with `notify`."""

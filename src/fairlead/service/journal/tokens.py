@@ -58,7 +58,7 @@ class Tokens:
             raise InputError(str(fault.orig), "", str(self._path)) from None
 
     def remove(self, name: str) -> None:
-        """Revoke a token; raise `InputError` if it is unknown, or the last one of an admin."""
+        """Revoke a token; raise `InputError` if it is unknown, or an admin's last token."""
         with self._engine.begin() as connection:
             names = connection.scalars(sql.select(tokens.c.name)).all()
             if name not in names:
@@ -94,7 +94,7 @@ class Tokens:
 
 
 def _admitted(connection: sql.Connection) -> dict[str, Token]:
-    """Return the undamaged tokens by digest; log the damaged ones."""
+    """Return the sound tokens by the digest of the secret; log damaged tokens."""
     found = {}
     for row in connection.execute(sql.select(tokens).order_by(tokens.c.created)):
         token = Token(row.name, row.role, row.subject)

@@ -303,6 +303,7 @@ class LocalProcesses:
     def _environment(
         self, key: Key, job: JobSpec, devices: list[int], account: Account | None
     ) -> dict[str, str]:
+        """Return the environment of a command: some of the worker's, the job's, and the task's."""
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         environment["HOME"] = os.environ.get("HOME", "/")
         environment |= job.environment
