@@ -23,7 +23,7 @@ from fairlead.service.sessions import Session
 
 LOOK_SECONDS = 0.5  # between checks of nodes and time limits
 REJOIN_SECONDS = 10.0  # for agents to join a restarted dispatcher
-NOT_COUNTED = ("object_store_memory", "node:", "accelerator_type:")  # Ray's resources without use
+NOT_COUNTED = ("object_store_memory", "node:", "accelerator_type:")  # resources of Ray itself
 NAMES = {"CPU": "cpu", "GPU": "gpu"}  # fairlead's names of Ray's resources
 
 
@@ -56,7 +56,7 @@ class AgentState:
 
 
 def live_nodes(rows: Sequence[Mapping[str, Any]]) -> dict[str, RayNode]:
-    """Return the live nodes of `ray.nodes` by name; the start of the id follows an equal name."""
+    """Return the live nodes of `ray.nodes` by name; append the start of the id to equal names."""
     alive = [row for row in rows if row["Alive"]]
     names = Counter(row["NodeName"] for row in alive)
     found = {}

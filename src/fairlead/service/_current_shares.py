@@ -21,7 +21,7 @@ class FoundShares(NamedTuple):
 
     shares: LiveShares
     quotas: dict[str, Any]  # the fields `quotas` and `unmet_quotas` of a `SharesView`
-    since: float  # time of the state by the monotonic clock
+    since: float  # when their computation began, by the monotonic clock
 
     def to_dict(self) -> dict[str, Any]:
         """Return a `SharesView`."""

@@ -162,12 +162,17 @@ class Bundle(Amounts):
 class JobRequest(Amounts):
     """A job: tasks with one command and demand. Its texts and bundles take at most 256 KiB.
 
-    ``memory`` is in GiB, or a quantity such as ``16Gi``. With ``bundles``, the job is a gang of
-    their tasks, and its own ``tasks`` and amounts are ignored. A task's environment has
-    ``FAIRLEAD_JOB``, ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT`` and ``FAIRLEAD_TASKS``. At
-    most ``at_most`` tasks run at a time. A preempted task gets ``checkpoint_signal``, and then runs
-    again whatever its exit status is; without this field it gets SIGTERM, and is done if its status
-    is 0. With ``notify``, the service reports the end of the job to its webhook.
+    A task's environment has ``FAIRLEAD_JOB``, ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT`` and
+    ``FAIRLEAD_TASKS``.
+
+    - ``memory``: in GiB, or a quantity such as ``16Gi``.
+    - ``bundles``: make the job a gang of their tasks; its ``tasks`` and amounts are then ignored.
+    - ``time_limit``: in seconds.
+    - ``after``: jobs that must succeed before this job starts.
+    - ``at_most``: the largest number of tasks that run at a time.
+    - ``checkpoint_signal``: sent to a preempted task, which then runs again whatever its exit
+      status is. Without it, the task gets SIGTERM, and is done if its status is 0.
+    - ``notify``: whether the service reports the end of the job to its webhook.
     """
 
     command: Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=10_000)]
@@ -347,14 +352,15 @@ class Refusal(BaseModel):
 
 
 class WhenView(BaseModel):
-    """Forecast of a job's start, as if no later job is submitted. Times are seconds since 1970.
+    """Forecast of a job's start, as if no other job is submitted. Times are seconds since 1970.
 
-    `starts` is the start if all tasks use their whole time limits. It is null if unknown, as
-    without limits; then the job does not start before `not_before`. `expected` is the start if
-    tasks run as long as `rests_on` ended tasks suggest. By the outcome of similar past forecasts,
-    which later jobs could delay, four of five jobs start between `earliest` and `latest`. At
-    `expected` the job starts on `server`, after a task of the user `freed_by` ended there. If
-    `never`, it fits on no present server.
+    - `starts`: the start if all tasks use their whole time limits; null if unknown, as without
+      limits. Then the job does not start before `not_before`.
+    - `expected`: the start if tasks run as long as `rests_on` ended tasks suggest. The job then
+      starts on `server`, after a task of the user `freed_by` ended there.
+    - `earliest`, `latest`: by similar past forecasts, four of five jobs start in between. Later
+      jobs could delay the jobs of these forecasts.
+    - `never`: whether the job fits on no present server.
     """
 
     job: str
@@ -374,10 +380,12 @@ class WhenView(BaseModel):
 class JobView(BaseModel):
     """A job as it is now, or as it ended. Times are seconds since 1970.
 
-    `server` is where a task last started; `servers` counts the servers on which tasks run now.
-    `devices` are the numbers of its GPUs there, if exactly one task runs. Tasks of a `held` job may
-    still run. Only the answer for a single job has `command`. For an ended job, `shortened` names
-    the fields of which only the first entries are kept.
+    - `server`: the server on which a task last started; `servers`: the number of servers on which
+      tasks run now.
+    - `devices`: the numbers of the running task's GPUs, if exactly one task runs.
+    - `held`: whether no more tasks start; some may still run.
+    - `command`: only in the answer for a single job.
+    - `shortened`: the fields of an ended job of which only the first entries are kept.
     """
 
     id: str
@@ -647,8 +655,8 @@ class WhatIfShare(BaseModel):
 class WhatIfView(BaseModel):
     """Users before and after changes. If `is_cut`, more tasks may start than the trial tried.
 
-    `stays` counts tasks that would go on running on the drained servers; shares include them.
-    `unmet_quotas` describes quotas that the servers could not satisfy together.
+    `stays` is the number of tasks that would go on running on the drained servers; shares include
+    these tasks. `unmet_quotas` describes quotas that the servers could not satisfy together.
     """
 
     users: list[WhatIfShare]
