@@ -49,7 +49,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Counters:
-    """Counters and histograms since the start of the service."""
+    """Counters and histograms since the start of the service, and the present alerts."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -107,7 +107,7 @@ class StateCopy:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """The number of waiting tasks by reason; `room` is the lack of free servers."""
+        """The number of waiting tasks by reason; under `room` they wait for free amounts."""
         others = self.withheld | {"too_large": self.question.too_large}
         return others | {"room": sum(self.pending.values()) - sum(others.values())}
 
@@ -146,7 +146,7 @@ class MetricsPage:
         self._named: dict[str, None] = {}  # users with their own gauges
 
     async def text(self) -> bytes:
-        """Return the page; without a copy of the state, only the counters."""
+        """Return the page; if the state cannot be copied, with few gauges."""
         copy, found = None, None
         users: list[UserMetrics] = []
         with suppress(UnavailableError):  # the counters are still known

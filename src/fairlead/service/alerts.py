@@ -205,8 +205,8 @@ class EndedTasks:
 def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dict[str, Finding]:
     """Return the findings by server, from the `last` tasks that ended on each.
 
-    A server is not reported if the users of the failed tasks also fail on other servers, or if
-    there is only one such user and its tasks succeeded on no other server.
+    A server is not reported if more than a quarter of the same users' tasks failed on other
+    servers, or if only one user has failed tasks there, and this user succeeded on no other server.
     """
     since = now - TASKS_SECONDS
     recent = {name: [task for task in tasks if task.ended > since] for name, tasks in last.items()}

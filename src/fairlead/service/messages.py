@@ -426,7 +426,7 @@ class JobsView(BaseModel):
 
 
 class JobQuery(Strict):
-    """A search for jobs by user, by state, and by a text: in the name or the user, or the id.
+    """A search for jobs by user, by state, and by a text (in name or user, or equal to the id).
 
     ``live`` is any state before the end, and ``ended`` any state after it.
     """

@@ -1,4 +1,7 @@
-"""Limits on a caller's requests, and on the time of the state's thread that they take."""
+"""Limits on a caller's requests, and on the time of the state's thread that they take.
+
+A question is a request that only reads the state; other threads answer some of the questions.
+"""
 
 from __future__ import annotations
 

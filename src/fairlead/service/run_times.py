@@ -40,8 +40,8 @@ class Survival:
     ) -> None:
         """Estimate the distribution from run times of `ended` and `running` tasks, in seconds.
 
-        Each running task counts as `weight` tasks. If `ended` is only a sample of the ended tasks,
-        that is the fraction sampled.
+        Each running task counts as `weight` tasks: 1, or the fraction of the ended tasks that are
+        in `ended`.
         """
         times, censored = sorted(ended), sorted(running)
         self.times: list[float] = []  # distinct run times, ascending

@@ -41,9 +41,8 @@ class JobRecords:
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine
         self._select_specs = sql.select(jobs.c.id, jobs.c.spec, jobs.c.digest)
-        self._cached: dict[
-            int, bytes
-        ] = {}  # specs by job; emptied when `CACHED_SPEC_BYTES` is full
+        # Specs by job; emptied when they exceed `CACHED_SPEC_BYTES`.
+        self._cached: dict[int, bytes] = {}
         self._cached_bytes = 0
         self._lock = Lock()
 
