@@ -138,9 +138,8 @@ async def test_output_comes_from_the_worker(ask: Asked) -> None:
     session = await ask.join("a")
     await ask.submit({})
     await ask("GET", "/v1/jobs/1/logs?index=7", status=404)
-    await ask(
-        "GET", f"/v1/jobs/1/logs?offset={2**53 + 1}", status=422
-    )  # an offset that is too large for a worker
+    # The offset is too large for a worker.
+    await ask("GET", f"/v1/jobs/1/logs?offset={2**53 + 1}", status=422)
     orders = await ask.sync(session)
     reading = asyncio.create_task(ask("GET", "/v1/jobs/1/logs?stream=stderr&offset=5"))
     request = (await ask.sync(session, orders["seen"]))["logs"]

@@ -144,9 +144,7 @@ def test_a_folder_of_another_account_hides_no_service(
     own.parent.mkdir()
     (system / "fairlead.sock").touch()
     assert find_socket() == own
-    monkeypatch.setattr(
-        os, "geteuid", lambda: 4_000_123
-    )  # so the folder belongs to another account
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_123)  # so another account owns the folder
     assert find_socket() == system / "fairlead.sock"
     (system / "fairlead.sock").unlink()
     assert find_socket() == own

@@ -47,14 +47,8 @@ def typed(
 
 
 SHORT = ("--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
-HOLD = (
-    "--where",
-    "nowhere-else",
-    "--user",
-    "ana",
-    "--chdir",
-    "/tmp",
-)  # a server that does not exist
+# Options of jobs that wait for a server that does not exist.
+HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +101,7 @@ def test_a_fault_of_a_command_is_one_line(words: list[str], says: str, typed: Ty
             (
                 f"- command: ['true']\n  user: ana\n  environment: {odd}",
                 "",
-            )  # a number that JSON does not have
+            )  # JSON has no such value
             for odd in ("{1: a}", "{a: 1.5, ? [b] : c}", "!!set {a: , b: }")
         ],
     ],

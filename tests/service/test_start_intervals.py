@@ -348,9 +348,7 @@ async def test_slow_shares_do_not_delay_an_explanation(
     released = asyncio.Event()
 
     await ask.service.overview.latest()
-    monkeypatch.setattr(
-        ask.service.shares, "_latest", None
-    )  # drop the shares that the summary computed
+    monkeypatch.setattr(ask.service.shares, "_latest", None)  # drop the summary's shares
     monkeypatch.setattr(ask.service.shares, "_compute", lambda _: released.wait())
     await ask.join("a", cpu=1)
     await ask.submit({}, {})
