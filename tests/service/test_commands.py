@@ -98,10 +98,7 @@ def test_a_fault_of_a_command_is_one_line(words: list[str], says: str, typed: Ty
         ("- command: ['true']\n- command: ['true']\n  colour: red", "jobs[1].colour"),
         ("- {", "line"),
         *[
-            (
-                f"- command: ['true']\n  user: ana\n  environment: {odd}",
-                "",
-            )  # JSON has no such value
+            (f"- command: ['true']\n  user: ana\n  environment: {odd}", "")  # not in JSON
             for odd in ("{1: a}", "{a: 1.5, ? [b] : c}", "!!set {a: , b: }")
         ],
     ],
