@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Import a name of the public API when it is first used: agents start without them."""
+        """Import a name of the public API when it is first used, because agents need none."""
         if name in ("start", "stop"):
             return getattr(import_module("fairlead.ray.connection"), name)
         if name in __all__:

@@ -78,7 +78,7 @@ class Workers:
             _check_holders(tx.state, request)
             self._check_new_names(tx.state, resources, names, caller)
             if is_of_one_server:
-                return []  # it may not remove other servers
+                return []  # the token may not remove other servers
             mine = (s for s in tx.state.servers.values() if s.identity == request.identity)
             return [server.name for server in mine if server.name not in names]
 

@@ -29,7 +29,8 @@ MOST_OF_A_KIND, MOST_OF_A_USER = 100, 10
 OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # GPU-hours, or core-hours in a cluster without GPUs
 LAST_TASKS = 20  # ended tasks that are kept for each server
 FEWEST_FAILURES, FAILED_PART, FEWEST_JOBS = 5, 0.5, 2
-FAILED_ELSEWHERE = 0.25  # of the same users' tasks: above it, the server is not the cause
+# If a larger fraction of the same users' tasks on other servers failed, a server is not the cause.
+FAILED_ELSEWHERE = 0.25
 TASKS_SECONDS = 3600.0  # age from which an ended task is ignored
 LOST_SECONDS = 86400.0  # after which the alert of a lost server is cleared
 MOST_NAMED = 4  # labels or servers in the text of an alert

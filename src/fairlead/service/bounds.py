@@ -8,7 +8,7 @@ MOST_TASKS = 10**6  # of a job
 MOST_JOBS = 10_000  # in one request
 LONGEST_NAME = 200
 GPU_PARTS = 1024  # equal parts of a GPU; a task with less than a GPU takes some of them
-LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # of a user, unless it is 0
+LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # a weight other than 0 is between them, both excluded
 NAME = r"^[^\x00-\x1f\x7f-\x9f/]+$"
 JOB_ID = r"^[1-9][0-9]{0,17}$"
 # Reasons to stop a task: for another task, or by Ctrl-C in the terminal of `fairlead run`.

@@ -35,7 +35,7 @@ class JobGroup:
     demand: dict[str, float]  # of one task at its submission; the job may have changed since
     waiting: int  # number of waiting tasks
     running: int = 0  # number of running tasks
-    withdrawn: bool = False
+    withdrawn: bool = False  # whether only running tasks are left in it, and none waits again
     time_limit: float | None = None
 
 

@@ -34,7 +34,7 @@ class Notice(NamedTuple):
 
 
 class Notices:
-    """Unsent notices in a journal's file; any thread may use it."""
+    """Unsent notices in a journal's file; any thread may use them."""
 
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine

@@ -49,7 +49,7 @@ class UserShare(NamedTuple):
 
 
 class Samples:
-    """Samples in a journal's file; any thread may use it."""
+    """Samples in a journal's file; any thread may use them."""
 
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine
@@ -183,7 +183,7 @@ class ShareHours(NamedTuple):
 
 
 class ShareRecords:
-    """Users' share hours in a journal's file, by the hour; any thread may use it."""
+    """Users' share hours in a journal's file, by the hour; any thread may use them."""
 
     def __init__(self, engine: sql.Engine) -> None:
         self._engine = engine
