@@ -165,10 +165,10 @@ class Sessions:
     def deliver(self, starts: list[Running], stops: list[Running]) -> None:
         """Queue starts and stops for the workers of their servers."""
         for run in starts:
-            for session in self._of(run.server):
+            for session in self._sessions_of(run.server):
                 session.queue_start(run)
         for run in stops:
-            for session in self._of(run.server):
+            for session in self._sessions_of(run.server):
                 session.queue_stop(run)
 
     def forget_all(self, servers: Iterable[str]) -> None:
@@ -200,6 +200,7 @@ class Sessions:
                 names += sorted(session.servers)
         return names
 
-    def _of(self, server: str) -> list[Session]:
+    def _sessions_of(self, server: str) -> list[Session]:
+        """Return the open session of a server, if any, and those that are about to open."""
         session = self.by_server.get(server)
         return [*([] if session is None else [session]), *self.joining.get(server, ())]

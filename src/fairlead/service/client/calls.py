@@ -52,38 +52,38 @@ def list_jobs(user: str | None, is_all: bool, beyond: str = "0", limit: int | No
 
 
 def job(job: str) -> Call:
-    return Call("GET", _of_job(job))
+    return Call("GET", _job_path(job))
 
 
 def wait(job: str, seconds: float) -> Call:
-    return Call("GET", f"{_of_job(job)}/wait?seconds={seconds}")
+    return Call("GET", f"{_job_path(job)}/wait?seconds={seconds}")
 
 
 def explain(job: str) -> Call:
-    return Call("GET", f"{_of_job(job)}/explain")
+    return Call("GET", f"{_job_path(job)}/explain")
 
 
 def when(job: str) -> Call:
-    return Call("GET", f"{_of_job(job)}/when")
+    return Call("GET", f"{_job_path(job)}/when")
 
 
 def act_on_job(job: str, action: str) -> Call:
-    return _change("POST", f"{_of_job(job)}/{action}")
+    return _change("POST", f"{_job_path(job)}/{action}")
 
 
 def interrupt(job: str) -> Call:
-    return _change("POST", f"{_of_job(job)}/cancel?interrupt=true")
+    return _change("POST", f"{_job_path(job)}/cancel?interrupt=true")
 
 
 def modify(job: str, change: Row) -> Call:
-    return _change("PATCH", _of_job(job), json.dumps(change))
+    return _change("PATCH", _job_path(job), json.dumps(change))
 
 
 def logs(job: str, stream: str, index: int, attempt: int | None, offset: int) -> Call:
     query: dict[str, str | int] = {"stream": stream, "index": index, "offset": offset}
     if attempt is not None:
         query["attempt"] = attempt
-    return Call("GET", f"{_of_job(job)}/logs?{urlencode(query)}")
+    return Call("GET", f"{_job_path(job)}/logs?{urlencode(query)}")
 
 
 def what_if(changes: Row) -> Call:
@@ -126,7 +126,7 @@ def _change(method: str, target: str, body: str = "") -> Call:
     return Call(method, target, body, key=os.urandom(16).hex())
 
 
-def _of_job(job: str) -> str:
+def _job_path(job: str) -> str:
     if not (isinstance(job, str) and fullmatch(JOB_ID, job)):
         raise InputError(f"{job!r:.60} is not a job's id", "JOB")
     return f"/v1/jobs/{job}"

@@ -98,9 +98,9 @@ class HttpState:
             while (event := self._http.next_event()) is not h11.NEED_DATA:
                 match event:
                     case h11.Response():
-                        self._begin(event)
+                        self._start_reply(event)
                     case h11.Data():
-                        self._add(event.data)
+                        self._add_content(event.data)
                     case h11.EndOfMessage():
                         if self._http.our_state is self._http.their_state is h11.DONE:
                             self._http.start_next_cycle()
@@ -115,7 +115,7 @@ class HttpState:
             raise self._other_program("does not answer in HTTP")
         return None
 
-    def _begin(self, response: h11.Response) -> None:
+    def _start_reply(self, response: h11.Response) -> None:
         headers = {name.decode(): value.decode("latin-1") for name, value in response.headers}
         if headers.get("content-encoding", "identity") != "identity":
             raise self._other_program("sends compressed answers")
@@ -123,7 +123,7 @@ class HttpState:
         self._content.clear()
         self._deadline = monotonic() + LONGEST_ANSWER
 
-    def _add(self, part: bytes) -> None:
+    def _add_content(self, part: bytes) -> None:
         self._content += part
         if len(self._content) > LARGEST_ANSWER:
             raise self._other_program(f"sends more than {LARGEST_ANSWER:,} bytes")

@@ -46,14 +46,14 @@ class Link:
 
     async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
         """Count waiting tasks as done; `tasks` has their indices by job."""
-        await _all(
+        await _send_all(
             self._ask("POST", f"/v1/jobs/{job}/skip", {"tasks": list(indices)})
             for job, indices in tasks.items()
         )
 
     async def cancel(self, jobs: Iterable[str]) -> None:
         """Cancel jobs; ignore ended ones."""
-        await _all(self._ask("POST", f"/v1/jobs/{job}/cancel") for job in jobs)
+        await _send_all(self._ask("POST", f"/v1/jobs/{job}/cancel") for job in jobs)
 
     async def live(self) -> set[str]:
         """Return the ids of the waiting and running jobs."""
@@ -95,7 +95,7 @@ class Link:
         raise UnavailableError(f"{answer.status}: {detail}")
 
 
-async def _all(requests: Iterable[Coroutine[Any, Any, object]]) -> None:
+async def _send_all(requests: Iterable[Coroutine[Any, Any, object]]) -> None:
     """Send requests together, so that one disk sync serves all; ignore each `FairleadError`."""
     for outcome in await asyncio.gather(*requests, return_exceptions=True):
         if isinstance(outcome, BaseException) and not isinstance(outcome, FairleadError):

@@ -293,13 +293,13 @@ class Journal:
             for what, alert, now in changes:
                 content = {"type": what, "alert": alert._asdict()}
                 self.notices.insert_alert(connection, alert.user, content, now)
-            _keep(connection, ALERTS, present.decode())
+            _store(connection, ALERTS, present.decode())
 
     @journal_errors()
     def keep(self, key: str, value: str) -> None:
         """Store a text under a key, such as `FORECASTS`, in place of an earlier one."""
         with self._engine.begin() as connection:
-            _keep(connection, key, value)
+            _store(connection, key, value)
 
     def kept(self, key: str) -> str:
         """Return the text that is stored under a key; empty if there is none."""
@@ -477,10 +477,11 @@ def _unreadable(fault: sql.exc.DBAPIError, path: Path) -> InputError:
     return InputError(why, "", str(path))
 
 
-def _keep(connection: sql.Connection, key: str, value: str) -> None:
-    kept = sqlite.insert(meta).values(key=key, value=value)
-    new = {"value": kept.excluded.value}
-    connection.execute(kept.on_conflict_do_update(["key"], set_=new))
+def _store(connection: sql.Connection, key: str, value: str) -> None:
+    """Store a text under a key in place of an earlier text."""
+    row = sqlite.insert(meta).values(key=key, value=value)
+    new = {"value": row.excluded.value}
+    connection.execute(row.on_conflict_do_update(["key"], set_=new))
 
 
 def reading(path: Path) -> closing[Journal]:

@@ -170,7 +170,7 @@ class Attempt:
         One sync serves all attempts made before it. After a crash, at least the names of their
         directories exist, and an attempt whose directory exists never starts again.
         """
-        path = root / _name(key)
+        path = root / _folder_name(key)
         if path.exists():
             raise FileExistsError(errno.EEXIST, "it was started before, and its record is damaged")
         draft = root / f".{path.name}"
@@ -204,13 +204,13 @@ class Attempt:
     def failed(cls, root: Path, key: Key, reason: str, status: int | None = None) -> Attempt:
         """Return an attempt that has ended because its directory could not be made."""
         record = Record(key=key, devices=[], time_limit=None, memory=0.0, boot="")
-        return cls(root / _name(key), record, outcome=AttemptEnd(status, reason))
+        return cls(root / _folder_name(key), record, outcome=AttemptEnd(status, reason))
 
     @classmethod
     def from_folder(cls, path: Path) -> Attempt | None:
         """Return the attempt of an earlier worker in a directory; None if there is no record."""
         record = read_record(path)
-        if record is None or _name(record.key) != path.name:
+        if record is None or _folder_name(record.key) != path.name:
             return None
         return cls(path, record)
 
@@ -464,7 +464,7 @@ class Attempt:
             append_field(self.path, self.record, field)
 
 
-def _name(key: Key) -> str:
+def _folder_name(key: Key) -> str:
     if len(key) != 3 or not all(type(part) is int and part >= 0 for part in key):
         raise ValueError(f"a task's key is three numbers, not {key!r:.80}")
     return ".".join(map(str, key))
