@@ -161,7 +161,7 @@ class Agent:
     async def close(self) -> None:
         """Stop running tasks, and drop waiting ones. The driver kills this actor afterwards."""
         for task in list(self._tasks):
-            task.cancel()  # else it would join again
+            task.cancel()  # else this agent would join again
         for key in [key for key, run in self._runs.items() if run is not None]:
             self._stop(key, "its driver disconnects")
         await self.dispatcher.leave.remote(self.name)
@@ -247,7 +247,7 @@ class Agent:
         except exceptions.RayError as fault:
             is_one_refused = len(batches) > 1 and isinstance(fault, exceptions.RayTaskError)
             for batch in batches:
-                if is_one_refused:  # a refused job refuses the whole request
+                if is_one_refused:  # one refused job refuses the whole request
                     await self._submit([batch])
                 else:
                     for call in batch.calls:
@@ -266,14 +266,16 @@ class Agent:
 
     def _give_up(self, calls: Sequence[RayCall]) -> None:
         """Stop abandoned calls, or prevent their start."""
-        left = [call for call in calls if not call.outcome.done() or call.outcome.cancelled()]
-        for call in left:
+        abandoned = [call for call in calls if not call.outcome.done() or call.outcome.cancelled()]
+        for call in abandoned:
             call.outcome.cancel()
-        submitted = [call for call in left if call.batch and call.batch.job in self._batches]
-        over = {batch.job for batch in {i.batch for i in submitted if i.batch} if batch.is_over}
-        self._cancelled += sorted(over)
+        submitted = [call for call in abandoned if call.batch and call.batch.job in self._batches]
+        # A job is cancelled as a whole if no result of it is awaited any more.
+        batches = {call.batch for call in submitted if call.batch}
+        cancelled_jobs = {batch.job for batch in batches if batch.is_over}
+        self._cancelled += sorted(cancelled_jobs)
         for call in submitted:
-            if call.batch is None or call.batch.job in over:
+            if call.batch is None or call.batch.job in cancelled_jobs:
                 continue
             if call.key is None:
                 self._skip(call)
@@ -309,7 +311,7 @@ class Agent:
     async def _find_replacement(self, gone: Any) -> None:
         """Join the dispatcher that replaces `gone`; fail all waiting calls if there is none."""
         async with self._find_lock:
-            latest = time.monotonic() + STOPPED_SECONDS
+            deadline = time.monotonic() + STOPPED_SECONDS
             while self.dispatcher is gone:
                 with suppress(ValueError, exceptions.ActorDiedError):
                     found = await asyncio.to_thread(ray.get_actor, NAME, namespace=NAMESPACE)
@@ -317,7 +319,7 @@ class Agent:
                         self.dispatcher, self.session = found, ""
                         await self._join()
                         return
-                if time.monotonic() > latest:
+                if time.monotonic() > deadline:
                     fault = NoDispatcherError("the dispatcher of this Ray cluster was stopped")
                     self._fail_waiting(fault)
                     raise fault
@@ -440,7 +442,7 @@ class Agent:
         if not (waiting and self._is_short(batch.options)):
             return []
         seconds = max(self._seconds_of_call[batch.options.function], 1e-5)
-        # The other running tasks of these options get an equal part of the waiting calls.
+        # The same number of waiting calls is left for each running task of these options.
         limit = len(waiting) // (self._running[batch.options] + 1)
         limit = min(int(LEASE_SECONDS / seconds), limit)
         calls: list[RayCall] = []

@@ -75,6 +75,7 @@ class Workers:
         resources = {name for server in request.servers for name in server.resources}
 
         def check(tx: Transaction) -> list[str]:
+            """Check the join; return the worker's earlier servers that it no longer names."""
             _check_holders(tx.state, request)
             self._check_new_names(tx.state, resources, names, caller)
             if is_of_one_server:
@@ -211,17 +212,17 @@ class Workers:
         self, session: Session, server: str, key: TaskKey, stream: str, offset: int
     ) -> LogsPiece:
         """Request a piece of a task's output from its worker, from a byte offset."""
-        name = secrets.token_hex(8)
+        request = secrets.token_hex(8)
         answer: asyncio.Future[LogsPiece] = asyncio.get_running_loop().create_future()
-        self._log_requests[name] = server, answer
-        session.queue("logs", (name, server, key, stream, offset))
+        self._log_requests[request] = server, answer
+        session.queue("logs", (request, server, key, stream, offset))
         try:
             async with asyncio.timeout(LOGS_SECONDS):
                 return await answer
         except TimeoutError:
             raise UnavailableError(f"server {server!r} does not answer") from None
         finally:
-            self._log_requests.pop(name, None)
+            self._log_requests.pop(request, None)
 
     def take_logs(self, piece: LogsPiece, caller: Token) -> bool:
         """Pass a piece of output to the request that waits for it; return whether there is one."""
