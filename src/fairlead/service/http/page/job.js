@@ -123,7 +123,7 @@ function facts(job) {
     ["user", userLink(job.user)],
     ["command", html`<code>${(job.command || []).join(" ")}</code>`],
     ["tasks", `${count(job.tasks)}${job.gang ? ", which start together" : ""}`],
-    ["each", amounts(job.demand)],
+    ["each task", amounts(job.demand)],
     ["where", where || "anywhere"],
     ["time limit", job.time_limit === null ? "none" : duration(job.time_limit)],
     ["priority", String(job.priority)],

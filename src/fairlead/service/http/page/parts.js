@@ -32,7 +32,7 @@ function heading({ text, kind = "", sort = null }, sorted) {
 export const jobColumns = [
   { text: "job", sort: "id" }, { text: "user", sort: "user" }, { text: "name", sort: "name" },
   { text: "state", sort: "state" }, { text: "tasks", kind: "num", sort: "tasks" },
-  { text: "running", kind: "num", sort: "running" }, { text: "of each task" },
+  { text: "running", kind: "num", sort: "running" }, { text: "each task" },
   { text: "submitted", sort: "submitted" },
 ];
 
