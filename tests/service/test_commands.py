@@ -344,7 +344,10 @@ INTERVAL = {"earliest": 2800.0, "latest": 8200.0, "starts": 9000.0}
         ({"not_before": 1060.0, "reason": "why"}, "; not before AT, in 60 s; why"),
         ({"reason": "it waits for job 1"}, "is pending: it waits for job 1"),
         ({"never": True, "reason": "why"}, "cannot start on the present servers: why"),
-        (EXPECTED, "in 60 min (a rough guess until 20 starts were forecast), going by the run"),
+        (
+            EXPECTED,
+            "in 60 min (a rough guess: fewer than 20 forecast jobs have started), going by the run",
+        ),
         (EXPECTED | INTERVAL, ", and four times in five in 30 min to 2 h, going by"),
         (EXPECTED | INTERVAL, "at the latest, by time limits, if no other job comes"),
         (EXPECTED | {"earliest": 1000.0, "latest": 8200.0}, "four times in five within 2 h"),

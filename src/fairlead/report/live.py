@@ -316,7 +316,7 @@ def forecast_text(view: Row, now: float) -> str:
         if view["earliest"] is not None:
             text += f", and four times in five {_interval(view['earliest'], view['latest'], now)}"
         else:
-            text += " (a rough guess until 20 starts were forecast)"
+            text += " (a rough guess: fewer than 20 forecast jobs have started)"
         if view.get("freed_by"):
             text += f", on {view['server']} after a task of {view['freed_by']}"
         text += f", going by the run times of {counted(view['rests_on'], 'ended task')}"

@@ -174,7 +174,7 @@ def expected_in_words(forecast: Mapping[str, Any], now: float) -> str:
         earliest, latest = (_minutes(forecast[name] - now) for name in ("earliest", "latest"))
         text += f" (four times in five in {earliest} to {latest})"
     else:
-        text += " (a rough guess until 20 starts were forecast)"
+        text += " (a rough guess: fewer than 20 forecast jobs have started)"
     text += f", on {forecast['server']}"
     if forecast["freed_by"]:
         text += f" after a task of {forecast['freed_by']}"

@@ -64,7 +64,7 @@ export function verdict(overview) {
 export function start(when) {
   const { starts, not_before: notBefore = null, expected = null, earliest, latest, reason } = when;
   if (starts && notBefore === null) return `It started at ${moment(starts)}.`;
-  const often = latest ? ` (four times in five from ${moment(earliest)} to ${moment(latest)})` : " (a rough guess until 20 starts were forecast)";
+  const often = latest ? ` (four times in five from ${moment(earliest)} to ${moment(latest)})` : " (a rough guess: fewer than 20 forecast jobs have started)";
   if (expected) {
     const place = when.server ? `, on ${when.server}${when.freed_by ? ` after a task of ${when.freed_by}` : ""}` : "";
     return `It is expected to start at ${moment(expected)}${often}${place}, going by the run times of ${counted(when.rests_on, "ended task")}${starts ? `; at ${moment(starts)} at the latest, by time limits` : ""}.`;
