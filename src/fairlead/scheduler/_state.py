@@ -895,7 +895,7 @@ class State:
     def rerank_all(self) -> None:
         """Recompute all scores and ranks for the present servers and time."""
         self.is_stale = False
-        self.criterion.count_again(self.shapes.values())
+        self.criterion.forget_shares(self.shapes.values())
         self.root.ranks = []
         self.root.ranked = []
         for queue in self.queues.values():

@@ -1,9 +1,9 @@
-"""EASY backfilling: first in, first out, but a group may pass others if it delays no reservation.
+"""EASY backfilling: first in, first out, but later groups may start if they delay no reservation.
 
-The first group that does not fit gets a reservation: the earliest time at which it would fit if the
-running tasks ended at their limits, and the servers that the selection would choose then. An
-overdue task is expected to end now; a task without a limit, never. Another group may start before
-if it fits now, and either ends by that time or leaves room for the reserved tasks. The reservation
+The first group without room, the head, gets a reservation: the earliest time at which it would fit
+if running tasks ended at their limits, and the servers that the selection would choose then. An
+overdue task is expected to end now; a task without a limit, never. A later group may start now if
+it fits, and either ends by the reserved time or leaves room for the reserved tasks. The reservation
 is recomputed after each start. (Mu'alem and Feitelson 2001, for one pool.) Oversized groups never
 start, as under `criteria.fifo`.
 """
@@ -45,29 +45,31 @@ from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 
 
 class ReservedStart:
+    """The reserved start of the head: its time, and the amounts left on its servers then."""
+
     def __init__(self, at: float) -> None:
-        self.at = at  # in seconds; infinite if it does not fit after all ends of tasks
-        # By name of its servers: their free amounts at that time, after the reserved tasks started.
+        self.at = at  # in seconds; infinite if the head does not fit after the last expected end
+        # By name of a reserved server: its free amounts at that time, less the reserved tasks.
         self.spare: dict[str, vec[i64]] = {}
-        # The fewest tasks of a shape that did not fit on the servers next to the reserved ones.
+        # By shape: the least number of tasks that had no room without delaying the head.
         self.crowded: dict[Shape, int] = {}
 
     def has_spare(self, server: Server, shape: Shape) -> bool:
-        """Return whether a task on a server leaves enough for the reserved tasks."""
+        """Return whether a task of a shape on a server leaves enough for the reserved tasks."""
         if server.name not in self.spare:
             return True
         return fits(shape.need, self.spare_on(server, shape))
 
     def spare_on(self, server: Server, shape: Shape) -> vec[i64]:
-        """Return the amounts of a server that are spare until after that time.
+        """Return the amounts of a server that a task may hold beyond the reserved time.
 
-        A device must have room for a task both now and then.
+        A device must have room for the task both now and at that time.
         """
         spare = self.spare.get(server.name)
         if spare is None:
             return server.free
         if not shape.by_device:
-            return spare
+            return spare  # callers check that the task fits now
         least = spare[:]
         for r in range(len(least)):
             least[r] = min(least[r], server.free[r])
@@ -75,30 +77,32 @@ class ReservedStart:
         return least
 
     def use(self, server: Server, shape: Shape, devices: vec[i64], sign: i64) -> None:
-        """Count a task that still runs at that time (1), or uncount it (-1)."""
+        """Take a task that still runs at the reserved time from `spare` (1), or return it (-1)."""
         spare = self.spare.get(server.name)
         if spare is not None:
             take_from(spare, shape, devices, sign)
 
 
 class BackfillingTime(SubmissionTime):
-    """Ranks queues by submission; running tasks are expected to end at their limits."""
+    """Ranks queues like `SubmissionTime`, and keeps the expected ends of running tasks."""
 
     splits_by_limit = True
     keeps_ends = True
 
 
 class BackfillingCycle(SubmissionCycle):
-    """Places groups in order of submission, and later ones before if they delay no reservation."""
+    """Starts the first group, or a later one that does not delay the reservation of the first."""
 
     makes_reservations = True
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        self.beside: ReservedStart | None = None  # which a planned gang must not delay
-        self.full: set[Shape] = set()  # shapes of which some number of tasks did not fit
+        # While a gang is planned: the reserved start that it must not delay, if any.
+        self.protected: ReservedStart | None = None
+        self.full: set[Shape] = set()  # shapes whose `no_room_for` is set
 
     def prepare(self) -> None:
+        """Forget `no_room_for` of shapes with room on freed servers; rank queues if needed."""
         freed = self.state.freed
         if freed.servers:
             for shape in list(self.full):
@@ -110,13 +114,13 @@ class BackfillingCycle(SubmissionCycle):
         super().prepare()
 
     def place_next(self, started: list[Task]) -> bool:
-        """Start the next group, or a later one that may pass it; return whether one fits."""
+        """Start the first group, or a later one that does not delay it; return whether one did."""
         head = self.next_group()
         if head is None:
             return False
         if self.start_next(head, started):
             return True
-        return self.start_behind(head, self.reserve(head), started)
+        return self.start_later(head, self.reserve(head), started)
 
     def start_next(self, group: TaskGroup, started: list[Task]) -> bool:
         if not isinstance(group, Gang):
@@ -128,9 +132,9 @@ class BackfillingCycle(SubmissionCycle):
         return len(plan) > 0
 
     def plan_now(self, gang: Gang) -> Plan:
-        """Return where a gang would start; if it does not fit and has one shape, park it.
+        """Return the plan of a gang; park a gang of one shape that does not fit.
 
-        A gang of several shapes may fit when less is free.
+        A gang of several shapes is not parked: it may fit when less is free.
         """
         if not gang.is_alike():
             return self.plan_gang(gang)
@@ -142,14 +146,14 @@ class BackfillingCycle(SubmissionCycle):
         return plan
 
     def note_full(self, shape: Shape, tasks: i64) -> None:
-        """Record that this number of tasks of a shape does not fit on open servers."""
+        """Record that this many tasks of a shape do not fit on the open servers together."""
         shape.no_room_for = min(shape.no_room_for, tasks)
         self.full.add(shape)
 
     # The reservation
 
     def next_moment(self) -> float:
-        """Return the next expected end of a task after the reserved time."""
+        """Return the first expected end of a task after the reserved time; infinite without one."""
         head = self.next_group()
         if head is None:
             return UNLIMITED
@@ -159,17 +163,22 @@ class BackfillingCycle(SubmissionCycle):
         return ends[later][0] if later < len(ends) else UNLIMITED
 
     def reserve(self, group: TaskGroup) -> ReservedStart:
+        """Return the reserved start of a group that does not fit now.
+
+        Running tasks are taken off their servers in the order of their expected ends, until the
+        group fits; then they are put back.
+        """
         state = self.state
         released: list[Task] = []
         fitting = FittingTogether(group, state.servers.values())
-        held = ReservedStart(UNLIMITED)
+        reserved = ReservedStart(UNLIMITED)
         ends = state.ends
-        at = 0
-        while at < len(ends) and held.at == UNLIMITED:
-            time = max(ends[at][0], state.now)
+        k = 0
+        while k < len(ends) and reserved.at == UNLIMITED:
+            time = max(ends[k][0], state.now)
             touched: dict[str, Server] = {}
-            while at < len(ends) and max(ends[at][0], state.now) == time:
-                task = ends[at][2]
+            while k < len(ends) and max(ends[k][0], state.now) == time:
+                task = ends[k][2]
                 server = task.server
                 if not server.is_draining:
                     fitting.count(server, -1)
@@ -177,30 +186,33 @@ class BackfillingCycle(SubmissionCycle):
                     fitting.count(server, 1)
                     released.append(task)
                     touched[server.name] = server
-                at += 1
+                k += 1
             if fitting.is_enough():
-                held = self.plan_at(group, time, list(touched.values()))
+                reserved = self.reserve_at(time, group, list(touched.values()))
         for task in released:
             take_from(task.server.free, task.shape, task.devices, 1)
-        return held
+        return reserved
 
-    def plan_at(self, group: TaskGroup, time: float, touched: list[Server]) -> ReservedStart:
-        """Return the reservation of a group at a time, whose free amounts are set."""
+    def reserve_at(self, time: float, group: TaskGroup, touched: list[Server]) -> ReservedStart:
+        """Return the reserved start of a group at a time; infinite if it does not fit then.
+
+        Servers already have their free amounts of that time; `touched` are those with more by then.
+        """
         state = self.state
         servers = state.open_servers() if isinstance(group, Gang) else touched
         holds = hold_together(group, servers, state.selection, state.criterion.total)
-        held = ReservedStart(time if holds else UNLIMITED)
+        reserved = ReservedStart(time if holds else UNLIMITED)
         for hold in holds:
-            held.spare[hold.server.name] = hold.server.free[:]
+            reserved.spare[hold.server.name] = hold.server.free[:]
         release_tasks(holds)
-        return held
+        return reserved
 
-    # Groups that may pass
+    # Later groups that start before the head
 
-    def start_behind(self, head: TaskGroup, held: ReservedStart, started: list[Task]) -> bool:
-        """Start the first later group that does not delay the head; return whether one does."""
+    def start_later(self, head: TaskGroup, reserved: ReservedStart, started: list[Task]) -> bool:
+        """Start the earliest group that does not delay the head; return whether there is one."""
         best: TaskGroup | None = None
-        best_key: Order = ()  # by submission, and in its queue by order
+        best_key: Order = ()  # `latest_before`, then the order in its queue
         best_plan: Plan = []
         for queue in self.state.queues.values():
             if queue.rank is None or queue.children:
@@ -216,85 +228,95 @@ class BackfillingCycle(SubmissionCycle):
                     continue
                 if best is not None and submitted(group) > best_key[:2]:
                     continue
-                plan = self.plan_behind(group, held)
-                if plan and self.order.fits_idle(group):
-                    key: Order = (*self.latest(group), *group.order)
+                plan = self.plan_later(group, reserved)
+                if plan and self.criterion.fits_idle(group):
+                    key: Order = (*self.latest_before(group), *group.order)
                     if best is None or key < best_key:
                         best = group
                         best_key = key
                         best_plan = plan
         if best is None:
             return False
-        is_over = self.state.now + best.limit <= held.at
-        if is_over or not self.state.counting.devices:
+        if self.ends_before(best, reserved) or not self.state.counting.devices:
             self.book_plan(best, best_plan, started)
             return True
+        # Each task takes devices that the reserved tasks do not need.
         for index, server in best_plan:
             shape = best.shape_of(index)
-            devices = choose_devices(shape, held.spare_on(server, shape))
+            devices = choose_devices(shape, reserved.spare_on(server, shape))
             self.book_plan(best, [(index, server)], started, [devices])
-            held.use(server, shape, devices, 1)
+            reserved.use(server, shape, devices, 1)
         return True
 
-    def plan_behind(self, group: TaskGroup, held: ReservedStart) -> Plan:
-        """Return where a task of a group, or a gang whole, would start now without delaying others.
+    def ends_before(self, group: TaskGroup, reserved: ReservedStart) -> bool:
+        """Return whether tasks of a group that start now end by the reserved time."""
+        return self.state.now + group.limit <= reserved.at
+
+    def plan_later(self, group: TaskGroup, reserved: ReservedStart) -> Plan:
+        """Return the plan of a group's next task, or of a gang, that does not delay the head.
 
         Groups of one waiting list have one time limit, so only the first one is tried.
         """
-        is_over = self.state.now + group.limit <= held.at
+        is_over = self.ends_before(group, reserved)
         if isinstance(group, Gang):
-            return self.plan_now(group) if is_over else self.plan_beside(group, held)
+            return self.plan_now(group) if is_over else self.plan_spare(group, reserved)
         shape = group.shape
-        if not is_over and held.crowded.get(shape, MANY) == 1:
+        if not is_over and reserved.crowded.get(shape, MANY) == 1:
             return []
         server = self.state.selection.find(shape)
         if server is None:
             self.note_full(shape, 1)
         elif not is_over:
-            server = self.find_beside(server, shape, held)
+            server = self.find_spare(server, shape, reserved)
             if server is None:
-                held.crowded[shape] = 1
+                reserved.crowded[shape] = 1
         return [] if server is None else [(group.first_index(), server)]
 
-    def find_beside(self, first: Server | None, shape: Shape, held: ReservedStart) -> Server | None:
-        """Return the server for a task that still runs when the head is to start.
+    def find_spare(
+        self, first: Server | None, shape: Shape, reserved: ReservedStart
+    ) -> Server | None:
+        """Return the server for a task that still runs at the reserved time.
 
-        That is the first choice of the selection, or another one if the head needs that server.
+        This is `first`, the choice of the selection, unless the reserved tasks need its amounts.
         """
-        if first is None or held.has_spare(first, shape):
+        if first is None or reserved.has_spare(first, shape):
             return first
         servers = self.state.servers.values()
-        spare = [server for server in servers if held.has_spare(server, shape)]
+        spare = [server for server in servers if reserved.has_spare(server, shape)]
         return self.state.selection.find_among(spare, shape)
 
-    def plan_beside(self, gang: Gang, held: ReservedStart) -> Plan:
-        """Return where a gang would start now whose tasks still run when the head is to start."""
+    def plan_spare(self, gang: Gang, reserved: ReservedStart) -> Plan:
+        """Return the plan of a gang whose tasks still run at the reserved time."""
         shape, tasks = gang.shape, int(gang.waiting)
-        if gang.is_alike() and tasks >= min(int(shape.no_room_for), held.crowded.get(shape, MANY)):
+        too_many = min(int(shape.no_room_for), reserved.crowded.get(shape, MANY))
+        if gang.is_alike() and tasks >= too_many:
             return []
-        self.beside = held
+        self.protected = reserved
         plan = self.plan_gang(gang)
-        self.beside = None
+        self.protected = None
         if gang.is_alike() and not plan:
-            held.crowded[shape] = tasks
+            reserved.crowded[shape] = tasks
         return plan
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:
-        """Return the server for the next task of a gang that must not delay a reservation."""
+        """Return the server for the next task of a gang that must not delay `protected`."""
         first = super().find_for_gang(gang, shape, plan)
-        return first if self.beside is None else self.find_beside(first, shape, self.beside)
+        return first if self.protected is None else self.find_spare(first, shape, self.protected)
 
     def choose_devices(self, server: Server, shape: Shape) -> vec[i64]:
-        free = server.free if self.beside is None else self.beside.spare_on(server, shape)
+        free = server.free if self.protected is None else self.protected.spare_on(server, shape)
         return choose_devices(shape, free)
 
     def hold(self, gang: Gang, shape: Shape, server: Server, devices: vec[i64], sign: i64) -> None:
         super().hold(gang, shape, server, devices, sign)
-        if self.beside is not None:
-            self.beside.use(server, shape, devices, sign)
+        if self.protected is not None:
+            self.protected.use(server, shape, devices, sign)
 
-    def latest(self, group: TaskGroup) -> tuple[float, float]:
-        """Return the latest submission in its queue up to a group, by which queues are merged."""
+    def latest_before(self, group: TaskGroup) -> tuple[float, float]:
+        """Return the latest submission of a group and the waiting ones before it in its queue.
+
+        Queues are merged by it: a group comes after all groups that its queue puts before it.
+        """
         latest = submitted(group)
         queue = group.waiting_list.queue
         if len(queue.priorities) > 1:
@@ -303,7 +325,7 @@ class BackfillingCycle(SubmissionCycle):
                     other.waiting_list.queue is queue
                     and other.waiting > 0
                     and other.order < group.order
-                    and self.order.fits_idle(other)
+                    and self.criterion.fits_idle(other)
                     and not limit_reached(other)
                 ):
                     latest = max(latest, submitted(other))
@@ -312,7 +334,7 @@ class BackfillingCycle(SubmissionCycle):
     # For explanations
 
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
-        if not self.order.fits_idle(group):
+        if not self.criterion.fits_idle(group):
             return TOO_LARGE_TOGETHER
         if self.next_group() is group or not self.has_room_now(group):
             return reason_without_room(group, had_room)
@@ -325,7 +347,7 @@ class BackfillingCycle(SubmissionCycle):
         head = self.next_group()
         if head is None:
             return None
-        held = self.reserve(head)
-        servers = sorted([self.state.servers[name] for name in held.spare])
+        reserved = self.reserve(head)
+        servers = sorted([self.state.servers[name] for name in reserved.spare])
         names = [server.name for server in servers]
-        return Reservation(head.waiting_list.queue.name, head.id, held.at, tuple(names))
+        return Reservation(head.waiting_list.queue.name, head.id, reserved.at, tuple(names))

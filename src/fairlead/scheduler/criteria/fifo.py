@@ -1,10 +1,10 @@
 """First in, first out: groups start in the order of their submission, over all queues.
 
-Of the first groups of all queues, the earliest one is next. Inside a queue a higher priority goes
-first. No group may pass the next one. Oversized groups, for which the selection finds no servers
-even when these are idle, are skipped and never start. That includes a gang of unlike tasks which
-fits now because running tasks change the choice of servers. A gang that did not fit is tried again
-when a server is freed for it.
+Inside a queue a higher priority goes first. Of the first groups of all queues, the earliest is
+next, and no other group may pass it. Oversized groups, for which the selection finds no servers
+even when all are idle, are skipped and never start. That includes a gang of several shapes that
+fits now only because running tasks change the choices of the selection. A gang that did not fit is
+tried again when a server is freed for it.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class SubmissionTime(Criterion):
     def __init__(self, width: i64) -> None:
         super().__init__(width)
         self.oversized: list[WaitingList] = []  # waiting lists whose first group is oversized
-        self.selection = Selection(width, self.total)  # that of the policy, set by it
+        self.selection = Selection(width, self.total)  # `Policy.make_cycle` sets the policy's
         self.idle: list[Server] = []  # idle copies of the open servers
-        self.idle_version: i64 = -1  # of the copied servers
+        self.idle_version: i64 = -1  # `version` when they were copied
 
     def score(self, queue: Queue) -> int:  # noqa: ARG002 (all queues score alike)
         return 0
 
     def rank(self, queue: Queue, serial: int) -> Rank | None:  # noqa: ARG002 (ids differ)
-        """Return when the first group was submitted; None if all groups are oversized."""
+        """Return the submission of a queue's first group; None if all groups are oversized."""
         if queue.children:
             return queue.ranks[0] if queue.ranks else None
         group = self.first_group(queue)
@@ -67,26 +67,26 @@ class SubmissionTime(Criterion):
     def position(
         self,
         group: TaskGroup,
-        shape: Shape,  # noqa: ARG002 (times alone decide)
+        shape: Shape,  # noqa: ARG002 (only times decide)
         servers: Iterable[Server],  # noqa: ARG002
     ) -> QueuePosition:
-        """Return the queues whose first group was submitted before that of the group's queue."""
+        """Return the queues whose first group was submitted before that of this group's queue."""
         queue = group.waiting_list.queue
         root = queue
         while root.parent is not None:
             root = root.parent
-        mine = queue.rank
+        own = queue.rank
         before: list[tuple[Rank, str]] = []
         for other in ranked_leaves(root):
-            if other.rank is not None and mine is not None and other.rank < mine:
+            if other.rank is not None and own is not None and other.rank < own:
                 before.append((other.rank, other.name))
         before.sort()
         ahead = [QueueScore(name, rank[0]) for rank, name in before]
-        time = group.time if mine is None else mine[0]
+        time = group.time if own is None else own[0]
         return QueuePosition(self.measure, time, ahead, [], is_time=True)
 
     def first_group(self, queue: Queue) -> TaskGroup | None:
-        """Return the first group of a queue that is not oversized."""
+        """Return the first group of a queue that is not oversized; set oversized ones aside."""
         first = first_active(queue)
         while first is not None and not self.fits_idle(first):
             first.waiting_list.active_order = None
@@ -102,7 +102,7 @@ class SubmissionTime(Criterion):
         return first
 
     def fits_idle(self, group: TaskGroup) -> bool:
-        """Return whether idle servers have room for a task, or for all of a gang."""
+        """Return whether idle servers have room for a group's next task, or for a whole gang."""
         version = self.version
         if isinstance(group, Gang):
             if group.checked_at != version or group.checked_tasks != group.waiting:
@@ -138,6 +138,7 @@ def fits_among(gang: Gang, servers: list[Server], selection: Selection, total: v
 
 
 def idle_copy(server: Server) -> Server:
+    """Return a server like this one, open and without tasks."""
     copy = Server(server.name, server.order, server.joined, server.given, server.labels)
     copy.capacity = server.capacity
     copy.free = server.capacity[:]
@@ -147,19 +148,21 @@ def idle_copy(server: Server) -> Server:
 
 
 class SubmissionCycle(Cycle):
+    """Starts groups in the order of submission; while one has no room, all later ones wait."""
+
     def __init__(self, state: State, is_strict: bool) -> None:  # noqa: ARG002 (it always is)
         super().__init__(state, True)
         assert isinstance(state.criterion, SubmissionTime)
-        self.order = state.criterion
-        self.version: i64 = 0  # of the servers at the last ranking of queues
+        self.criterion = state.criterion
+        self.version: i64 = 0  # that of the criterion at the last ranking of queues
 
     def prepare(self) -> None:
-        """Rank all queues anew if servers were opened or closed."""
-        version = self.order.version
+        """Rank all queues anew if servers changed, as other groups may be oversized now."""
+        version = self.criterion.version
         if self.state.is_stale or version != self.version:
             self.version = version
-            oversized = self.order.oversized
-            self.order.oversized = []
+            oversized = self.criterion.oversized
+            self.criterion.oversized = []
             for waiting_list in oversized:
                 activate(waiting_list)
             self.state.rerank_all()
@@ -170,6 +173,7 @@ class SubmissionCycle(Cycle):
         return group is not None and self.start_next(group, started)
 
     def start_next(self, group: TaskGroup, started: list[Task]) -> bool:
+        """Start a task of the next group, or a whole gang; return whether it has room."""
         if isinstance(group, Gang):
             if group.is_parked:
                 return False
@@ -185,14 +189,14 @@ class SubmissionCycle(Cycle):
         return True
 
     def next_group(self) -> TaskGroup | None:
-        """Return the group that goes before all others."""
+        """Return the group that is next; None if no group may start."""
         queue = self.state.root
         while queue.ranked:
             queue = queue.ranked[0]
-        return None if queue is self.state.root else self.order.first_group(queue)
+        return None if queue is self.state.root else self.criterion.first_group(queue)
 
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
-        if not self.order.fits_idle(group):
+        if not self.criterion.fits_idle(group):
             return TOO_LARGE_TOGETHER
         if self.next_group() is not group:
             return BEHIND

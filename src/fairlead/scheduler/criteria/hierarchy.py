@@ -1,8 +1,8 @@
-"""Places tasks of a tree of queues by hierarchical DRF, and within quotas first.
+"""Places tasks of a tree of queues by hierarchical DRF; tasks within quotas go first.
 
-From the root down, the child with the least score is served, of those below which a task can start.
-Each leaf keeps a task that it can start. After a start only the leaves whose task no longer fits
-are searched again, and only the queues above a leaf that changed get new scores.
+From the root down, of the children below which a task can start, the one with the least score is
+served. The next start of each leaf is stored. After a start, only leaves whose next start no longer
+fits are searched again, and only the queues above a changed leaf get new scores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.criteria.drf import TreeScores
 
-NOT_ASKED: Final = 2**63  # more than any amount
+NO_DEMAND: Final = 2**63  # of a resource that no waiting task demands; more than any amount
 
 
 class TreeCycle(QueueCycle):
@@ -37,43 +37,43 @@ class TreeCycle(QueueCycle):
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        # During a call of `place`, if there are inner queues or quotas:
-        self.is_deep = False
-        self.knows_servers = False  # whether scores depend on the servers of the next starts
+        self.uses_tree = False  # whether there are inner queues or quotas
+        # During a call of `place` that uses a tree:
+        self.depends_on_servers = False  # whether scores depend on the servers of the next starts
         self.tree = TreeScores(state.criterion.total, state.width)
-        self.first: dict[Queue, NextStart] = {}  # of each leaf that can start a task
-        self.asked: dict[Queue, list[int]] = {}  # (W,) the least waiting demand of each leaf
-        self.least: list[int] = []  # (W,) of all leaves; 1 for what no waiting task asks for
-        # (W,) an open server with as much free; None for saturated resources.
+        self.next_starts: dict[Queue, NextStart] = {}  # of each leaf that can start a task
+        self.demands: dict[Queue, list[int]] = {}  # (W,) the least waiting demand of each leaf
+        self.least: list[int] = []  # (W,) the least of `demands`; 1 where no task demands any
+        # (W,) an open server with at least `least` free; None for saturated resources.
         self.roomy: list[Server | None] = []
 
     def prepare(self) -> None:
         super().prepare()
         state = self.state
-        self.is_deep = state.root.children < len(state.queues) or state.quotas > 0
-        if self.is_deep:
-            self.survey()
+        self.uses_tree = state.root.children < len(state.queues) or state.quotas > 0
+        if self.uses_tree:
+            self.find_all_starts()
 
-    def survey(self) -> None:
-        """Find all leaves that can start a task, and compute all scores."""
+    def find_all_starts(self) -> None:
+        """Find the next start of each leaf, and compute all scores."""
         state = self.state
         self.tree = TreeScores(state.criterion.total, state.criterion.shared)
-        self.first = {}
-        self.asked = {}
-        self.knows_servers = state.has_quotas_on_some()
+        self.next_starts = {}
+        self.demands = {}
+        self.depends_on_servers = state.has_quotas_on_some()
         for queue in state.queues.values():
             if not queue.children and queue.waiting > 0:
-                self.asked[queue] = least_demand(queue, state.width)
+                self.demands[queue] = least_demand(queue, state.width)
                 self.find_start(queue)
         self.roomy = [None] * int(state.width)
-        self.find_least()
+        self.update_least()
         self.update_saturated()
         for queue in sorted_by_serial(state.queues.values(), is_last_first=True):
             self.tree.update(queue)
 
     def place_next(self, started: list[Task]) -> bool:
         """1. Who: from the root down, start a task of the queue with the least score."""
-        if not self.is_deep:
+        if not self.uses_tree:
             return super().place_next(started)
         queue: Queue | None = self.tree.least(self.state.root)
         while queue is not None and queue.children:
@@ -87,20 +87,20 @@ class TreeCycle(QueueCycle):
         return True
 
     def update(self, queue: Queue, tasks: list[Task]) -> None:
-        """Update scores after tasks of a queue started: of other leaves some fit no more."""
+        """Update scores after tasks of a queue started; other leaves may have less room now."""
         touched: dict[str, Server] = {}
         for task in tasks:
             touched[task.server.name] = task.server
         changed = [queue]
-        for leaf, found in list(self.first.items()):
-            if leaf is queue or self.knows_servers or not still_fits(found, touched):
+        for leaf, next_start in list(self.next_starts.items()):
+            if leaf is queue or self.depends_on_servers or not still_fits(next_start, touched):
                 self.find_start(leaf)
                 changed.append(leaf)
         if tasks[0].group.waiting == 0:
-            self.asked[queue] = least_demand(queue, self.state.width)
-            self.find_least()
+            self.demands[queue] = least_demand(queue, self.state.width)
+            self.update_least()
         if self.update_saturated():
-            changed = list(self.asked)
+            changed = list(self.demands)
         above: dict[int, Queue] = {}
         for leaf in changed:
             for node in path_of(leaf):
@@ -109,14 +109,14 @@ class TreeCycle(QueueCycle):
             self.tree.update(above[serial])
 
     def find_start(self, queue: Queue) -> None:
-        """Find what a leaf can start, and note for it and those above whether it can."""
+        """Find the next start of a leaf, and update which queues can start a task."""
         group, server, plan = self.find_first(queue)
         if group is not None:
-            self.first[queue] = (group, server, plan)
-            self.tree.steps[queue] = self.tree.step_of(group)
-            self.tree.starts[queue] = starts_of(group, server, plan)
-        elif queue in self.first:
-            del self.first[queue]
+            self.next_starts[queue] = (group, server, plan)
+            self.tree.next_shares[queue] = self.tree.next_share(group)
+            self.tree.starts[queue] = as_starts(group, server, plan)
+        elif queue in self.next_starts:
+            del self.next_starts[queue]
         able = self.tree.able
         for node in reversed(path_of(queue)):
             if group is not None:
@@ -124,24 +124,27 @@ class TreeCycle(QueueCycle):
             elif not self.tree.candidates(node):
                 able.discard(node)
 
-    def find_least(self) -> None:
-        """Find the least waiting demand of each resource, and look for servers with that anew."""
-        least = [NOT_ASKED] * int(self.state.width)
-        for asked in self.asked.values():
-            least = [min(pair) for pair in zip(least, asked, strict=True)]
-        self.least = [1 if amount == NOT_ASKED else amount for amount in least]
+    def update_least(self) -> None:
+        """Compute the least waiting demand of each resource, and find a server that has it free."""
+        least = [NO_DEMAND] * int(self.state.width)
+        for demand in self.demands.values():
+            least = [min(pair) for pair in zip(least, demand, strict=True)]
+        self.least = [1 if amount == NO_DEMAND else amount for amount in least]
         for r in range(self.tree.width):
             self.roomy[r] = self.find_roomy(r)
 
     def find_roomy(self, r: i64) -> Server | None:
-        """Return an open server with the least waiting demand of a resource free."""
+        """Return the first open server with at least `least` of a resource free."""
         for server in self.state.servers.values():
             if not server.is_draining and server.free[r] >= self.least[r]:
                 return server
         return None
 
     def update_saturated(self) -> bool:
-        """Find the saturated resources; return whether they changed. Free amounts only fell."""
+        """Update the saturated resources; return whether they changed.
+
+        Free amounts only fall in a call of `place`, so a server is replaced only if it lacks some.
+        """
         before = self.tree.saturated[:]
         for r in range(self.tree.width):
             roomy = self.roomy[r]
@@ -151,18 +154,19 @@ class TreeCycle(QueueCycle):
         return before != self.tree.saturated
 
 
-def starts_of(group: TaskGroup, server: Server | None, plan: Plan | None) -> Starts:
+def as_starts(group: TaskGroup, server: Server | None, plan: Plan | None) -> Starts:
+    """Return the shapes and servers of a next start, which has either a server or a plan."""
     if server is not None:
         return [(group.shape, server)]
     return [(group.shape_of(index), on) for index, on in plan or []]
 
 
-def still_fits(found: NextStart, touched: dict[str, Server]) -> bool:
-    """Return whether what a leaf could start still may, after tasks started on some servers.
+def still_fits(next_start: NextStart, touched: dict[str, Server]) -> bool:
+    """Return whether a next start still fits after tasks started on the servers of `touched`.
 
-    A gang is always planned anew: its tasks may choose other servers now.
+    False for a gang, which is always planned anew: its tasks may choose other servers now.
     """
-    group, server, _ = found
+    group, server, _ = next_start
     if group is None or server is None or limit_reached(group) is not None:
         return False
     return server.name not in touched or has_room(server, group.shape)
@@ -170,7 +174,7 @@ def still_fits(found: NextStart, touched: dict[str, Server]) -> bool:
 
 def least_demand(queue: Queue, width: i64) -> list[int]:
     """Return (W,) the least positive demand of the waiting tasks of a queue. O(waiting lists)."""
-    least = [NOT_ASKED] * int(width)
+    least = [NO_DEMAND] * int(width)
     for shape in waiting_shapes(queue):
         for r in range(width):
             if shape.demand[r] > 0:
@@ -179,4 +183,5 @@ def least_demand(queue: Queue, width: i64) -> list[int]:
 
 
 def waiting_shapes(queue: Queue) -> set[Shape]:
+    """Return the shapes of a queue's waiting tasks. O(waiting lists)."""
     return {shape for group in first_groups(queue) for shape in group.tasks_together()}

@@ -1,10 +1,10 @@
 """Past use with a half-life: a queue that used much lately is served after others.
 
-The use U of a queue follows what it holds, s, with a half-life h: after a time D in which s stays,
-``U 2**(-D/h) + s (1 - 2**(-D/h))``. This is exact between events, not sampled. Queues are served by
-``max over r of (s[r] + U[r]) / total[r]`` over their weight. U alone would let a queue take
-everything at once, as it has used nothing yet. In trees `QueueCycle` ranks the siblings level by
-level from the top, as in Slurm's Fair Tree; an inner queue holds and used what those below it did.
+The past use U of a queue approaches its holdings s with a half-life h. After a time D with constant
+s, U becomes ``U 2**(-D/h) + s (1 - 2**(-D/h))``, which is exact between events, not sampled. The
+share of a queue is ``max over r of (s[r] + U[r]) / total[r]``. With U only, a queue that has used
+nothing yet could take everything at once. In trees `QueueCycle` ranks the siblings level by level
+from the top, as in Slurm's Fair Tree; an inner queue has the holdings and the use of its subtree.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ USE_BITS: Final = 32
 
 
 class PastUse(Criterion):
+    """Scores queues by their dominant shares, with past use added to holdings."""
+
     measure = "dominant share with past use by weight"
 
     def count_task(self, task: Task, sign: i64) -> None:
@@ -32,7 +34,7 @@ class PastUse(Criterion):
         super().count_task(task, sign)
 
     def advance(self, queue: Queue) -> None:
-        """Bring the use of a queue to the present time."""
+        """Update the past use of a queue to the present time."""
         elapsed = self.time - queue.used_at
         if elapsed <= 0.0:
             return

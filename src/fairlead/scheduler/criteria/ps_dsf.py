@@ -1,13 +1,13 @@
 """Per-server dominant share fairness: summed over servers, or on the server of the next task.
 
-Summed (Kesidis et al.), for selections that take the queue first: a running task adds ``sum over
-servers where it may run of max over r of d[r] / c[r]``; a server that lacks one of its resources
-adds nothing.
+Summed (Kesidis et al.), for selections that choose the queue before the server: a running task of
+demand d adds ``max over r of d[r] / c[i,r]`` for each server i of capacity c[i] where it may run. A
+server that lacks one of its resources adds nothing.
 
 On a server, for joint and rrr: the virtual dominant share on server i is ``max over r of
-held[r] / c[i,r]``, over the resources that the next task takes; ``held`` counts all servers. In the
-residual form, the free amounts of the server take the place of its capacity. Where demands are
-unknown, all resources count.
+held[r] / c[i,r]``, over the resources that the next task takes; ``held`` counts all servers. With
+``/residual``, the free amounts of the server replace its capacity. With ``/oblivious``, demands are
+unknown, so all resources count.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from fairlead.scheduler.criteria.tsf import SummedShare, tasks_that_fit
 
 
 class PerServerShare(SummedShare):
+    """Scores queues by the shares of their running tasks, summed over servers."""
+
     measure = "sum of shares of servers by weight"
     mechanism = "ps-dsf"
 
     def exact_share(self, shape: Shape) -> Fraction:
         share = Fraction(0)
-        for (capacity, kind), count in self.kinds.items():
+        for (capacity, kind), count in self.server_counts.items():
             if shape.constraint.admits[kind]:
                 tasks = tasks_that_fit(shape, capacity)
                 if tasks > 0:
@@ -37,6 +39,8 @@ class PerServerShare(SummedShare):
 
 
 class ServerShare(TaskCriterion):
+    """Scores queues by their virtual dominant shares on a server."""
+
     is_residual = False
     measure = "share of a server"
     mechanism = "ps-dsf"
@@ -45,24 +49,26 @@ class ServerShare(TaskCriterion):
         of = "the free amounts" if self.is_residual else "all"
         return f"share of {of} on {server.name}"
 
-    def amounts(self, server: Server) -> vec[i64]:
+    def pool(self, server: Server) -> vec[i64]:
+        """Return the amounts of which shares are taken: the capacity, or what is free of it."""
         return server.free if self.is_residual else server.capacity
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:
+        """Return the exact score on a known server, else 0."""
         return 0 if server is None else self.score_of(queue, shape, server)
 
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:
-        return dominant_score(queue, shape.demand, self.amounts(server))
+        return dominant_score(queue, shape.demand, self.pool(server))
 
 
 class ResidualServerShare(ServerShare):
-    """Scores by the dominant share of the free amounts of a server."""
+    """Scores queues by their dominant shares of the free amounts of a server."""
 
     is_residual = True
 
 
 class ObliviousServerShare(ServerShare):
-    """Scores by the dominant share on a server where demands are unknown."""
+    """Scores queues by their dominant shares of all resources of a server."""
 
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:  # noqa: ARG002
         return dominant_score(queue, server.capacity, server.capacity)

@@ -1,13 +1,13 @@
 """Residual criteria: shares of the free amounts of all servers, for the next task of a queue.
 
-drf: ``max over r of held[r] / left[r]``, over the resources that the task takes; ``left[r]`` is the
-sum over all servers of the free amounts, 0 of servers that are overcommitted.
+drf: ``max over r of held[r] / free[r]``, over the resources that the task takes; ``free[r]`` is the
+sum of the free amounts of all servers, of which overcommitted ones add 0.
 
 tsf: ``(max over r of held[r] / d[r]) / fitting``, over the same resources; ``fitting`` counts the
 tasks, whole or not, that still fit without constraints: the sum over all servers of
 ``min over r of free[r] / d[r]``.
 
-Draining servers are among all servers. Both scores are of a task that has room somewhere.
+Draining servers count, too. While tasks are placed, only tasks with room on some server are scored.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from math import prod
 from mypy_extensions import i64
 
 from fairlead.scheduler._entities import Queue, Server, Shape, Task, zeros
-from fairlead.scheduler.criteria.criterion import TaskCriterion, dominant_score, scale_of
+from fairlead.scheduler.criteria.criterion import TaskCriterion, dominant_score, score_factor
 
 
 class Residual(TaskCriterion):
-    """Drops its counts when free amounts may have grown."""
+    """Stores counts of free amounts; forgets them when more may be free. Base of both criteria.
+
+    While tasks only start, an earlier count still gives a lower bound of the score.
+    """
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.starts: i64 = 0  # number of starts of tasks so far
+        self.changes: i64 = 0  # number of starts and ends of tasks so far
 
     def count_server(self, server: Server, sign: i64) -> None:
         super().count_server(server, sign)
@@ -33,58 +36,61 @@ class Residual(TaskCriterion):
 
     def count_task(self, task: Task, sign: i64) -> None:
         super().count_task(task, sign)
-        self.starts += 1
+        self.changes += 1
         if sign < 0:
             self.forget()
 
     def forget(self) -> None:
+        """Forget all stored counts."""
         raise NotImplementedError
 
 
 class ResidualDominantShare(Residual):
+    """Scores queues by their dominant shares of all free amounts."""
+
     measure = "dominant share of the free amounts"
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.left = zeros(width)  # (W,) the free amounts of all servers
-        self.counted_at: i64 = -1  # the number of starts before `left` was counted
+        self.free = zeros(width)  # (W,) the sum of the free amounts of all servers
+        self.counted_at: i64 = -1  # `changes` when `free` was computed; -1 if unknown
 
     def forget(self) -> None:
         self.counted_at = -1
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:  # noqa: ARG002
         """Return the exact score, which is as quick to compute as a bound."""
-        if self.counted_at != self.starts:
-            self.counted_at = self.starts
-            self.count()
-        return dominant_score(queue, shape.demand, self.left)
+        if self.counted_at != self.changes:
+            self.counted_at = self.changes
+            self.sum_free()
+        return dominant_score(queue, shape.demand, self.free)
 
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:
         return self.bound(queue, shape, server)
 
-    def count(self) -> None:
-        left = zeros(self.width)
+    def sum_free(self) -> None:
+        """Compute the sum of the free amounts. O(servers)."""
+        total = zeros(self.width)
         for server in self.servers.values():
             free = server.free
             for r in range(self.width):
                 if free[r] > 0:
-                    left[r] += free[r]
-        self.left = left
+                    total[r] += free[r]
+        self.free = total
 
 
 class FittingTasks:
-    """The number of tasks of a shape that still fit, as `tasks` over `parts`.
+    """The number of tasks of a shape that still fit, whole or not: `numerator / denominator`."""
 
-    It was counted after `counted_at` starts of tasks; since then fewer fit.
-    """
-
-    def __init__(self, tasks: int, parts: int, counted_at: i64) -> None:
-        self.tasks = tasks
-        self.parts = parts
-        self.counted_at = counted_at
+    def __init__(self, numerator: int, denominator: int, counted_at: i64) -> None:
+        self.numerator = numerator
+        self.denominator = denominator  # a multiple of each positive amount of the demand
+        self.counted_at = counted_at  # `changes` when it was counted; fewer may fit since
 
 
 class ResidualTaskShare(Residual):
+    """Scores queues by their tasks over the number of tasks that still fit."""
+
     measure = "tasks over those that still fit"
     mechanism = "tsf"
 
@@ -96,19 +102,23 @@ class ResidualTaskShare(Residual):
         self.fitting = {}
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:  # noqa: ARG002
-        """Return the score for the last count of fitting tasks, or 0 without a count."""
+        """Return the score by the last count of fitting tasks, or 0 without a count."""
         fitting = self.fitting.get(shape)
-        return 0 if fitting is None else share_of_fitting(queue, shape, fitting)
+        return 0 if fitting is None else fitting_score(queue, shape, fitting)
 
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:  # noqa: ARG002
         """Return the score of a queue with a task. O(servers)."""
         fitting = self.fitting.get(shape)
-        if fitting is None or fitting.counted_at != self.starts:
-            fitting = self.count(shape)
+        if fitting is None or fitting.counted_at != self.changes:
+            fitting = self.count_fitting(shape)
             self.fitting[shape] = fitting
-        return share_of_fitting(queue, shape, fitting)
+        return fitting_score(queue, shape, fitting)
 
-    def count(self, shape: Shape) -> FittingTasks:
+    def count_fitting(self, shape: Shape) -> FittingTasks:
+        """Count the tasks of a shape that still fit. O(servers).
+
+        Free amounts are summed by the scarcest resource of each server, and then divided once.
+        """
         demand = shape.demand
         width = self.width
         sums = zeros(width)
@@ -122,21 +132,24 @@ class ResidualTaskShare(Residual):
                 r += 1
             if free[scarcest] > 0:
                 sums[scarcest] += free[scarcest]
-        tasks, parts = 0, prod([int(amount) for amount in demand if amount > 0])
+        numerator, denominator = 0, prod([int(amount) for amount in demand if amount > 0])
         for r in range(width):
             if sums[r] > 0:
-                tasks += int(sums[r]) * (parts // int(demand[r]))
-        return FittingTasks(tasks, parts, self.starts)
+                numerator += int(sums[r]) * (denominator // int(demand[r]))
+        return FittingTasks(numerator, denominator, self.changes)
 
 
-def share_of_fitting(queue: Queue, shape: Shape, fitting: FittingTasks) -> int:
-    held, demand, parts = queue.held, shape.demand, fitting.parts
-    most = 0
+def fitting_score(queue: Queue, shape: Shape, fitting: FittingTasks) -> int:
+    """Return the score of ``(max over r of held[r] / d[r]) / fitting``; 0 if nothing fits."""
+    if fitting.numerator == 0:
+        return 0
+    held, demand = queue.held, shape.demand
+    tasks = 0  # the number that the queue holds, in units of 1 / fitting.denominator
     for r in range(len(held)):
         if demand[r] > 0 and held[r] > 0:
-            most = max(most, int(held[r]) * (parts // int(demand[r])))
-    scale, weight = scale_of(queue)
-    return (most * scale) // (fitting.tasks * weight) if fitting.tasks > 0 else 0
+            tasks = max(tasks, int(held[r]) * (fitting.denominator // int(demand[r])))
+    scale, weight = score_factor(queue)
+    return (tasks * scale) // (fitting.numerator * weight)
 
 
 def is_less(a: i64, b: i64, c: i64, d: i64) -> bool:

@@ -1,9 +1,9 @@
 """Places tasks of a tree of queues under PS-DSF: hierarchical DRF on the server of the round.
 
-On a server the capacity is that of the server, in place of the pool's, and a leaf that can start a
-task there counts with what it holds anywhere, as if it held that there. Other leaves count with
-their tasks on this server only; otherwise a team whose members hold much elsewhere would get
-nothing here. docs/design/queues.md has the same definition for divisible tasks.
+The pool is the server. A leaf that can start a task there counts with its tasks on all servers, as
+if they ran there. Any other leaf counts with its tasks on this server only; otherwise a team whose
+members hold much elsewhere would get nothing here. docs/design/queues.md has the same definition
+for divisible tasks.
 """
 
 from __future__ import annotations
@@ -36,33 +36,40 @@ from fairlead.scheduler.criteria.ps_dsf import ServerShare
 from fairlead.scheduler.explanation import QueuePosition
 from fairlead.scheduler.selection.round_robin import RoundRobin
 
-Next = tuple[TaskGroup, Shape]  # the group that a leaf starts next, and the shape of a task of it
+NextTask = tuple[TaskGroup, Shape]  # the next group of a leaf, and the shape of its next task
 
 
 class ServerTreeScores(TreeScores):
     """The scores of queues on one server. O(leaves and the queues above them)."""
 
     def __init__(
-        self, server: Server, width: i64, held_on: dict[Queue, vec[i64]], nexts: dict[Queue, Next]
+        self,
+        server: Server,
+        width: i64,
+        held_on: dict[Queue, vec[i64]],
+        next_tasks: dict[Queue, NextTask],
     ) -> None:
+        """Count all holdings of leaves with a next task, and `held_on` the server of others."""
         super().__init__(server.capacity[: int(width)], width)
-        self.nexts = nexts
-        self.counted: dict[Queue, vec[i64]] = {}  # (W,) what each queue counts with
-        for leaf, (group, _) in nexts.items():
-            self.steps[leaf] = self.step_of(group)
+        self.next_tasks = next_tasks
+        self.counted: dict[Queue, vec[i64]] = {}  # (W,) the holdings that each queue counts with
+        for leaf, (group, _) in next_tasks.items():
+            self.next_shares[leaf] = self.next_share(group)
             self.able.update(path_of(leaf))
             self.count(leaf, leaf.held)
         for leaf, held in held_on.items():
-            if leaf not in nexts:
+            if leaf not in next_tasks:
                 self.count(leaf, held)
 
     def count(self, leaf: Queue, held: vec[i64]) -> None:
+        """Add holdings of a leaf to it and to the queues above it."""
         for queue in path_of(leaf):
             if queue not in self.counted:
                 self.counted[queue] = zeros(len(held))
             add_to(self.counted[queue], held, 1)
 
     def update_all(self) -> None:
+        """Compute the scores of all queues below which a task can start, children first."""
         for queue in sorted_by_serial(self.able, is_last_first=True):
             self.update(queue)
 
@@ -70,7 +77,7 @@ class ServerTreeScores(TreeScores):
         return self.counted[queue]
 
     def score_of_leaf(self, leaf: Queue) -> int:
-        return dominant_score(leaf, self.nexts[leaf][1].demand, self.total)
+        return dominant_score(leaf, self.next_tasks[leaf][1].demand, self.total)
 
 
 class TreeServerShare(ServerShare):
@@ -78,7 +85,7 @@ class TreeServerShare(ServerShare):
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        # By server, of the leaves below other queues.
+        # By server: (W,) the holdings there of each leaf that is below an inner queue.
         self.held_on: dict[str, dict[Queue, vec[i64]]] = {}
 
     def count_task(self, task: Task, sign: i64) -> None:
@@ -95,13 +102,14 @@ class TreeServerShare(ServerShare):
         if not on:
             del self.held_on[task.server.name]
 
-    def scores_on(self, server: Server, nexts: dict[Queue, Next]) -> ServerTreeScores:
-        return ServerTreeScores(server, self.width, self.held_on.get(server.name, {}), nexts)
+    def scores_on(self, server: Server, next_tasks: dict[Queue, NextTask]) -> ServerTreeScores:
+        """Return the scores on a server; `update_all` computes them."""
+        return ServerTreeScores(server, self.width, self.held_on.get(server.name, {}), next_tasks)
 
     def position(self, group: TaskGroup, shape: Shape, servers: Iterable[Server]) -> QueuePosition:
-        """Return the position of a queue and its ancestors on the server nearest to a task.
+        """Return the position of a queue and its ancestors, on the server nearest to the task.
 
-        In trees, if the first task of each queue could start there, also of the group's queue.
+        In trees, scores are as if the first task of each queue could start there.
         """
         path = path_of(group.waiting_list.queue)
         root = path[0].parent
@@ -109,12 +117,12 @@ class TreeServerShare(ServerShare):
         nearest = nearest_server(servers, shape)
         if nearest is None or path[-1].rank is None or not has_inner_queues(root):
             return super().position(group, shape, servers)
-        nexts: dict[Queue, Next] = {}
+        next_tasks: dict[Queue, NextTask] = {}
         for leaf in ranked_leaves(root):
             first = first_waiting(leaf)
             if first is not None:
-                nexts[leaf] = (first, first.shape_of(first.first_index()))
-        tree = self.scores_on(nearest, nexts)
+                next_tasks[leaf] = (first, first.shape_of(first.first_index()))
+        tree = self.scores_on(nearest, next_tasks)
         tree.update_all()
         return tree.position_of(path, self.measure_on(nearest))
 
@@ -126,15 +134,15 @@ class ServerTreeCycle(RoundRobin):
         super().__init__(state, is_strict)
         assert isinstance(state.criterion, TreeServerShare)
         self.criterion = state.criterion
-        # During a call of `place`, if there are inner queues:
-        self.is_deep = False
-        self.shapes: dict[Queue, set[Shape]] = {}  # of the waiting tasks of each leaf
+        self.uses_tree = False  # whether there are inner queues
+        # During a call of `place` that uses a tree: the shapes of the waiting tasks of each leaf.
+        self.shapes: dict[Queue, set[Shape]] = {}
 
     def prepare(self) -> None:
-        self.is_deep = has_inner_queues(self.state.root)
+        self.uses_tree = has_inner_queues(self.state.root)
         super().prepare()
         self.shapes = {}
-        if self.is_deep:
+        if self.uses_tree:
             self.shapes = {leaf: waiting_shapes(leaf) for leaf in self.waiting_queues()}
 
     def waiting_queues(self) -> list[Queue]:
@@ -142,12 +150,12 @@ class ServerTreeCycle(RoundRobin):
 
     def least(self, candidates: list[Candidate]) -> Candidate | None:
         """3. Who: from the root down, return the candidate of the queue with the least score."""
-        if not self.is_deep or not candidates:
+        if not self.uses_tree or not candidates:
             return super().least(candidates)
         by_leaf = {candidate.queue: candidate for candidate in candidates}
         server = candidates[0].server
-        nexts = {leaf: (found.group, found.shape) for leaf, found in by_leaf.items()}
-        tree = self.criterion.scores_on(server, nexts)
+        next_tasks = {leaf: (found.group, found.shape) for leaf, found in by_leaf.items()}
+        tree = self.criterion.scores_on(server, next_tasks)
         tree.saturated = self.saturated_on(server)
         tree.update_all()
         queue = tree.least(self.state.root)
@@ -156,30 +164,34 @@ class ServerTreeCycle(RoundRobin):
         return None if queue is None else by_leaf[queue]
 
     def saturated_on(self, server: Server) -> list[bool]:
-        """Return (W,) whether no waiting task that may run on a server can get more there."""
+        """Return (W,) whether each resource of a server is saturated.
+
+        It is if less is free than any waiting task demands that may run there, or if nothing is.
+        """
         width = self.state.width
         least: list[i64 | None] = [None] * int(width)
         for shapes in self.shapes.values():
             for shape in shapes:
                 if shape.constraint.admits[server.kind]:
                     for r in range(width):
-                        asked = shape.demand[r]
+                        demand = shape.demand[r]
                         before = least[r]
-                        if asked > 0 and (before is None or asked < before):
-                            least[r] = asked
-        found: list[bool] = []
+                        if demand > 0 and (before is None or demand < before):
+                            least[r] = demand
+        saturated: list[bool] = []
         for r in range(width):
             enough = least[r]
-            found.append(server.free[r] < (1 if enough is None else enough))
-        return found
+            saturated.append(server.free[r] < (1 if enough is None else enough))
+        return saturated
 
     def start(self, candidate: Candidate, server: Server, started: list[Task]) -> None:
         super().start(candidate, server, started)
-        if self.is_deep and candidate.group.waiting == 0:
+        if self.uses_tree and candidate.group.waiting == 0:
             self.shapes[candidate.queue] = waiting_shapes(candidate.queue)
 
 
 def has_inner_queues(root: Queue) -> bool:
+    """Return whether a child of the root has children and, below it, waiting tasks."""
     for queue in root.ranked:  # noqa: SIM110 (a loop that is compiled)
         if queue.children > 0:
             return True

@@ -1,8 +1,8 @@
-"""Slots: the next slot goes to the queue with the least share of all slots.
+"""Slots: the queue with the least share of all slots is next. (Wang, Liang and Li.)
 
-A slot is ``1/N`` of the largest server, which has the largest capacity of any server in each
-resource that all servers have. A server has the slots that fit in it; a task takes the slots that
-cover it. Resources that some server lacks are counted next to the slots. (Wang, Liang and Li.)
+A slot is ``1/N`` of the largest server. This is not a real server: it has, of each resource that
+all servers have, the largest capacity of any. A server has the whole slots that fit in it; a task
+takes the whole slots that cover its demand. Other resources are counted as amounts.
 """
 
 from __future__ import annotations
@@ -18,35 +18,37 @@ from fairlead.scheduler._entities import Counting, Queue, Server, Shape
 from fairlead.scheduler.criteria.criterion import dominant_score
 from fairlead.scheduler.criteria.drf import DominantShare
 
-MOST_SLOTS: Final = 2**40  # of a server, so that the sum over all servers fits an integer
+# The limit of slots of a server, so that the sum over all servers fits in 64 bits. A task that
+# needs more slots fits on no server.
+SERVER_SLOTS: Final = 2**40
 
 
 class Slots(Counting):
-    """Counts slots, and then amounts of resources that are not in a slot."""
+    """Counts slots in the first column, and then amounts of the resources that are not in slots."""
 
     def __init__(self, resources: i64, number: int, largest: list[int] | None) -> None:
         super().__init__(resources)
         self.width = resources + 1
         self.compared = resources + 1
         self.number = number  # slots of the largest server
-        # (R,) the server that is cut into slots, in quanta; and whether it was given.
-        self.is_given = largest is not None
+        self.is_given = largest is not None  # whether `largest` is given, or follows the servers
+        # (R,) capacity of the largest server, in quanta; 0 for resources that are not in slots.
         self.largest = largest or [0] * int(resources)
 
     def of_server(self, given: list[int]) -> vec[i64]:
         rows = zip(given, self.largest, strict=True)
         slots = [amount * self.number // largest for amount, largest in rows if largest > 0]
-        return self.with_other(min([MOST_SLOTS, *slots]) if slots else 0, vec[i64](given))
+        return self.with_others(min([SERVER_SLOTS, *slots]) if slots else 0, vec[i64](given))
 
     def of_task(self, given: vec[i64]) -> vec[i64]:
         rows = zip(given, self.largest, strict=True)
         slots = [
             -(-int(amount) * self.number // largest) for amount, largest in rows if largest > 0
         ]
-        return self.with_other(min(max(slots), MOST_SLOTS + 1) if slots else 1, given)
+        return self.with_others(min(max(slots), SERVER_SLOTS + 1) if slots else 1, given)
 
-    def with_other(self, slots: int, given: vec[i64]) -> vec[i64]:
-        """Return slots and the amounts of resources that are not in them."""
+    def with_others(self, slots: int, given: vec[i64]) -> vec[i64]:
+        """Return (W,) slots, then the given amounts of resources that are not in slots."""
         counted = vec[i64]([slots])
         for r in range(self.resources):
             counted = append(counted, 0 if self.largest[r] > 0 else given[r])
@@ -60,9 +62,9 @@ class Slots(Counting):
         for r in range(self.resources):
             amounts = [row[r] for row in given]
             largest.append(max(amounts) if amounts and min(amounts) > 0 else 0)
-        is_other = largest != self.largest
+        has_changed = largest != self.largest
         self.largest = largest
-        return is_other
+        return has_changed
 
     def names(self, resources: list[str]) -> list[str]:
         return ["slots", *resources]
@@ -71,20 +73,22 @@ class Slots(Counting):
         return [Fraction(1), *quanta]
 
     def fitting_amount(self, shape: Shape, free: vec[i64], r: i64, above: int) -> int:
-        """Return the amount of a resource that the free slots cover, if the task then fits."""
-        most = int(free[0]) * self.largest[r] // self.number
-        if not above < most < int(shape.given[r]):
+        """Return the demand of a resource that the free slots cover, if the task then fits."""
+        covered = int(free[0]) * self.largest[r] // self.number
+        if not above < covered < int(shape.given[r]):
             return 0
         given = shape.given[:]
-        given[r] = most
+        given[r] = covered
         demand = self.of_task(given)
         for other in range(self.width):
             if demand[other] > 0 and free[other] < demand[other]:
                 return 0
-        return most
+        return covered
 
 
 class SlotShare(DominantShare):
+    """Scores queues by their shares of all slots."""
+
     measure = "share of slots by weight"
 
     def __init__(self, width: i64) -> None:

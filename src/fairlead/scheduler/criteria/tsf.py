@@ -1,8 +1,8 @@
-"""Task share fairness: the queue with the least share of the tasks it could run alone.
+"""Task share fairness: the queue with the least share of the tasks that it could run alone is next.
 
-A running task adds ``1 / gamma``, where gamma is the number of such tasks, whole or not, that all
-servers would take if there were no constraints: ``sum over servers of min over r of c[r] / d[r]``.
-A queue whose tasks are alike has the share ``tasks / gamma``.
+A running task adds ``1 / gamma``, where gamma is the number of such tasks, whole or not, that fit
+on all servers without constraints: ``sum over servers of min over r of c[r] / d[r]``. So a queue
+with tasks of one shape has the share ``tasks / gamma``.
 """
 
 from __future__ import annotations
@@ -16,31 +16,32 @@ from mypy_extensions import i64
 from fairlead.scheduler._entities import Queue, Server, Shape, Task, add_to
 from fairlead.scheduler.criteria.criterion import Criterion, weighted
 
-# Shares of tasks are counted in units of 2**-192, rounded up, so that sums of equal shares are
-# equal for any shapes. Rounding adds less than 2**-130 to a sum of 2**62 shares. A share that is
-# closer than that to the next whole score has a denominator above 2**66.
+# Shares of tasks are counted in units of 2**-192, rounded up. So equal sums have equal scores,
+# whatever the shapes of the tasks: rounding adds less than 2**-130 to a sum of 2**62 shares, which
+# changes the score only if the exact sum has a denominator above 2**66.
 SHARE_BITS: Final = 192
 
 
 class SummedShare(Criterion):
-    """Scores queues by the sum of the shares of their running tasks, given by their shapes."""
+    """Scores queues by the sum of the shares of their running tasks, which depend on the shape."""
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        # Servers by capacity and number of their kind.
-        self.kinds: dict[tuple[tuple[int, ...], int], int] = {}
+        # Number of servers by capacity and number of their kind.
+        self.server_counts: dict[tuple[tuple[int, ...], int], int] = {}
 
     def count_server(self, server: Server, sign: i64) -> None:
         super().count_server(server, sign)
         capacity = tuple([int(server.capacity[r]) for r in range(self.width)])
         key = (capacity, int(server.kind))
-        count = self.kinds.get(key, 0) + int(sign)
+        count = self.server_counts.get(key, 0) + int(sign)
         if count:
-            self.kinds[key] = count
+            self.server_counts[key] = count
         else:
-            del self.kinds[key]
+            del self.server_counts[key]
 
     def count_task(self, task: Task, sign: i64) -> None:
+        """Count a task that starts (1) or ends (-1) in its queue; there are no trees."""
         queue, shape = task.group.waiting_list.queue, task.shape
         add_to(queue.held, shape.demand, sign)
         by_shape = queue.running_by_shape
@@ -52,7 +53,7 @@ class SummedShare(Criterion):
         queue.share += int(sign) * self.task_share(shape)
         queue.score = weighted(queue.share, SHARE_BITS, queue)
 
-    def count_again(self, shapes: Iterable[Shape]) -> None:
+    def forget_shares(self, shapes: Iterable[Shape]) -> None:
         for shape in shapes:
             shape.task_share = -1
 
@@ -64,28 +65,30 @@ class SummedShare(Criterion):
         return weighted(share, SHARE_BITS, queue)
 
     def task_share(self, shape: Shape) -> int:
-        """Return the share of a running task, in units of ``2**-SHARE_BITS``."""
+        """Return the share of a running task, in units of ``2**-SHARE_BITS``, rounded up."""
         if shape.task_share < 0:
             share = self.exact_share(shape)
             shape.task_share = -(-(share.numerator << SHARE_BITS) // share.denominator)
         return shape.task_share
 
     def exact_share(self, shape: Shape) -> Fraction:
-        """Return the share of a running task for the present servers."""
+        """Compute the share of a running task for the present servers."""
         raise NotImplementedError
 
 
 class TaskShare(SummedShare):
+    """Scores queues by the sum of 1 / gamma over their running tasks."""
+
     measure = "tasks over those that it could run alone, by weight"
     mechanism = "tsf"
 
     def exact_share(self, shape: Shape) -> Fraction:
         gamma = Fraction(0)
-        for (capacity, _), count in self.kinds.items():
+        for (capacity, _), count in self.server_counts.items():
             gamma += count * tasks_that_fit(shape, capacity)
         return 1 / gamma if gamma > 0 else gamma
 
 
 def tasks_that_fit(shape: Shape, capacity: tuple[int, ...]) -> Fraction:
-    """Return how many tasks, whole or not, an empty server takes."""
+    """Return how many tasks, whole or not, fit on a server of a capacity."""
     return min([Fraction(c, int(d)) for c, d in zip(capacity, shape.demand, strict=True) if d > 0])

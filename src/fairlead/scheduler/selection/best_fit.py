@@ -1,14 +1,13 @@
 """Best-fit: of the servers with room, the one with the least H; ties by order.
 
-H measures how much the proportions of a task and of a server's free amounts differ:
-``H = sum over r of |d[r]/d[q] - f[r]/f[q]| * (t[q]/t[r])``, where q is the first resource that the
-task takes, f are the free amounts (at least 0) and t the pool's total. The sum is over the
-resources of which the pool has any. H is a double, computed in just this order. (Wang, Liang and
-Li 2015.)
+H measures how much the proportions of a task's demand d and of a server's free amounts f (at least
+0) differ: ``H = sum over r of |d[r]/d[q] - f[r]/f[q]| * (t[q]/t[r])``. Here q is the first resource
+that the task takes, and t the total of the pool; the sum is over the resources of which the pool
+has any. H is a double, computed in exactly this order. (Wang, Liang and Li 2015.)
 
-A lot is the open servers of one kind with equal free amounts. A band is the lots with similar
-ratios of their first two resources. A search starts at the bands nearest to the task's ratio. It
-ends when no other band can hold a lower H: ``|d[1]/d[0] - f[1]/f[0]| * (t[0]/t[1])`` is part of H.
+Open servers of one kind with equal free amounts form a lot, and lots with similar ratios of the
+first two resources a band. A search goes from the band of the task's ratio up and down. It ends at
+bands where the term ``|d[1]/d[0] - f[1]/f[0]| * (t[0]/t[1])`` of H alone is above the best H.
 """
 
 from __future__ import annotations
@@ -31,8 +30,9 @@ from fairlead.scheduler.selection.selection import Selection
 
 INFINITE: Final = float("inf")
 BANDS: Final = 2048
-BANDS_REAL: Final = 2048.0
-BELOW: Final = 1.0 - 1e-12  # allows for the relative error of a band's edge
+BANDS_REAL: Final = 2048.0  # the same as a float
+# Factors that allow for the relative error of a band's edge.
+BELOW: Final = 1.0 - 1e-12
 ABOVE: Final = 1.0 + 1e-12
 
 
@@ -40,11 +40,11 @@ class Scales:
     """The factors ``t[q]/t[r]`` of H; t, the total capacity, changes as servers come and go."""
 
     def __init__(self) -> None:
-        self.total = vec[i64]()  # (W,) of the factors
-        self.rows: list[vec[float]] = []  # by q; 0 where the pool has nothing of r
+        self.total = vec[i64]()  # (W,) the t of these factors
+        self.rows: list[vec[float]] = []  # (W, W) by q and r; 0 where the pool has nothing of r
 
     def update(self, total: vec[i64]) -> bool:
-        """Compute the factors for a total; return whether the total changed."""
+        """Compute the factors if the total changed; return whether it did."""
         if len(self.total) > 0 and fits(self.total, total) and fits(total, self.total):
             return False
         self.total = total[:]
@@ -73,16 +73,16 @@ class Scales:
 
 
 def shape_difference(shape: Shape, scale: vec[float], free: vec[i64], at: i64) -> float:
-    """Return H of the free amounts from an index on; infinite without the task's first resource."""
+    """Return H for the free amounts from index `at`; infinite if none of resource q is free."""
     wanted, lead = shape.wanted, shape.lead
-    over = float(free[at + lead])
-    if over <= 0.0:
+    free_lead = float(free[at + lead])
+    if free_lead <= 0.0:
         return INFINITE
-    total = 0.0
+    h = 0.0
     for r in range(len(wanted)):
         if r != lead:
-            total += abs(wanted[r] - float(max(free[at + r], 0)) / over) * scale[r]
-    return total
+            h += abs(wanted[r] - float(max(free[at + r], 0)) / free_lead) * scale[r]
+    return h
 
 
 class Lot:
@@ -90,7 +90,7 @@ class Lot:
 
     def __init__(self, band: Band, row: i64) -> None:
         self.band = band
-        self.row = row  # in the band
+        self.row = row  # its index in the lists of the band
         self.size: i64 = 0  # number of servers
         self.heap: list[Server] = []  # by order; servers that left the lot are stale entries
 
@@ -116,17 +116,17 @@ class Lot:
 
 
 class Band:
-    """Lots with similar ratios; their amounts are packed, so that a search reads them in order."""
+    """Lots with similar ratios; free amounts are packed, so that a search reads memory in order."""
 
     def __init__(self, number: i64, width: i64) -> None:
         self.number = number
         self.width = width
         self.lots: list[Lot] = []
         self.kinds = vec[i64]()  # the kind of each lot's servers
-        self.free = vec[i64]()  # the free amounts of each lot
+        self.free = vec[i64]()  # the free amounts of each lot, one after the other
 
-    def find(self, server: Server) -> Lot:
-        """Return the lot of a server's kind and free amounts; create a missing one."""
+    def find_or_add(self, server: Server) -> Lot:
+        """Return the lot of a server's kind and free amounts; add a missing one."""
         kinds, rows, kind, free = self.kinds, self.free, server.kind, server.free
         width = self.width
         at: i64 = 0
@@ -146,7 +146,7 @@ class Band:
         return lot
 
     def remove(self, lot: Lot) -> None:
-        """Remove a lot; the last one takes its row."""
+        """Remove a lot; the last lot takes its row."""
         last = self.lots.pop()
         rows, width = self.free, self.width
         for r in range(width):
@@ -161,16 +161,16 @@ class Band:
 
 
 class Search:
-    """The best lot so far for a task."""
+    """A search for the best lot for a task of a shape."""
 
     def __init__(self, shape: Shape, scale: vec[float]) -> None:
         self.shape = shape
-        self.scale = scale  # (W,) of H
+        self.scale = scale  # (W,) the factors of H
         self.least = INFINITE  # H of the best lot
-        self.lot: Lot | None = None
+        self.lot: Lot | None = None  # the best one so far
 
     def visit(self, band: Band) -> bool:
-        """Search a band for a better lot; return whether any of its lots has room."""
+        """Search a band for a better lot; return whether any lot has room, admitted or not."""
         shape = self.shape
         rows, need, admits = band.free, shape.need, shape.constraint.admits
         width: i64 = len(need)
@@ -185,12 +185,12 @@ class Search:
                 if admits[kind]:
                     h = shape_difference(shape, self.scale, rows, at)
                     if h <= self.least:
-                        self.take(band.lots[at // width], h)
+                        self.keep(band.lots[at // width], h)
             at += width
         return is_roomy
 
-    def take(self, lot: Lot, h: float) -> None:
-        """Take a lot that fits at least as well as the best one; of equal ones the earlier."""
+    def keep(self, lot: Lot, h: float) -> None:
+        """Keep a lot with an H of at most `least`, unless H is equal and its servers are later."""
         best = self.lot
         if best is None or h < self.least or lot.first() < best.first():
             self.least = h
@@ -203,22 +203,22 @@ class BestFit(Selection):
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
         self.scales = Scales()
-        self.has_new_scales = False  # since bands were last checked
+        self.has_new_scales = False  # whether the total changed since the bands were checked
         self.make_bands(1.0)
 
     def make_bands(self, ratio: float) -> None:
-        """Create empty bands around the ratio of the pool's first two resources."""
+        """Create empty bands for a ratio ``t[0] / t[1]`` of the pool."""
         self.ratio = ratio
-        edges = vec[float]()  # the ratio free[1] / free[0] at which each band begins, and infinity
+        edges = vec[float]()  # the ratio free[1] / free[0] at which each band starts, and infinity
         for band in range(BANDS):
             edges = append(edges, float(band) / float(BANDS - band) / ratio)
         self.edges = append(edges, INFINITE)
         self.bands = [Band(number, self.width) for number in range(BANDS)]
-        # For each band, an upper bound of the free amounts of its lots, packed.
-        self.most = less_than_any(BANDS * self.width)
+        # Of each band, upper bounds of the free amounts of its lots, one band after the other.
+        self.bounds = less_than_any(BANDS * self.width)
 
     def band_of(self, free: vec[i64]) -> i64:
-        """Return the number of the band of some free amounts."""
+        """Return the number of the band for some free amounts, or for a demand."""
         if len(self.total) < 2 or (free[0] <= 0 and free[1] <= 0):
             return 0
         first = float(max(free[0], 0))
@@ -228,11 +228,11 @@ class BestFit(Selection):
 
     def open(self, server: Server) -> None:
         band = self.bands[self.band_of(server.free)]
-        band.find(server).add(server)
+        band.find_or_add(server).add(server)
         at = band.number * self.width
-        most, free = self.most, server.free
+        bounds, free = self.bounds, server.free
         for r in range(self.width):
-            most[at] = max(most[at], free[r])
+            bounds[at] = max(bounds[at], free[r])
             at += 1
 
     def close(self, server: Server) -> None:
@@ -247,12 +247,12 @@ class BestFit(Selection):
         self.open(server)
 
     def update_scales(self) -> None:
-        """Compute the scales if the pool's total changed."""
+        """Update the scales if the pool's total changed."""
         if self.scales.update(self.total):
             self.has_new_scales = True
 
     def rescale(self) -> None:
-        """Compute the scales, and perhaps make the bands anew, if the pool's total changed."""
+        """Update the scales; make new bands if the pool's ratio halved or doubled since."""
         self.update_scales()
         total = self.total
         if not self.has_new_scales or len(total) < 2 or total[0] <= 0 or total[1] <= 0:
@@ -268,18 +268,24 @@ class BestFit(Selection):
                 self.open(server)
 
     def find(self, shape: Shape) -> Server | None:
+        """Return the open server with the least H of those with room.
+
+        Bands are visited by their distance from the task's ratio, upwards and downwards.
+        """
         self.rescale()
         search = Search(shape, self.scales.rows[shape.lead])
+        # Unless the task takes the first resource, bands do not bound H, and all are visited.
         wanted = 0.0
-        scale = 0.0  # no bound
+        scale = 0.0
         up: i64 = 0
         if len(self.total) > 1 and shape.lead == 0 and self.total[1] > 0:
             wanted = shape.wanted[1]
             scale = search.scale[1]
             up = self.band_of(shape.demand)
         down = up - 1
-        edges, most, need, width = self.edges, self.most, shape.need, self.width
+        edges, bounds, need, width = self.edges, self.bounds, shape.need, self.width
         while up < BANDS or down >= 0:
+            # The least distance of the wanted ratio from one in the next band up, and down.
             above = edges[up] * BELOW - wanted
             below = INFINITE if down < 0 else wanted - edges[down + 1] * ABOVE
             if min(above, below) * scale > search.least:
@@ -291,19 +297,19 @@ class BestFit(Selection):
                 number = down
                 down -= 1
             r: i64 = 0
-            while r < width and most[number * width + r] >= need[r]:
+            while r < width and bounds[number * width + r] >= need[r]:
                 r += 1
             if r == width and not search.visit(self.bands[number]):
                 self.tighten(self.bands[number])
         return None if search.lot is None else search.lot.first()
 
     def tighten(self, band: Band) -> None:
-        """Compute the largest free amount of each resource in a band."""
+        """Lower the bounds of a band to its largest free amounts."""
         at = band.number * self.width
         for amount in largest_of(band.free, self.width):
-            self.most[at] = amount
+            self.bounds[at] = amount
             at += 1
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
-        self.update_scales()  # without the bands: free amounts may be those of another time
+        self.update_scales()  # without the bands, as free amounts may be of another time
         return self.scales.best([server for server in servers if has_room(server, shape)], shape)

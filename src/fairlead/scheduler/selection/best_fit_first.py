@@ -1,8 +1,8 @@
 """Best-fit-first: the server with the least H of best-fit, whether it has room or not.
 
-A task that does not fit on that server waits, even if it fits elsewhere. Ties of queues go to the
-later one. When other tasks start, another server may become the best one, so a task may fit without
-a freed server. Therefore only gangs are parked, as under other selections.
+A task that does not fit on that server waits, even if it fits elsewhere. Of queues with equal
+scores the later one goes first. When other tasks start, another server may become the best one of a
+shape, and have room. So waiting lists are not parked until a server is freed; only gangs are.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ NO_ROOM_ON_BEST: Final = WaitReason(
 
 
 class BestFitFirst(Selection):
-    """Keeps the best server of each shape until it changes."""
+    """Stores the best server of each shape, with room or not."""
 
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
         self.servers: dict[str, Server] = {}  # open ones
         self.best: dict[Shape, Server] = {}  # of shapes searched since their best server changed
-        self.least: dict[Shape, float] = {}  # H of the best server
+        self.least: dict[Shape, float] = {}  # H of the shape with its best server
         self.scales = Scales()
 
     def open(self, server: Server) -> None:
@@ -46,6 +46,7 @@ class BestFitFirst(Selection):
                 del self.least[shape]
 
     def change(self, server: Server) -> None:
+        """Forget a changed server as the best one; make it the best one where its H is least."""
         for shape, best in list(self.best.items()):
             if best is server or shape.groups == 0:
                 del self.best[shape]
@@ -70,24 +71,25 @@ class BestFitFirst(Selection):
         return best if fits(shape.need, best.free) else None
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
-        """Return the best server if it is among some and has room."""
+        """Return the best of all open servers, if it is among `servers` and has room."""
         self.update_scales()
-        best = self.search(shape)  # none is kept: free amounts may be those of another time
+        best = self.search(shape)  # not stored, as free amounts may be of another time
         return best if best in servers and fits(shape.need, best.free) else None
 
     def update_scales(self) -> None:
+        """Update the scales; forget the best servers if the pool's total changed."""
         if self.scales.update(self.total):
             self.best = {}
             self.least = {}
 
     def search(self, shape: Shape) -> Server | None:
-        """Return the open server with the least H, with room or without; ties by order."""
+        """Return the admitted open server with the least H, with room or not; ties by order."""
         admits = shape.constraint.admits
         return self.scales.best([s for s in self.servers.values() if admits[s.kind]], shape)
 
 
 class BestFitFirstCycle(TaskCycle):
-    """Compares the first groups whose best server has room, found again for each task."""
+    """Finds anew, for each start, the first group of each queue whose best server has room."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -95,6 +97,7 @@ class BestFitFirstCycle(TaskCycle):
             resume_all(queue)
 
     def candidate(self, queue: Queue) -> Candidate | None:
+        """1. What: return the first group of a queue whose best server has room."""
         for group in active_groups(queue):
             if self.is_strict and first_waiting(queue) is not group:
                 return None
@@ -104,9 +107,9 @@ class BestFitFirstCycle(TaskCycle):
         return None
 
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
-        hold = super().why_waits(group, had_room)
-        if hold is not AHEAD:
-            return hold
+        reason = super().why_waits(group, had_room)
+        if reason is not AHEAD:
+            return reason
         shape = group.shape_of(group.first_index())
         if had_room and not any(has_room(s, shape) for s in self.state.servers.values()):
             return AHEAD

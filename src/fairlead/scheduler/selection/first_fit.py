@@ -1,8 +1,8 @@
 """First-fit: the first server, in the order of servers, with room.
 
-Servers are stored in blocks. A block has the largest free amount of each resource on its servers,
-and the time at which one of its servers was last freed. A shape remembers the block in which its
-last search ended. Of the blocks before it, only those with a server freed since are searched.
+Servers are stored in blocks. A block has upper bounds of the free amounts of its servers. A shape
+has the block in which its last search ended. Of the earlier blocks, only those with a server that
+was freed since are searched. Time is counted in searches.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ LARGEST_BLOCK: Final = 128  # servers; a larger one is split
 
 
 class Block:
-    """Servers that follow each other in the order."""
+    """Consecutive servers, in the order of servers."""
 
     def __init__(self, servers: list[Server], width: i64) -> None:
         self.width = width
         self.servers = servers
         self.free = vec[i64]()  # the free amounts of each server, one after the other
-        self.most = vec[i64]()  # (C,) an upper bound of the free amounts of its servers
-        self.is_tight = False  # whether `most` is the maximum itself
+        self.bounds = vec[i64]()  # (C,) upper bounds of the free amounts of its servers
+        self.is_tight = False  # whether `bounds` are the largest free amounts
         self.capacity = vec[i64]()  # (C,) the largest capacity of any server
-        self.freed_at: i64 = 0  # number of searches before a server was last freed
+        self.freed_at: i64 = 0  # number of searches before one of its servers was last freed
         self.rebuild()
 
     def rebuild(self) -> None:
-        """Copy the free amounts of all servers."""
+        """Copy the free amounts of all servers, after servers were added or removed."""
         free = vec[i64]()
         capacity = vec[i64]()
         for slot in range(len(self.servers)):
@@ -50,27 +50,27 @@ class Block:
         self.tighten()
 
     def tighten(self) -> None:
-        """Find the largest free amounts."""
+        """Lower the bounds to the largest free amounts."""
         if not self.is_tight:
-            self.most = largest_of(self.free, self.width)
+            self.bounds = largest_of(self.free, self.width)
             self.is_tight = True
 
-    def change(self, server: Server, search: i64) -> None:
-        """Copy the free amounts of one server, before a search of this number."""
-        free, most = self.free, self.most
+    def change(self, server: Server, searches: i64) -> None:
+        """Copy the free amounts of a server, after some number of searches."""
+        free, bounds = self.free, self.bounds
         self.is_tight = False
         at = server.slot * self.width
         own = server.free
         for r in range(self.width):
             amount = own[r]
             if amount > free[at]:
-                self.freed_at = search
+                self.freed_at = searches
             free[at] = amount
-            most[r] = max(most[r], amount)
+            bounds[r] = max(bounds[r], amount)
             at += 1
 
     def find(self, shape: Shape) -> Server | None:
-        """Return the first server with room."""
+        """Return the first server of the block with room; lower the bounds if they are too high."""
         width, free, need = self.width, self.free, shape.need
         is_roomy = False
         at: i64 = 0
@@ -95,7 +95,7 @@ class FirstFit(Selection):
         super().__init__(width, total)
         self.blocks: list[Block] = []
         self.searches: i64 = 0  # number of searches so far
-        self.rebuilt_at: i64 = 0  # number of searches before blocks last changed
+        self.rebuilt_at: i64 = 0  # number of searches before servers were last added or removed
 
     def open(self, server: Server) -> None:
         self.rebuilt_at = self.searches
@@ -129,13 +129,14 @@ class FirstFit(Selection):
         server.block.change(server, self.searches)
 
     def find(self, shape: Shape) -> Server | None:
+        """Return the first server with room; skip blocks without room unless freed since."""
         need, since = shape.need, shape.searched_at
-        passed = shape.passed if since > self.rebuilt_at else 0
+        passed = shape.passed if since > self.rebuilt_at else 0  # blocks that had no room then
         self.searches += 1
         shape.searched_at = self.searches
         number: i64 = 0
         for block in self.blocks:
-            if (number >= passed or block.freed_at >= since) and fits(need, block.most):
+            if (number >= passed or block.freed_at >= since) and fits(need, block.bounds):
                 server = block.find(shape)
                 if server is not None:
                     shape.passed = number

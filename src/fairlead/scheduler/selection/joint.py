@@ -1,14 +1,15 @@
-"""Joint: of all pairs of a queue and a server with room for its first task, the least score.
+"""Joint: the queue and the server are chosen together, as the pair with the least score.
 
-Ties go to the earlier queue, then to the earlier server. Under ps-dsf the score is the queue's
-virtual dominant share on the server (see `criteria.ps_dsf`).
+A queue is paired with the servers that have room for its next task. Ties go to the earlier queue,
+then to the earlier server. The score is the queue's virtual dominant share on the server (see
+`criteria.ps_dsf`).
 
-A queue's best pair is cached. It gets worse only when the queue is served, or, in the residual
-form, when its server has less free. Then its old score is still a lower bound (see `TaskCycle`).
+The best pair of each queue is stored. Its score rises only when the queue is served or, under
+``/residual``, when its server has less free. Then the old score is a lower bound (see `TaskCycle`).
 
-A search computes no score for most servers. A server is better than the best one so far, with score
-s, exactly if ``floor(held[r] / amount[r] * scale) < s`` for all r that the task takes: if it has
-more than ``held[r] * scale / s`` of each. So each better server raises the amounts to beat.
+A search computes few scores. A server has a lower score than the best one so far, s, exactly if
+``floor(held[r] / pool[r] * scale) < s`` for all resources r that the task takes: if its ``pool[r]``
+is above ``held[r] * scale / s``. So each better server raises the amounts to beat.
 """
 
 from __future__ import annotations
@@ -25,32 +26,32 @@ from fairlead.scheduler.criteria.criterion import dominant_score, scale_of
 from fairlead.scheduler.criteria.ps_dsf import ServerShare
 from fairlead.scheduler.selection.first_fit import FirstFit
 
-MOST: Final = 2**62  # the largest amount
+LARGEST: Final = 2**62  # amount of a server
 
 
 class Pair:
-    """The best server of a queue for a task, so far."""
+    """A queue's next task with the best server found so far."""
 
     def __init__(self, width: i64) -> None:
         self.server: Server | None = None
         self.score = 0
-        self.to_beat = vec[i64]([NOT_TAKEN] * int(width))  # (W,) of a better server
+        self.to_beat = vec[i64]([NOT_TAKEN] * int(width))  # (W,) least amounts of a better server
 
-    def take(self, server: Server, amounts: vec[i64], queue: Queue, shape: Shape) -> None:
-        """Record a better server, and compute the least amounts of a still better one."""
+    def update(self, server: Server, pool: vec[i64], queue: Queue, shape: Shape) -> None:
+        """Store a better server, whose amounts are `pool`, and the least amounts to beat it."""
         self.server = server
-        self.score = dominant_score(queue, shape.demand, amounts)
+        self.score = dominant_score(queue, shape.demand, pool)
         if self.score == 0:
             return
         scale, weight = scale_of(queue)
         for r in range(len(shape.demand)):
             if shape.demand[r] > 0:
                 enough = (int(queue.held[r]) * scale) // (self.score * weight) + 1
-                self.to_beat[r] = enough if enough < MOST else MOST + 1
+                self.to_beat[r] = enough if enough < LARGEST else LARGEST + 1
 
 
 class Joint(TaskCycle):
-    """Serves the pair with the least score; servers are in the blocks of first-fit."""
+    """Serves the pair with the least score; searches servers in the blocks of first-fit."""
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
@@ -61,13 +62,16 @@ class Joint(TaskCycle):
         self.is_residual = state.criterion.is_residual
 
     def find_pair(self, queue: Queue, shape: Shape) -> Pair:
-        """Return the server on which a queue's score with a task is least."""
+        """Return the pair of a queue's task with the server on which its score is least.
+
+        Servers without room, or without the amounts to beat, are skipped, as are whole blocks.
+        """
         width, admits, is_residual = self.servers.width, shape.constraint.admits, self.is_residual
         pair = Pair(self.state.width)
         to_beat = pair.to_beat
         need = shape.need[:]
         for block in self.servers.blocks:
-            if not fits(need, block.most) or not fits(to_beat, block.capacity):
+            if not fits(need, block.bounds) or not fits(to_beat, block.capacity):
                 continue
             free = block.free
             is_roomy = False
@@ -82,10 +86,10 @@ class Joint(TaskCycle):
                 is_roomy = True
                 if not admits[server.kind] or not fits(to_beat, server.capacity):
                     continue
-                pair.take(server, self.criterion.amounts(server), queue, shape)
+                pair.update(server, self.criterion.pool(server), queue, shape)
                 if pair.score == 0:
-                    return pair
-                if is_residual:
+                    return pair  # no score is lower
+                if is_residual:  # scores are of free amounts, which are compared with `need`
                     for k in range(len(to_beat)):
                         need[k] = max(need[k], to_beat[k])
             if not is_roomy:
@@ -96,6 +100,7 @@ class Joint(TaskCycle):
         return self.find_pair(queue, shape).server
 
     def rescore(self, candidate: Candidate) -> None:
+        """Find the best server for a candidate's task, and the score; of a gang only the score."""
         if candidate.plan:
             super().rescore(candidate)
             return
@@ -108,7 +113,7 @@ class Joint(TaskCycle):
         return candidate.server
 
     def stays_exact(self, kept: Candidate, started: Candidate) -> bool:
-        """Return whether a pair is still the best of its queue after another one started."""
+        """Return whether a queue's best pair, and its score, stay so after another pair started."""
         if not kept.is_exact or kept.queue is started.queue:
             return False
         return not self.is_residual or (not started.plan and kept.server is not started.server)

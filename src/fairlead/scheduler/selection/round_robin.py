@@ -1,14 +1,14 @@
-"""Round-robin and offers: each round visits every server in a new random order.
+"""Round-robin and offers: each round visits every server once, in a new random order.
 
-Under round-robin, the server gets one task:
+Under round-robin, a visited server gets at most one task:
 
 1. Where: the next server of the round, which may span several calls of `place`.
 2. What: in each queue, the first group of which a task fits there.
-3. Who: of these queues, the one with the least score for its task there; ties by order.
+3. Who: of these queues, the one with the least score; ties by order.
 4. Book: as in all cycles.
 
-Placing ends after a round that placed nothing. The first task of a gang starts on the server of the
-round, the others by first-fit. A gang is tried again on each server.
+`place` ends after a round without placements. The first task of a gang starts on the visited
+server, the others by first-fit. A gang that does not fit is tried again on each server.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ NOT_ON_ONE: Final = WaitReason(
 
 
 class RoundRobin(TaskCycle):
-    """Gives each server of a round to the least queue."""
+    """Starts a task of the queue with the least score on each server of a round."""
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        # Scores depend on the next task, so queues are not sorted.
+        # Whether scores depend on tasks: then queues are not sorted by score, but compared.
         self.compares = isinstance(state.criterion, TaskCriterion)
-        self.visited: Server | None = None  # the server of the round on which a gang is tried
+        self.visited: Server | None = None  # the server on which a gang is tried
         self.has_active = True  # whether any group is not parked
 
     def prepare(self) -> None:
-        """Check whether any group is not parked, as parked ones fit on freed servers only."""
+        """Find whether any group is not parked: if all are, only freed servers are tried."""
         super().prepare()
         self.has_active = False
         for queue in self.waiting_queues():
@@ -69,6 +69,7 @@ class RoundRobin(TaskCycle):
             self.has_active = self.has_active or first_active(queue) is not None
 
     def waiting_queues(self) -> list[Queue]:
+        """Return the leaves with waiting tasks, by rank."""
         return self.state.root.ranked
 
     def place_next(self, started: list[Task]) -> bool:
@@ -88,7 +89,7 @@ class RoundRobin(TaskCycle):
     def candidates_on(self, server: Server) -> list[Candidate]:
         """2. What: return the first group of each queue of which a task fits on a server.
 
-        If scores are known in advance, the queues are sorted, and one is enough.
+        If queues are sorted by score, the first candidate is enough.
         """
         candidates: list[Candidate] = []
         if server.is_draining or not (self.has_active or server.is_freed):
@@ -102,7 +103,7 @@ class RoundRobin(TaskCycle):
         return candidates
 
     def candidate_on(self, queue: Queue, server: Server) -> Candidate | None:
-        """Return the first group of a queue of which a task, or all of a gang, fits."""
+        """Return the first group of a queue of which a task, or all of a gang, fits on a server."""
         tried: Order | None = None
         while True:
             group = self.first_on(queue, server, tried)
@@ -120,7 +121,7 @@ class RoundRobin(TaskCycle):
             tried = group.order
 
     def first_on(self, queue: Queue, server: Server, after: Order | None) -> TaskGroup | None:
-        """Return the first group of a queue, after `after`, with a task that fits."""
+        """Return the first group of a queue, after `after`, with a task that fits on a server."""
         if self.is_strict:
             group = self.first(queue)
             return group if group is not None and any_fits(group, server) else None
@@ -144,7 +145,7 @@ class RoundRobin(TaskCycle):
         return group
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:
-        """Return the server of the round for the first task of a gang, others by first-fit."""
+        """Return the visited server for the first task of a gang, others by first-fit."""
         if plan:
             return self.find(gang.waiting_list.queue, shape)
         server = self.visited
@@ -160,7 +161,7 @@ class RoundRobin(TaskCycle):
         return False
 
     def park_all(self) -> None:
-        """Park all waiting lists after a round without placements; gangs are tried again."""
+        """Park all waiting lists but those of gangs, after a round without placements."""
         if self.is_strict:
             return  # most waiting lists were not tried
         for queue in self.waiting_queues():
@@ -177,22 +178,22 @@ class RoundRobin(TaskCycle):
 
 
 class Offers(RoundRobin):
-    """Offers each server of a round to a queue, where demands are unknown.
+    """Offers each server of a round to a queue whose demands are unknown.
 
-    1. Where: the next server of the round with any free amount.
+    1. Where: the next server of the round that is not full.
     2. Who: of the queues that have not declined it, the one with the least score; ties by order.
-    3. What: its groups in order, as long as a task fits there; a gang as a whole.
+    3. What: its groups in order, as long as a task fits there; a gang only if all of it does.
 
     Then the queue declines the rest. The server is offered to it again after `refuse_seconds`, if
-    more was freed since, or as soon as more of the queue's tasks wait. Placing ends after a round
+    more was freed since, or as soon as more of the queue's tasks wait. `place` ends after a round
     without offers.
     """
 
     def prepare(self) -> None:
-        """Update data for the changes since the last call, and the exact time."""
+        """Update data for the changes since the last call, and the time of the rounds."""
         super().prepare()
         state = self.state
-        if float(state.rounds.now) != state.now:  # else `rounds.now` may be more exact
+        if float(state.rounds.now) != state.now:  # else keep `rounds.now`, which may be more exact
             state.rounds.now = exact(state.now)
 
     def place_next(self, started: list[Task]) -> bool:
@@ -201,13 +202,13 @@ class Offers(RoundRobin):
         rounds = state.rounds
         while True:
             if rounds.current_offer is not None:
-                name, place = rounds.current_offer
-                queue, server = state.queues[name], state.servers[place]
+                queue_name, server_name = rounds.current_offer
+                queue, server = state.queues[queue_name], state.servers[server_name]
                 candidate = None if server.is_draining else self.candidate_on(queue, server)
                 if candidate is not None:
                     self.start(candidate, server, started)
                     return True
-                rounds.decline(name, place)
+                rounds.decline(queue_name, server_name)
             visited = rounds.next_server(state.servers)
             if visited is None:
                 return False
@@ -258,10 +259,10 @@ class Offers(RoundRobin):
         return WaitReason("gang", reason)
 
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
-        hold = super().why_waits(group, had_room)
-        if hold.held_by == "gang":
+        reason = super().why_waits(group, had_room)
+        if reason.held_by == "gang":
             return NOT_ON_ONE
-        return DECLINED if hold is AHEAD and self.has_room_now(group) else hold
+        return DECLINED if reason is AHEAD and self.has_room_now(group) else reason
 
 
 def may_start(waiting_list: WaitingList) -> bool:
@@ -273,7 +274,10 @@ def may_start(waiting_list: WaitingList) -> bool:
 def earlier(
     first: TaskGroup | None, waiting_list: WaitingList, server: Server, after: Order | None
 ) -> TaskGroup | None:
-    """Return the first group of a waiting list if a task of it fits and it precedes `first`."""
+    """Return the first group of a waiting list if a task fits; `first` if not, or if it is earlier.
+
+    A group beyond a limit, or not after the order `after`, is passed over.
+    """
     group = waiting_list.first()
     if group is None or (first is not None and first.order < group.order):
         return first
@@ -285,6 +289,7 @@ def earlier(
 
 
 def any_fits(group: TaskGroup, server: Server) -> bool:
+    """Return whether a server has room for a task of a group."""
     if not isinstance(group, Gang):
         return has_room(server, group.shape)
     for shape in group.parts:  # noqa: SIM110 (a loop that is compiled)
@@ -294,6 +299,7 @@ def any_fits(group: TaskGroup, server: Server) -> bool:
 
 
 def has_any(server: Server, width: i64) -> bool:
+    """Return whether any resource of a server is free."""
     for r in range(width):  # noqa: SIM110 (a loop that is compiled)
         if server.free[r] > 0:
             return True

@@ -13,27 +13,27 @@ class Selection:
 
     def __init__(self, width: i64, total: vec[i64]) -> None:
         self.width = width  # the number of columns that decide whether a task fits (C)
-        self.total = total  # (W,) the pool's total, which changes with the servers
+        self.total = total  # (W,) capacity of all servers; the criterion updates it in place
 
     def open(self, server: Server) -> None:
-        """Add a server."""
+        """Add a server to the open ones."""
         raise NotImplementedError
 
     def close(self, server: Server) -> None:
-        """Remove a server."""
+        """Remove a server from the open ones."""
         raise NotImplementedError
 
     def change(self, server: Server) -> None:
-        """Update the free amounts of a server."""
+        """Update the indexes after a server's free amounts changed."""
         raise NotImplementedError
 
     def find(self, shape: Shape) -> Server | None:
-        """Return the server for a task among all open servers, or None without room."""
+        """Return the open server for a task, or None if there is no room."""
         raise NotImplementedError
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
-        """Return the server for a task among some servers, or None without room.
+        """Return the server for a task among some servers, or None if there is no room.
 
-        Their free amounts may be of another time than the indexes.
+        Their free amounts may differ from those in the indexes, for instance at a reserved time.
         """
         raise NotImplementedError
