@@ -1,1 +1,1 @@
-"""Slow answers and naive checks, written from the papers' definitions alone."""
+"""Slow answers and naive checks, written only from the papers' definitions."""

@@ -1,4 +1,4 @@
-"""The oracles and the definitions by the names of the mechanisms."""
+"""Find the oracle, and the check of the definition, of a mechanism by its name."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from oracles.plain_lp import Shares, maximise
 
 Array = NDArray[np.float64]
 
-# PS-DSF by resource is not here: its totals need not be unique.
+# PS-DSF by resource is left out: its totals need not be unique.
 UNIQUE_TOTALS = ("drf", "drf-per-server", "drfh", "tsf", "cdrf", "ps-dsf-tdm", "max-min")
 
-# The utilities of eq. 15 at their default alpha; 0 leaves several answers.
+# The default alpha of the utilities of eq. 15; with 0 the totals are not unique.
 ALPHA = {
     "proportional": 1.0,
     "proportional-tdm": 1.0,
@@ -27,9 +27,10 @@ ALPHA = {
 
 
 def has_unique_totals(problem: Problem, mechanism: str) -> bool:
-    """Whether the mechanism's definition leaves only one total for each user.
+    """Return whether the mechanism's definition determines the total of each user.
 
-    Where a user with all its tasks placed runs decides what others get, and PS-DSF does not say.
+    PS-DSF does not say on which servers a user runs all of its finite tasks, and the totals of
+    other users depend on that.
     """
     if CATALOGUE[mechanism].whole_tasks:
         return True
@@ -64,12 +65,12 @@ def swept_tasks(problem: Problem, mechanism: str) -> Array:
 
 
 def is_time_shared(problem: Problem, mechanism: str) -> bool:
-    """Whether tasks take of a server's time; with given rates of one resource it is the same."""
+    """Return whether users share a server's time, as they also do with given rates."""
     return mechanism == "ps-dsf-tdm" or problem.users.rates is not None
 
 
 def split_totals(problem: Problem, totals: Array) -> Array:
-    """Return (N, G): the given totals, split over the groups so that no server is overfull."""
+    """Return (N, G): the given totals, split over the groups so that they fit."""
     shares = Shares(problem)
     rows = [*shares.capacity_rows()]
     upper = np.ones(len(rows) + len(totals))
@@ -84,10 +85,7 @@ def split_totals(problem: Problem, totals: Array) -> Array:
 
 
 def violation(problem: Problem, mechanism: str, tasks: Array) -> float:
-    """Return by how much tasks miss the mechanism's definition.
-
-    DRF, on a pool or per server, is max-min of dominant shares on each server by itself.
-    """
+    """Return by how much tasks miss the mechanism's definition, as a relative amount."""
     if mechanism in ALPHA:
         time_shared = mechanism.endswith("-tdm")
         return utility.alpha_fair_violation(

@@ -1,8 +1,8 @@
-"""The definitions themselves: by how much does an allocation miss them?
+"""Measure by how much an allocation misses the definition of a mechanism.
 
-Every function returns the largest relative amount, 0 for an allocation that is exactly right
-and about 1 for one that is entirely wrong. A holding so small that giving it up would cost less
-than it violates counts by its size.
+Every function returns the largest relative violation: 0 for an allocation that is exactly right,
+about 1 for one that is entirely wrong. A violation by a user's holding is at most its share of the
+resource, so that tiny holdings count little.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def below_limit(problem: Problem, tasks: Array, slack: float = 1e-9) -> list[int]:
-    """Return the users that have tasks left."""
+    """Return the users that have fewer tasks than their limit."""
     total = tasks.sum(axis=1)
     limit = problem.users.task_limit
     return [n for n in range(problem.n_users) if total[n] < limit[n] * (1 - slack)]
@@ -53,16 +53,20 @@ def feasibility_violation(problem: Problem, tasks: Array, time_shared: bool = Fa
 
 
 def theorem_1_violation(problem: Problem, tasks: Array) -> float:
-    """Return how far a user is from having a bottleneck on a server that it could use (RDM)."""
+    """Return how far users are from having a bottleneck on each server that they can use (RDM).
+
+    A bottleneck is a used-up resource that the user demands, and of which no user with a higher
+    virtual dominant share holds any.
+    """
     gamma = gamma_of(problem)
     total = tasks.sum(axis=1)
     worst = feasibility_violation(problem, tasks)
-    hungry = below_limit(problem, tasks)
+    unfinished = below_limit(problem, tasks)
     for g in range(problem.n_groups):
         share = _levels(total, problem.users.weight, gamma[:, g])
         capacity = problem.cluster.capacity[g] * problem.cluster.count[g]
-        held = _parts_held(problem, tasks, g)
-        for n in hungry:
+        held = _held_shares(problem, tasks, g)
+        for n in unfinished:
             if gamma[n, g] <= 0:
                 continue
             candidates = []
@@ -77,31 +81,31 @@ def theorem_1_violation(problem: Problem, tasks: Array) -> float:
 
 
 def theorem_2_violation(problem: Problem, tasks: Array) -> float:
-    """Return how far servers are from being busy, and users from the least level (TDM)."""
+    """Return how far servers are from being busy, and users from having the least level (TDM)."""
     gamma = gamma_of(problem)
     total = tasks.sum(axis=1)
     worst = feasibility_violation(problem, tasks, time_shared=True)
-    hungry = below_limit(problem, tasks)
+    unfinished = below_limit(problem, tasks)
     for g in range(problem.n_groups):
         share = _levels(total, problem.users.weight, gamma[:, g])
         there = gamma[:, g] > 0
         time = np.zeros(problem.n_users)
         time[there] = tasks[there, g] / gamma[there, g]
         idle = 1 - float(time.sum())
-        for n in hungry:
+        for n in unfinished:
             if gamma[n, g] > 0:
                 worst = max(worst, idle, _ahead(share, n, time))
     return worst
 
 
-def _parts_held(problem: Problem, tasks: Array, g: int) -> Array:
-    """Return (R, N): the part of each resource of a group that each user holds, if there is any."""
+def _held_shares(problem: Problem, tasks: Array, g: int) -> Array:
+    """Return (R, N): each user's share of each resource of a group; of none, the amount itself."""
     capacity = problem.cluster.capacity[g] * problem.cluster.count[g]
     return (tasks[:, g, None] * problem.users.demand / np.where(capacity > 0, capacity, 1.0)).T
 
 
 def _levels(total: Array, weight: Array, gamma: Array) -> Array:
-    """Return (N,): weighted virtual dominant shares on one server; 0 where one cannot run."""
+    """Return (N,): weighted virtual dominant shares on a server; 0 of users that may not run."""
     share = np.zeros(len(total))
     there = gamma > 0
     share[there] = total[there] / (weight[there] * gamma[there])
@@ -109,7 +113,7 @@ def _levels(total: Array, weight: Array, gamma: Array) -> Array:
 
 
 def _ahead(share: Array, n: int, holding: Array) -> float:
-    """Return how far the holders of the resource are ahead of user `n`."""
+    """Return how far holders of a resource are ahead of user `n`, each at most by its holding."""
     ahead = np.zeros(len(share))
     positive = share > 0
     ahead[positive] = 1 - share[n] / share[positive]
@@ -119,10 +123,10 @@ def _ahead(share: Array, n: int, holding: Array) -> float:
 def max_min_violation(
     problem: Problem, tasks: Array, score: Array, tie: float = 1e-7, full: float = 1e-9
 ) -> float:
-    """Return by what fraction a user could rise without lowering one no better off than itself.
+    """Return by what fraction a user could rise without lowering a user of no higher level.
 
-    One linear programme for each user with tasks left: raise it as far as it goes while every
-    user whose level is no higher keeps what it has (Khamse-Ashari et al., Definition 1).
+    One linear programme for each user below its limit raises it as far as possible, while every
+    user whose level is no higher keeps its tasks (Khamse-Ashari et al., Definition 1).
 
     Parameters
     ----------
@@ -133,8 +137,8 @@ def max_min_violation(
     tie : float
         Levels that differ by less than this fraction are equal.
     full : float
-        A resource of which no more than this fraction is free is used up. (A user that needs next
-        to nothing of it could otherwise rise much on what is but rounding.)
+        A resource of which at most this fraction is free is used up. (A user with a tiny demand of
+        it could otherwise rise much by amounts that are rounding errors.)
     """
     worst = feasibility_violation(problem, tasks)
     if worst > tie:
@@ -155,12 +159,12 @@ def max_min_violation(
 def _most_without_loss(
     shares: Shares, n: int, floor: dict[int, float], available: Array, loss: float = 1e-12
 ) -> float:
-    """Return the most tasks that `n` can have while the users in `floor` keep theirs.
+    """Return the largest number of tasks of `n` while the users in `floor` keep theirs.
 
-    The programmes let those lose a little, lest rounding makes them infeasible. Where `n` takes
-    next to nothing of what others use up, that little is much to it. What the loss brings is
-    concave in the loss, so the line through two losses, followed back to none, is no lower than
-    the answer, and exact unless the solution changes its corner between them.
+    The programmes let these users lose a little, as rounding might make them infeasible otherwise.
+    If the demand of `n` is tiny, it gains much by that. Its tasks are concave in the loss, so the
+    line through the answers for two losses, extended to no loss, gives an upper bound. The bound
+    is exact unless the optimal vertex changes in between.
     """
     once, twice = (
         most_tasks(shares, n, {m: least * (1 - k * loss) for m, least in floor.items()}, available)
@@ -172,12 +176,12 @@ def _most_without_loss(
 def drf_violation(problem: Problem, tasks: Array) -> float:
     """Return how far each server is from dominant resource fairness among its users.
 
-    A user with tasks left must demand a used-up resource on which nobody who holds any of it has
-    a larger weighted dominant share of that server: one server is where PS-DSF is DRF. Whoever
-    has an answer for one pool passes the pooled problem.
+    A user below its limit must demand a used-up resource of which no holder has a larger weighted
+    dominant share of that server. On one server PS-DSF and DRF are the same. For an answer on one
+    pool, give the problem whose only server is the pool.
     """
     worst = feasibility_violation(problem, tasks)
-    hungry = below_limit(problem, tasks)
+    unfinished = below_limit(problem, tasks)
     weight = np.repeat(problem.users.weight[:, None], problem.n_resources, axis=1)
     if problem.users.resource_weight is not None:
         weight = problem.users.resource_weight
@@ -193,8 +197,8 @@ def drf_violation(problem: Problem, tasks: Array) -> float:
                     problem.users.demand[n, r] / (capacity[r] * weight[n, r]) for r in asks
                 )
                 share[n] = tasks[n, g] * per_task
-        held = _parts_held(problem, tasks, g)
-        for n in set(runs) & set(hungry):
+        held = _held_shares(problem, tasks, g)
+        for n in set(runs) & set(unfinished):
             candidates = []
             for r in np.flatnonzero(problem.users.demand[n] > 0):
                 candidates.append(max(1 - float(held[r].sum()), _ahead(share, n, held[r])))

@@ -1,4 +1,4 @@
-"""Dominant resource fairness of divisible tasks on one pool, in rounds."""
+"""Dominant resource fairness of divisible tasks on one pool, by rounds of progressive filling."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def drf_per_server_tasks(problem: Problem) -> Array:
 
 
 def _fill_pool(pool: Array, demand: Array, weight: Array, limit: Array) -> Array:
-    """Raise all dominant shares together; users that need a used-up resource or are done leave."""
+    """Raise all dominant shares together, until each user lacks a resource or has all its tasks."""
     n_users, n_resources = demand.shape
     dominant = [
         max(demand[n, r] / (pool[r] * weight[n, r]) for r in range(n_resources) if demand[n, r] > 0)
@@ -59,7 +59,7 @@ def _fill_pool(pool: Array, demand: Array, weight: Array, limit: Array) -> Array
         for n in active:
             tasks[n] += step / dominant[n]
         free -= step * np.array(use)
-        ended = {what for what, length in steps.items() if length <= step * (1 + 1e-12)}
+        ended = {key for key, length in steps.items() if length <= step * (1 + 1e-12)}
         used_up = [r for r in range(n_resources) if ("resource", r) in ended]
         used_up += [r for r in range(n_resources) if use[r] > 0 and free[r] <= 1e-13 * pool[r]]
         active -= {n for n in active if ("user", n) in ended or any(demand[n, used_up] > 0)}

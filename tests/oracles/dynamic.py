@@ -1,4 +1,4 @@
-"""Dynamic DRF from its definition, in fractions."""
+"""Dynamic DRF by its definition, in fractions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Row = Sequence[Fraction]
 def exact_levels(
     demand: Sequence[Sequence[float]], weight: Sequence[float]
 ) -> list[list[Fraction]]:
-    """Return all levels after each step: water-filling, nothing rounded."""
+    """Return the levels of the arrived agents after each arrival, by exact water-filling."""
     rows = [[Fraction(d) for d in row] for row in demand]
     weights = [Fraction(w) for w in weight]
     levels: list[Fraction] = []

@@ -1,4 +1,4 @@
-"""The papers' examples as problems, with the numbers that they print."""
+"""Examples of the papers as problems, with their printed numbers."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def ps_dsf_figure_2() -> Problem:
 def ps_dsf_figure_4() -> Problem:
     """Khamse-Ashari et al. 2017, Fig. 4: two users share three channels, by their rates.
 
-    The rates are in a picture that the text lacks. These are some that give what the text says:
-    the first channel to user 1, the third to user 2, half of the second to each; 1.5 and 1 Mb/s.
+    The text does not give the rates of the figure. These give its results: channel 1 to user 1,
+    channel 3 to user 2, half of channel 2 to each; 1.5 and 1 Mb/s.
     """
     return Problem.from_arrays(
         [[1], [1], [1]],
@@ -55,7 +55,7 @@ def drf_original() -> Problem:
     return Problem.from_arrays([[9, 18]], [[1, 4], [3, 1]])
 
 
-# Totals by (example, mechanism), to the digits that the papers print: (values, tolerance).
+# Printed totals by (example, mechanism): values, and the tolerance by their digits.
 PRINTED_TOTALS = {
     (drfh_figure_1, "drfh"): ([10, 10], 1e-9),
     (drfh_figure_1, "drf-per-server"): ([6, 6], 1e-9),
@@ -71,7 +71,7 @@ PRINTED_TOTALS = {
     (ps_dsf_figure_4, "ps-dsf-tdm"): ([1.5, 1], 1e-9),
 }
 
-# Splits over the groups where they are unique.
+# (N, G) printed tasks, where they are unique.
 PRINTED_TASKS = {
     (drfh_figure_1, "drfh"): [[10, 0], [0, 10]],
     (drfh_figure_1, "drf-per-server"): [[5, 1], [1, 5]],

@@ -1,8 +1,7 @@
-"""Fairness properties of an allocation, each as plainly as its definition reads.
+"""Quantities of fairness properties, computed by loops and plain linear programmes.
 
-Loops and plain linear programmes only. Where the papers leave out weights, placement constraints
-or finite tasks, those count as in `docs`: a user never runs more than its tasks, nor where it may
-not, and entitlements are by weight.
+Weights, placement constraints and finite tasks, which papers leave out, count as in `docs`: a user
+runs at most its tasks, only on admitted servers, and entitlements are by weight.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def slice_tasks(problem: Problem) -> Array:
-    """Return (N,): tasks in ``phi[n] / sum phi`` of every server, used or not."""
+    """Return (N,): the tasks of each user alone on its part ``phi[n] / sum phi`` of each server."""
     tasks = np.zeros(problem.n_users)
     weight = problem.users.resource_weight
     gamma = gamma_of(problem)
@@ -41,7 +40,7 @@ def slice_tasks(problem: Problem) -> Array:
 def tasks_with_bundle(
     problem: Problem, tasks: Array, n: int, m: int, time_shared: bool = False
 ) -> float:
-    """Return the tasks that user `n` could run with what `m` holds, adjusted by weight."""
+    """Return the tasks that `n` could run on the holdings of `m`, scaled by their weights."""
     gamma = gamma_of(problem)
     demand, weight = problem.users.demand, problem.users.resource_weight
     could = 0.0
@@ -72,7 +71,7 @@ def room(problem: Problem, tasks: Array, n: int, g: int, time_shared: bool = Fal
 
 
 def fits(problem: Problem, tasks: Array, n: int, g: int, time_shared: bool = False) -> float:
-    """Return the tasks of `n` for which there is room on group `g`, however many it has."""
+    """Return the tasks of `n` that fit on the free amounts of group `g`, without its limit."""
     gamma = gamma_of(problem)
     if gamma[n, g] <= 0:
         return 0.0
@@ -87,7 +86,7 @@ def fits(problem: Problem, tasks: Array, n: int, g: int, time_shared: bool = Fal
 
 
 def alone(problem: Problem, n: int) -> float:
-    """Return the tasks that user `n` could run with everything to itself."""
+    """Return the tasks that user `n` could run alone on all servers."""
     return min(float(gamma_of(problem)[n].sum()), float(problem.users.task_limit[n]))
 
 
@@ -128,7 +127,7 @@ def possible_gain(problem: Problem, tasks: Array, n: int, time_shared: bool = Fa
     return float(-found.fun * unit - tasks[n].sum())
 
 
-def everybodys_bottlenecks(problem: Problem) -> list[int]:
+def common_bottlenecks(problem: Problem) -> list[int]:
     """Return the resources that every user demands dominantly of every server where it can run."""
     found = []
     gamma = gamma_of(problem)
@@ -150,6 +149,6 @@ def everybodys_bottlenecks(problem: Problem) -> list[int]:
 
 
 def max_min_amounts(problem: Problem, resource: int) -> Array:
-    """Return (N,): what each holds of a resource when that is max-min fair, by weight."""
+    """Return (N,): the amount of a resource that each user holds if these are max-min fair."""
     demand = problem.users.demand[:, resource]
     return leximax_totals(problem, demand) * demand

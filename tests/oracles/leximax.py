@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 def drfh_score(problem: Problem) -> Array:
-    """Return (N,): largest share of the whole cluster that one task takes (Wang et al., IV)."""
+    """Return (N,): the dominant share of the cluster of one task (Wang et al., IV)."""
     total = (problem.cluster.capacity * problem.cluster.count[:, None]).sum(axis=0)
     return np.array(
         [max(d / c for d, c in zip(task, total, strict=True) if d > 0) for task in problem.demand]
@@ -20,7 +20,7 @@ def drfh_score(problem: Problem) -> Array:
 
 
 def tsf_score(problem: Problem) -> Array:
-    """Return (N,): 1 / tasks that fit the cluster alone, placement constraints aside."""
+    """Return (N,): 1 / (tasks that a user could run alone without placement constraints)."""
     score = []
     for task in problem.users.demand:
         alone = 0.0
@@ -40,9 +40,9 @@ SCORES = {"drfh": drfh_score, "cdrf": cdrf_score, "tsf": tsf_score, "max-min": d
 def leximax_totals(problem: Problem, score: Array, rise: float = 1e-7) -> Array:
     """Return (N,): the tasks of each user at the lexicographic max-min of its weighted scores.
 
-    All active users are raised together as far as possible; users that cannot rise any
-    further, or have placed all their tasks, leave at what they hold; and so on until none is
-    left (Wang et al. 2015, V-A).
+    All active users are raised together as far as possible. Users that cannot rise further, or
+    have all their tasks, keep their tasks and leave; and so on until none is active (Wang et al.
+    2015, V-A).
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def leximax_totals(problem: Problem, score: Array, rise: float = 1e-7) -> Array:
     """
     shares = Shares(problem)
     tasks_per_level = problem.users.weight / score
-    held: dict[int, float] = {}  # tasks of those who have left
+    held: dict[int, float] = {}  # tasks of users that have left
     level = 0.0
     while len(held) < problem.n_users:
         active = [n for n in range(problem.n_users) if n not in held]
@@ -68,15 +68,15 @@ def leximax_totals(problem: Problem, score: Array, rise: float = 1e-7) -> Array:
             or most_tasks(shares, n, now) <= now[n] * (1 + rise)
         ]
         if not leaving:
-            raise AssertionError("somebody must be stuck at the largest common level")
+            raise AssertionError("at the largest common level, some user cannot rise")
         held.update({n: now[n] for n in leaving})
     return np.array([held[n] for n in range(problem.n_users)])
 
 
 def largest_common_level(problem: Problem, score: Array) -> float:
     """Return the highest level that all users can have at once, limits aside."""
-    everybody = list(range(problem.n_users))
-    return _common_level(Shares(problem), problem.users.weight / score, {}, everybody, np.inf)
+    users = list(range(problem.n_users))
+    return _common_level(Shares(problem), problem.users.weight / score, {}, users, np.inf)
 
 
 def _common_level(
@@ -86,8 +86,8 @@ def _common_level(
     active: list[int],
     ceiling: float,
 ) -> float:
-    """Return the highest level that all active users can have at once."""
-    # In units of what the weakest could have alone, the solver's absolute tolerances are relative.
+    """Return the highest level, up to a ceiling, that all active users can have at once."""
+    # In units of the least level of a user alone, the solver's absolute tolerances are relative.
     unit = min(ceiling, *(shares.alone(n) / tasks_per_level[n] for n in active))
     rows = list(shares.capacity_rows())
     upper = [1.0] * len(rows)

@@ -1,4 +1,4 @@
-"""What every run log has to be, whatever the policy; by sweeping over all starts and ends."""
+"""Check rules for the run log of any policy, by a sweep over all starts and ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairlead.model.workload import Workload
 
 
 def check_log(workload: Workload, log: RunLog) -> None:
-    """Assert that the log could have happened. For workloads whose servers stay."""
+    """Assert that a log is possible, for a workload without server events."""
     number = np.repeat(np.arange(workload.n_sets), workload.set_tasks)[log.task]
     job = workload.set_job[number]
     group = np.repeat(np.arange(workload.cluster.count.size), workload.cluster.count)[log.server]
@@ -33,7 +33,7 @@ def check_log(workload: Workload, log: RunLog) -> None:
 
 
 def _check_room(workload, log, amount, group):
-    """No server ever holds more than it has."""
+    """Assert that no server ever holds more than its capacity."""
     order = np.lexsort(
         (
             np.r_[np.ones(len(log.task)), np.zeros(len(log.task))],

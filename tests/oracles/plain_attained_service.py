@@ -1,6 +1,6 @@
-"""Least attained service by its definition, and random lives of it beside the scheduler.
+"""Least attained service by its definition, compared with the scheduler in random lives.
 
-The policy is the example of docs/contributing/add-a-policy.md: run in a process that has it.
+The policy is the example of docs/contributing/add-a-policy.md, so this runs in a process with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SECONDS = (0.0, 0.25, 1 / 3, 1.0, 7.0)
 
 
 class Plain:
-    """Adds everything up anew for each placement."""
+    """Places tasks by sums that are computed anew for each placement."""
 
     def __init__(self) -> None:
         self.weight = dict(WEIGHTS)
@@ -25,7 +25,7 @@ class Plain:
         self.running: dict[int, tuple[str, int, int, float]] = {}  # queue, cpu, server, since
 
     def rank(self, queue: str, now: float) -> tuple[bool, int]:
-        """A queue's score, in whole parts of 2**-64 task-seconds; weight 0 comes last."""
+        """Return a queue's score, in units of 2**-64 task-seconds; weight 0 comes last."""
         runs = [
             floor(now * 2**20) - floor(t[3] * 2**20) for t in self.running.values() if t[0] == queue
         ]
@@ -43,7 +43,7 @@ class Plain:
 
 
 def live(seed: int) -> int:
-    """Give one random life to both; return how many tasks started."""
+    """Compare both in a random life; return the number of started tasks."""
     random, plain, now, started = Random(seed), Plain(), 0.0, 0
     real = Scheduler(["cpu"], "las/first-fit")
     for server, cpu in enumerate(SERVERS):

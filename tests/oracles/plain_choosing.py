@@ -1,7 +1,7 @@
-"""The next queue and its server by definition: whole numbers, fractions and scans alone.
+"""Compute the next placement of a scheduler by the definitions, in whole numbers and fractions.
 
-Nothing is kept beside what is so: servers, queues, groups that wait and tasks that run. What is
-free, who holds what, who is next and where is found anew for each placement.
+The state has only servers, queues, groups and running tasks. Free amounts, holdings, scores, the
+next queue and its server are computed anew for each placement, by scans.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-AFTER = ("first-fit", "best-fit", "best-fit-first", "rrr")  # the server is chosen after the queue
+SELECTIONS = ("first-fit", "best-fit", "best-fit-first", "rrr")
 POLICIES = (
-    *(f"{c}/{s}{form}" for c in ("drf", "tsf") for s in AFTER for form in ("", "/residual")),
-    *(f"ps-dsf/{s}" for s in (*AFTER, "joint")),
+    *(f"{c}/{s}{end}" for c in ("drf", "tsf") for s in SELECTIONS for end in ("", "/residual")),
+    *(f"ps-dsf/{s}" for s in (*SELECTIONS, "joint")),
     *("ps-dsf/rrr/residual", "ps-dsf/joint/residual", "fifo/first-fit", "fifo/best-fit"),
     *("easy/first-fit", "easy/best-fit"),
     *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),
@@ -29,8 +29,8 @@ POLICIES = (
 @dataclass(eq=False)
 class Server:
     name: str
-    place: tuple[int, int]  # in the order: as told, or its number among all that ever joined
-    capacity: list[int]
+    order: tuple[int, int]  # sort key: the given order, the number of servers that joined before
+    capacity: list[int]  # (R,) quanta
     labels: dict[str, str]
     draining: bool = False
 
@@ -41,12 +41,12 @@ class Queue:
     serial: int
     weight: Fraction
     parent: Queue | None = None
-    most: dict[int, int] = field(default_factory=dict)  # of resources, while its tasks run
-    most_tasks: float = inf
-    quotas: list[tuple[object, dict[int, int]]] = field(default_factory=list)
+    limits: dict[int, int] = field(default_factory=dict)  # of running tasks: quanta by resource
+    task_limit: float = inf  # of running tasks
+    quotas: list[tuple[object, dict[int, int]]] = field(default_factory=list)  # `where`, quanta
 
     def is_in(self, queue: Queue) -> bool:
-        """Whether it is that queue, or below it."""
+        """Return whether it is a given queue, or below it."""
         return self is queue or (self.parent is not None and self.parent.is_in(queue))
 
 
@@ -59,21 +59,23 @@ class Group:
     time: float
     gang: bool
     attempts: int | None
-    limit: float = inf  # seconds for which each of its tasks runs at the most
+    limit: float = inf  # longest run of each task, in seconds
     fresh: int = 0  # tasks from here up to `end` have never run
     end: int = 0
     returned: list[int] = field(default_factory=list)  # tasks that ran and wait again, ascending
-    starts: dict[int, int] = field(default_factory=dict)
-    failures: dict[int, int] = field(default_factory=dict)
-    is_over: bool = False  # cancelled, or given up: lost tasks do not wait again
+    starts: dict[int, int] = field(default_factory=dict)  # number by index
+    failures: dict[int, int] = field(default_factory=dict)  # number by index; of a gang under 0
+    is_over: bool = False  # cancelled, or failed too often: lost tasks do not wait again
 
-    def waits(self) -> int:
+    def n_waiting(self) -> int:
         return len(self.returned) + self.end - self.fresh
 
-    def waiting(self) -> Iterator[int]:
+    def waiting_indices(self) -> Iterator[int]:
+        """Iterate over the indices of waiting tasks, ascending."""
         return chain(self.returned, range(self.fresh, self.end))
 
     def member(self, index: int) -> tuple[list[int], int, object]:
+        """Return the row of `members` that has the task of an index."""
         for member in self.members:
             if index < member[1]:
                 return member
@@ -90,63 +92,66 @@ class Task(NamedTuple):
     index: int
     server: Server
     since: float = 0.0
-    booked: float = 0.0  # when the scheduler learned of it
-    devices: dict[int, list[int]] | None = None  # their numbers, by resource
+    booked: float = 0.0  # the time at which it was started or assumed, from which past use counts
+    devices: dict[int, list[int]] | None = None  # numbers of its devices, by resource
 
     @property
     def end(self) -> float:
-        """When it ends at the latest."""
+        """The end of the task by its time limit."""
         return self.since + self.group.limit
 
 
 class Score(NamedTuple):
-    is_last: bool
-    parts: int
+    is_last: bool  # whether the weight is 0
+    value: int
 
 
-Tree = dict[Queue, list[tuple[Group, int]]]  # what each leaf that can start tasks starts next
+Tree = dict[Queue, list[tuple[Group, int]]]  # the next tasks of each leaf that can start some
 
 
 class Reservation(NamedTuple):
-    at: float  # infinite where unknown
-    tasks: list[Task]  # where they would start then
+    at: float  # in seconds; infinite if unknown
+    tasks: list[Task]  # the reserved tasks, on their servers
 
 
 class Choosing:
-    """Computes the next placement of a scheduler from that scheduler's state."""
+    """Computes the next placement of a scheduler from its state.
+
+    A *plan* has the group, index and server of each task that starts next: one, or all of a gang.
+    """
 
     resources: list[str]
     criterion: str  # drf, tsf, ps-dsf, fifo or easy
     select: str
     residual: bool
-    oblivious: bool  # demands are unknown: queues are offered free amounts, and decline the rest
-    strict: bool  # nothing passes over the first group of its queue
-    slots: int  # 0 where tasks take amounts
-    largest: list[int] | None  # the server that is cut into slots, if it was given
+    oblivious: bool  # demands are unknown: queues are offered servers, and decline the rest
+    strict: bool  # no group passes the first one of its queue
+    slots: int  # slots of the largest server; 0 if tasks take amounts
+    largest: list[int] | None  # capacity of the server that is cut into slots, if given
     random: np.random.Generator
     servers: dict[str, Server]
     queues: dict[str, Queue]  # in the order in which they were added
     groups: dict[int, Group]
     running: dict[int, Task]  # in order of their starts
-    trial: list[Task]  # where the tasks of a gang would go
-    round: list[Server]  # what the round under way will visit
-    is_idle: bool  # whether a round is under way that has placed, or offered, nothing yet
+    planned: list[Task]  # tasks of the present plan, counted as running
+    to_visit: list[Server]  # servers that the current round has still to visit
+    is_idle: bool  # whether the current round has placed, or offered, nothing yet
     now: Fraction
     refuse_seconds: Fraction
-    taker: tuple[Queue, Server] | None  # the offer under way
-    device: dict[int, int]  # quanta of a device, by resources that come in devices
-    beside: Reservation | None = None  # that the tasks of the last plan must not delay
-    here: Server | None = None  # the server that is divided as a pool, under ps-dsf in trees
-    declined: dict[tuple[int, object], Fraction]  # by queue and server: until when
-    freed: set[tuple[int, object]]  # declined offers of servers that have more to offer since
+    current_offer: tuple[Queue, Server] | None
+    device_units: dict[int, int]  # quanta of a device, by resource that comes in devices
+    protected: Reservation | None = None  # which the last plan does not delay
+    pool_server: Server | None = None  # the server that is the pool, under ps-dsf in trees
+    declined: dict[tuple[int, object], Fraction]  # end of each decline, by queue and server
+    freed: set[tuple[int, object]]  # declines of servers that have more free since
 
     # The state
 
     def tasks(self) -> list[Task]:
-        return [*self.running.values(), *self.trial]
+        return [*self.running.values(), *self.planned]
 
     def slot(self) -> dict[int, Fraction]:
-        """Amounts of a slot, by resource; other resources are taken in amounts."""
+        """Return the amounts of a slot, by resource; without resources that some server lacks."""
         rows = (
             [s.capacity for s in self.servers.values()] if self.largest is None else [self.largest]
         )
@@ -154,6 +159,7 @@ class Choosing:
         return {r: Fraction(max(row[r] for row in rows), self.slots) for r in shared}
 
     def capacity(self, server: Server) -> list[int]:
+        """Return the capacity as the policy counts it: with slots, these first."""
         if not self.slots:
             return server.capacity
         slot, row = self.slot(), server.capacity
@@ -161,6 +167,7 @@ class Choosing:
         return [slots, *(amount for r, amount in enumerate(row) if r not in slot)]
 
     def demand(self, group: Group, index: int) -> list[int]:
+        """Return the demand of a task as the policy counts it: with slots, these first."""
         row = group.member(index)[0]
         if not self.slots:
             return row
@@ -169,42 +176,42 @@ class Choosing:
         return [slots, *(amount for r, amount in enumerate(row) if r not in slot)]
 
     def free(self, server: Server) -> list[int]:
-        """Free amounts; below 0 where a server is overcommitted."""
+        """Return the free amounts; below 0 where a server is overcommitted."""
         capacity = self.capacity(server)
         taken = [self.demand(t.group, t.index) for t in self.tasks() if t.server is server]
         return [amount - sum(column) for amount, *column in zip(capacity, *taken, strict=True)]
 
     def held(self, queue: Queue) -> list[int]:
         held = [self.demand(t.group, t.index) for t in self.tasks() if t.group.queue.is_in(queue)]
-        return total(held) or [0] * len(self.resources)
+        return column_sums(held) or [0] * len(self.resources)
 
-    def there(self) -> list[Server]:
-        """All servers in their order, draining ones too."""
-        return sorted(self.servers.values(), key=lambda s: s.place)
+    def servers_in_order(self) -> list[Server]:
+        """Return all servers in their order, draining ones too."""
+        return sorted(self.servers.values(), key=lambda s: s.order)
 
-    def may(self, group: Group, index: int, server: Server) -> bool:
-        return self.is_in_place(group.member(index)[2], server)
+    def admits(self, group: Group, index: int, server: Server) -> bool:
+        return self.matches(group.member(index)[2], server)
 
-    def is_in_place(self, where: object, server: Server) -> bool:
+    def matches(self, where: object, server: Server) -> bool:
         if isinstance(where, dict):
             return all(server.labels.get(key) == value for key, value in where.items())
         return where is None or server.name in where
 
     def fits(self, group: Group, index: int, server: Server) -> bool:
-        """Of a resource that a task does not take a server may lack any amount."""
-        if server.draining or not self.may(group, index, server):
+        """Return whether a task may start; only resources that it takes can be lacking."""
+        if server.draining or not self.admits(group, index, server):
             return False
         demand = self.demand(group, index)
         if not all(f >= d for f, d in zip(self.free(server), demand, strict=True) if d > 0):
             return False
-        return self.have_room(demand, self.free_devices(server, self.tasks()))
+        return self.devices_fit(demand, self.free_devices(server, self.tasks()))
 
     # Devices
 
     def free_devices(self, server: Server, tasks: list[Task]) -> dict[int, list[int]]:
-        """The free amount of each device, by resource; those that are not there have nothing."""
+        """Return the free amount of each device, by resource; at most 0 where one is gone."""
         found = {}
-        for r, unit in ({} if self.slots else self.device).items():
+        for r, unit in ({} if self.slots else self.device_units).items():
             held = Counter[int]()
             for task in tasks:
                 if task.server is server:
@@ -215,22 +222,26 @@ class Choosing:
             found[r] = free
         return found
 
-    def have_room(self, demand: list[int], devices: dict[int, list[int]]) -> bool:
+    def devices_fit(self, demand: list[int], devices: dict[int, list[int]]) -> bool:
+        """Return whether one device has a fraction free, or enough devices are wholly free."""
         for r, free in devices.items():
-            unit, asked = self.device[r], demand[r]
+            unit, asked = self.device_units[r], demand[r]
             if 0 < asked < unit and max(free, default=0) < asked:
                 return False
             if asked >= unit and sum(amount >= unit for amount in free) < asked // unit:
                 return False
         return True
 
-    def devices_of(
+    def choose_devices(
         self, group: Group, index: int, server: Server, held: Reservation | None = None
     ) -> dict[int, list[int]]:
-        """The fullest device with room for a part, or whole ones in order; beside `held`."""
+        """Return the fullest device with room for a fraction, or the first whole ones.
+
+        Devices that the reservation `held` needs are avoided.
+        """
         found, demand = {}, self.demand(group, index)
-        for r, free in self.devices_now(group, server, held).items():
-            unit, asked = self.device[r], demand[r]
+        for r, free in self.usable_devices(group, server, held).items():
+            unit, asked = self.device_units[r], demand[r]
             numbers = range(len(free))
             if 0 < asked < unit:
                 fitting = [k for k in numbers if free[k] >= asked]
@@ -239,14 +250,14 @@ class Choosing:
                 found[r] = [k for k in numbers if free[k] >= unit][: asked // unit]
         return found
 
-    def devices_now(
+    def usable_devices(
         self, group: Group, server: Server, held: Reservation | None
     ) -> dict[int, list[int]]:
-        """The free amounts of devices, now and, where a task is not over by then, beside `held`."""
+        """Return the free amounts of devices that a task may take without delaying `held`."""
         now = self.free_devices(server, self.tasks())
         if held is None or float(self.now) + group.limit <= held.at:
             return now
-        then = self.free_devices(server, [*self.at(held.at), *held.tasks])
+        then = self.free_devices(server, [*self.running_at(held.at), *held.tasks])
         if not any(task.server is server for task in held.tasks):
             return now
         return {r: [min(pair) for pair in zip(now[r], then[r], strict=False)] for r in now}
@@ -254,71 +265,82 @@ class Choosing:
     # The next queue, and its server
 
     def score(self, queue: Queue, group: Group, index: int, server: Server) -> Score:
-        """The score of a queue for a task and a server.
-
-        In whole parts of 2**-64. Queues of weight 0 come after all others, by shares alone.
-        """
+        """Return ``floor(share / weight * 2**64)``; weight 0 counts as 1, after all others."""
         share = self.share(queue, group, index, server)
         return Score(queue.weight == 0, floor(share / (queue.weight or 1) * 2**64))
 
     def share(self, queue: Queue, group: Group, index: int, server: Server) -> Fraction:
-        held, there, scores = self.held(queue), self.there(), Fraction(0)
+        """Return the share of a queue for its next task on a server, by the criterion.
+
+        The dominant share of a pool, or a sum over running tasks:
+
+        - drf: the pool is all servers; residual: their free amounts, of the resources it takes;
+        - slots: the pool is all slots;
+        - tsf: the sum of 1 / (tasks that fit on all servers); residual: the tasks that the holdings
+          are worth, over those that still fit;
+        - ps-dsf on a server: the pool is its capacity, or its free amounts; else the sum over
+          running tasks of the sum over servers of 1 / (tasks that fit there).
+        """
+        held, servers = self.held(queue), self.servers_in_order()
         demand = self.demand(group, index)
-        left = {s.name: [max(f, 0) for f in self.free(s)] for s in there} if self.residual else {}
-        wanted = [r for r, d in enumerate(demand) if d > 0 or self.oblivious]
+        taken = [r for r, d in enumerate(demand) if d > 0 or self.oblivious]
+        free = {s.name: [max(f, 0) for f in self.free(s)] for s in servers} if self.residual else {}
         if self.slots:
-            wanted, over = [0], total([self.capacity(s) for s in there])
+            taken, pool = [0], column_sums([self.capacity(s) for s in servers])
         elif self.criterion == "drf" and not self.residual:
-            wanted, over = range(len(held)), total([s.capacity for s in there])
+            taken, pool = range(len(held)), column_sums([s.capacity for s in servers])
         elif self.criterion == "drf":
-            over = total(list(left.values()))
+            pool = column_sums(list(free.values()))
         elif self.criterion == "tsf" and self.residual:
-            rooms = sum(room(demand, left[s.name]) for s in there)
-            return max(Fraction(held[r], demand[r]) for r in wanted) / rooms
+            fitting = sum(tasks_that_fit(demand, free[s.name]) for s in servers)
+            return max(Fraction(held[r], demand[r]) for r in taken) / fitting
         elif self.criterion == "ps-dsf" and self.select in ("joint", "rrr"):
-            over = left[server.name] if self.residual else server.capacity
+            pool = free[server.name] if self.residual else server.capacity
         else:
-            for task in self.tasks():
-                if task.group.queue is queue:
-                    scores += self.per_task(task, there)
-            return scores
-        shares = [Fraction(held[r], over[r]) for r in wanted if over[r]]
+            own = [task for task in self.tasks() if task.group.queue is queue]
+            return sum((self.share_of_task(task, servers) for task in own), Fraction(0))
+        shares = [Fraction(held[r], pool[r]) for r in taken if pool[r]]
         return max(shares, default=Fraction(0))
 
-    def per_task(self, task: Task, there: list[Server]) -> Fraction:
-        """The share of a running task; 0 if no server has all that it takes."""
+    def share_of_task(self, task: Task, servers: list[Server]) -> Fraction:
+        """Return the share of a running task; 0 if no server has all resources that it takes."""
         demand = self.demand(task.group, task.index)
         if self.criterion == "tsf":
-            rooms = sum(room(demand, s.capacity) for s in there)
-            return 1 / rooms if rooms else Fraction(0)
-        rooms = [room(demand, s.capacity) for s in there if self.may(task.group, task.index, s)]
-        return sum((1 / r for r in rooms if r > 0), Fraction(0))
+            gamma = sum(tasks_that_fit(demand, s.capacity) for s in servers)
+            return 1 / gamma if gamma else Fraction(0)
+        admitted = [s for s in servers if self.admits(task.group, task.index, s)]
+        fitting = [tasks_that_fit(demand, s.capacity) for s in admitted]
+        return sum((1 / tasks for tasks in fitting if tasks > 0), Fraction(0))
 
-    def misfit(self, group: Group, index: int, server: Server) -> float:
-        """Best-fit's H, over shares of the pool of the servers that are there, in doubles."""
+    def fit_score(self, group: Group, index: int, server: Server) -> float:
+        """Return H of best-fit, a double: of shares of the pool of all present servers."""
         demand, free = self.demand(group, index), [max(f, 0) for f in self.free(server)]
-        pool, q = total([s.capacity for s in self.there()]), [d > 0 for d in demand].index(True)
+        pool = column_sums([s.capacity for s in self.servers_in_order()])
+        q = [d > 0 for d in demand].index(True)
         if not free[q]:
             return inf
-        misfit = 0.0
+        h = 0.0
         for d, f, t in zip(demand, free, pool, strict=True):
             if t:
                 off = abs(float(d) / float(demand[q]) - float(f) / float(free[q]))
-                misfit += off * (float(pool[q]) / float(t))
-        return misfit
+                h += off * (float(pool[q]) / float(t))
+        return h
 
     def choose(self, group: Group, index: int, held: Reservation | None = None) -> Server | None:
-        """The server that the selection names; of equals the first."""
-        servers = self.there()
+        """Return the server that the selection chooses, of equals the first.
+
+        Servers where the task would delay the reservation `held` are left out.
+        """
+        servers = self.servers_in_order()
         if held is not None:
-            servers = [s for s in servers if self.delays_nobody(group, index, s, held)]
+            servers = [s for s in servers if self.keeps_reservation(group, index, s, held)]
         if self.select == "best-fit-first":
-            seen = [s for s in servers if not s.draining and self.may(group, index, s)]
-            best = min(seen, key=lambda s: self.misfit(group, index, s), default=None)
+            admitted = [s for s in servers if not s.draining and self.admits(group, index, s)]
+            best = min(admitted, key=lambda s: self.fit_score(group, index, s), default=None)
             return best if best is not None and self.fits(group, index, best) else None
         fitting = [s for s in servers if self.fits(group, index, s)]
         if self.select == "best-fit":
-            return min(fitting, key=lambda s: self.misfit(group, index, s), default=None)
+            return min(fitting, key=lambda s: self.fit_score(group, index, s), default=None)
         if self.select == "joint":
             score = self.score
             return min(fitting, key=lambda s: score(group.queue, group, index, s), default=None)
@@ -327,79 +349,95 @@ class Choosing:
     def plan(
         self, group: Group, first: Server | None = None, held: Reservation | None = None
     ) -> list[tuple[Group, int, Server]]:
-        """Where the next task goes, or all that waits of a gang, the first as given; or []."""
+        """Return the plan of a group's next task, or of a gang; [] if it does not fit.
+
+        The first task goes to the server `first`, if given; if oblivious, all of them do.
+        """
         try:
-            for index in self.to_place(group):
-                given = first is not None and (self.oblivious or not self.trial)
+            for index in self.next_indices(group):
+                given = first is not None and (self.oblivious or not self.planned)
                 server = first if given else self.choose(group, index, held)
                 if server is None or not self.fits(group, index, server):
                     return []
-                of = self.devices_of(group, index, server, held)
-                self.trial.append(Task(-1, group, index, server, float(self.now), devices=of))
-            return [(t.group, t.index, t.server) for t in self.trial]
+                devices = self.choose_devices(group, index, server, held)
+                task = Task(-1, group, index, server, float(self.now), devices=devices)
+                self.planned.append(task)
+            return [(t.group, t.index, t.server) for t in self.planned]
         finally:
-            self.trial = []
+            self.planned = []
 
-    def to_place(self, group: Group) -> list[int]:
-        """The next task, or all that wait of a gang, the largest first."""
+    def next_indices(self, group: Group) -> list[int]:
+        """Return the index of the next task, or those of all tasks of a gang, the largest first."""
         if not group.gang:
-            return [next(group.waiting())]
-        return sorted(group.waiting(), key=lambda index: -self.size(group, index))
+            return [next(group.waiting_indices())]
+        indices = group.waiting_indices()
+        return sorted(indices, key=lambda index: -self.dominant_demand(group, index))
 
-    def size(self, group: Group, index: int) -> Fraction | float:
-        """The dominant share of the pool that a task takes."""
+    def dominant_demand(self, group: Group, index: int) -> Fraction | float:
+        """Return the largest share of the pool that a task takes."""
         demand = self.demand(group, index)
-        pool = total([[0] * len(demand), *(self.capacity(s) for s in self.there())])
+        capacities = [self.capacity(s) for s in self.servers_in_order()]
+        pool = column_sums([[0] * len(demand), *capacities])
         rows = zip(demand, pool, strict=True)
         return max(Fraction(d, t) if t else inf for d, t in rows if d > 0)
 
-    def waiting_in(self, queue: Queue) -> list[Group]:
-        waiting = [g for g in self.groups.values() if g.queue is queue and g.waits()]
+    def waiting_groups(self, queue: Queue) -> list[Group]:
+        """Return the groups of a queue with waiting tasks: by priority, then time, then id."""
+        waiting = [g for g in self.groups.values() if g.queue is queue and g.n_waiting()]
         return sorted(waiting, key=lambda g: (-g.priority, g.time, g.id))
 
-    def in_order(self, queue: Queue) -> list[Group]:
-        """Those that no limit holds back; under strict order none behind one that is."""
-        found = self.waiting_in(queue)
-        if self.strict and self.criterion not in ("fifo", "easy"):
-            return found if found and self.is_within(found[0]) else []
-        return [g for g in found if self.is_within(g)]
+    def groups_within_limits(self, queue: Queue) -> list[Group]:
+        """Return the waiting groups within limits.
 
-    def is_within(self, group: Group) -> bool:
-        """Whether all that would start next of it is within the limits of its queue and above."""
-        queue, nexts = group.queue, self.to_place(group)
-        rows = [group.member(index)[0] for index in nexts]
+        Under strict order, none if the first one is beyond a limit.
+        """
+        found = self.waiting_groups(queue)
+        if self.strict and self.criterion not in ("fifo", "easy"):
+            return found if found and self.is_within_limits(found[0]) else []
+        return [g for g in found if self.is_within_limits(g)]
+
+    def is_within_limits(self, group: Group) -> bool:
+        """Return whether the next start is within the limits of the queue and those above it."""
+        queue, indices = group.queue, self.next_indices(group)
+        rows = [group.member(index)[0] for index in indices]
         while queue is not None:
             run = [t for t in self.running.values() if t.group.queue.is_in(queue)]
             held = [t.group.member(t.index)[0] for t in run]
-            for r, most in queue.most.items():
+            for r, most in queue.limits.items():
                 asked = sum(row[r] for row in rows)
                 if asked > 0 and asked + sum(row[r] for row in held) > most:
                     return False
-            if len(run) + len(nexts) > queue.most_tasks:
+            if len(run) + len(indices) > queue.task_limit:
                 return False
             queue = queue.parent
         return True
 
     def first_plan(self, queue: Queue, server: Server | None = None):
-        groups = self.in_order(queue)[:1] if self.strict else self.in_order(queue)
+        """Return the plan of the first group of a queue that fits, on a server if given; or []."""
+        groups = self.groups_within_limits(queue)
+        groups = groups[:1] if self.strict else groups
         plans = (self.plan(group, server) for group in groups)
         return next((plan for plan in plans if plan), [])
 
     def next_plan(self, server: Server | None = None):
-        """That of the queue with the least score; of equals the first (best-fit-first: last)."""
+        """Return the plan of the queue with the least score, of equals the first.
+
+        Under best-fit-first, of equals the last.
+        """
         plans = [(q, self.first_plan(q, server)) for q in self.queues.values() if self.is_leaf(q)]
         plans = [(q, plan) for q, plan in plans if plan]
         if self.is_tree():
-            self.here = server
+            self.pool_server = server
             try:
-                return self.fair_plan(dict(plans))
+                return self.plan_in_tree(dict(plans))
             finally:
-                self.here = None
+                self.pool_server = None
         if self.select == "best-fit-first":
             plans.reverse()
         return min(plans, key=lambda p: self.score(p[0], *p[1][0]), default=(None, []))[1]
 
     def is_tree(self) -> bool:
+        """Return whether queues are served as a tree: some have a parent or quotas."""
         return any(q.parent is not None or q.quotas for q in self.queues.values())
 
     def is_leaf(self, queue: Queue) -> bool:
@@ -407,128 +445,136 @@ class Choosing:
 
     # Past use with a half-life
 
-    def use(self, queue: Queue) -> int:
-        """What it holds and what it used lately, of the pool, by weight; rounded to 2**-32.
+    def past_use_score(self, queue: Queue) -> int:
+        """Return the score of holdings plus past use; the share is rounded to 2**-32.
 
-        A task's use is the integral of what it held, halved each half-life.
+        The past use of a task is the integral of its holdings, which count half after a half-life.
         """
         pool, now, most = self.pool(), float(self.now), 0.0
         rows = [(t, end) for t, end in self.history] + [(t, now) for t in self.running.values()]
-        mine = [(t, end) for t, end in rows if t.group.queue.is_in(queue)]
+        own = [(t, end) for t, end in rows if t.group.queue.is_in(queue)]
         for r in range(len(self.resources)):
             used = 0.0
-            for task, end in mine:
+            for task, end in own:
                 amount = self.demand(task.group, task.index)[r]
                 ages = (now - end) / self.half_life, (now - task.booked) / self.half_life
                 used += amount * (2 ** -ages[0] - 2 ** -ages[1])
             if pool[r]:
-                most = max(most, (self.held_of(queue)[r] + used) / pool[r])
+                most = max(most, (self.held_in_pool(queue)[r] + used) / pool[r])
         parts = round(most * 2**32) << 32
         return floor(parts / Fraction(queue.weight or 1))
 
     # Hierarchical DRF (Bhattacharya et al. 2013), for whole tasks
 
-    def fair_plan(self, plans):
-        """From the root down: the child with the least score below which a task can start."""
+    def plan_in_tree(self, plans):
+        """Return the plan of the leaf that is served next, by the first plan of each leaf.
+
+        From the root down: of the children below which a task can start, that with the least score.
+        """
         tree = {queue: [(g, index) for g, index, _ in plan] for queue, plan in plans.items()}
-        full, queue = self.saturated(), None
+        saturated, queue = self.saturated(), None
         while queue not in plans:
-            below = [q for q in self.children(queue) if self.leaves(q, tree)]
+            below = [q for q in self.children(queue) if self.startable_leaves(q, tree)]
             if not below:
                 return []
-            queue = self.next_child(below, tree, full, plans)
+            queue = self.next_child(below, tree, saturated, plans)
         return plans[queue]
 
-    def next_child(self, below, tree: Tree, full: set[int], plans) -> Queue:
-        """Within its quota first, then that with the least score."""
-        return min(below, key=lambda q: self.order_of(q, tree, full, plans))
+    def next_child(self, below, tree: Tree, saturated: set[int], plans) -> Queue:
+        """Return the child to serve next: within quotas first, then by the least score."""
+        return min(below, key=lambda q: self.sibling_key(q, tree, saturated, plans))
 
-    def order_of(self, queue: Queue, tree: Tree, full: set[int], plans) -> tuple[bool, Score]:
-        is_beyond = not self.is_guaranteed(queue, tree, full, plans)
-        return is_beyond, self.tree_score(queue, tree, full)
+    def sibling_key(
+        self, queue: Queue, tree: Tree, saturated: set[int], plans
+    ) -> tuple[bool, Score]:
+        is_beyond = not self.is_within_quota(queue, tree, saturated, plans)
+        return is_beyond, self.tree_score(queue, tree, saturated)
 
-    def is_guaranteed(self, queue: Queue, tree: Tree, full: set[int], plans) -> bool:
-        """Whether what would be served next is within its quotas, or where it has none, below."""
-        below = [q for q in self.children(queue) if self.leaves(q, tree)]
-        child = self.next_child(below, tree, full, plans) if below else None
+    def is_within_quota(self, queue: Queue, tree: Tree, saturated: set[int], plans) -> bool:
+        """Return whether the next start below a queue is within its quotas.
+
+        If its quotas name no resource of that start, those of the next child decide.
+        """
+        below = [q for q in self.children(queue) if self.startable_leaves(q, tree)]
+        child = self.next_child(below, tree, saturated, plans) if below else None
         leaf = queue
-        while inner := [q for q in self.children(leaf) if self.leaves(q, tree)]:
-            leaf = self.next_child(inner, tree, full, plans)
+        while inner := [q for q in self.children(leaf) if self.startable_leaves(q, tree)]:
+            leaf = self.next_child(inner, tree, saturated, plans)
         named = False
         for where, amounts in queue.quotas:
-            on = [self.demand(g, i) for g, i, s in plans[leaf] if self.is_in_place(where, s)]
+            on = [self.demand(g, i) for g, i, s in plans[leaf] if self.matches(where, s)]
             run = [t for t in self.tasks() if t.group.queue.is_in(queue)]
-            run = [t for t in run if self.is_in_place(where, t.server)]
+            run = [t for t in run if self.matches(where, t.server)]
             for r, most in amounts.items():
                 asked = sum(row[r] for row in on)
                 if asked > 0:
                     named = True
                     if asked + sum(self.demand(t.group, t.index)[r] for t in run) > most:
                         return False
-        return named or (child is not None and self.is_guaranteed(child, tree, full, plans))
+        return named or (child is not None and self.is_within_quota(child, tree, saturated, plans))
 
-    def leaves(self, queue: Queue, tree: Tree) -> list[Queue]:
-        """Those at or below a queue that can start tasks."""
+    def startable_leaves(self, queue: Queue, tree: Tree) -> list[Queue]:
+        """Return the leaves at or below a queue that can start tasks."""
         return [leaf for leaf in tree if leaf.is_in(queue)]
 
     def saturated(self) -> set[int]:
-        """Resources of which no open server has the least amount that a waiting task asks for.
+        """Return the resources of which no open server has the least positive waiting demand free.
 
-        Or anything at all, where no waiting task asks for it.
+        Without a waiting demand, the resources of which no open server has any free.
         """
-        waiting = [(g, i) for g in self.groups.values() for i in g.waiting()]
-        frees = [self.free(s) for s in self.there() if not s.draining]
-        if self.here is not None:
-            waiting = [(g, i) for g, i in waiting if self.may(g, i, self.here)]
-            frees = [self.free(self.here)]
+        waiting = [(g, i) for g in self.groups.values() for i in g.waiting_indices()]
+        frees = [self.free(s) for s in self.servers_in_order() if not s.draining]
+        if self.pool_server is not None:
+            waiting = [(g, i) for g, i in waiting if self.admits(g, i, self.pool_server)]
+            frees = [self.free(self.pool_server)]
         rows = [self.demand(g, i) for g, i in waiting]
-        full = set()
+        saturated = set()
         for r in range(len(self.pool())):
             least = min((row[r] for row in rows if row[r] > 0), default=1)
             if all(free[r] < least for free in frees):
-                full.add(r)
-        return full
+                saturated.add(r)
+        return saturated
 
-    def tree_score(self, queue: Queue, tree: Tree, full: set[int]) -> Score:
-        """A leaf has its dominant share; others ignore saturated resources."""
+    def tree_score(self, queue: Queue, tree: Tree, saturated: set[int]) -> Score:
+        """Return the score of a queue; saturated resources do not count in that of inner queues."""
         if self.is_leaf(queue):
-            if self.here is not None:
-                return self.score(queue, *tree[queue][0], self.here)
-            return self.score_of(queue, self.largest_share(self.held_of(queue)))
-        parts = self.parts(queue, tree, full)
-        counted = [parts[r] for r in self.counted() if r not in full]
+            if self.pool_server is not None:
+                return self.score(queue, *tree[queue][0], self.pool_server)
+            return self.score_of(queue, self.largest_share(self.held_in_pool(queue)))
+        shares = self.counted_shares(queue, tree, saturated)
+        counted = [shares[r] for r in self.counted() if r not in saturated]
         return self.score_of(queue, Fraction(max(counted, default=0), 2**64))
 
-    def parts(self, queue: Queue, tree: Tree, full: set[int]) -> list[int]:
-        """What it holds, in parts of 2**-64 of the pool, as if its children were level.
+    def counted_shares(self, queue: Queue, tree: Tree, saturated: set[int]) -> list[int]:
+        """Return the shares of the pool that a queue counts with, in units of 2**-64.
 
-        A child below which something can start counts with at most the least score of these, and
-        what it starts next. Others count with what they hold; so do those of weight 0 while others
-        can start.
+        A child below which a task can start counts with its holdings, but at most up to the least
+        score of such children plus its next start. Other children count with all holdings; so do
+        those of weight 0 while others can start tasks.
         """
-        pool, held = self.pool(), self.counted_in(queue, tree)
+        pool, held = self.pool(), self.counted_holdings(queue, tree)
         scored = {}
         for child in self.children(queue):
-            if self.leaves(child, tree):
-                scored[child] = self.tree_score(child, tree, full)
+            if self.startable_leaves(child, tree):
+                scored[child] = self.tree_score(child, tree, saturated)
         least = min(scored.values(), default=Score(False, 0))
         scored = {q: s for q, s in scored.items() if s.is_last == least.is_last}
         for child in scored:
-            held = [h - c for h, c in zip(held, self.counted_in(child, tree), strict=True)]
+            held = [h - c for h, c in zip(held, self.counted_holdings(child, tree), strict=True)]
         found = [h * 2**64 // p if p else 0 for h, p in zip(held, pool, strict=True)]
         for child, score in scored.items():
             if self.is_leaf(child):
-                rows = zip(self.held_of(child), pool, strict=True)
+                rows = zip(self.held_in_pool(child), pool, strict=True)
                 own = [h * 2**64 // p if p else 0 for h, p in rows]
             else:
-                own = self.parts(child, tree, full)
-            nexts = [total([self.demand(*row) for row in tree[leaf]]) for leaf in tree]
-            nexts = [row for leaf, row in zip(tree, nexts, strict=True) if leaf.is_in(child)]
-            step = max(floor(self.largest_share(row) * 2**64) for row in nexts)
-            most = least.parts + self.score_of(child, Fraction(step, 2**64)).parts
-            if score.parts > most:
-                own = [part * most // score.parts for part in own]
-            found = [f + part for f, part in zip(found, own, strict=True)]
+                own = self.counted_shares(child, tree, saturated)
+            leaves = self.startable_leaves(child, tree)
+            starts = [column_sums([self.demand(*row) for row in tree[leaf]]) for leaf in leaves]
+            next_share = max(floor(self.largest_share(row) * 2**64) for row in starts)
+            highest = least.value + self.score_of(child, Fraction(next_share, 2**64)).value
+            if score.value > highest:
+                own = [share * highest // score.value for share in own]
+            found = [f + share for f, share in zip(found, own, strict=True)]
         return found
 
     def score_of(self, queue: Queue, share: Fraction) -> Score:
@@ -540,28 +586,31 @@ class Choosing:
         return max(shares, default=Fraction(0))
 
     def counted(self) -> range:
+        """Return the columns that count in shares: slots, or all amounts."""
         return range(1 if self.slots else len(self.resources))
 
     def pool(self) -> list[int]:
-        return total([self.capacity(s) for s in ([self.here] if self.here else self.there())])
+        servers = [self.pool_server] if self.pool_server else self.servers_in_order()
+        return column_sums([self.capacity(s) for s in servers])
 
-    def counted_in(self, queue: Queue, tree: Tree) -> list[int]:
-        """What it holds; on a server alone, those that can start nothing count with that there."""
-        if self.here is None:
-            return self.held_of(queue)
+    def counted_holdings(self, queue: Queue, tree: Tree) -> list[int]:
+        """Return holdings; of leaves that can start no task on `pool_server`, only those there."""
+        if self.pool_server is None:
+            return self.held_in_pool(queue)
         below = [t for t in self.tasks() if t.group.queue.is_in(queue)]
-        counted = [t for t in below if t.group.queue in tree or t.server is self.here]
-        return total([self.demand(t.group, t.index) for t in counted]) or [0] * len(self.resources)
+        counted = [t for t in below if t.group.queue in tree or t.server is self.pool_server]
+        rows = [self.demand(t.group, t.index) for t in counted]
+        return column_sums(rows) or [0] * len(self.resources)
 
-    def held_of(self, queue: Queue) -> list[int]:
-        """The same as `held`; of a queue that holds nothing as many zeros as the pool has."""
+    def held_in_pool(self, queue: Queue) -> list[int]:
+        """Return `held` with as many columns as the pool."""
         return (self.held(queue) + [0] * len(self.pool()))[: len(self.pool())]
 
     def children(self, queue: Queue | None) -> list[Queue]:
         return [q for q in self.queues.values() if q.parent is queue]
 
     def fits_when_empty(self, group: Group) -> bool:
-        """Whether it could be placed at all, by the selection, if nothing ran on open servers."""
+        """Return whether the selection finds idle open servers for a task, or for a whole gang."""
         running, self.running = self.running, {}
         try:
             return bool(self.plan(group))
@@ -569,65 +618,71 @@ class Choosing:
             self.running = running
 
     def by_submission(self) -> list[Group]:
-        """Those that could be placed at all: always the queues' first that was submitted first."""
-        able = [
-            [g for g in self.in_order(q) if self.fits_when_empty(g)] for q in self.queues.values()
+        """Return the groups that are not oversized: always the earliest of the queues' heads."""
+        by_queue = [
+            [g for g in self.groups_within_limits(q) if self.fits_when_empty(g)]
+            for q in self.queues.values()
         ]
         found = []
-        while heads := [groups for groups in able if groups]:
+        while heads := [groups for groups in by_queue if groups]:
             found.append(min(heads, key=lambda groups: (groups[0].time, groups[0].id)).pop(0))
         return found
 
-    def oldest_plan(self):
-        """Fifo: nothing passes over the first; easy: what delays it by its reservation does not."""
-        groups, self.beside = self.by_submission(), None
+    def plan_by_submission(self):
+        """Return the plan of the first group; under easy, or of one that does not delay it."""
+        groups, self.protected = self.by_submission(), None
         if not groups or (plan := self.plan(groups[0])) or self.criterion == "fifo":
             return plan if groups else []
         held = self.reservation(groups[0])
         plans = (self.plan(group, held=held) for group in groups[1:])
-        self.beside = held
+        self.protected = held
         return next((plan for plan in plans if plan), [])
 
-    # Easy: one reservation, and who goes first
+    # The reservation of easy
 
-    def at(self, time: float) -> list[Task]:
-        """The tasks that still run then, if tasks end at their limits or, if late, now."""
+    def running_at(self, time: float) -> list[Task]:
+        """Return the tasks that still run at a time if they end at their limits, or now if late."""
         return [t for t in self.tasks() if max(t.end, float(self.now)) > time]
 
     def reservation(self, group: Group) -> Reservation:
-        """When a group would start first, and where, if nothing else started."""
+        """Return the earliest start of a group, and its servers, if no other task started."""
         ends = {max(t.end, float(self.now)) for t in self.running.values()}
         for end in sorted(ends - {inf}):
-            running, self.running = self.running, dict(enumerate(self.at(end)))
+            running, self.running = self.running, dict(enumerate(self.running_at(end)))
             try:
                 if plan := self.plan(group):
                     for task in plan:
-                        of = self.devices_of(*task)
-                        self.trial.append(Task(-1, *task, devices=of))
-                    return Reservation(end, self.trial)
+                        devices = self.choose_devices(*task)
+                        self.planned.append(Task(-1, *task, devices=devices))
+                    return Reservation(end, self.planned)
             finally:
-                self.running, self.trial = running, []
+                self.running, self.planned = running, []
         return Reservation(inf, [])
 
-    def delays_nobody(self, group: Group, index: int, server: Server, held: Reservation) -> bool:
-        """Whether a task would be over by then, or fit beside the reservation."""
+    def keeps_reservation(
+        self, group: Group, index: int, server: Server, held: Reservation
+    ) -> bool:
+        """Return whether a task ends by the reserved time, or leaves enough for reserved tasks."""
         if float(self.now) + group.limit <= held.at:
             return True
-        there = [t for t in (*self.at(held.at), *held.tasks) if t.server is server]
+        there = [t for t in (*self.running_at(held.at), *held.tasks) if t.server is server]
         demand = self.demand(group, index)
         rows = [self.demand(t.group, t.index) for t in there] + [demand]
         columns = zip(demand, server.capacity, *rows, strict=True)
         if not all(c >= sum(column) for d, c, *column in columns if d > 0):
             return False
-        return self.have_room(demand, self.devices_now(group, server, held))
+        return self.devices_fit(demand, self.usable_devices(group, server, held))
 
-    def round_order(self) -> list[Server]:
-        """A fresh order of all servers that are there."""
-        servers = self.there()
+    def random_order(self) -> list[Server]:
+        """Return all servers in a new random order."""
+        servers = self.servers_in_order()
         return [servers[k] for k in self.random.permutation(len(servers))]
 
     def next_moment(self) -> Fraction | float:
-        """When a task may start without an event: under easy, when the reservation changes."""
+        """Return the next time at which a task may start without an event; infinite for never.
+
+        Under easy, this is the first expected end of a task after the reserved time.
+        """
         if self.criterion != "easy":
             return self.next_offer()
         groups = self.by_submission()
@@ -636,79 +691,85 @@ class Choosing:
 
     # Offers
 
-    def mark(self, server: Server) -> object:
-        """The queues that declined a server; a server that joins anew was never declined."""
-        return server.place[1]
+    def server_number(self, server: Server) -> object:
+        """Return the number of a server, a new one if it joins again: then no queue declined it."""
+        return server.order[1]
 
-    def hears(self, queue: Queue, server: Server) -> bool:
-        """Of a server declined it hears after a while, if that has more to offer by then."""
-        pair = (queue.serial, self.mark(server))
+    def may_get_offer(self, queue: Queue, server: Server) -> bool:
+        """Return whether a queue did not decline a server, or did a while ago and more is free."""
+        pair = (queue.serial, self.server_number(server))
         is_over = pair in self.freed and self.declined[pair] <= self.now
-        return bool(self.in_order(queue)) and (pair not in self.declined or is_over)
+        return bool(self.groups_within_limits(queue)) and (pair not in self.declined or is_over)
 
-    def hearing(self, server: Server) -> list[Queue]:
-        """The queues to which a server is offered; none if it is full."""
+    def queues_to_offer(self, server: Server) -> list[Queue]:
+        """Return the queues to which a server may be offered; none if it is full."""
         free = self.free(server)
         is_full = server.draining or max(free) <= 0
-        return [] if is_full else [q for q in self.queues.values() if self.hears(q, server)]
+        return [] if is_full else [q for q in self.queues.values() if self.may_get_offer(q, server)]
 
-    def revive(self, queue: Queue) -> None:
-        """A queue with more to place than before drops its declines."""
+    def forget_declines(self, queue: Queue) -> None:
+        """Forget the declines of a queue with more waiting tasks than before."""
         self.declined = {p: t for p, t in self.declined.items() if p[0] != queue.serial}
         self.freed &= self.declined.keys()
 
     def free_up(self, server: Server) -> None:
-        self.freed |= {pair for pair in self.declined if pair[1] == self.mark(server)}
+        """Note that more of a server is free, so that its declines end in time."""
+        self.freed |= {pair for pair in self.declined if pair[1] == self.server_number(server)}
 
     def next_offer(self) -> Fraction | float:
-        """The next time at which a declined server with more free amounts is offered again."""
-        waits = {q.serial for q in self.queues.values() if self.in_order(q)}
-        there = {self.mark(s) for s in self.servers.values() if not s.draining}
-        heard = [p for p in self.freed if p[0] in waits and p[1] in there]
-        return min((t for p in heard if (t := self.declined[p]) > self.now), default=inf)
+        """Return the next time at which a server may be offered to a queue that declined it."""
+        waiting = {q.serial for q in self.queues.values() if self.groups_within_limits(q)}
+        open_ = {self.server_number(s) for s in self.servers.values() if not s.draining}
+        ending = [p for p in self.freed if p[0] in waiting and p[1] in open_]
+        return min((t for p in ending if (t := self.declined[p]) > self.now), default=inf)
 
-    def taken_plan(self):
-        """Offer each server once, to the least queue without a decline, which takes all that fits.
+    def plan_by_offers(self):
+        """Return the next plan under offers; [] after a round without an offer.
 
-        It declines the rest. Placing ends with a round without an offer.
+        Each server of a round is offered to the queue with the least score of those that have not
+        declined it. The queue starts all tasks that fit, and declines the rest.
         """
         while True:
-            if self.taker is not None:
-                queue, server = self.taker
+            if self.current_offer is not None:
+                queue, server = self.current_offer
                 if plan := self.first_plan(queue, server):
                     return plan
-                pair, self.taker = (queue.serial, self.mark(server)), None
+                pair, self.current_offer = (queue.serial, self.server_number(server)), None
                 self.declined[pair] = self.now + self.refuse_seconds
                 self.freed.discard(pair)
-            if not self.round:
+            if not self.to_visit:
                 if self.is_idle:
                     self.is_idle = False
                     return []
-                self.round, self.is_idle = self.round_order(), True
-            if self.round and (queues := self.hearing(server := self.round.pop(0))):
-                heads = [self.in_order(q)[0] for q in queues]
-                least = min(heads, key=lambda g: self.score(g.queue, g, next(g.waiting()), server))
-                self.taker, self.is_idle = (least.queue, server), False
+                self.to_visit, self.is_idle = self.random_order(), True
+            if self.to_visit and (queues := self.queues_to_offer(server := self.to_visit.pop(0))):
+                heads = [self.groups_within_limits(q)[0] for q in queues]
+                rows = [(g.queue, g, next(g.waiting_indices()), server) for g in heads]
+                least = min(rows, key=lambda row: self.score(*row))[0]
+                self.current_offer, self.is_idle = (least, server), False
 
-    def offered_plan(self):
-        """Round-robin: each server once, to the least queue of which anything fits there."""
+    def plan_by_rounds(self):
+        """Return the next plan of round-robin; [] after a round that placed nothing.
+
+        Each server of a round gets a task of the queue with the least score of those that fit.
+        """
         if self.oblivious:
-            return self.taken_plan()
+            return self.plan_by_offers()
         while True:
-            if not self.round:
-                if self.is_idle:  # the round that ends placed nothing
+            if not self.to_visit:
+                if self.is_idle:
                     self.is_idle = False
                     return []
-                self.round, self.is_idle = self.round_order(), True
-            if self.round and (plan := self.next_plan(self.round.pop(0))):
+                self.to_visit, self.is_idle = self.random_order(), True
+            if self.to_visit and (plan := self.next_plan(self.to_visit.pop(0))):
                 self.is_idle = False
                 return plan
 
 
-def room(demand: list[int], amounts: list[int]) -> Fraction:
-    """Tasks that the amounts would take, whole or not."""
+def tasks_that_fit(demand: list[int], amounts: list[int]) -> Fraction:
+    """Return the number of tasks, whole or not, that fit in some amounts."""
     return min(Fraction(a, d) for a, d in zip(amounts, demand, strict=True) if d > 0)
 
 
-def total(rows: list[list[int]]) -> list[int]:
+def column_sums(rows: list[list[int]]) -> list[int]:
     return [sum(column) for column in zip(*rows, strict=True)]

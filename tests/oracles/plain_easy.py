@@ -1,9 +1,9 @@
-"""Easy on one pool of processors, as its textbooks have it: a shadow time, and extra processors.
+"""EASY on one pool of processors, as in textbooks: by a shadow time and extra processors.
 
-Mu'alem and Feitelson 2001: jobs in order of arrival; the first that does not fit starts at the
-shadow time, when enough running jobs have ended, if all last as long as their users said. A later
-job goes before it if it fits now and either ends by the shadow time, or takes no more than the
-processors that are extra then. What runs for longer than was said is believed to end at once.
+Mu'alem and Feitelson 2001: jobs start in order of arrival. The first one without room is to start
+at the shadow time, when enough running jobs have ended at their limits. A later job starts before
+it if it fits now, and either ends by the shadow time, or takes at most the processors that are
+extra at that time. An overdue job is expected to end now.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ class Job(NamedTuple):
     submit: float
     processors: int
     run: float
-    limit: float  # infinite if the user did not say
+    limit: float  # infinite without a limit
 
 
 class PlainEasy:
-    """Jobs are sorted by their submission, and none is too wide; `backfills`: or it is fifo."""
+    """Runs jobs, sorted by submission, of which each fits; FIFO if `backfills` is False."""
 
     def __init__(self, jobs: list[Job], processors: int, backfills: bool = True) -> None:
         self.jobs, self.processors, self.free = jobs, processors, processors
@@ -31,7 +31,7 @@ class PlainEasy:
         self.now = 0.0
 
     def run(self) -> list[float]:
-        """Return when each job starts."""
+        """Return the start of each job, in seconds."""
         arrived = 0
         while arrived < len(self.jobs) or self.running:
             coming = self.jobs[arrived].submit if arrived < len(self.jobs) else inf
@@ -52,8 +52,8 @@ class PlainEasy:
     def end(self, n: int) -> float:
         return self.starts[n] + self.jobs[n].run
 
-    def said(self, n: int) -> float:
-        """When it ends by what its user said."""
+    def expected_end(self, n: int) -> float:
+        """Return the end of a running job by its limit, or now if it is overdue."""
         return max(self.starts[n] + self.jobs[n].limit, self.now)
 
     def start(self, n: int) -> None:
@@ -62,6 +62,7 @@ class PlainEasy:
         self.running.append(n)
 
     def backfill(self) -> None:
+        """Start later jobs that do not delay the first one."""
         shadow, extra = self.shadow(self.jobs[self.queue[0]].processors)
         for n in self.queue[1:]:
             job = self.jobs[n]
@@ -72,8 +73,10 @@ class PlainEasy:
                 self.start(n)
 
     def shadow(self, wanted: int) -> tuple[float, int]:
-        for time in sorted({self.said(n) for n in self.running} - {inf}):
-            ended = sum(self.jobs[n].processors for n in self.running if self.said(n) <= time)
+        """Return the shadow time of a job, and the processors that are extra then."""
+        for time in sorted({self.expected_end(n) for n in self.running} - {inf}):
+            ending = [n for n in self.running if self.expected_end(n) <= time]
+            ended = sum(self.jobs[n].processors for n in ending)
             if self.free + ended >= wanted:
                 return time, self.free + ended - wanted
         return inf, self.processors

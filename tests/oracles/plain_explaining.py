@@ -1,7 +1,7 @@
-"""Why a group waits, by definition: each server looked at, each change tried on a copy.
+"""Explain by the definitions why a group waits: scan all servers, try each change on a copy.
 
-A resource that a task does not take is never lacking; queues of weight 0 come after all others; and
-what holds a group back is told by what had room before, and after, the others were placed.
+Only resources that a task takes can be lacking. The reason depends on whether the group had room
+before, and has room after, the other groups were placed.
 """
 
 from __future__ import annotations
@@ -13,33 +13,36 @@ from math import inf, nextafter
 from typing import NamedTuple
 
 from fairlead.errors import InputError
-from oracles.plain_choosing import Group, Queue, Reservation, Server, room
+from oracles.plain_choosing import Group, Queue, Reservation, Server, tasks_that_fit
 from oracles.plain_scheduler import Scheduler
 
-KEPT = object()
+KEPT = object()  # for a constraint that is not changed
 
 
 class Explained(NamedTuple):
-    allowed: int
-    open: int
-    fitting: int
-    lacking: dict[str, int]
-    nearest: list[str]
+    """The facts of an `Explanation` of the scheduler, for its first waiting task."""
+
+    allowed: int  # servers that the constraint admits
+    open: int  # of these, not draining
+    fitting: int  # of these, with room
+    lacking: dict[str, int]  # open servers with too little, by resource
+    nearest: list[str]  # open servers without room, the least lacking part first
     starts: bool
-    changes: list[tuple[str, str, Fraction | float | None, bool]]
+    changes: list[tuple[str, str, Fraction | float | None, bool]]  # kind, of, to, starts
     never: bool
-    ahead: list[str] | None
-    reservation: tuple[str, float, list[str]] | None
+    ahead: list[str] | None  # queues with lower scores; None if scores are not defined
+    reservation: tuple[str, float, list[str]] | None  # queue, time, servers
     held_by: str
 
 
 def explained(s: Scheduler, group: Group, now: float) -> Explained:
+    """Return why a group waits at a time."""
     s = copied(s)
-    for g in s.groups.values():  # no labels are no condition, so those tasks are of one shape
+    for g in s.groups.values():  # an empty constraint is none, so that equal tasks have one shape
         g.members = [(demand, tasks, where or None) for demand, tasks, where in g.members]
     group = s.groups[group.id]
-    first, there = next(group.waiting()), s.there()
-    allowed = [x for x in there if s.may(group, first, x)]
+    first, servers = next(group.waiting_indices()), s.servers_in_order()
+    allowed = [x for x in servers if s.admits(group, first, x)]
     open_ = [x for x in allowed if not x.draining]
     starts = is_placed(s, group.id, now)
     return Explained(
@@ -50,46 +53,49 @@ def explained(s: Scheduler, group: Group, now: float) -> Explained:
         nearest(s, group, first, open_),
         starts,
         [] if starts else changes(s, group, first, open_, now),
-        never(s, group, first, there) or is_beyond_limits(s, group),
-        ahead(s, group, first, open_ or allowed or there),
+        never(s, group, first, servers) or is_beyond_limits(s, group),
+        ahead(s, group, first, open_ or allowed or servers),
         reserved(s, now),
         "nothing" if starts else held_by(copied(s), group.id, now),
     )
 
 
 def is_beyond_limits(s: Scheduler, group: Group) -> bool:
-    """Whether it would not be within its limits if nothing ran."""
+    """Return whether a group is beyond limits even if nothing runs."""
     running, s.running = s.running, {}
     try:
-        return not s.is_within(group)
+        return not s.is_within_limits(group)
     finally:
         s.running = running
 
 
 def short(demand: list[int], amounts: list[int]) -> list[int]:
-    """The resources with too little; never one that is not taken."""
+    """Return the demanded resources of which some amounts have too little."""
     return [r for r, (a, d) in enumerate(zip(amounts, demand, strict=True)) if 0 < d > a]
 
 
 def lacking(s: Scheduler, group: Group, first: int, servers: list[Server]) -> dict[str, int]:
-    beside = [name for r, name in enumerate(s.resources) if not s.slots or r not in s.slot()]
+    """Return the number of servers that lack each resource for a task, by name."""
+    names = [name for r, name in enumerate(s.resources) if not s.slots or r not in s.slot()]
     rows = [short(s.demand(group, first), s.free(x)) for x in servers]
-    counts = enumerate(["slots", *beside] if s.slots else beside)
+    counts = enumerate(["slots", *names] if s.slots else names)
     return {name: n for r, name in counts if (n := sum(r in row for row in rows))}
 
 
 def lacked(s: Scheduler, group: Group, first: int, server: Server) -> Fraction:
-    """The largest lacking part of the request."""
+    """Return the largest lacking part of the demand."""
     demand, free = s.demand(group, first), s.free(server)
     return max((Fraction(demand[r] - free[r], demand[r]) for r in short(demand, free)), default=0)
 
 
 def nearest(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list[str]:
-    parts = [(lacked(s, group, first, x), x.place, x.name) for x in servers]
+    """Return the servers without room by the lacking part of the demand, the least first."""
+    parts = [(lacked(s, group, first, x), x.order, x.name) for x in servers]
     return [name for part, _, name in sorted(parts) if part]
 
 
 def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: float):
+    """Try each change on a copy; return its kind, object, new value, and whether a task starts."""
     found = []
     for r, name in enumerate(s.resources):
         amount = lowered(s, group, first, servers, r)
@@ -107,7 +113,7 @@ def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: 
         starts = tried_anew(s, group, now, first, limit=limit)
         found.append(("limit", "time_limit", limit, starts))
     for queue in path(group.queue):
-        if queue.most or queue.most_tasks < inf:
+        if queue.limits or queue.task_limit < inf:
             other = copied(s)
             other.set_limit(queue.name)
             found.append(("queue limit", queue.name, None, is_placed(other, group.id, now)))
@@ -118,9 +124,9 @@ def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: 
     other = copied(s)
     other.set_priority(group.id, 2**62)
     found.append(("priority", group.queue.name, None, is_placed(other, group.id, now)))
-    roomy = [x for x in s.there() if x.draining and s.may(group, first, x)]
+    roomy = [x for x in s.servers_in_order() if x.draining and s.admits(group, first, x)]
     roomy = [x for x in roomy if not short(s.demand(group, first), s.free(x))]
-    for server in sorted(roomy, key=lambda x: x.place)[:1]:
+    for server in sorted(roomy, key=lambda x: x.order)[:1]:
         other = copied(s)
         other.undrain(server.name)
         found.append(("drain", server.name, None, is_placed(other, group.id, now)))
@@ -138,9 +144,9 @@ def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: 
 
 
 def lowered(s: Scheduler, group: Group, first: int, servers: list[Server], r: int) -> int:
-    """The most of a resource, less than asked, with which the task would fit on some server; or 0.
+    """Return the largest smaller demand of a resource with which the task fits somewhere; or 0.
 
-    Under slots, what takes no more slots than are left.
+    Under slots, the largest demand that the free slots cover.
     """
     row, found = group.member(first)[0], [0]
     asked = row[r]
@@ -154,52 +160,55 @@ def lowered(s: Scheduler, group: Group, first: int, servers: list[Server], r: in
 
 
 def ahead(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list[str] | None:
-    """Queues that wait and come before its own, or before one above, from the root down.
+    """Return the queues ahead of the group's queue, or of a queue above it, from the root down.
 
-    Without queues whose tasks all fit on no server.
+    Queues without a group that fits on empty servers are left out.
     """
     found = ahead_in_order(s, group, first, servers)
     return found and [name for name in found if may_start(s, s.queues[name])]
 
 
 def may_start(s: Scheduler, queue: Queue) -> bool:
-    groups = [g for g in s.groups.values() if g.waits() and queue in path(g.queue)]
-    return any(all(fits_empty(s, g, i) for i in g.waiting()) for g in groups)
+    """Return whether all tasks of some waiting group of a queue fit on empty servers."""
+    groups = [g for g in s.groups.values() if g.n_waiting() and queue in path(g.queue)]
+    return any(all(fits_empty(s, g, i) for i in g.waiting_indices()) for g in groups)
 
 
 def fits_empty(s: Scheduler, group: Group, index: int) -> bool:
     demand = s.demand(group, index)
-    return any(s.may(group, index, x) and not short(demand, s.capacity(x)) for x in s.there())
+    admitted = [x for x in s.servers_in_order() if s.admits(group, index, x)]
+    return any(not short(demand, s.capacity(x)) for x in admitted)
 
 
 def ahead_in_order(
     s: Scheduler, group: Group, first: int, servers: list[Server]
 ) -> list[str] | None:
+    """Return the queues ahead; scores are those on the server that lacks least of the task."""
     if s.criterion in ("fifo", "easy"):
         order = list(dict.fromkeys(g.queue.name for g in s.by_submission()))
         return order[: order.index(group.queue.name)] if group.queue.name in order else []
     if not servers:
         return None
-    view = min(servers, key=lambda x: (lacked(s, group, first, x), x.place))
+    closest = min(servers, key=lambda x: (lacked(s, group, first, x), x.order))
     levels = reversed(path(group.queue))
     try:
-        return [name for mine in levels for name in ahead_beside(s, group, first, mine, view)]
+        return [name for own in levels for name in siblings_ahead(s, group, first, own, closest)]
     except ZeroDivisionError:
-        return None  # under tsf's residual form: of no room no part can be taken
+        return None  # under tsf residual, if no task fits anywhere
 
 
 def held_by(s: Scheduler, key: int, now: float) -> str:
-    """The reason why a group does not start."""
+    """Return the name of the reason why a group does not start."""
     group = s.groups[key]
-    first = next(group.waiting())
-    allowed = [x for x in s.there() if s.may(group, first, x)]
+    first = next(group.waiting_indices())
+    allowed = [x for x in s.servers_in_order() if s.admits(group, first, x)]
     if not allowed:
         return "where"
     if all(short(s.demand(group, first), s.capacity(x)) for x in allowed):
         return "size"
-    if never(s, group, first, s.there()):
+    if never(s, group, first, s.servers_in_order()):
         return "gang"
-    if not s.is_within(group):
+    if not s.is_within_limits(group):
         return "limit"
     if all(x.draining for x in allowed):
         return "drained"
@@ -207,36 +216,37 @@ def held_by(s: Scheduler, key: int, now: float) -> str:
         return "room"
     had_room = has_room(s, group)
     s.place(now)
-    if not s.is_within(group):
+    if not s.is_within_limits(group):
         return "limit"
     if s.criterion in ("fifo", "easy"):
-        able = s.by_submission()
-        if group not in able:
+        ordered = s.by_submission()
+        if group not in ordered:
             return "gang"
-        if able[0] is not group and s.criterion == "fifo":
+        if ordered[0] is not group and s.criterion == "fifo":
             return "fifo"
-        if able[0] is not group and has_room(s, group):
+        if ordered[0] is not group and has_room(s, group):
             return "reservation"
-    elif s.strict and s.waiting_in(group.queue)[0] is not group:
+    elif s.strict and s.waiting_groups(group.queue)[0] is not group:
         return "strict order"
     if is_gang(group) and not had_room:
         return "gang"
-    is_left = any(s.fits(group, first, x) for x in allowed)
-    if s.select == "best-fit-first" and (is_left or not had_room):
+    fits_somewhere = any(s.fits(group, first, x) for x in allowed)
+    if s.select == "best-fit-first" and (fits_somewhere or not had_room):
         return "best server"
     return "declined" if s.oblivious and has_room(s, group) else "order"
 
 
 def is_gang(group: Group) -> bool:
+    """Return whether a group is a gang of more than one task."""
     return group.gang and sum(tasks for _, tasks, _ in group.members) > 1
 
 
 def has_room(s: Scheduler, group: Group) -> bool:
-    """Whether its next task, or all of a gang, could start now; in rounds, begun on some server."""
+    """Return whether the next task, or a gang, fits now; in rounds, with the first one anywhere."""
     s = copied(s)
     group = s.groups[group.id]
     if s.select == "rrr":
-        return any(s.plan(group, x) for x in s.there())
+        return any(s.plan(group, x) for x in s.servers_in_order())
     return bool(s.plan(group))
 
 
@@ -245,12 +255,12 @@ def copied(s: Scheduler) -> Scheduler:
 
 
 def is_placed(s: Scheduler, group: object, now: float) -> bool:
-    """Whether anything of the group is placed now, with nothing else arriving."""
+    """Return whether a task of a group starts if tasks are placed now."""
     return any(p.group == group for p in copied(s).place(now))
 
 
 def reservation(s: Scheduler, now: float) -> tuple[Group, Reservation] | None:
-    """What easy reserves once nothing more is placed, and for whom."""
+    """Return the head of easy and its reservation, after tasks are placed."""
     if s.criterion != "easy":
         return None
     s = copied(s)
@@ -260,16 +270,16 @@ def reservation(s: Scheduler, now: float) -> tuple[Group, Reservation] | None:
 
 
 def reserved(s: Scheduler, now: float) -> tuple[str, float, list[str]] | None:
-    """The same as names: whose it is, when, and on which servers in their order."""
+    """Return the reservation of easy: the queue's name, the time, and the servers in order."""
     held = reservation(s, now)
     if held is None:
         return None
-    servers = {t.server.name: t.server.place for t in held[1].tasks}
+    servers = {t.server.name: t.server.order for t in held[1].tasks}
     return held[0].queue.name, held[1].at, sorted(servers, key=lambda name: servers[name])
 
 
 def shorter(s: Scheduler, group: Group, now: float) -> list[float]:
-    """The longest limit by which it is over at the time that is reserved for another group."""
+    """Return in a list the longest time limit that ends by another group's reserved start."""
     held, now = reservation(s, now), float(now)
     if held is None or held[0].id == group.id or held[1].at == inf:
         return []
@@ -280,7 +290,11 @@ def shorter(s: Scheduler, group: Group, now: float) -> list[float]:
 
 
 def tried_anew(s, group, now, first, *, lower=None, where=KEPT, limit=None) -> bool:
-    """The tasks that wait are a group of their own, changed, in the old place in the order."""
+    """Return whether a task starts if the waiting tasks are replaced by a changed group.
+
+    The new group is at the position of the old one. Tasks of the shape of `first` get the amount
+    `lower` (resource, quanta) and the constraint `where`; all get the time limit.
+    """
     s, shape = copied(s), group.members.index(group.member(first))
     group, members = s.groups[group.id], []
     at = 0
@@ -301,77 +315,79 @@ def tried_anew(s, group, now, first, *, lower=None, where=KEPT, limit=None) -> b
     group.drop()
     s.forget_ended()
     s.groups[anew.id] = anew
-    s.revive(anew.queue)
+    s.forget_declines(anew.queue)
     return is_placed(s, anew.id, now)
 
 
 def classes(s: Scheduler) -> list[Server]:
-    """One server of each capacity and labels, those first that there are most of."""
-    alike: list[list[Server]] = []
-    for x in s.there():
-        row = next((a for a in alike if (a[0].capacity, a[0].labels) == (x.capacity, x.labels)), [])
+    """Return a server of each capacity and labels, those of the most common kinds first."""
+    kinds: list[list[Server]] = []
+    for x in s.servers_in_order():
+        row = next((k for k in kinds if (k[0].capacity, k[0].labels) == (x.capacity, x.labels)), [])
         if not row:
-            alike.append(row)
+            kinds.append(row)
         row.append(x)
-    return [row[0] for row in sorted(alike, key=lambda row: -len(row))]
+    return [row[0] for row in sorted(kinds, key=lambda row: -len(row))]
 
 
-def never(s: Scheduler, group: Group, first: int, there: list[Server]) -> bool:
-    """Whether empty servers lack room for a task; of a gang, for those of one shape alone.
+def never(s: Scheduler, group: Group, first: int, servers: list[Server]) -> bool:
+    """Return whether empty servers lack room for a task, or for all of a gang's of one shape.
 
-    Where demands are unknown a gang starts on one server.
+    If demands are unknown, a gang needs one server that is large enough for all of it.
     """
-    waiting = list(group.waiting()) if group.gang else [first]
+    waiting = list(group.waiting_indices()) if group.gang else [first]
     for index in waiting:
         alike = [i for i in waiting if group.member(i)[::2] == group.member(index)[::2]]
-        rooms = [
-            int(room(s.demand(group, index), s.capacity(x)))
-            for x in there
-            if s.may(group, index, x)
+        fitting = [
+            int(tasks_that_fit(s.demand(group, index), s.capacity(x)))
+            for x in servers
+            if s.admits(group, index, x)
         ]
-        if sum(rooms) < len(alike):
+        if sum(fitting) < len(alike):
             return True
     if not (group.gang and s.oblivious and waiting):
         return False
     total = [sum(column) for column in zip(*(s.demand(group, i) for i in waiting), strict=True)]
     return not any(
         all(t <= c for t, c in zip(total, s.capacity(x), strict=True))
-        and all(s.may(group, i, x) for i in waiting)
-        for x in there
+        and all(s.admits(group, i, x) for i in waiting)
+        for x in servers
     )
 
 
 def path(queue: Queue | None) -> list[Queue]:
-    """A queue and those above it."""
+    """Return a queue and the queues above it, from the bottom up."""
     return [] if queue is None else [queue, *path(queue.parent)]
 
 
-def ahead_beside(s: Scheduler, group: Group, first: int, mine: Queue, view: Server) -> list[str]:
-    """Siblings with waiting tasks and a lower score.
+def siblings_ahead(s: Scheduler, group: Group, first: int, own: Queue, server: Server) -> list[str]:
+    """Return the siblings of `own`, a queue on the group's path, that are ahead of it, in order.
 
-    In a tree: if each waiting task could start, and no resource were used up.
+    In a tree, scores are as if all first tasks could start, and no resource were saturated.
     """
     sign, scores = -1 if s.select == "best-fit-first" else 1, []
-    waiting = {q: s.waiting_in(q) for q in s.queues.values()}
-    tree = {q: [(g[0], i) for i in s.to_place(g[0])] for q, g in waiting.items() if g}
+    waiting = {q: s.waiting_groups(q) for q in s.queues.values()}
+    tree = {q: [(g[0], i) for i in s.next_indices(g[0])] for q, g in waiting.items() if g}
     if s.select == "rrr":
-        tree = {q: sorted(nexts, key=lambda row: row[1]) for q, nexts in tree.items()}
+        tree = {q: sorted(tasks, key=lambda row: row[1]) for q, tasks in tree.items()}
     plans = {}
-    for queue, nexts in tree.items():
-        rows = [(g, i, next((x for x in s.there() if s.may(g, i, x)), None)) for g, i in nexts]
-        plans[queue] = [row for row in rows if row[2] is not None]
-    for queue in s.children(mine.parent):
-        if not s.leaves(queue, tree) and queue is not mine:
+    for queue, tasks in tree.items():
+        admitted = [[x for x in s.servers_in_order() if s.admits(g, i, x)] for g, i in tasks]
+        rows = zip(tasks, admitted, strict=True)
+        plans[queue] = [(g, i, found[0]) for (g, i), found in rows if found]
+    for queue in s.children(own.parent):
+        if not s.startable_leaves(queue, tree) and queue is not own:
             continue
         if s.half_life:
-            score = queue.weight == 0, s.use(queue)
+            score = queue.weight == 0, s.past_use_score(queue)
         elif s.is_tree():
-            s.here = view if s.select == "rrr" else None
-            score = s.order_of(queue, tree, set(), plans)
-            s.here = None
+            s.pool_server = server if s.select == "rrr" else None
+            score = s.sibling_key(queue, tree, set(), plans)
+            s.pool_server = None
         else:
-            g = group if queue is mine else waiting[queue][0]
-            score = s.score(queue, g, first if queue is mine else next(g.waiting()), view)
+            g = group if queue is own else waiting[queue][0]
+            index = first if queue is own else next(g.waiting_indices())
+            score = s.score(queue, g, index, server)
         scores.append((score, sign * queue.serial, queue.name))
-    own = next(x for x in scores if x[2] == mine.name)
-    return [name for _, _, name in sorted(x for x in scores if x[:2] < own[:2])]
+    own_score = next(row for row in scores if row[2] == own.name)
+    return [name for _, _, name in sorted(row for row in scores if row[:2] < own_score[:2])]

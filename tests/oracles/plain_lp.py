@@ -1,4 +1,4 @@
-"""One linear programme over tasks, as plainly as it can be stated."""
+"""Linear programmes over the tasks of users on groups, in their plainest form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NoOptimumError(AssertionError):
 
 
 class Optimum(NamedTuple):
-    """A largest value, where it is reached, and by how much more of each row it would grow."""
+    """The largest value, a point that reaches it, and the price of each row."""
 
     value: float
     point: Array
@@ -45,7 +45,7 @@ def maximise(objective: Array, rows: Array, lower: Array, upper: Array) -> Optim
     model.a_matrix_.start_ = np.searchsorted(row, np.arange(rows.shape[0] + 1))
     model.a_matrix_.index_ = column
     model.a_matrix_.value_ = rows[row, column]
-    # Presolve, and the tightest tolerance, sometimes come to nothing at wide scales.
+    # With coefficients of wide scales, presolve and the tightest tolerance sometimes fail.
     solver.setOptionValue("presolve", "off")
     solver.setOptionValue("small_matrix_value", 1e-12)
     for tolerance, simplex in ((1e-10, 1), (1e-10, 4), (1e-9, 1), (1e-9, 4)):  # dual, primal
@@ -70,14 +70,13 @@ def maximise(objective: Array, rows: Array, lower: Array, upper: Array) -> Optim
 class Shares:
     """The feasible allocations of a problem under RDM, as rows of a linear programme.
 
-    The unknown of a user on a group is the *share* of all that the user could run there, in
-    0..1, so that coefficients stay near 1 however different the demands are; one more unknown,
-    the last, is free for a common level.
+    The unknown of a user on a group is a share from 0 to 1 of the tasks that it could run there, so
+    that coefficients stay near 1 for all demands. The last unknown is free for a common level.
 
     Attributes
     ----------
     pairs : list of (user, group)
-        The unknowns: where each user may run and has what it needs.
+        The unknowns: groups where each user may run, and that have its resources.
     gamma : (pairs,) float
         Tasks for a share of 1.
     """
@@ -98,7 +97,7 @@ class Shares:
         self.capacity = capacity
 
     def alone(self, n: int) -> float:
-        """Return the tasks that user `n` could run with everything to itself, limits aside."""
+        """Return the tasks that user `n` could run alone on all servers, without its limit."""
         return float(sum(self.gamma[k] for k, (user, _) in enumerate(self.pairs) if user == n))
 
     def capacity_rows(self) -> Array:
@@ -126,10 +125,10 @@ class Shares:
 def most_tasks(
     shares: Shares, n: int, floor: dict[int, float], available: Array | None = None
 ) -> float:
-    """Return the most tasks user `n` can have, its limit aside, while others keep their floor.
+    """Return the largest number of tasks of `n`, without its limit, while others keep their floor.
 
-    The available amount of each resource of each group, in the order of the capacity rows, is 1
-    (all of it) unless given.
+    `available` has the usable share of each resource of each group, in the order of the capacity
+    rows; all of it by default.
     """
     optimum, unit = _raise_alone(shares, n, floor, available)
     return optimum.value * unit

@@ -1,4 +1,4 @@
-"""Figures of a run log at one time, by full scans; and integrals as sums of times."""
+"""Compute figures of a run log at one time by full scans, and integrals as sums over intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = list[Fraction]
 
 
 class PlainMetrics:
-    """Answers about times between which nothing happens: intervals contain their beginning."""
+    """Figures of a run log at a time t; an interval contains its start, and not its end."""
 
     def __init__(self, workload: Workload, log: RunLog) -> None:
         self.w, self.log = workload, log
@@ -41,7 +41,7 @@ class PlainMetrics:
         return [task for task, _, start, end, _ in self.starts if start <= t < end]
 
     def active(self, t: Fraction) -> list[int]:
-        """Tasks that wait or run: they came, are not done, and are withdrawn only if they run."""
+        """Return the waiting and running tasks; waiting ones of withdrawn jobs are left out."""
         running = set(self.running(t))
         done = {task for task, _, _, end, lost in self.starts if not lost and end <= t}
         return [
@@ -54,24 +54,27 @@ class PlainMetrics:
         ]
 
     def servers(self, t: Fraction) -> list[bool]:
-        there = self.w.there_at_start.tolist()
+        """Return whether each server is present, draining or not."""
+        present = self.w.there_at_start.tolist()
         events = zip(
             self.w.server_time.tolist(), self.w.server_event, self.w.server.tolist(), strict=True
         )
         for time, event, i in events:
             if time <= t and event != DRAIN:
-                there[i] = event == JOIN
-        return there
+                present[i] = event == JOIN
+        return present
 
-    def there(self, t: Fraction) -> Row:
+    def total(self, t: Fraction) -> Row:
+        """Return (R,) the capacity of all present servers."""
         rows = [
             self.capacity[g]
-            for g, there in zip(self.group_of, self.servers(t), strict=True)
-            if there
+            for g, is_present in zip(self.group_of, self.servers(t), strict=True)
+            if is_present
         ]
         return [sum((row[r] for row in rows), Fraction(0)) for r in range(len(self.capacity[0]))]
 
     def held(self, t: Fraction, user: int | None = None) -> Row:
+        """Return (R,) the amounts of running tasks, of a user or of all."""
         tasks = [task for task in self.running(t) if user in (None, self.user_of[task])]
         return [
             sum((self.demand[task][r] for task in tasks), Fraction(0))
@@ -79,16 +82,17 @@ class PlainMetrics:
         ]
 
     def share(self, t: Fraction, user: int) -> Fraction:
-        pairs = zip(self.held(t, user), self.there(t), strict=True)
+        pairs = zip(self.held(t, user), self.total(t), strict=True)
         return max(Fraction(0) if c == 0 else h / c for h, c in pairs)
 
     def least(self, t: Fraction) -> Fraction | None:
+        """Return the least dominant share over weight of the users with active tasks."""
         users = {self.user_of[task] for task in self.active(t)}
         users = {u for u in users if self.w.weight[u]}
         return min((self.share(t, u) / exact(self.w.weight[u]) for u in users), default=None)
 
-    def moments(self, begin: float, end: float) -> Iterator[tuple[Fraction, Fraction]]:
-        """A time in each piece in which nothing happens, and the length of the piece."""
+    def intervals(self, begin: float, end: float) -> Iterator[tuple[Fraction, Fraction]]:
+        """Iterate over the intervals between events: the start and the length of each."""
         times = {begin, end, *self.w.job_submit.tolist(), *self.w.job_cancel.tolist()}
         times |= {*self.log.start.tolist(), *self.log.end.tolist(), *self.w.server_time.tolist()}
         cuts = [Fraction(t) for t in sorted(times) if begin <= t <= end]
@@ -98,7 +102,7 @@ class PlainMetrics:
     def longest_without(self, user: int, begin: float, end: float) -> float:
         """Return the longest time in which tasks of a user wait and none runs."""
         longest = stretch = Fraction(0)
-        for t, length in self.moments(begin, end):
+        for t, length in self.intervals(begin, end):
             wants = any(self.user_of[task] == user for task in self.active(t))
             runs = any(self.user_of[task] == user for task in self.running(t))
             stretch = stretch + length if wants and not runs else Fraction(0)

@@ -1,6 +1,6 @@
-"""Whether an order of placements is a policy's filling, by looking at everything for each of them.
+"""Check whether an order of placements is the filling of a policy, by scans for each placement.
 
-Scores are whole parts of 2**-64, H of best-fit is a double, and equal numbers are ties.
+Scores count units of 2**-64, H of best-fit is a double, and equal numbers are ties.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class PlainFilling:
         return self.eligible[n][self.group[i]]
 
     def fits(self, n: int, i: int) -> bool:
-        there = zip(self.free[i], self.demand[n], strict=True)
+        amounts = zip(self.free[i], self.demand[n], strict=True)
         return (
             self.placed[n] + 1 <= self.limit[n]
             and self.may_run(n, i)
-            and all(f >= d for f, d in there)
+            and all(f >= d for f, d in amounts)
         )
 
     def tasks(self, n: int, amounts: Sequence[int]) -> Fraction:
-        """Tasks of a user that the amounts would take, whole or not."""
+        """Return the number of a user's tasks, whole or not, that fit in some amounts."""
         return min(Fraction(a, d) for a, d in zip(amounts, self.demand[n], strict=True) if d > 0)
 
     def score(self, n: int, i: int) -> tuple[bool, int]:
-        """The score of a user on a server: last with weight 0, then by share over weight."""
+        """Return the score of a user on a server: weight 0 last, then share over weight."""
         share = self.placed[n] * self.share_of_task(n, i) if self.placed[n] else Fraction(0)
         return self.weight[n] == 0, floor(share / (self.weight[n] or 1) * 2**64)
 
@@ -63,7 +63,7 @@ class PlainFilling:
         tasks = [self.tasks(n, self.capacity[j]) for j in self.servers if self.may_run(n, j)]
         return sum((1 / t for t in tasks if t > 0), Fraction(0))
 
-    def misfit(self, n: int, i: int) -> float:
+    def fit_score(self, n: int, i: int) -> float:
         demand, free = self.demand[n], self.free[i]
         q = [d > 0 for d in demand].index(True)
         if free[q] == 0:
@@ -76,19 +76,19 @@ class PlainFilling:
         return h
 
     def server(self, n: int) -> int | None:
-        """The server that the selection names for a user's task, of equal ones the first."""
+        """Return the server that the selection chooses for a user's task, of equals the first."""
         if self.select == "best-fit-first":
             servers = [i for i in self.servers if self.may_run(n, i)]
-            best = min(servers, key=lambda i: self.misfit(n, i), default=None)
+            best = min(servers, key=lambda i: self.fit_score(n, i), default=None)
             return best if best is not None and self.fits(n, best) else None
         servers = [i for i in self.servers if self.fits(n, i)]
         if self.select == "first-fit":
             return min(servers, default=None)
-        key = self.misfit if self.select == "best-fit" else self.score
+        key = self.fit_score if self.select == "best-fit" else self.score
         return min(servers, key=lambda i: key(n, i), default=None)
 
     def next_placement(self) -> tuple[int, int] | None:
-        """Of equal users the first; with best-fit-first the last."""
+        """Return the next user and server, of equal users the first; best-fit-first: the last."""
         users = range(len(self.placed))
         pairs = [(n, i) for n in users if (i := self.server(n)) is not None]
         if self.select == "best-fit-first":
@@ -96,7 +96,7 @@ class PlainFilling:
         return min(pairs, key=lambda pair: self.score(*pair), default=None)
 
     def next_on(self, i: int) -> int | None:
-        """The user who is served on a server of a round."""
+        """Return the user that is served on a visited server of a round."""
         users = [n for n in range(len(self.placed)) if self.fits(n, i)]
         return min(users, key=lambda n: self.score(n, i), default=None)
 
@@ -104,30 +104,30 @@ class PlainFilling:
         self.free[i] = [f - d for f, d in zip(self.free[i], self.demand[n], strict=True)]
         self.placed[n] += 1
 
-    def taking(self) -> set[int]:
-        """Servers on which a task fits."""
+    def roomy(self) -> set[int]:
+        """Return the servers on which some user's task fits."""
         return {i for i in self.servers if self.next_on(i) is not None}
 
 
 def is_filling(
     problem: Problem, criterion: str, select: str, residual: bool, order: Sequence[tuple[int, int]]
 ) -> bool:
-    """Whether a policy places just so; in rounds, for some orders of the servers."""
+    """Return whether a policy makes these placements; in rounds, for some orders of servers."""
     plain = PlainFilling(problem, criterion, select, residual)
-    taking = [plain.taking()]
+    roomy = [plain.roomy()]
     for n, i in order:
         expected = (plain.next_on(i), i) if select == "rrr" else plain.next_placement()
         if expected != (n, i):
             return False
         plain.place(n, i)
-        taking.append(plain.taking())
+        roomy.append(plain.roomy())
     if select != "rrr":
         return plain.next_placement() is None
-    # A round visits no server twice, and passes over none that takes a task when it ends.
+    # A round visits no server twice, and each server with room for a task at the round's end.
     ends = {0}
     for end in range(1, len(order) + 1):
         for begin in sorted(ends):
             visited = [i for _, i in order[begin:end]]
-            if len(set(visited)) == len(visited) and taking[end] <= set(visited):
+            if len(set(visited)) == len(visited) and roomy[end] <= set(visited):
                 ends.add(end)
-    return len(order) in ends and not taking[-1]
+    return len(order) in ends and not roomy[-1]

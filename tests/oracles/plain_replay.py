@@ -1,4 +1,4 @@
-"""A workload replayed and a problem filled as they are defined: short programs over a scheduler."""
+"""Replay a workload, and fill a problem, by the definitions: short programs over a scheduler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairlead.model.quantity import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.unplaceable import kinds_of
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
-from oracles.plain_gangs import RememberingScheduler
+from oracles.plain_gangs import ParkingScheduler
 from oracles.plain_scheduler import Scheduler
 from oracles.plain_slots import in_slots
 
@@ -31,10 +31,10 @@ def plain_replay(
     on_progress: Callable[[int, float], None] | None = None,
     **options: Any,
 ) -> RunLog:
-    """Replay a workload by the definitions; options as `fairlead.simulation.replay.replay`'s."""
-    make = RememberingScheduler
+    """Replay a workload by the definitions; the options are those of the plain scheduler."""
+    make = ParkingScheduler
     if "/over-" in policy:
-        make = fairlead.scheduler.scheduler.Scheduler  # whose rounds have tests of their own
+        make = fairlead.scheduler.scheduler.Scheduler  # the plain one has no preemption
     replay = PlainReplay(make, workload, policy, **options)
     rows = replay.run()
     task, server, start, end, lost = zip(*rows, strict=True) if rows else [()] * 5
@@ -53,7 +53,7 @@ def plain_replay(
 
 
 class PlainReplay:
-    """The run of a workload by a scheduler, one event after the other."""
+    """Runs a workload by a scheduler, one event after the other."""
 
     def __init__(
         self, make: Callable[..., Any], workload: Workload, policy: str, **options: Any
@@ -70,7 +70,7 @@ class PlainReplay:
         options["devices"] = cluster.devices
         self.scheduler = make(list(cluster.resources), policy, quanta, **options)
         self.group_of = [g for g, k in enumerate(cluster.count.tolist()) for _ in range(k)]
-        self.there: set[int] = set()
+        self.present: set[int] = set()  # servers that joined and have not left
         tree = workload.queues
         for row in [] if tree is None else tree.rows():
             self.scheduler.add_queue(row["name"], row.get("weight", 1), row.get("parent"))
@@ -91,29 +91,30 @@ class PlainReplay:
         for i in range(workload.n_servers):
             if workload.there_at_start[i]:
                 self.join(i)
-        self.groups: dict[int, list[int]] = {}  # of each job
-        self.first_task: dict[int, int] = {}  # of each group
-        self.running: dict[int, int] = {}  # row of each task that runs
+        self.groups: dict[int, list[int]] = {}  # by job
+        self.first_task: dict[int, int] = {}  # by group: its first task in the workload
+        self.running: dict[int, int] = {}  # by running task: its row in the log
         self.log: list[Row] = []
 
     def amounts(self, row: Any) -> dict[str, float]:
         return dict(zip(self.w.cluster.resources, row.tolist(), strict=True))
 
     def join(self, i: int) -> None:
-        if i in self.there:
+        if i in self.present:
             self.scheduler.undrain(f"s{i}")
         else:
             capacity = self.amounts(self.w.cluster.capacity[self.group_of[i]])
             self.scheduler.add_server(f"s{i}", capacity, order=i)
-            self.there.add(i)
+            self.present.add(i)
 
     def leave(self, i: int, now: float) -> None:
-        self.there.discard(i)
+        self.present.discard(i)
         for task in self.scheduler.remove_server(f"s{i}"):
             row = self.running.pop(task)
             self.log[row] = (*self.log[row][:3], now, True)
 
     def submit(self, job: int, now: float) -> None:
+        """Submit the sets of a job that are placeable: a gang together, others as groups."""
         w, sets = self.w, range(*self.w.first_set[job : job + 2].tolist())
         user = w.users[w.job_user[job]]
         limit = float(w.job_limit[job])
@@ -126,15 +127,15 @@ class PlainReplay:
             if not self.unplaceable[k]:
                 members[k] = (demand, int(w.set_tasks[k]), where)
         if w.job_gang[job] and w.job_tasks[job] > 1 and members:
-            self.note(
+            self.add_group(
                 job, sets[0], self.scheduler.submit_gang(user, list(members.values()), **options)
             )
         else:
             for k, (demand, tasks, where) in members.items():
                 group = self.scheduler.submit(user, demand, tasks, where=where, **options)
-                self.note(job, k, group)
+                self.add_group(job, k, group)
 
-    def note(self, job: int, first_set: int, group: int) -> None:
+    def add_group(self, job: int, first_set: int, group: int) -> None:
         self.groups.setdefault(job, []).append(group)
         self.first_task[group] = int(self.w.first_task[first_set])
 
@@ -142,11 +143,11 @@ class PlainReplay:
         for group in self.groups.get(job, []):
             try:
                 self.scheduler.cancel(group)
-            except InputError:  # it is over
+            except InputError:  # it has ended
                 continue
 
     def run(self) -> list[Row]:
-        """Replay; at one moment tasks end, servers change, jobs come, jobs go, tasks are placed."""
+        """Replay. At each time: ends of tasks, servers, arrivals, withdrawals, then placements."""
         w, step = self.w, {JOIN: self.join, DRAIN: lambda i: self.scheduler.drain(f"s{i}")}
         changes = list(
             zip(w.server_time.tolist(), w.server_event.tolist(), w.server.tolist(), strict=True)
@@ -179,22 +180,22 @@ class PlainReplay:
 
     def place(self, now: float) -> None:
         for start in self.scheduler.place(now):
-            self.note_start(start, now)
+            self.log_start(start, now)
 
     def preempt(self, now: float) -> bool:
-        """Stop tasks for others, by a scheduler that has preemption; return whether any started."""
+        """Run a round of preemption and stop its victims; return whether a task started."""
         found = self.scheduler.preempt(now, limit=64)
         for starts, victims in found:
             for task in victims:
                 row = self.running.pop(task)
                 self.log[row] = (*self.log[row][:3], float(now), True)
-                if task in self.scheduler._state.running:  # else its gang was stopped with another
+                if task in self.scheduler._state.running:  # else its gang stopped before
                     self.scheduler.evict(task)
             for start in starts:
-                self.note_start(start, now)
+                self.log_start(start, now)
         return bool(found)
 
-    def note_start(self, start: Any, now: float) -> None:
+    def log_start(self, start: Any, now: float) -> None:
         task = self.first_task[start.group] + start.index
         self.running[start.task] = len(self.log)
         end = now + float(self.w.task_duration[task])
@@ -202,7 +203,7 @@ class PlainReplay:
 
 
 def unplaceable_sets(w: Workload, policy: str) -> list[bool]:
-    """Which sets find no room even where nothing runs."""
+    """Return whether each task set is too large for the empty servers."""
     policy = policy.removesuffix("/over-share")
     capacity = [[exact(a) for a in row] for row in w.cluster.capacity.tolist()]
     shapes = [[exact(a) for a in row] for row in w.shapes.tolist()]
@@ -215,7 +216,7 @@ def unplaceable_sets(w: Workload, policy: str) -> list[bool]:
 def _is_unplaceable(
     w: Workload, k: int, servers: list[tuple[list[Fraction], int]], shapes: list[list[Fraction]]
 ) -> bool:
-    """A gang's sets of one shape need room at once, each where it may run and all together."""
+    """Return whether a set is too large; a gang's sets also if those of one shape are together."""
     job = w.set_job[k]
     is_gang = w.job_gang[job] and w.job_tasks[job] > 1
     sets = range(*w.first_set[job : job + 2].tolist()) if is_gang else [k]
@@ -234,7 +235,7 @@ def _is_unplaceable(
 
 
 def plain_fill(problem: Problem, policy: str, seed: int = 0) -> list[tuple[int, int]]:
-    """Submit everything, place, done: user and server of each placement."""
+    """Submit all tasks and place them; return the user and the server of each placement."""
     resources, users = list(problem.cluster.resources), problem.users.names
     per_unit = to_quanta(problem).per_unit
     quanta = {r: 1 / units for r, units in zip(resources, per_unit, strict=True)}

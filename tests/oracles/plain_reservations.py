@@ -1,6 +1,6 @@
-"""Reserved starts by their definition, read from the snapshot of a scheduler.
+"""Check the reserved starts in a snapshot of a scheduler by their definition.
 
-Whether amounts are free is checked at every time at which a task starts or ends, on each server.
+Free amounts are checked on each server, at every time at which a task starts or ends.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from math import inf
 from typing import Any, NamedTuple
 
-MOST_CONSIDERED = 4  # first groups of unlike shapes in a queue
+MOST_CONSIDERED = 4  # first groups of different shapes of a queue that may get reservations
 
 
 class Use(NamedTuple):
-    """Amounts of a server that a task takes from a time up to another."""
+    """The amounts of a server that a task holds from one time up to another."""
 
     server: str
     demand: list[int]
@@ -22,7 +22,9 @@ class Use(NamedTuple):
     until: float
 
 
-class Moment:
+class SnapshotState:
+    """The tables of a snapshot, with the end of each running task."""
+
     def __init__(self, snapshot: bytes) -> None:
         body = json.loads(snapshot.split(b"\n")[1])
         self.now = body["now"]
@@ -31,11 +33,12 @@ class Moment:
         self.queues = {row["name"]: row for row in body["queues"]}
         self.groups = {row["id"]: row for row in body["groups"]}
         self.running = [self.use_of(row) for row in body["tasks"]]
-        self.tasks = [row["id"] for row in body["tasks"]]
-        self.held = [(row["group"], row["index"]) for row in body["tasks"]]
+        self.tasks = [row["id"] for row in body["tasks"]]  # running ones
+        self.indices = [(row["group"], row["index"]) for row in body["tasks"]]
         self.reserved = {row["group"]: row for row in body.get("reserved", [])}
 
     def use_of(self, task: dict[str, Any]) -> Use:
+        """Return the use of a running task, up to its limit or expected end; overdue, up to now."""
         group = self.groups[task["group"]]
         end = task["since"] + (inf if group["limit"] is None else group["limit"])
         end = max(task.get("expected_end", end), self.now)
@@ -52,6 +55,7 @@ class Moment:
         raise IndexError(index)
 
     def reserved_uses(self, without: int | None = None) -> list[Use]:
+        """Return the uses of all reserved tasks, but for those of one group."""
         return [
             use
             for id, row in self.reserved.items()
@@ -60,21 +64,22 @@ class Moment:
         ]
 
     def uses(self, id: int, plan: list[tuple[int, str]], at: float) -> list[Use]:
+        """Return the uses of a group's tasks that start at a time."""
         group = self.groups[id]
         until = at + (inf if group["limit"] is None else group["limit"])
         return [Use(name, self.demand(group, index), at, until) for index, name in plan]
 
     def fits(self, uses: list[Use], name: str) -> bool:
         """Return whether a server has enough for some uses and for running tasks at all times."""
-        mine = [use for use in uses if use.server == name]
+        here = [use for use in uses if use.server == name]
         running = [use for use in self.running if use.server == name]
         capacity = self.servers[name]["capacity"]
-        for time in {use.since for use in mine}:
+        for time in {use.since for use in here}:
             for r, most in enumerate(capacity):
-                # At its expected end a task is gone; but nothing starts now in its place.
+                # Amounts are free from the expected end of a task on, but not before now.
                 taken = sum(use.demand[r] for use in running if use.until > time)
-                taken += sum(u.demand[r] for u in mine if u.since <= time < u.until)
-                if taken > most and any(use.demand[r] for use in mine if use.since <= time):
+                taken += sum(use.demand[r] for use in here if use.since <= time < use.until)
+                if taken > most and any(use.demand[r] for use in here if use.since <= time):
                     return False
         return True
 
@@ -100,9 +105,9 @@ class Moment:
         return sorted(indices) if group["gang"] else indices[:1]
 
     def earliest(self, id: int) -> float:
-        """Return the earliest start of a group beside the other reservations, after ends of tasks.
+        """Return the earliest time at which a group fits, after tasks that run or are reserved end.
 
-        For gangs of one shape, and for single tasks.
+        For gangs of one shape, and for single tasks; infinite for never.
         """
         group, others = self.groups[id], self.reserved_uses(id)
         ends = {use.until for use in [*self.running, *others] if use.until < inf}
@@ -124,10 +129,11 @@ class Moment:
 
     # Checks
 
-    def assert_right(self, most: int, *, uses_all_room: bool = True) -> None:
-        """Assert that reservations are possible, and that nothing else could start.
+    def check_reservations(self, most: int, *, uses_all_room: bool = True) -> None:
+        """Assert that reserved tasks fit, at the earliest time, and that no other task could start.
 
-        A single one is for the earliest time; one of several may be, once another one has moved.
+        At most `most` reserved groups may run on one server. If `most` is above 1, a reserved time
+        may be later than the earliest, because another reservation has moved since.
         """
         assert all(self.reservations_of(name) <= most for name in self.servers)
         for id in self.unreserved_firsts():
@@ -157,7 +163,7 @@ class Moment:
         return any(self.admits(self.shape(group, i), name) for i in self.waiting(group))
 
     def unreserved_firsts(self) -> list[int]:
-        """Return the first groups of queues, of one shape each, that have no reservation."""
+        """Return the first groups of each queue that have one shape and no reservation."""
         found = [
             id for name in self.queues for id in list(self.unlike_groups(name))[:MOST_CONSIDERED]
         ]
@@ -177,7 +183,7 @@ class Moment:
                     return True
         return False
 
-    def first_in_turn(self) -> int | None:
+    def next_to_reserve(self) -> int | None:
         """Return the group that gets the next reservation under DRF without trees."""
         total = [sum(row["capacity"][r] for row in self.servers.values()) for r in range(2)]
         for place in range(MOST_CONSIDERED):
@@ -188,10 +194,11 @@ class Moment:
         return None
 
     def rank(self, name: str, total: list[int]) -> tuple[bool, float, int]:
+        """Return the sort key of a queue under DRF: weight 0 last, share over weight, serial."""
         row = self.queues[name]
         held = [
             self.demand(self.groups[group], index)
-            for group, index in self.held
+            for group, index in self.indices
             if self.groups[group]["queue"] == name
         ]
         shares = [sum(d[r] for d in held) / most for r, most in enumerate(total) if most]
@@ -199,6 +206,7 @@ class Moment:
         return over == 0, max(shares) * under / (over or under), row["serial"]
 
     def unlike_groups(self, queue: str) -> Iterator[int]:
+        """Iterate over the first waiting group of each shape and limit, and all gangs, in order."""
         seen = set()
         groups = [row for row in self.groups.values() if row["queue"] == queue]
         for group in sorted(groups, key=lambda row: (-row["priority"], row["time"], row["id"])):

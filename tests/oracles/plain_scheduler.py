@@ -1,4 +1,4 @@
-"""The open scheduler as it is defined: events in any order, each checked, and placements."""
+"""A slow scheduler by the definitions: it checks the arguments of events, and places tasks."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import numpy as np
 from fairlead.errors import InputError, RefusalError
 from oracles.plain_arguments import (
     LARGEST,
-    found,
-    labels_of,
-    name_of,
-    number,
-    positive,
-    predicate,
-    truth,
-    weight_of,
-    whole,
+    find,
+    parse_labels,
+    parse_name,
+    parse_number,
+    parse_positive,
+    parse_constraint,
+    parse_bool,
+    parse_weight,
+    parse_whole,
 )
 from oracles.plain_choosing import POLICIES, Choosing, Group, Queue, Server, Task
 
@@ -34,15 +34,15 @@ class Placement(NamedTuple):
     group: int
     queue: str
     server: str
-    attempt: int  # 1 for the first start of this task, whatever ended those before
-    index: int  # which of the group's tasks; through all shapes of a gang, in their order
+    attempt: int  # 1 for the first start of this task
+    index: int  # of the task in its group; in a gang, through all shapes in their order
 
 
 class Scheduler(Choosing):
-    """As the contract says; `strict_fifo`: nothing passes over the first group of its queue.
+    """The plain counterpart of `fairlead.Scheduler`, with its methods and arguments.
 
-    For slots:N, `largest` is the server that is cut into slots; without it, it has the most of each
-    resource that any server has that is there, of those resources that all of them have.
+    For slots:N, `largest` is the server that is cut into slots. Its default has, of each resource
+    that all present servers have, the largest capacity of any.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Scheduler(Choosing):
     ) -> None:  # fmt: skip
         if isinstance(resources, str) or not isinstance(resources, Sequence) or not resources:
             raise InputError("must be a list of names", "resources")
-        self.resources = [name_of(r, "resources") for r in resources]
+        self.resources = [parse_name(r, "resources") for r in resources]
         if len(set(self.resources)) < len(self.resources):
             raise InputError("names a resource twice", "resources")
         self.preempts, self.half_life = "", 0.0
@@ -63,85 +63,87 @@ class Scheduler(Choosing):
             policy, _, self.preempts = policy.rpartition("/")
         self.slots = 0
         if isinstance(policy, str) and fullmatch("slots:[0-9]{1,9}", policy):
-            self.slots, policy = whole(int(policy[6:]), 1, "slots", 1_000_000), "drf/first-fit"
+            self.slots = parse_whole(int(policy[6:]), 1, "slots", 1_000_000)
+            policy = "drf/first-fit"
         if policy not in POLICIES:
             raise InputError(f"no policy is named {policy!r}", "policy")
         self.criterion, self.select, *forms = policy.split("/")
         self.residual, self.oblivious = "residual" in forms, "oblivious" in forms
-        self.strict = truth(strict_fifo, "strict_fifo")
-        self.refuse_seconds, self.now = positive(refuse_seconds, "refuse_seconds"), Fraction(0)
+        self.strict = parse_bool(strict_fifo, "strict_fifo")
+        self.refuse_seconds = parse_positive(refuse_seconds, "refuse_seconds")
+        self.now = Fraction(0)
         given = self.by_resource({} if quanta is None else quanta, "quanta")
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
         self.quanta = [q or QUANTUM for q in given]
         numbers = [self.resources.index(name) for name in devices]
-        self.device = {r: int(1 / self.quanta[r]) for r in numbers}
+        self.device_units = {r: int(1 / self.quanta[r]) for r in numbers}
         self.largest = None if largest is None else self.count(largest, "largest")
-        self.random = np.random.default_rng(whole(seed, 0, "seed"))
+        self.random = np.random.default_rng(parse_whole(seed, 0, "seed"))
         self.servers: dict[str, Server] = {}
         self.queues: dict[str, Queue] = {}
         self.groups: dict[int, Group] = {}
         self.running: dict[int, Task] = {}  # in order of their starts
-        self.trial: list[Task] = []  # where the tasks of a gang would go
-        self.round: list[Server] = []  # servers that the round under way will visit
-        self.is_idle = False  # whether a round is under way that has placed nothing yet
-        self.taker, self.declined, self.freed = None, {}, set()
+        self.planned: list[Task] = []
+        self.to_visit: list[Server] = []
+        self.is_idle = False
+        self.current_offer, self.declined, self.freed = None, {}, set()
         self.joined = self.added = self.ids = 0
-        self.stopping: set[int] = set()  # tasks that are to stop for others
-        self.fresh: set[int] = set()  # tasks that started after the last change from outside
+        self.stopping: set[int] = set()  # victims of preemption that still run
+        self.fresh: set[int] = set()  # tasks that started after the last event that was no start
 
     # Servers
 
     def add_server(self, name, capacity, labels=None, order=None) -> None:
-        if name_of(name, "server") in self.servers:
+        if parse_name(name, "server") in self.servers:
             raise InputError(f"there is a server {name!r}", "server")
-        order = self.joined if order is None else whole(order, -LARGEST, "order")
-        amounts = self.of_devices(self.count(capacity, "capacity"), of_task=False)
-        server = Server(name, (order, self.joined), amounts, labels_of(labels))
+        order = self.joined if order is None else parse_whole(order, -LARGEST, "order")
+        amounts = self.require_whole_devices(self.count(capacity, "capacity"), of_task=False)
+        server = Server(name, (order, self.joined), amounts, parse_labels(labels))
         self.refuse_overflow([*self.servers.values(), server])
         self.servers[name] = server
         self.joined += 1
 
     def set_server(self, name, capacity=None, labels=None) -> None:
-        """Change the given parts; running tasks go on, also on an overcommitted server."""
-        server = found(self.servers, name, "server")
+        """Change the capacity or labels; running tasks go on, also on an overcommitted server."""
+        server = find(self.servers, name, "server")
         amounts = server.capacity if capacity is None else self.count(capacity, "capacity")
-        self.of_devices(amounts, of_task=False)
-        labels = server.labels if labels is None else labels_of(labels)
-        changed = Server(name, server.place, amounts, labels)
+        self.require_whole_devices(amounts, of_task=False)
+        labels = server.labels if labels is None else parse_labels(labels)
+        changed = Server(name, server.order, amounts, labels)
         self.refuse_overflow([changed if s is server else s for s in self.servers.values()])
         more = any(a > old for a, old in zip(amounts, server.capacity, strict=True))
-        is_news = more or labels != server.labels
+        is_freed = more or labels != server.labels
         server.capacity, server.labels = amounts, labels
-        if is_news:
+        if is_freed:
             self.free_up(server)
 
     def drain(self, name) -> None:
-        found(self.servers, name, "server").draining = True  # again: nothing happens
+        find(self.servers, name, "server").draining = True
 
     def undrain(self, name) -> None:
-        server = found(self.servers, name, "server")
+        server = find(self.servers, name, "server")
         if server.draining:
             server.draining = False
             self.free_up(server)
 
     def remove_server(self, name) -> list[int]:
-        """Return the lost tasks, in order of starts: of the server, and of their gangs."""
-        server = found(self.servers, name, "server")
+        """Return the lost tasks in order of starts: those on the server, and the rest of gangs."""
+        server = find(self.servers, name, "server")
         lost = self.stop([t for t in self.running.values() if t.server is server])
         del self.servers[name]
-        self.round = [s for s in self.round if s is not server]
-        if self.taker is not None and self.taker[1] is server:
-            self.taker = None
+        self.to_visit = [s for s in self.to_visit if s is not server]
+        if self.current_offer is not None and self.current_offer[1] is server:
+            self.current_offer = None
         return lost
 
     # Queues
 
     def add_queue(self, name, weight=1, parent=None) -> None:
-        if name_of(name, "queue") in self.queues:
+        if parse_name(name, "queue") in self.queues:
             raise InputError(f"there is a queue {name!r}", "queue")
-        weight = weight_of(weight)
-        above = None if parent is None else found(self.queues, parent, "parent")
+        weight = parse_weight(weight)
+        above = None if parent is None else find(self.queues, parent, "parent")
         if above is not None and any(g.queue is above for g in self.groups.values()):
             raise InputError(f"tasks of {parent!r} wait or run", "parent")
         if above is not None and not self.is_for_trees():
@@ -150,30 +152,30 @@ class Scheduler(Choosing):
         self.added += 1
 
     def is_for_trees(self) -> bool:
-        """Easy orders as fifo does; other criteria, and selections, have no definition."""
+        """Return whether the policy is defined for trees of queues."""
         by_share = self.criterion == "drf" and self.select in ("first-fit", "best-fit")
         by_server = (self.criterion, self.select, self.oblivious) == ("ps-dsf", "rrr", False)
         return self.criterion in ("fifo", "easy") or ((by_share or by_server) and not self.residual)
 
     def set_weight(self, name, weight) -> None:
-        queue = found(self.queues, name, "queue")
-        queue.weight = weight_of(weight)
+        queue = find(self.queues, name, "queue")
+        queue.weight = parse_weight(weight)
 
     def set_limit(self, name, amounts=None, tasks=None) -> None:
-        queue = found(self.queues, name, "queue")
+        queue = find(self.queues, name, "queue")
         counted = self.count({} if amounts is None else amounts, "limit")
-        most = inf if tasks is None else whole(tasks, 0, "tasks")
+        task_limit = inf if tasks is None else parse_whole(tasks, 0, "tasks")
         if amounts and self.slots:
             raise RefusalError("slots", "has no limits of amounts")
-        queue.most = {
+        queue.limits = {
             r: counted[r] for r, name in enumerate(self.resources) if name in (amounts or {})
         }
-        queue.most_tasks = most
+        queue.task_limit = task_limit
 
     def set_quota(self, name, amounts=None, where=None) -> None:
-        queue = found(self.queues, name, "queue")
+        queue = find(self.queues, name, "queue")
         counted = self.count({} if amounts is None else amounts, "quota")
-        where = predicate(where)
+        where = parse_constraint(where)
         if self.select not in ("first-fit", "best-fit") or self.residual or self.slots:
             raise RefusalError(self.criterion, "has no quotas")
         if self.criterion != "drf" or self.half_life:
@@ -183,7 +185,7 @@ class Scheduler(Choosing):
         queue.quotas = others + ([(where, given)] if given else [])
 
     def remove_queue(self, name) -> None:
-        queue = found(self.queues, name, "queue")
+        queue = find(self.queues, name, "queue")
         if self.children(queue):
             raise InputError(f"there are queues below {name!r}", "queue")
         if any(group.queue is queue for group in self.groups.values()):
@@ -196,7 +198,7 @@ class Scheduler(Choosing):
         return self.enter(queue, [(demand, tasks)], gang, **options)
 
     def submit_gang(self, queue, members, **options) -> int:
-        """Shapes as (demand, tasks), or (demand, tasks, where) of their own."""
+        """Submit a gang of shapes: (demand, tasks), or (demand, tasks, where)."""
         if isinstance(members, str) or not isinstance(members, Sequence) or not members:
             raise InputError("must be a list of (demand, tasks)", "members")
         if any(not isinstance(m, Sequence) or len(m) not in {2, 3} for m in members):
@@ -206,50 +208,56 @@ class Scheduler(Choosing):
     def enter(
         self, queue, members, gang, where=None, priority=0, time_limit=None, attempts=None, now=0.0
     ) -> int:
-        queue = found(self.queues, queue, "queue")
+        queue = find(self.queues, queue, "queue")
         if self.children(queue):
             raise InputError("has queues below it; submit to one of these", "queue")
-        where, shapes = predicate(where), []
+        where, shapes = parse_constraint(where), []
         for demand, tasks, *own in members:
-            amounts = self.of_devices(self.count(demand, "demand"), of_task=True)
+            amounts = self.require_whole_devices(self.count(demand, "demand"), of_task=True)
             if not any(amounts):
                 raise InputError("takes nothing", "demand")
-            shapes.append((amounts, whole(tasks, 1, "tasks"), predicate(own[0]) if own else where))
+            constraint = parse_constraint(own[0]) if own else where
+            shapes.append((amounts, parse_whole(tasks, 1, "tasks"), constraint))
         group = Group(
-            self.ids, queue, shapes, whole(priority, -LARGEST, "priority"), number(now, "now"),
-            truth(gang, "gang"), None if attempts is None else whole(attempts, 1, "attempts"),
-            inf if time_limit is None else float(positive(time_limit, "time_limit")),
+            self.ids,
+            queue,
+            shapes,
+            parse_whole(priority, -LARGEST, "priority"),
+            parse_number(now, "now"),
+            parse_bool(gang, "gang"),
+            None if attempts is None else parse_whole(attempts, 1, "attempts"),
+            inf if time_limit is None else float(parse_positive(time_limit, "time_limit")),
             end=sum(tasks for _, tasks, _ in shapes),
-        )  # fmt: skip
-        if sum(g.waits() for g in self.groups.values()) + group.end > LARGEST:
+        )
+        if sum(g.n_waiting() for g in self.groups.values()) + group.end > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
         self.groups[group.id] = group
-        self.revive(queue)
+        self.forget_declines(queue)
         self.ids += 1
         return group.id
 
     def set_priority(self, group, priority) -> None:
-        """Order the waiting tasks of the group by it; running tasks go on."""
-        found(self.groups, group, "group").priority = whole(priority, -LARGEST, "priority")
+        """Set the priority of the group's waiting tasks; running tasks go on."""
+        find(self.groups, group, "group").priority = parse_whole(priority, -LARGEST, "priority")
 
     def cancel(self, group) -> list[int]:
-        """Again while tasks run, it returns the same; once all have ended, the group is gone."""
-        group = found(self.groups, group, "group")
+        """Drop the waiting tasks; return the running ones. The group ends with the last of them."""
+        group = find(self.groups, group, "group")
         group.drop()
         self.forget_ended()
         return [t.id for t in self.running.values() if t.group is group]
 
-    # Tasks that run
+    # Running tasks
 
     def finish(self, task) -> None:
-        ended = self.running.pop(found(self.running, task, "task").id)
+        ended = self.running.pop(find(self.running, task, "task").id)
         self.history.append((ended, float(self.now)))
         self.free_up(ended.server)
         self.forget_ended()
 
     def fail(self, task) -> list[int]:
-        """Return what stops: the task, and the rest of its gang. A gang's failures add up."""
-        failed = found(self.running, task, "task")
+        """Return the stopped tasks: this one, and the rest of its gang, whose failures add up."""
+        failed = find(self.running, task, "task")
         group, index = failed.group, 0 if failed.group.gang else failed.index
         group.failures[index] = group.failures.get(index, 0) + 1
         is_last = group.attempts is not None and group.failures[index] >= group.attempts
@@ -258,26 +266,27 @@ class Scheduler(Choosing):
         return self.stop([failed], again=not is_last)
 
     def evict(self, task) -> list[int]:
-        """Return what stops: the task, and the rest of its gang."""
-        return self.stop([found(self.running, task, "task")])
+        """Return the stopped tasks: this one, and the rest of its gang."""
+        return self.stop([find(self.running, task, "task")])
 
     def assume(self, group, server, since=None) -> int:
-        """Start the group's first waiting task there, whether or not it fits or is allowed."""
-        group, server = found(self.groups, group, "group"), found(self.servers, server, "server")
-        if not group.waits():
+        """Start the group's first waiting task on a server, even without room or admission."""
+        group, server = find(self.groups, group, "group"), find(self.servers, server, "server")
+        if not group.n_waiting():
             raise InputError("has no waiting tasks", "group")
-        index = next(group.waiting())
+        index = next(group.waiting_indices())
         if since is not None:
-            number(since, "since")
-        self.trial = [Task(-1, group, index, server)]
+            parse_number(since, "since")
+        self.planned = [Task(-1, group, index, server)]
         try:
             self.refuse_overflow(self.servers.values())
         finally:
-            self.trial = []
+            self.planned = []
         started = float(self.now) if since is None else float(since)
         return self.start([(group, index, server)], started)[0].task
 
     def stop(self, lost: list[Task], *, again: bool = True) -> list[int]:
+        """Stop tasks and the rest of their gangs; `again` is whether they wait again."""
         gangs = [t.group for t in lost if t.group.gang]
         stopped = [t for t in self.running.values() if t in lost or t.group in gangs]
         for task in stopped:
@@ -286,25 +295,27 @@ class Scheduler(Choosing):
             self.free_up(task.server)
             if again and not task.group.is_over:
                 insort(task.group.returned, task.index)
-                self.revive(task.group.queue)
+                self.forget_declines(task.group.queue)
         self.forget_ended()
         return [task.id for task in stopped]
 
     def forget_ended(self) -> None:
+        """Forget groups without waiting and running tasks."""
         run = {t.group.id for t in self.running.values()}
-        self.groups = {k: g for k, g in self.groups.items() if g.waits() or k in run}
+        self.groups = {k: g for k, g in self.groups.items() if g.n_waiting() or k in run}
 
     def start(self, plan, since: float) -> list[Placement]:
+        """Start the tasks of a plan; their run times count from `since`."""
         placed = []
         for group, index, server in plan:
             if index in group.returned:
                 group.returned.remove(index)
             else:
                 group.fresh += 1
-            of = self.devices_of(group, index, server, self.beside)
+            devices = self.choose_devices(group, index, server, self.protected)
             attempt = group.starts[index] = group.starts.get(index, 0) + 1
             self.running[self.ids] = Task(
-                self.ids, group, index, server, since, float(self.now), of
+                self.ids, group, index, server, since, float(self.now), devices
             )
             placed.append(
                 Placement(self.ids, group.id, group.queue.name, server.name, attempt, index)
@@ -313,38 +324,45 @@ class Scheduler(Choosing):
         return placed
 
     def advance(self, now) -> None:
-        self.now = number(now, "now")
+        self.now = parse_number(now, "now")
 
     def place(self, now=0.0, limit=None) -> list[Placement]:
-        """Place until nothing more fits, or `limit` are placed; a gang is placed whole."""
-        moment, most = number(now, "now"), inf if limit is None else whole(limit, 0, "limit")
-        self.now, placed = moment, []
-        next_plan = {"rrr": self.offered_plan}.get(self.select, self.next_plan)
-        next_plan = self.oldest_plan if self.criterion in ("fifo", "easy") else next_plan
+        """Place tasks until no more fits, or at least `limit` are placed; gangs as a whole."""
+        self.now, placed = parse_number(now, "now"), []
+        most = inf if limit is None else parse_whole(limit, 0, "limit")
+        next_plan = {"rrr": self.plan_by_rounds}.get(self.select, self.next_plan)
+        next_plan = self.plan_by_submission if self.criterion in ("fifo", "easy") else next_plan
         while len(placed) < most and (plan := next_plan()):
-            placed += self.start(plan, float(moment))
+            placed += self.start(plan, float(self.now))
         return placed
 
     def devices(self, task) -> dict[str, list[int]]:
-        of = found(self.running, task, "task").devices
-        return {self.resources[r]: numbers for r, numbers in of.items()}
+        devices = find(self.running, task, "task").devices
+        return {self.resources[r]: numbers for r, numbers in devices.items()}
 
-    def of_devices(self, amounts: list[int], *, of_task: bool) -> list[int]:
-        """Servers have whole devices, at most 100,000; tasks take parts of one, or whole ones."""
-        for r, unit in self.device.items():
+    def require_whole_devices(self, amounts: list[int], *, of_task: bool) -> list[int]:
+        """Return amounts of whole devices, of servers at most 100,000; tasks may take a fraction.
+
+        Raises
+        ------
+        InputError
+            When the amount of a resource in devices is another one.
+        """
+        for r, unit in self.device_units.items():
             is_part = of_task and amounts[r] < unit
             if (amounts[r] % unit and not is_part) or (not of_task and amounts[r] > 100_000 * unit):
                 raise InputError("must be whole devices", self.resources[r])
         return amounts
 
     def check(self) -> None:
+        """Assert that the tables agree."""
         self.refuse_overflow(self.servers.values())
         for task in self.running.values():
             assert self.servers[task.server.name] is task.server
             assert self.groups[task.group.id] is task.group
         for group in self.groups.values():
             run = [t.index for t in self.running.values() if t.group is group]
-            assert run or group.waits()
+            assert run or group.n_waiting()
             assert self.queues[group.queue.name] is group.queue
             assert not set(run) & set(group.returned)
             assert len(set(run)) == len(run)
@@ -352,7 +370,7 @@ class Scheduler(Choosing):
             assert max([*run, *group.returned], default=-1) < group.fresh <= group.end
 
     def refuse_overflow(self, servers) -> None:
-        """Of each resource, what servers have or is held there, whichever is more, fits a word."""
+        """Raise InputError if the sum of capacities, or of held amounts above these, overflows."""
         for r, name in enumerate(self.resources):
             most = 0
             for server in servers:
@@ -370,13 +388,13 @@ class Scheduler(Choosing):
         for name in amounts:
             if name not in self.resources:
                 raise InputError(f"there is no resource {name!r}", what)
-        numbers = {name: number(amount, f"{what} {name}") for name, amount in amounts.items()}
+        numbers = {name: parse_number(amount, f"{what} {name}") for name, amount in amounts.items()}
         if any(amount < 0 for amount in numbers.values()):
             raise InputError("must not be negative", what)
         return [numbers.get(name, Fraction(0)) for name in self.resources]
 
     def count(self, amounts, what: str) -> list[int]:
-        """Amounts in quanta, rounded down; a positive one is at least one quantum."""
+        """Return amounts in quanta, rounded down; a positive one is at least one quantum."""
         rows = zip(self.by_resource(amounts, what), self.quanta, strict=True)
         counted = [max(floor(amount / quantum), int(amount > 0)) for amount, quantum in rows]
         for name, amount in zip(self.resources, counted, strict=True):

@@ -1,4 +1,4 @@
-"""Slots as they are defined."""
+"""Amounts in slots, by the definition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Row = list[Fraction]
 
 
 def in_slots(capacity: list[Row], shapes: list[Row], slots: int) -> tuple[list[Row], list[Row]]:
-    """Slots in the place of the resources that all servers have, beside the others."""
+    """Return capacities and demands with slots in place of the resources that all servers have."""
     shared = [r for r in range(len(capacity[0])) if all(c[r] > 0 for c in capacity)]
     others = [r for r in range(len(capacity[0])) if r not in shared]
     slot = {r: max(c[r] for c in capacity) / slots for r in shared}

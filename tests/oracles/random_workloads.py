@@ -1,4 +1,4 @@
-"""Small workloads with everything in them, on few moments, so that much happens at once."""
+"""Small random workloads with all features, and few different times, so that events coincide."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 
 
 def random_workload(seed: int, *, gangs: bool = True, server_events: bool = True) -> Workload:
-    """A workload of up to 4 users and 14 jobs on up to 8 servers, with ties everywhere."""
+    """Return a workload of up to 4 users and 14 jobs on up to 9 servers, with many ties."""
     rng = np.random.default_rng(seed)
     n_groups, n_resources = int(rng.integers(1, 4)), int(rng.integers(1, 4))
     amounts = [2, 3, 4, 6] if rng.random() < 0.5 else [0.5, 1.1, 1.7, 2.3]
@@ -66,16 +66,16 @@ def _cluster(capacity, count):
 
 
 def _server_events(rng, n_servers):
-    """Joins, drains and leaves, of which none contradicts those before."""
-    there, rows = np.ones(n_servers, dtype=bool), []
+    """Return consistent joins, drains and leaves: only present servers drain or leave."""
+    present, rows = np.ones(n_servers, dtype=bool), []
     late = rng.random(n_servers) < 0.3
-    there[late] = False
+    present[late] = False
     drained = np.zeros(n_servers, dtype=bool)
     for time in np.sort(rng.integers(0, 16, size=int(rng.integers(0, 9)))).tolist():
         i = int(rng.integers(0, n_servers))
-        if not there[i]:
+        if not present[i]:
             rows.append((float(time), JOIN, i))
-            there[i], drained[i] = True, False
+            present[i], drained[i] = True, False
         elif drained[i] and rng.random() < 0.5:
             rows.append((float(time), JOIN, i))
             drained[i] = False
@@ -84,16 +84,16 @@ def _server_events(rng, n_servers):
             drained[i] = True
         else:
             rows.append((float(time), LEAVE, i))
-            there[i], drained[i] = False, False
+            present[i], drained[i] = False, False
     never = [(20.0, JOIN, i) for i in np.flatnonzero(late) if i not in {r[2] for r in rows}]
     rows += never
     return zip(*rows, strict=True) if rows else ((),) * 3
 
 
 def crowded_workload(seed: int) -> Workload:
-    """Two users whose jobs mix tasks for any server with tasks for some, more than fit at once.
+    """Return a workload of two users with more tasks than fit at once, some of them constrained.
 
-    Some tasks take nothing of a resource; a server or two leave, and what ran there waits again.
+    Some tasks take none of a resource; up to two servers leave, and their tasks wait again.
     """
     rng = np.random.default_rng(seed)
     count = rng.integers(1, 3, size=2)
@@ -126,9 +126,9 @@ def crowded_workload(seed: int) -> Workload:
 
 
 def odd_amounts_workload(seed: int) -> Workload:
-    """Three users on up to nine servers, with amounts of which no quantum that fits a word is all.
+    """Return a workload of three users on up to ten servers with amounts that must be rounded.
 
-    Of the first resource together the servers have more quanta than a word holds.
+    In quanta that divide all amounts, the total of the first resource would exceed 64 bits.
     """
     rng = np.random.default_rng(seed)
     count = rng.integers(2, 6, size=2)

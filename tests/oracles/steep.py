@@ -1,4 +1,4 @@
-"""Steep utilities: exact answers of isolated pools, and what each user could gain by itself."""
+"""Steep utilities: exact answers on isolated pools, and the gain that each user could have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oracles.sweeps import gamma_of
 
 Array = NDArray[np.float64]
 
-# A user may gain at the cost of who spends less than this part of what it spends.
+# A user may gain at the cost of users that spend less than this fraction of its spending.
 POORER = 1e-4
 
 
@@ -20,7 +20,7 @@ def pool_totals(
 ) -> tuple[Array, float]:
     """Return the totals of users that share one resource, and its price: x^alpha = phi / (p d).
 
-    The logarithm of the price is found by bisection; 0 is the price where all reach their limits.
+    The logarithm of the price is found by bisection. If all reach their limits, the price is 0.
     """
 
     def bought(log_price: float) -> Array:
@@ -37,12 +37,12 @@ def pool_totals(
 
 
 def largest_gain(problem: Problem, tasks: Array, alpha: float, *, time_shared: bool) -> float:
-    """Return the largest relative gain of a user at the cost of much poorer ones alone.
+    """Return the largest relative gain of a user at the cost of much poorer users only.
 
-    Were tasks the alpha-fair answer, then what user n gains, times its marginal utility, would be
-    at most what all users lose whose losses count less: of the N of them that spend (marginal
-    utility times tasks) less than a part e of what n spends, N e in all. One linear programme for
-    each user, relative to its tasks.
+    In an alpha-fair answer, the gain of user n times its marginal utility is at most the sum of
+    these products of the losers. Here the losers spend (marginal utility times tasks) less than a
+    fraction e of the spending of n. So with N users the relative gain is at most N e. One linear
+    programme for each user.
     """
     gamma = gamma_of(problem)
     total = tasks.sum(axis=1)

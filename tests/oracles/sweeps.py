@@ -1,4 +1,4 @@
-"""PS-DSF by the paper's own procedure: one server after the other until nothing moves."""
+"""PS-DSF by the paper's procedure: divide one server after the other until no total changes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Array = NDArray[np.float64]
 
 
 class NotSettledError(AssertionError):
-    """The sweeps still moved when their number ran out."""
+    """After the largest number of sweeps, totals still changed."""
 
 
-@lru_cache(maxsize=8)  # definitions ask for it once for each user and server
+@lru_cache(maxsize=8)  # definitions call it once for each user and server
 def gamma_of(problem: Problem) -> Array:
     """Return (N, G): tasks each user could run alone on each group; 0 where it may not run."""
     gamma = np.zeros((problem.n_users, problem.n_groups))
@@ -38,7 +38,7 @@ def gamma_of(problem: Problem) -> Array:
 def ps_dsf_tasks(
     problem: Problem, time_shared: bool = False, sweeps: int = 5000, still: float = 1e-13
 ) -> Array:
-    """Return (N, G): tasks under PS-DSF, by repeating the server procedure over the servers.
+    """Return (N, G): tasks under PS-DSF, by sweeps of the server procedure over all servers.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def ps_dsf_tasks(
     time_shared : bool
         Whether servers are shared by time (TDM) rather than divided by resource (RDM).
     sweeps : int
-        How often to go over all servers at most; `NotSettledError` beyond.
+        The largest number of sweeps; `NotSettledError` if totals still change.
     still : float
-        Stop once no user's total moves by more than this fraction in a sweep.
+        Stop when no user's tasks change by more than this fraction of its total in a sweep.
     """
     gamma = gamma_of(problem)
     capacity = problem.cluster.capacity * problem.cluster.count[:, None]
@@ -80,7 +80,7 @@ def ps_dsf_tasks(
 def fill_server(
     server: Array, demand: Array, tasks_per_level: Array, elsewhere: Array, limit: Array
 ) -> Array:
-    """Raise the lowest level on one server until every user has met a used-up resource.
+    """Raise the lowest level on one server until every user demands a used-up resource.
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ def fill_server(
     tasks_per_level : (N,) float
         Weight * gamma: tasks for one unit of (weighted virtual dominant share) level.
     elsewhere : (N,) float
-        Tasks that each user has on other servers, which lift its level from the start.
+        Tasks of each user on other servers, which count in its level.
     limit : (N,) float
-        Tasks that each user has in all.
+        Task limit of each user, on all servers.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The oracles themselves: the papers' printed numbers, and each against another."""
+"""The oracles give the papers' printed numbers, and agree with each other."""
 
 from __future__ import annotations
 
@@ -73,23 +73,23 @@ def test_definitions_see_a_spoiled_answer(mechanism, spoil):
         assert answers.violation(problem, mechanism, tasks) >= 1e-3
 
 
-def test_definitions_see_tasks_where_one_may_not_run():
+def test_definitions_see_tasks_on_forbidden_servers():
     problem = examples.ps_dsf_section_v()
     tasks = np.array(examples.PRINTED_TASKS[examples.ps_dsf_section_v, "ps-dsf"])
     tasks[3, 0], tasks[3, 3] = 1.0, 26.5
     assert definitions.feasibility_violation(problem, tasks) >= 0.5
 
 
-def test_definitions_grant_no_gain_for_rounding_of_unlike_scales():
-    # The last user has 3e-4 tasks that take a 100th of r1 each: what the others may lose to
-    # rounding is 1e-6 of all that it has.
+def test_definitions_ignore_rounding_at_different_scales():
+    # The last user has 3e-4 tasks that take a 100th of r1 each, so the rounding errors of others
+    # are 1e-6 of its tasks.
     demand = [[1, 1]] * 4 + [[1e-2, 1e4]]
     problem = Problem.from_arrays([[1, 1], [1, 1], [1, 10]], demand)
     tasks = answers.oracle_tasks(problem, "drfh")
     assert answers.violation(problem, "drfh", tasks) <= 1e-7
 
 
-def test_google_park_is_the_printed_one():
+def test_the_google_park_has_the_printed_servers():
     problem = google_park(np.random.default_rng(0), 12, constrained=0.5, limited=0.5)
     assert problem.count.sum() == 12_583
     assert problem.has_constraints

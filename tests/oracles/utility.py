@@ -1,4 +1,4 @@
-"""Eq. 17 as it stands: the most that any feasible allocation could improve on the given one."""
+"""Eq. 17 as printed: the largest improvement of any feasible allocation on a given one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 def most_worth(problem: Problem, worth: Array, *, time_shared: bool) -> tuple[float, Array]:
     """Return the largest ``sum_n,g worth[n,g] x[n,g]`` over feasible x, by one linear programme.
 
-    With it, (R, G), the prices of whole resources that prove it.
+    Also return (R, G), the prices of resources of groups that prove it; (1, G) for TDM.
     """
     gamma = gamma_of(problem)
     pairs = [(n, g) for n, g in np.argwhere(gamma > 0)]
@@ -54,7 +54,7 @@ def improvement(
     time_shared: bool,
     score: Array | None = None,
 ) -> float:
-    """Return max Phi(x, x*), relative to ``sum_n marginal[n] Z*[n]``, or how infeasible x* is."""
+    """Return max Phi(x, x*) over ``sum_n marginal[n] Z*[n]``, or the violation of feasibility."""
     worth = np.ones(tasks.shape) * marginal[:, None]
     if score is not None:
         worth = worth * score

@@ -1,4 +1,4 @@
-"""Whole tasks on one pool by the definitions, task by task, with nothing rounded."""
+"""Whole tasks on one pool by the definitions, task by task, in exact numbers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Amounts = list[int]
 
 
 class ExactPool:
-    """What there is, what tasks take and dominant shares per task; nothing is rounded.
+    """The pool's capacity, the demands and the dominant share of one task of each user.
 
-    Amounts are whole numbers, of a unit of each resource in which they are: quicker than fractions.
+    Amounts count a unit of each resource that divides them all, which is faster than fractions.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -44,17 +44,17 @@ class ExactPool:
         self.limit = [None if np.isinf(k) else floor(k) for k in users.task_limit]
 
     def has_more(self, n: int, tasks: int) -> bool:
-        """Whether user n has tasks left."""
+        """Return whether user n has more tasks than these."""
         limit = self.limit[n]
         return limit is None or tasks < limit
 
 
-# Tests ask for all mechanisms of one problem in turn.
+# Tests solve one problem by all mechanisms, before the next problem.
 exact_pool = lru_cache(maxsize=1)(ExactPool)
 
 
 def room_after(pool: ExactPool, tasks: list[int]) -> Amounts:
-    """Return what tasks leave of each resource."""
+    """Return the amount of each resource that tasks leave free."""
     return [
         c - sum(k * row[r] for k, row in zip(tasks, pool.demand, strict=True))
         for r, c in enumerate(pool.capacity)
@@ -66,7 +66,10 @@ def fits(demand: Amounts, room: Amounts) -> bool:
 
 
 def tasks_by_turns(problem: Problem, *, stops: bool) -> list[int]:
-    """Return the tasks of each user when the least dominant share always takes the next one."""
+    """Return the tasks of each user if the user with the least dominant share gets the next one.
+
+    `stops` is whether the filling ends at the first task without room, as in DRF's Algorithm 1.
+    """
     pool = exact_pool(problem)
     tasks = [0] * problem.n_users
     room = list(pool.capacity)
@@ -88,7 +91,10 @@ def tasks_by_turns(problem: Problem, *, stops: bool) -> list[int]:
 
 
 def precomputed_tasks(problem: Problem, *, topped_up: bool) -> list[int]:
-    """Return the tasks of each user by PDRF's formula as printed, with k and ds*."""
+    """Return the tasks of each user by the printed formula of PDRF, with k and ds*.
+
+    `topped_up` is whether each user may then get one more task.
+    """
     pool = exact_pool(problem)
     largest = max(pool.share)
     cycle = [

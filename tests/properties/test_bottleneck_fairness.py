@@ -58,7 +58,7 @@ def problems_with_a_bottleneck(draw, features=(CONSTRAINTS, LIMITS)):
 
 @given(problem=problems(features=(CONSTRAINTS,), kinds=("whole", "few")))
 def test_the_premise_is_the_papers(problem):
-    found = fairness.everybodys_bottlenecks(problem)
+    found = fairness.common_bottlenecks(problem)
     assert find_bottleneck(problem) == (found[0] if found else None)
     demanded = np.flatnonzero(problem.demand.any(axis=0))
     assert find_single_resource(problem) == (demanded[0] if len(demanded) == 1 else None)

@@ -1,4 +1,4 @@
-"""Random events for the scheduler, alone or beside the plain one, whose answers it has to give."""
+"""Random events for the scheduler, alone or compared with the plain one after each event."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fairlead.compiled import plain_is_asked
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_choosing
-from oracles.plain_gangs import RememberingScheduler
+from oracles.plain_gangs import ParkingScheduler
 from oracles.plain_scheduler import Placement
 
 POLICIES = [*plain_choosing.POLICIES, "slots:3", "drf/first-fit/half-life:3"]
-if plain_is_asked():  # it is the same source, run more slowly: a policy of each kind is enough
+if plain_is_asked():  # the same source runs more slowly, so a policy of each kind is enough
     POLICIES = ["drf/best-fit", "tsf/first-fit/residual", "ps-dsf/joint", "drf/rrr/oblivious"]
     POLICIES += ["slots:3", "fifo/first-fit", "easy/best-fit"]
 
@@ -43,6 +43,7 @@ WILD_OPTIONS = {
 
 
 def outcome(scheduler: Any, event: str, arguments: Any, options: Any) -> Any:
+    """Call a method of a scheduler; return its answer, or `REFUSED` if it raises."""
     try:
         found = getattr(scheduler, event)(*arguments, **options)
     except (InputError, RefusalError):
@@ -53,19 +54,19 @@ def outcome(scheduler: Any, event: str, arguments: Any, options: Any) -> Any:
 
 
 class Both:
-    """Passes events to both schedulers, which give the same ids, and compares their answers."""
+    """Calls the methods of both schedulers, which give the same ids, and compares their answers."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self.plain = RememberingScheduler(*arguments, **options)
+        self.plain = ParkingScheduler(*arguments, **options)
         self.real = Scheduler(*arguments, **options)
-        self.log: list[str] = []
-        self.seen: Counter[str] = Counter()
-        self.questions = 0  # under way, one in another
+        self.log: list[str] = []  # the calls so far, as code
+        self.seen: Counter[str] = Counter()  # number of calls, by event
+        self.questions = 0  # number of nested blocks of `what_if`
 
     def __getattr__(self, event: str) -> Any:
-        return lambda *arguments, **options: self.tell(event, *arguments, **options)
+        return lambda *arguments, **options: self.call(event, *arguments, **options)
 
-    def tell(self, event: str, *arguments: Any, **options: Any) -> Any:
+    def call(self, event: str, *arguments: Any, **options: Any) -> Any:
         self.log.append(f"s.{event}(*{arguments}, **{options})")
         expected = outcome(self.plain, event, arguments, options)
         before = self.real.snapshot() if expected is REFUSED else None
@@ -75,18 +76,18 @@ class Both:
         if got is REFUSED:
             assert self.real.snapshot() == before
             raise InputError(REFUSED)
-        if len(self.log) % 8 == 0:  # it restores a copy, which takes longer than most events
+        if len(self.log) % 8 == 0:  # `check` restores a copy, which takes longer than most events
             self.real.check()
         return got
 
     def place(self, now: Any = 0.0, limit: Any = None) -> list[Placement]:
-        placed = self.tell("place", now, limit)
+        placed = self.call("place", now, limit)
         if limit is None or len(placed) < limit:
             assert self.real.next_moment() == self.plain.next_moment()
         return placed
 
     def restore(self) -> None:
-        """Go on from a snapshot, but not in a question: that is of the scheduler before."""
+        """Go on from a snapshot, except in `what_if`, which belongs to the earlier scheduler."""
         if self.questions:
             return
         data = self.real.snapshot()
@@ -109,7 +110,7 @@ class Both:
 
 
 class RandomLife:
-    """Tells random events to a scheduler; wrong ones, too, which it refuses."""
+    """Calls random events of a scheduler, also wrong ones, which it refuses."""
 
     def __init__(self, scheduler: Any, seed: int) -> None:
         self.s = scheduler
@@ -146,7 +147,8 @@ class RandomLife:
     def where(self) -> Any:
         return self.random.choice([None, None, None, {"zone": "x"}, ["a", "b"], ["c", "q"]])
 
-    def tell(self) -> None:
+    def step(self) -> None:
+        """Call a random event: a method whose name starts with `on_`."""
         with suppress(InputError, RefusalError):
             self.random.choice(self.events)()
 
@@ -258,7 +260,7 @@ class RandomLife:
 
 
 class ComparedLife(RandomLife):
-    """A life of `Both`, with wild arguments, snapshots and questions."""
+    """A life of `Both`, with wild arguments, snapshots and blocks of `what_if`."""
 
     s: Both
 
@@ -266,11 +268,11 @@ class ComparedLife(RandomLife):
         self.s.restore()
 
     def on_ask(self) -> None:
-        """Tell events in a question, maybe another question too."""
+        """Call events inside `what_if`, perhaps nested."""
         kept = list(self.tasks), list(self.groups), self.clock
         with self.s.what_if():
             for _ in range(self.random.choice([1, 6])):
-                self.tell()
+                self.step()
         self.tasks, self.groups, self.clock = kept
 
     def on_wild_option(self) -> None:
@@ -308,11 +310,12 @@ class ComparedLife(RandomLife):
         getattr(self.s, event)(*arguments)
 
 
-def quanta_of(seed: int) -> dict[str, float] | None:
+def life_quanta(seed: int) -> dict[str, float] | None:
     """Return quanta that suit the amounts of a life."""
     return dict.fromkeys(RESOURCES, 1) if seed % 4 == 2 else None
 
 
-def compared(policy: str, seed: int, kind: type[ComparedLife] = ComparedLife) -> ComparedLife:
-    both = Both(RESOURCES, policy, quanta_of(seed), seed % 6, strict_fifo=seed // 4 % 2 == 0)
+def make_life(policy: str, seed: int, kind: type[ComparedLife] = ComparedLife) -> ComparedLife:
+    """Return a life of both schedulers under a policy."""
+    both = Both(RESOURCES, policy, life_quanta(seed), seed % 6, strict_fifo=seed // 4 % 2 == 0)
     return kind(both, seed)

@@ -1,4 +1,4 @@
-"""Cycles: scores of the next task, weight 0, rounds, offers."""
+"""Cycles: scores of the next task, weight 0, offers, the best server."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from effort import cases
 from fairlead.scheduler.criteria.residual import is_less
 from fairlead.scheduler.scheduler import Scheduler
-from oracles.plain_gangs import RememberingScheduler
-from scheduler.random_life import RESOURCES, RandomLife, quanta_of
+from oracles.plain_gangs import ParkingScheduler
+from scheduler.random_life import RESOURCES, RandomLife, life_quanta
 
 RESIDUAL = ["drf/first-fit/residual", "tsf/best-fit/residual", "ps-dsf/rrr/residual"]
 VARIED = [
@@ -26,30 +26,30 @@ OFFERS = ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
 def test_task_scores_are_as_defined(policy: str) -> None:
     compared = 0
     for seed in range(cases(3)):
-        arguments = (RESOURCES, policy, quanta_of(seed))
-        s, plain = Scheduler(*arguments), RememberingScheduler(*arguments)
+        arguments = (RESOURCES, policy, life_quanta(seed))
+        s, plain = Scheduler(*arguments), ParkingScheduler(*arguments)
         lives = [RandomLife(s, seed), RandomLife(plain, seed)]
         for _ in range(80):
             for life in lives:
-                life.tell()
+                life.step()
             compared += compare_scores(s, plain)
     assert compared > 150
 
 
-def compare_scores(s: Scheduler, plain: RememberingScheduler) -> int:
+def compare_scores(s: Scheduler, plain: ParkingScheduler) -> int:
     """Compare the scores of all queues' first tasks on all servers with room."""
     state, compared = s._state, 0
     for queue in plain.queues.values():
-        for group in plain.in_order(queue)[:1]:
-            index = next(group.waiting())
+        for group in plain.groups_within_limits(queue)[:1]:
+            index = next(group.waiting_indices())
             for server in plain.servers.values():
                 if plain.fits(group, index, server):
-                    expected = plain.score(queue, group, index, server).parts
+                    expected = plain.score(queue, group, index, server).value
                     shape = state.groups[group.id].shape_of(index)
                     queue_and_task = (state.queues[queue.name], shape)
                     assert state.criterion.bound(*queue_and_task, None) <= expected
-                    there = state.servers[server.name]
-                    assert state.criterion.score_of(*queue_and_task, there) == expected
+                    on = state.servers[server.name]
+                    assert state.criterion.score_of(*queue_and_task, on) == expected
                     compared += 1
     return compared
 
@@ -95,7 +95,7 @@ def test_a_declined_server_is_offered_again_later(policy: str) -> None:
     assert s.next_moment() == inf
 
 
-def test_the_best_server_depends_on_the_pool_of_now() -> None:
+def test_the_best_server_depends_on_the_present_pool() -> None:
     s = Scheduler(["cpu", "memory", "gpu"], "drf/best-fit-first")
     s.add_server("a", {"cpu": 2, "memory": 2, "gpu": 4})
     s.add_server("b", {"cpu": 2, "memory": 4, "gpu": 2})

@@ -1,4 +1,4 @@
-"""The definitions that users rely on, each by an example worked out by hand."""
+"""Definitions that users rely on, each in an example worked out by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def placed(scheduler: Scheduler) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_what_a_task_does_not_take_never_counts(policy: str) -> None:
+def test_resources_that_a_task_does_not_take_never_count(policy: str) -> None:
     s = Scheduler(["cpu", "gpu"], policy)
     s.add_server("a", {"cpu": 8, "gpu": 2})
     s.add_queue("ana")
@@ -61,8 +61,8 @@ def test_a_gang_is_tried_largest_member_first(policy: str, demands: tuple[int, i
     assert placed(s) == [("ana", "a"), ("ana", "b")]
 
 
-def test_equal_sums_of_unlike_parts_tie() -> None:
-    """Three tasks that add a third each are as much as one that adds 1; the earlier goes first."""
+def test_equal_sums_of_different_shares_tie() -> None:
+    """Three tasks of a share of 1/3 tie with one task of 1, so the earlier queue goes first."""
     s = Scheduler(["cpu"], "tsf/first-fit")
     s.add_server("a", {"cpu": 3})
     for queue, demand, tasks in (("bo", 1, 3), ("ana", 3, 1)):

@@ -1,4 +1,4 @@
-"""Devices: the scheduler beside the plain one, and what holds of the devices of running tasks."""
+"""Devices: the scheduler compared with the plain one, and rules for devices of running tasks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class DeviceLife(ComparedLife):
         of = OF_SERVER if largest > 3 else OF_TASK
         return {**amounts, RESOURCES[0]: self.random.choice(of)}
 
-    def tell(self) -> None:
-        super().tell()
+    def step(self) -> None:
+        super().step()
         for task in self.s.plain.running:
             assert self.s.real.devices(task) == self.s.plain.devices(task), "\n".join(self.s.log)
 
@@ -36,7 +36,7 @@ def test_devices_are_taken_as_defined(policy: str) -> None:
         both = Both(RESOURCES, policy, None, seed, devices=RESOURCES[:1])
         life = DeviceLife(both, 4 * seed + SEEDS[seed % 3])
         for _ in range(100):
-            life.tell()
+            life.step()
             parts += any(map(len, life.s.real.devices(t) or [[]]) for t in life.s.plain.running)
         placed += len(life.tasks)
     assert placed > 3 * cases(6)
@@ -60,7 +60,7 @@ def test_parts_fill_one_device_after_the_other() -> None:
     assert [s.devices(start.task) for start in starts] == [{"gpu": [k]} for k in (0, 1, 0, 1)]
 
 
-def test_pieces_of_two_devices_hold_no_task() -> None:
+def test_fractions_of_two_devices_hold_no_task() -> None:
     s = two_servers("drf/first-fit")
     s.submit("ana", {"gpu": 0.6}, 4)
     assert len(s.place()) == 4
@@ -107,7 +107,7 @@ def test_seven_sevenths_share_a_device() -> None:
 
 
 def test_preemption_frees_one_device() -> None:
-    """Two tasks of .6 leave .8 free, but no device has .5: one of them has to stop."""
+    """Two tasks of 0.6 leave 0.8 free, but no device has 0.5 free: one of them has to stop."""
     s = Scheduler(["gpu"], "drf/first-fit/over-share", devices=["gpu"])
     s.add_server("a", {"gpu": 2})
     for queue in ("ana", "bo"):
@@ -123,7 +123,7 @@ def test_preemption_frees_one_device() -> None:
 
 
 def test_a_reserved_device_is_left() -> None:
-    """Ana's whole device is reserved; bo's part goes on the other, though that is emptier."""
+    """A whole device is reserved for ana; bo's fraction takes the other, although it is emptier."""
     s = Scheduler(["gpu"], "drf/first-fit/reserve", devices=["gpu"])
     s.add_server("a", {"gpu": 2})
     for queue in ("ana", "bo"):
@@ -142,8 +142,8 @@ def test_a_reserved_device_is_left() -> None:
     s.check()
 
 
-def held_of_devices(s: Scheduler, gone: set[int]) -> dict[tuple[str, int], float]:
-    """Return the sum of what running tasks take of each device, but for some tasks."""
+def used_devices(s: Scheduler, gone: set[int]) -> dict[tuple[str, int], float]:
+    """Return the used part of each device, by server and number, without the tasks of `gone`."""
     held: dict[tuple[str, int], float] = {}
     for id, task in s._state.running.items():
         for r, numbers in task.device_numbers().items():
@@ -190,7 +190,7 @@ def test_reserved_starts_by_device_are_never_late(policy: str) -> None:
         crowd = DeviceCrowd(policy, seed)
         for _ in range(60):
             kept += crowd.check_bounds(crowd.step())
-            assert max(held_of_devices(crowd.s, set()).values(), default=0) < 1 + 1e-9
+            assert max(used_devices(crowd.s, set()).values(), default=0) < 1 + 1e-9
             data = crowd.s.snapshot()
             assert Scheduler.restore(data).snapshot() == data
         crowd.s.check()
@@ -206,7 +206,7 @@ def test_takers_get_the_devices_of_their_victims() -> None:
             rounds = crowd.s.preempt(crowd.now)
             victims = [task for found in rounds for task in found.victims]
             preempted += len(victims)
-            assert max(held_of_devices(crowd.s, set(victims)).values(), default=0) < 1 + 1e-9
+            assert max(used_devices(crowd.s, set(victims)).values(), default=0) < 1 + 1e-9
             for found in rounds:
                 for start in found.starts:
                     crowd.ends[start.task] = crowd.now + crowd.limits[start.group]
@@ -255,13 +255,13 @@ def test_assumed_devices_are_checked(devices: object) -> None:
 
 
 @pytest.mark.parametrize("quantum", [2.0**-64, 2.0**-63])
-def test_a_device_has_not_too_many_quanta(quantum: float) -> None:
+def test_a_device_with_too_many_quanta_is_refused(quantum: float) -> None:
     with pytest.raises(InputError, match="whole number of quanta, at most"):
         Scheduler(["gpu"], "drf/best-fit", {"gpu": quantum}, devices=["gpu"])
 
 
-def test_a_smaller_demand_is_one_that_a_task_may_have() -> None:
-    """A server with 1.5 GPUs in all and two wholly free ones, as it lost one: 1 fits."""
+def test_a_suggested_demand_is_of_whole_devices_or_a_part() -> None:
+    """A server that lost a used GPU has 1.5 free in all, and two wholly free devices: 1 fits."""
     s = Scheduler(["gpu"], "drf/first-fit", devices=["gpu"])
     s.add_server("a", {"gpu": 3})
     s.add_queue("ana")

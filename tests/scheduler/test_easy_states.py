@@ -1,15 +1,15 @@
-"""Easy beside its definition where much runs, and ends and limits often coincide."""
+"""Easy compared with its definition, where ends and limits of many tasks coincide."""
 
 from __future__ import annotations
 
 import pytest
 
 from effort import cases
-from scheduler.random_life import Both, ComparedLife, compared
+from scheduler.random_life import Both, ComparedLife, make_life
 
 
 class EasyLife(ComparedLife):
-    """Few shapes, whole times, and tasks that end at their limits, a few before or too late."""
+    """A life of few shapes and whole times; most tasks end at their limits, some before or late."""
 
     def amounts(self, largest: float) -> dict[str, float]:
         self.kind = "few"
@@ -30,12 +30,12 @@ class EasyLife(ComparedLife):
 
 
 @pytest.mark.parametrize("policy", ["easy/first-fit", "easy/best-fit"])
-def test_groups_that_pass_are_those_that_may(policy: str) -> None:
+def test_later_groups_start_as_defined(policy: str) -> None:
     finished = 0
     for seed in range(cases(16)):
-        life = compared(policy, seed, EasyLife)
+        life = make_life(policy, seed, EasyLife)
         for _ in range(100):
-            life.tell()
+            life.step()
         finished += life.s.seen["finish"]
     assert finished > cases(16)
 
@@ -53,7 +53,7 @@ def placed(s: Both) -> list[tuple[int, str]]:
 
 
 def test_best_fit_may_reserve_elsewhere_after_a_start() -> None:
-    """At 10 the head fits a best; with early on a it fits b best, and late may start on a."""
+    """The head's best server at 10 is a; once `early` runs on a, it is b: `late` may start on a."""
     servers = {"a": {"cpu": 12, "memory": 12}, "b": {"cpu": 10, "memory": 8}}
     s = both("easy/best-fit", ["cpu", "memory"], servers)
     s.submit("ana", {"cpu": 5, "memory": 7}, time_limit=10, where=["a"])
@@ -66,7 +66,7 @@ def test_best_fit_may_reserve_elsewhere_after_a_start() -> None:
 
 
 def test_a_gang_of_several_shapes_may_fit_sooner_after_a_start() -> None:
-    """Its first task would go to a, where alone its second one fits before 20; until a is full."""
+    """The first task takes a, the only server for the second one before 20, until a is full."""
     servers = {"a": {"cpu": 2, "gpu": 1}, "b": {"cpu": 1, "gpu": 1}, "c": {"cpu": 2}}
     s = both("easy/first-fit", ["cpu", "gpu"], servers)
     s.submit("ana", {"cpu": 1}, time_limit=10, where=["b"])

@@ -1,4 +1,4 @@
-"""Small examples of a scheduler, each worked out by hand."""
+"""Small examples, worked out by hand, of the scheduler and the plain one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_gangs
 
-# Both behave like this.
-SCHEDULERS = [plain_gangs.RememberingScheduler, Scheduler]
+SCHEDULERS = [plain_gangs.ParkingScheduler, Scheduler]
 
 
 @pytest.fixture(params=SCHEDULERS, ids=["plain", "real"])
@@ -30,7 +29,7 @@ def one_server(make, policy="drf/first-fit", cpu=4, **options):
 @pytest.mark.parametrize(
     "policy", ["drf/best-fit/half-life:60", "easy/best-fit", "drf/best-fit/reserve"]
 )
-def test_any_origin_of_time_gives_the_same_starts(policy):
+def test_starts_do_not_depend_on_the_origin_of_time(policy):
     def starts(origin):
         s = one_server(Scheduler, policy)
         s.submit("ana", {"cpu": 3}, tasks=3, time_limit=15, now=origin)
@@ -59,7 +58,7 @@ def groups(s, **options):
     return [p.group for p in s.place(**options)]
 
 
-def test_a_placement_says_what_starts_where(make) -> None:
+def test_a_placement_names_the_task_and_its_server(make) -> None:
     s = one_server(make)
     g = s.submit("ana", {"cpu": 1}, tasks=2)
     (first, second) = s.place()
@@ -71,7 +70,7 @@ def test_a_placement_says_what_starts_where(make) -> None:
         s.finish(first.task)
 
 
-def test_an_evicted_task_waits_in_the_old_place_of_its_group(make) -> None:
+def test_an_evicted_task_waits_at_its_old_position(make) -> None:
     s = one_server(make, cpu=2)
     s.submit("ana", {"cpu": 1}, tasks=3)
     first, second = s.place()
@@ -88,7 +87,7 @@ def test_a_cancelled_group_ends_with_its_last_task(make) -> None:
     g = s.submit("ana", {"cpu": 1}, tasks=5)
     first, second = s.place()
     assert s.cancel(g) == [first.task, second.task]
-    assert s.place() == []  # what runs holds its amounts
+    assert s.place() == []  # the running tasks hold their amounts
     assert s.evict(first.task) == [first.task]
     assert s.place() == []
     assert s.cancel(g) == [second.task]
@@ -151,8 +150,8 @@ def test_an_assumed_task_may_overcommit_a_server(make) -> None:
     assert started(s) == [("bo", "a", 0, 1)]
 
 
-def test_best_fit_takes_the_totals_of_servers_that_are_there(make) -> None:
-    """H is 1/2 C/M on a and 2/5 C/D on b, for C, M and D of CPU, memory and disk in all."""
+def test_best_fit_counts_the_totals_of_present_servers(make) -> None:
+    """H is 1/2 C/M on a and 2/5 C/D on b, where the pool has C CPU, M memory and D disk."""
     for memory, expected in ((0, "b"), (95, "a")):
         s = make(["cpu", "memory", "disk"], "drf/best-fit")
         s.add_server("a", {"cpu": 10, "memory": 5, "disk": 10})
@@ -174,18 +173,18 @@ def test_amounts_are_counted_in_quanta_and_never_wrap(make) -> None:
     s.submit("ana", {"cpu": 1 / 3}, tasks=9, where=["b"])
     assert [p.server for p in s.place()] == ["b"] * 5  # four tenths and a third
     with pytest.raises(InputError):
-        s.add_server("c", {"cpu": 2**62 / 1_024_000_000})  # with the others it is too much
+        s.add_server("c", {"cpu": 2**62 / 1_024_000_000})  # the total overflows
     s = make(["cpu"], "drf/first-fit", quanta={"cpu": 1})
     s.add_queue("ana")
     s.add_server("a", {"cpu": 2**62})
     g = s.submit("ana", {"cpu": 2**62}, tasks=3)
     assert len(s.place()) == 1
     with pytest.raises(InputError):
-        s.assume(g, "a")  # nor does what is held
+        s.assume(g, "a")  # the held amounts overflow
     s.check()
 
 
-def test_what_if_ends_by_an_error_too() -> None:
+def test_what_if_is_undone_after_an_error() -> None:
     s = one_server(Scheduler)
     before = s.snapshot()
     with suppress(InputError), s.what_if():
@@ -197,7 +196,7 @@ def test_what_if_ends_by_an_error_too() -> None:
     s.add_server("new", {"cpu": 5})
 
 
-# Rules of single policies that random events rarely meet
+# Rules of single policies that random events rarely test
 
 
 def placed(s, *arguments) -> list[tuple[str, str]]:
@@ -205,7 +204,7 @@ def placed(s, *arguments) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("select", ["first-fit", "best-fit"])
-def test_fifo_passes_over_oversized_groups_alone(make, select: str) -> None:
+def test_fifo_skips_only_oversized_groups(make, select: str) -> None:
     s = make(["cpu", "memory"], f"fifo/{select}")
     s.add_server("a", {"cpu": 2, "memory": 2})
     s.add_server("b", {"cpu": 2, "memory": 2}, labels={"gpu": "T4"})
@@ -231,7 +230,7 @@ def test_best_fit_first_waits_for_its_best_server(make) -> None:
     s.add_server("b", {"cpu": 0.5, "memory": 0.5})
     s.add_queue("ana")
     s.submit("ana", {"cpu": 1, "memory": 1}, 3)
-    assert placed(s) == []  # b is in its proportions, and too small
+    assert placed(s) == []  # b has the best proportions, and is too small
     s.set_server("b", capacity={"cpu": 0.5, "memory": 4})
     assert placed(s) == [("ana", "a")]
     s.add_server("c", {"cpu": 3, "memory": 3})
@@ -240,8 +239,8 @@ def test_best_fit_first_waits_for_its_best_server(make) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_score_with_another_task_is_no_bound(make, seed: int) -> None:
-    """On a it is bo's turn, as ana has more of what x takes; on b ana's, whose y takes memory."""
+def test_the_score_for_another_task_is_no_bound(make, seed: int) -> None:
+    """On a, bo is next, as ana holds more CPU; on b, ana is, whose task there takes memory."""
     s = make(["cpu", "memory"], "tsf/rrr/residual", seed=seed)
     for name in "ab":
         s.add_server(name, {"cpu": 20, "memory": 20})
@@ -256,7 +255,7 @@ def test_a_score_with_another_task_is_no_bound(make, seed: int) -> None:
     assert sorted(placed(s, 0.0, 2)) == [("ana", "b"), ("bo", "a")]
 
 
-def test_fifo_looks_behind_a_gang_that_could_never_start(make) -> None:
+def test_fifo_skips_a_gang_that_never_fits(make) -> None:
     s = make(["cpu"], "fifo/best-fit")
     s.add_server("a", {"cpu": 2})
     s.add_queue("ana")
@@ -283,14 +282,14 @@ def test_a_gang_may_stop_being_oversized(make) -> None:
         s.finish(p.task)
     s.assume(gang, "a")
     s.submit("bo", {"cpu": 1}, now=3.0)
-    assert not placed(s)  # what is left of it could, and nothing passes over it
+    assert not placed(s)  # the rest of the gang fits on idle servers, and no group may pass it
 
 
 @pytest.mark.parametrize(
     ("policy", "starts"), [("fifo/first-fit", 0), ("easy/first-fit", 0), ("drf/first-fit", 2)]
 )
-def test_what_idle_servers_cannot_hold_never_starts(make, policy: str, starts: int) -> None:
-    """On idle servers the larger task takes a, which the other needs; now a is taken."""
+def test_a_gang_that_idle_servers_cannot_hold_never_starts(make, policy: str, starts: int) -> None:
+    """On idle servers the larger task takes a, which the other one needs; now a is not free."""
     s = make(["cpu"], policy)
     for name in "ab":
         s.add_server(name, {"cpu": 4})
@@ -302,8 +301,8 @@ def test_what_idle_servers_cannot_hold_never_starts(make, policy: str, starts: i
     assert len(s.place()) == starts
 
 
-def test_what_comes_next_of_a_queue_may_score_less(make) -> None:
-    """Ana has more processors than bo has memory, and no more fit: then it is a task of memory."""
+def test_the_next_task_of_a_queue_may_score_less(make) -> None:
+    """Ana is behind while its next task takes CPU; when none fits, its next task takes memory."""
     s = make(["cpu", "memory"], "ps-dsf/joint/residual")
     s.add_server("a", {"cpu": 10, "memory": 100})
     s.add_queue("ana")

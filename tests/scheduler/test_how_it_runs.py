@@ -1,4 +1,4 @@
-"""The scheduler runs as it was built, in plain Python on request, and warns of a stale build."""
+"""The scheduler runs compiled, or in plain Python on request, and warns of a stale build."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def package(tmp_path: Path) -> Path:
 
 
 def imported(package: Path, **environment: str) -> tuple[str, str]:
-    """Import all that is compiled in a process; return how it runs, and standard error."""
+    """Import all compiled modules in a process; return how they run, and standard error."""
     modules = [f"fairlead.{loop.removesuffix('.py').replace('/', '.')}" for loop in LOOPS]
     clean = {name: value for name, value in os.environ.items() if name != "FAIRLEAD_PLAIN"}
     done = subprocess.run(
@@ -55,12 +55,12 @@ def imported(package: Path, **environment: str) -> tuple[str, str]:
     return done.stdout.strip(), done.stderr
 
 
-def test_version_says_how_the_core_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_names_how_the_scheduler_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"fairlead {fairlead.__version__} ({how_it_runs()})\n"
 
 
-def test_compiled_unless_plain_is_asked() -> None:
+def test_built_modules_run_unless_plain_is_asked() -> None:
     built = list(Path(PACKAGE).rglob(f"*{EXTENSION}"))
     assert (bool(built) and not plain_is_asked()) == COMPILED
 
@@ -86,7 +86,7 @@ def test_the_switch_holds_in_subpackages(package: Path) -> None:
         assert done.returncode == status
 
 
-def test_an_edited_source_makes_one_line(package: Path) -> None:
+def test_an_edited_source_warns_in_one_line(package: Path) -> None:
     record_build(checksum_of_sources(str(package)), str(package))
     source = package / "scheduler" / "build.py"
     source.write_text(source.read_text() + "# edited\n")
@@ -109,7 +109,7 @@ def test_modules_added_renamed_and_removed_are_noticed(package: Path) -> None:
 
 
 def test_only_compiled_modules_make_packed_arrays() -> None:
-    """A compiled function never frees a packed array that an interpreted caller gives it."""
+    """A compiled function never frees a packed array that an interpreted caller passes."""
     compiled = set(sources_to_compile())
     makers = [
         str(path)

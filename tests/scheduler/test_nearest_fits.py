@@ -14,33 +14,33 @@ SERVERS, TASKS = 300, 40
 
 
 def proportions(random: np.random.Generator, size: int, resources: int, spread: float) -> IntArray:
-    """Return whole amounts whose ratios to the first resource differ by that part at most."""
+    """Return (size, resources) whole amounts with ratios to the first within 1 +- spread."""
     first = random.integers(10**4, 10**5, size=(size, 1))
     ratio = 1.0 + spread * random.uniform(-1.0, 1.0, (size, resources - 1))
     return np.column_stack([first, np.rint(first * ratio)]).astype(np.int64)
 
 
 def plain_best(demand: list[int], free: list[list[int]], pool: list[int]) -> int | None:
-    """Return the first server with the least H of those that take a task, by fractions."""
+    """Return the first server with the least H of those with room, by fractions."""
     lead = next(r for r, amount in enumerate(demand) if amount)
     best, least = None, Fraction(0)
     for s, row in enumerate(free):
         if all(has >= wanted for has, wanted in zip(row, demand, strict=True)):
-            misfit = sum(
+            h = sum(
                 abs(Fraction(wanted, demand[lead]) - Fraction(has, row[lead]))
                 * Fraction(pool[lead], pool[r])
                 for r, (wanted, has) in enumerate(zip(demand, row, strict=True))
             )
-            if best is None or misfit < least:
-                best, least = s, misfit
+            if best is None or h < least:
+                best, least = s, h
     return best
 
 
 @pytest.mark.parametrize("spread", [1e-3, 1e-2, 0.9])
 @pytest.mark.parametrize("resources", [2, 3])
 @pytest.mark.parametrize("lead", [0, 1])
-def test_the_nearest_of_many_near_ones_is_found(lead: int, resources: int, spread: float) -> None:
-    """How far a search goes is bounded by buckets of ratios: the last bucket counts, too."""
+def test_the_best_of_many_similar_servers_is_found(lead: int, resources: int, spread: float) -> None:
+    """A search visits bands of ratios until no other band can be better; the last ones count."""
     random = np.random.default_rng([lead, resources, int(1e4 * spread)])
     names = [f"r{r}" for r in range(resources)]
     free = proportions(random, SERVERS, resources, spread).tolist()

@@ -1,4 +1,4 @@
-"""Nothing starts before `next_moment` unless an event comes."""
+"""Without an event no task starts before `next_moment`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fairlead.scheduler.scheduler import Scheduler
 TIMED = ["easy/first-fit", "easy/best-fit", "drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
 
 
-def look_around(s: Scheduler, now: float, rng: random.Random, seen: Counter[str]) -> None:
-    """Assert that before the next moment nothing would start, and count whether then something."""
+def check_next_moment(s: Scheduler, now: float, rng: random.Random, seen: Counter[str]) -> None:
+    """Assert that no task would start before `next_moment`; count whether one does then."""
     moment = s.next_moment()
     if moment <= now:
-        seen["any moment"] += 1
+        seen["not later"] += 1
         return
     until = math.nextafter(min(moment, now + 20.0), -math.inf)
     twin = Scheduler.restore(s.snapshot())
@@ -28,10 +28,11 @@ def look_around(s: Scheduler, now: float, rng: random.Random, seen: Counter[str]
         seen["never"] += 1
     else:
         started = Scheduler.restore(s.snapshot()).place(moment)
-        seen["in vain" if not started else "something starts"] += 1
+        seen["a task starts" if started else "none starts"] += 1
 
 
-def drive(policy: str, seed: int, seen: Counter[str]) -> None:
+def check_random_events(policy: str, seed: int, seen: Counter[str]) -> None:
+    """Check `next_moment` after each of some random events."""
     rng, now = random.Random(seed), 0.0
     s = Scheduler(["cpu", "memory"], policy, refuse_seconds=3.0)
     for name in "abc":
@@ -54,14 +55,14 @@ def drive(policy: str, seed: int, seen: Counter[str]) -> None:
         elif running and event < 0.9:
             s.finish(running.pop(rng.randrange(len(running))))
         running += [p.task for p in s.place(now)]
-        look_around(s, now, rng, seen)
+        check_next_moment(s, now, rng, seen)
 
 
 @pytest.mark.parametrize("policy", TIMED)
-def test_before_the_next_moment_nothing_starts(policy: str) -> None:
+def test_no_task_starts_before_next_moment(policy: str) -> None:
     seen: Counter[str] = Counter()
     for seed in range(cases(4)):
-        drive(policy, seed, seen)
+        check_random_events(policy, seed, seen)
     assert seen["never"] > cases(3)
-    assert seen["something starts"] > cases(1)
-    assert seen["any moment"] == 0
+    assert seen["a task starts"] > cases(1)
+    assert seen["not later"] == 0

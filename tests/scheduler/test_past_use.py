@@ -1,4 +1,4 @@
-"""Past use with a half-life: worked examples, beside the random lives."""
+"""Past use with a half-life: worked examples; `test_random_lives` has the definition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def starts(s: Scheduler, now: float) -> Counter[str]:
     return Counter(start.queue for start in s.place(now))
 
 
-def test_use_is_halved_in_a_half_life_and_nears_what_is_held() -> None:
+def test_past_use_nears_the_holdings_by_half_lives() -> None:
     s = lab()
     s.submit("ana", {"gpu": 8})
     (start,) = s.place(0.0)
@@ -37,7 +37,7 @@ def test_use_is_halved_in_a_half_life_and_nears_what_is_held() -> None:
     assert s.past_use() == {"ana": {"gpu": pytest.approx(3.5)}, "bo": {"gpu": 0.0}}
 
 
-def test_who_used_much_lately_is_served_after_others() -> None:
+def test_a_queue_that_used_much_lately_is_served_later() -> None:
     s = lab()
     s.submit("ana", {"gpu": 4})
     (start,) = s.place(0.0)
@@ -86,7 +86,7 @@ def test_past_use_is_kept_and_undone() -> None:
     assert other.past_use()["ana"]["gpu"] == pytest.approx(4.0)
 
 
-def test_what_has_no_meaning_is_refused() -> None:
+def test_past_use_without_meaning_is_refused() -> None:
     for wrong in ("0", "-1", "x", "", "inf"):
         with pytest.raises(InputError):
             parse_policy(f"drf/best-fit/half-life:{wrong}")

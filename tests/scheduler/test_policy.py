@@ -1,4 +1,4 @@
-"""Names of policies, and refused combinations."""
+"""Names of policies, refused combinations, and fillings that are too large."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TWO = Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]])
         ("ps-dsf", "best-fit-first", True, "infinite once one of them is full"),
     ],
 )
-def test_what_has_no_meaning_is_refused_by_name(
+def test_combinations_without_meaning_are_refused_by_name(
     criterion: str, select: str, residual: bool, reason: str
 ) -> None:
     with pytest.raises(RefusalError, match=reason) as refusal:
@@ -49,12 +49,12 @@ def test_unknown_names_are_refused_with_the_known_ones(
     assert "known: " in str(error.value)
 
 
-FORMS = ("", "/residual", "/oblivious")
-NAMES = [f"{c}/{s}{form}" for c in CRITERIA for s in SELECTIONS for form in FORMS]
+SUFFIXES = ("", "/residual", "/oblivious")
+NAMES = [f"{c}/{s}{suffix}" for c in CRITERIA for s in SELECTIONS for suffix in SUFFIXES]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "slots:1", "slots:1000000"])
-def test_a_policy_has_the_name_it_is_found_by(name: str) -> None:
+def test_a_policy_has_the_name_that_finds_it(name: str) -> None:
     try:
         policy = parse_policy(name)
     except RefusalError:
@@ -62,7 +62,7 @@ def test_a_policy_has_the_name_it_is_found_by(name: str) -> None:
     assert policy.name == name
 
 
-def test_a_number_of_slots_is_written_one_way() -> None:
+def test_a_number_of_slots_loses_leading_zeros() -> None:
     assert parse_policy("slots:014").name == "slots:14"
 
 
@@ -71,13 +71,13 @@ NO_SLOTS = [f"slots:{slots}" for slots in ("", "0", "-1", "1000001", "x", "\u00b
 
 
 @pytest.mark.parametrize("name", [*NO_NAMES, *NO_SLOTS, None, 5, ["drf"], b"drf/first-fit"])
-def test_names_that_are_no_policy(name: Any) -> None:
+def test_unknown_policies_are_refused(name: Any) -> None:
     with pytest.raises(InputError):
         parse_policy(name)
 
 
 @pytest.mark.parametrize("name", ["fifo/first-fit", "drf/rrr/oblivious", "slots:3"])
-def test_what_takes_arrivals_fills_nothing(name: str) -> None:
+def test_policies_of_arrivals_cannot_fill(name: str) -> None:
     with pytest.raises(RefusalError):
         fill_by(TWO, parse_policy(name))
 
@@ -101,7 +101,7 @@ def test_too_many_tasks_are_refused_with_the_count() -> None:
             fill(problem)
 
 
-def test_too_many_tasks_that_no_user_has_are_not_refused() -> None:
+def test_few_tasks_may_fill_a_huge_server() -> None:
     problem = Problem.from_arrays([[5e9]], [[1], [1]], task_limit=[3, 4.9])
     assert fill(problem).user_tasks.tolist() == [3, 4]
 
@@ -124,14 +124,14 @@ def test_nothing_is_left_over_by_rounding() -> None:
     assert filled.unused.tolist() == [[0.0, 0.0]]
 
 
-def test_a_long_filling_says_how_far_it_is() -> None:
+def test_a_long_filling_reports_its_progress() -> None:
     problem = Problem.from_arrays([[100]], [[5e-4]])
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     policy = find_policy("drf", "first-fit")
-    fill_by(problem, policy, on_portion=lambda done, to_do: told.append((done, to_do)))
-    assert len(told) > 2
-    assert told == sorted(told)
-    assert told[-1] == (200_000, 200_000)
+    fill_by(problem, policy, on_portion=lambda done, to_do: reports.append((done, to_do)))
+    assert len(reports) > 2
+    assert reports == sorted(reports)
+    assert reports[-1] == (200_000, 200_000)
 
 
 @pytest.mark.parametrize("suffix", ["", "/reserve", "/spare:gpu"])

@@ -1,4 +1,4 @@
-"""Preemption: its rules in random lives, its end, and worked examples."""
+"""Preemption: its rules and its end in random lives, and worked examples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.policies import ROWS, parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_preemption import PlainRound
-from scheduler.random_life import Both, ComparedLife, quanta_of
+from scheduler.random_life import Both, ComparedLife, life_quanta
 from scheduler.test_trees import LifeInATree
 
 POLICIES = ["drf/first-fit/over-share", "drf/best-fit/over-quota", "slots:3/over-share"]
@@ -22,12 +22,12 @@ POLICIES += ["drf/best-fit/over-share", "drf/first-fit/over-share:0.75"]
 
 
 class BothPreempting(Both):
-    """Follows rounds of preemption, and says which tasks started since the last change."""
+    """Checks rounds of preemption, and records the tasks that started since the last change."""
 
-    def tell(self, event: str, *arguments: Any, **options: Any) -> Any:
+    def call(self, event: str, *arguments: Any, **options: Any) -> Any:
         plain, before = self.plain, set(self.plain.running)
         drained = [s.draining for s in plain.servers.values()]
-        got = super().tell(event, *arguments, **options)
+        got = super().call(event, *arguments, **options)
         gone = before - set(plain.running)
         is_end_of_victims = bool(gone) and gone <= plain.stopping
         plain.stopping -= gone
@@ -42,7 +42,7 @@ class BothPreempting(Both):
         return got
 
     def preempt(self, now: float, limit: int | None) -> list[int]:
-        """Return the tasks to stop."""
+        """Run a round, check it, and return the tasks to stop."""
         self.log.append(f"s.preempt({now}, {limit})")
         found = self.real.preempt(now, limit)
         self.plain.now = self.plain.now.__class__(now)
@@ -59,7 +59,7 @@ class BothPreempting(Both):
 
 
 class PreemptingLife(ComparedLife):
-    """Places, preempts, and stops the victims now or later."""
+    """A life with rounds of preemption; victims are stopped at once or later."""
 
     def on_preempt(self) -> None:
         choice = self.random.choice
@@ -76,7 +76,7 @@ class PreemptingLife(ComparedLife):
                     self.s.evict(task)
 
     def on_explain(self) -> None:
-        """An explanation tries a round, and undoes it."""
+        """Explain a group, which tries a round of preemption and undoes it."""
         before = self.s.real.snapshot()
         with suppress(InputError):
             self.s.real.explain(self.a_group(), self.clock)
@@ -88,7 +88,7 @@ class PreemptingLife(ComparedLife):
 
 
 class PreemptingLifeInATree(LifeInATree, PreemptingLife):
-    """Teams take from each other, and members inside teams."""
+    """A life in which teams, and members of teams, take from each other."""
 
 
 @pytest.mark.parametrize("kind", [PreemptingLife, PreemptingLifeInATree])
@@ -96,10 +96,10 @@ class PreemptingLifeInATree(LifeInATree, PreemptingLife):
 def test_the_rules_hold_in_random_lives(policy: str, kind: type[PreemptingLife]) -> None:
     seen: Counter[str] = Counter()
     for seed in range(cases(6)):
-        both = BothPreempting(["cpu", "memory"], policy, quanta_of(seed), strict_fifo=seed % 5 == 4)
+        both = BothPreempting(["cpu", "memory"], policy, life_quanta(seed), strict_fifo=seed % 5 == 4)
         life = kind(both, seed)
         for _ in range(120):
-            life.tell()
+            life.step()
         seen += both.seen
     assert seen["place"] > 100
 
@@ -108,7 +108,7 @@ QUEUES = {"left": None, "right": None, "n": "left", "p": "left", "q": "right", "
 
 
 class Crowd:
-    """A cluster that some queues have filled, with tasks of others that wait."""
+    """A cluster filled by the tasks of some queues, while tasks of others wait."""
 
     def __init__(self, policy: str, seed: int) -> None:
         random = Random(seed)
@@ -166,7 +166,7 @@ class Crowd:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_rounds_keep_the_rules_and_come_to_an_end(policy: str) -> None:
+def test_rounds_keep_the_rules_and_end(policy: str) -> None:
     """Without arrivals no task is stopped twice."""
     seen: Counter[str] = Counter()
     for seed in range(cases(30)):
@@ -208,7 +208,7 @@ def running(s: Scheduler) -> Counter[str]:
 
 
 @pytest.mark.parametrize("policy", [POLICIES[0], POLICIES[3], "slots:4/over-share"])
-def test_who_is_due_half_gets_half(policy: str) -> None:
+def test_a_queue_that_is_due_half_gets_half(policy: str) -> None:
     s = lab(policy, servers=2)
     s.submit("ana", {"gpu": 1}, 20)
     s.place()
@@ -220,7 +220,7 @@ def test_who_is_due_half_gets_half(policy: str) -> None:
     assert running(s) == {"ana": 3, "bo": 3, "cy": 2}
 
 
-def test_quotas_are_taken_back_and_never_taken() -> None:
+def test_a_queue_within_its_quota_takes_and_loses_nothing() -> None:
     for policy in ("drf/best-fit/over-quota", "drf/best-fit/over-share"):
         s = lab(policy, gpus=8)
         s.set_quota("bo", {"gpu": 6})
@@ -249,8 +249,8 @@ def test_the_least_work_is_lost_but_low_priority_first() -> None:
     assert s._state.running[victims[0]].since == 1.0
 
 
-def test_one_large_victim_where_small_ones_do_not_do() -> None:
-    """Ana may lose 3 GPUs at most: two tasks of 1 before the one of 2 would be too many."""
+def test_a_large_victim_stops_if_small_ones_are_not_enough() -> None:
+    """Small victims that started late stop if they are enough; else only the large one does."""
     s = lab(gpus=6)
     for demand, since in ((1, 3.0), (1, 3.0), (3, 0.0)):
         s.assume(s.submit("ana", {"gpu": demand}), "s0", since=since)
@@ -275,7 +275,7 @@ def test_the_queue_with_the_least_share_takes_first() -> None:
     for queue in ("cy", "bo"):
         s.submit(queue, {"gpu": 1}, 9)
     found = s.preempt()
-    # Of equal shares that of the queue that was added first.
+    # bo has the least share; later cy and bo tie, and bo was added first.
     assert [start.queue for starts, _ in found for start in starts] == ["bo", "bo", "cy"]
 
 
@@ -290,13 +290,13 @@ def test_a_gang_starts_whole_and_stops_whole() -> None:
     s.submit("ana", {"gpu": 4}, 2, gang=True)
     s.place()
     s.submit("bo", {"gpu": 1})
-    assert taken(s) == []  # ana would be left with nothing
+    assert taken(s) == []  # the whole gang would stop, and ana hold nothing
     s.set_quota("bo", {"gpu": 1})
     assert taken(s) == ["ana"]
     assert running(s) == {"bo": 1}
 
 
-def test_tasks_run_for_the_least_time() -> None:
+def test_a_task_runs_for_the_least_time_before_it_stops() -> None:
     s = lab("drf/first-fit/over-share:60")
     s.submit("ana", {"gpu": 1}, 4)
     s.place(100.0)
@@ -305,7 +305,7 @@ def test_tasks_run_for_the_least_time() -> None:
     assert taken(s, now=160.0) == ["ana"] * 2
 
 
-def test_weight_zero_gives_way_and_takes_nothing() -> None:
+def test_a_queue_of_weight_0_gives_way_and_takes_nothing() -> None:
     s = lab()
     s.set_weight("ana", 0)
     s.submit("ana", {"gpu": 1}, 4)
@@ -338,7 +338,7 @@ def test_victims_hold_their_amounts_until_they_end() -> None:
     assert s.snapshot() == again.snapshot()
 
 
-def test_what_is_no_round_is_refused() -> None:
+def test_preemption_without_meaning_is_refused() -> None:
     s = lab()
     for wrong in ({"now": "soon"}, {"limit": -1}):
         with pytest.raises(InputError):
@@ -361,7 +361,7 @@ def test_what_is_no_round_is_refused() -> None:
             parse_policy(wrong)
 
 
-def test_an_explanation_says_whose_place_it_takes() -> None:
+def test_an_explanation_names_the_victims_queue() -> None:
     s = lab()
     s.submit("ana", {"gpu": 1}, 4)
     s.place()

@@ -1,4 +1,4 @@
-"""Limits of running tasks and amounts: worked examples, beside the random lives of all policies."""
+"""Limits of running tasks and amounts: worked examples; `random_life` has random limits."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def test_a_lowered_limit_stops_nothing() -> None:
     assert len(again.place()) == 1
 
 
-def test_waiting_tasks_are_found_when_the_limit_is_lifted_on_a_full_cluster() -> None:
-    """The tasks were held back while servers were full, and then while only others ended."""
+def test_held_back_tasks_start_once_the_limit_is_raised() -> None:
+    """The tasks were held back while servers were full, and then while tasks of others ended."""
     s = cluster()
     s.submit("bo", {"cpu": 6, "gpu": 6}, 2)
     full = s.place()
@@ -110,7 +110,7 @@ def test_waiting_tasks_are_found_when_the_limit_is_lifted_on_a_full_cluster() ->
     assert placed(s) == {"ana": 1}
 
 
-def test_slots_have_limits_of_tasks_alone() -> None:
+def test_slots_have_limits_of_tasks_only() -> None:
     s = cluster("slots:4")
     with pytest.raises(RefusalError):
         s.set_limit("ana", {"cpu": 1})
@@ -119,7 +119,7 @@ def test_slots_have_limits_of_tasks_alone() -> None:
     assert len(s.place()) == 1
 
 
-def test_what_a_limit_cannot_be_is_refused() -> None:
+def test_wrong_limits_are_refused() -> None:
     s = cluster()
     for wrong in (
         {"amounts": {"cpu": -1}},

@@ -1,4 +1,4 @@
-"""Quotas: worked examples, beside the random lives of policies and trees."""
+"""Quotas: worked examples; `random_life` and `test_trees` have random quotas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def placed(s: Scheduler) -> Counter[str]:
     return Counter(start.queue for start in s.place())
 
 
-def test_what_is_not_used_is_lent_and_goes_first_when_asked_for() -> None:
+def test_an_unused_quota_is_lent_and_served_first_later() -> None:
     s = cluster()
     s.set_quota("bo", {"gpu": 8})
     s.submit("ana", {"gpu": 1}, 20)
@@ -45,7 +45,7 @@ def test_beyond_all_quotas_shares_decide() -> None:
     assert [(u.queue, u.quota, u.held) for u in s.quotas()] == [("bo", {"gpu": 2}, {"gpu": 6})]
 
 
-def test_a_task_beside_the_quota_has_no_guarantee() -> None:
+def test_a_quota_does_not_cover_other_resources() -> None:
     s = cluster()
     s.set_quota("bo", {"gpu": 8})
     for name in ("ana", "bo"):
@@ -53,7 +53,7 @@ def test_a_task_beside_the_quota_has_no_guarantee() -> None:
     assert placed(s) == {"ana": 12, "bo": 12}
 
 
-def test_a_quota_on_some_servers_counts_there_alone() -> None:
+def test_a_quota_on_some_servers_counts_only_there() -> None:
     s = cluster()
     s.set_quota("bo", {"gpu": 4}, {"type": "new"})
     s.submit("ana", {"gpu": 1}, 20)
@@ -65,7 +65,7 @@ def test_a_quota_on_some_servers_counts_there_alone() -> None:
     assert s.quotas()[0].held == {"gpu": 0}
 
 
-def test_a_team_may_have_the_quota_or_its_member() -> None:
+def test_a_team_or_its_member_may_have_the_quota() -> None:
     for guaranteed in ("team", "cy"):
         s = cluster()
         s.add_queue("team", 0.1)
@@ -85,7 +85,7 @@ def test_a_gang_is_within_the_quota_as_a_whole() -> None:
         assert s.place()[0].queue == first
 
 
-def test_a_quota_of_weight_zero_goes_first_and_the_rest_last() -> None:
+def test_weight_0_is_first_within_its_quota_and_then_last() -> None:
     s = cluster()
     s.set_weight("bo", 0)
     s.set_quota("bo", {"gpu": 2})
@@ -112,7 +112,7 @@ def test_a_quota_is_replaced_and_removed() -> None:
     s.check()
 
 
-def test_what_a_quota_cannot_be_is_refused() -> None:
+def test_wrong_quotas_are_refused() -> None:
     s = cluster()
     for wrong in ({"gpu": -1}, {"disk": 1}, 5):
         with pytest.raises(InputError):

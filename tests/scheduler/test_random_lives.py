@@ -1,20 +1,20 @@
-"""The scheduler beside the plain one through short random lives, under all policies."""
+"""The scheduler compared with the plain one in short random lives, under all policies."""
 
 from __future__ import annotations
 
 import pytest
 
 from effort import cases
-from scheduler.random_life import POLICIES, REFUSED, RESOURCES, Both, compared
+from scheduler.random_life import POLICIES, REFUSED, RESOURCES, Both, make_life
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_event_is_as_defined(policy: str) -> None:
     placed, refused, lives = 0, 0, cases(4)
     for seed in range(lives):
-        life = compared(policy, seed)
+        life = make_life(policy, seed)
         for _ in range(100):
-            life.tell()
+            life.step()
         placed += len(life.tasks)
         refused += life.s.seen[REFUSED]
     assert placed > 2 * lives
@@ -27,7 +27,7 @@ def test_a_queue_of_many_shapes_is_as_defined(policy: str) -> None:
     s.add_queue("ana")
     s.add_server("a", dict.fromkeys(RESOURCES, 60))
     groups = []
-    for k in range(70):  # more lines than stale entries are kept
+    for k in range(70):  # more waiting lists than the 64 entries that are kept with stale ones
         amounts = 1 + k % 23, 1 + (k * k) % 19
         groups.append(s.submit("ana", dict(zip(RESOURCES, amounts, strict=True)), now=k // 10))
     for group in groups[::2]:

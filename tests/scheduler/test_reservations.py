@@ -1,4 +1,4 @@
-"""Reserved starts: the first waiting group starts by its time, and others use what is left."""
+"""Reserved starts: a group starts by its reserved time, and others use the remaining amounts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fairlead.compiled import plain_is_asked
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
-from oracles.plain_reservations import Moment
-from scheduler.random_life import RESOURCES, RandomLife, quanta_of
+from oracles.plain_reservations import SnapshotState
+from scheduler.random_life import RESOURCES, RandomLife, life_quanta
 
 POLICIES = [
     "drf/first-fit/reserve",
@@ -25,21 +25,21 @@ POLICIES = [
     "ps-dsf/joint/residual/reserve:50",
     "slots:4/reserve",
 ]
-if plain_is_asked():  # it is the same source, run more slowly
+if plain_is_asked():  # the same source runs more slowly
     POLICIES = POLICIES[1::4]
 TREES = ["drf/first-fit/reserve:2", "drf/best-fit/half-life:5/reserve"]
 
 
 class Crowd:
-    """Tasks that end at their limits or before, on a few servers."""
+    """Random tasks that end at their limits or before, on three servers."""
 
     def __init__(self, policy: str, seed: int, *, tree: bool = False, strict: bool = False) -> None:
         self.random = Random(seed)
         self.s = Scheduler(["cpu", "gpu"], policy, {"cpu": 1, "gpu": 1}, seed, strict_fifo=strict)
         self.now = 0.0
-        self.ends: dict[int, float] = {}
-        self.limits: dict[int, float] = {}
-        self.bounds: dict[int, float] = {}  # the earliest time that was reserved for each group
+        self.ends: dict[int, float] = {}  # of running tasks
+        self.limits: dict[int, float] = {}  # time limits of groups
+        self.bounds: dict[int, float] = {}  # the earliest reserved time so far of each group
         for name in "uvw":
             gpus = self.random.choice([0, 0, 4])
             self.s.add_server(name, {"cpu": 8, "gpu": gpus}, {"gpu": str(gpus)})
@@ -74,13 +74,13 @@ class Crowd:
             self.s.finish(task)
 
     def step(self) -> list[int]:
-        """Let time pass to a moment, and place; return the groups that started."""
+        """Let time pass, end and submit tasks, and place; return the group of each start."""
         self.now += self.random.choice([0, 0.5, 0.5])
         self.s.advance(self.now)
         self.end_tasks()
         for _ in range(self.random.choice([0, 0, 1, 2])):
             self.submit()
-        alive = list(Moment(self.s.snapshot()).groups)
+        alive = list(SnapshotState(self.s.snapshot()).groups)
         if alive and self.random.random() < 0.05:
             self.s.cancel(self.random.choice(alive))
         placed = self.s.place(self.now)
@@ -91,16 +91,19 @@ class Crowd:
         return [start.group for start in placed]
 
     def check_bounds(self, started: list[int]) -> int:
-        """Assert that reserved starts are kept and never put off; return how many were due."""
-        moment, due = Moment(self.s.snapshot()), 0
+        """Assert that no group starts after its earliest reserved time, nor is it put off.
+
+        Return how many groups with a reserved time started.
+        """
+        state, due = SnapshotState(self.s.snapshot()), 0
         for group in started:
             if group in self.bounds:
                 due += 1
                 assert self.now <= self.bounds.pop(group)
-        for group, row in moment.reserved.items():
+        for group, row in state.reserved.items():
             assert row["at"] <= self.bounds.get(group, row["at"])
             self.bounds[group] = row["at"]
-        waiting = [group for group, row in moment.groups.items() if moment.waiting(row)]
+        waiting = [group for group, row in state.groups.items() if state.waiting(row)]
         self.bounds = {group: at for group, at in self.bounds.items() if group in waiting}
         return due
 
@@ -113,11 +116,11 @@ def test_reservations_are_earliest_and_room_is_used(policy: str) -> None:
         crowd = Crowd(policy, seed)
         for _ in range(40):
             crowd.step()
-            moment = Moment(crowd.s.snapshot())
+            state = SnapshotState(crowd.s.snapshot())
             if not policy.startswith("slots"):
-                moment.assert_right(most)
-            reserved += len(moment.reserved)
-            waited += len(moment.reserved) > 0 and len(moment.running) > 0
+                state.check_reservations(most)
+            reserved += len(state.reserved)
+            waited += len(state.reserved) > 0 and len(state.running) > 0
         crowd.s.check()
     assert reserved >= waited > 20 * cases(6) // 6
 
@@ -131,7 +134,7 @@ def test_no_start_is_later_than_its_reservation(policy: str, tree: bool, strict:
         crowd = Crowd(policy, seed, tree=tree, strict=strict)
         for _ in range(60):
             kept += crowd.check_bounds(crowd.step())
-            assert crowd.bounds.keys() == Moment(crowd.s.snapshot()).reserved.keys()
+            assert crowd.bounds.keys() == SnapshotState(crowd.s.snapshot()).reserved.keys()
     assert kept > 10
 
 
@@ -142,13 +145,13 @@ def test_the_queue_with_the_least_share_reserves_first() -> None:
         before: set[int] = set()
         for _ in range(40):
             crowd.step()
-            moment = Moment(crowd.s.snapshot())
-            new = set(moment.reserved) - before
-            before = set(moment.reserved)
-            if new and new == set(moment.reserved):
+            state = SnapshotState(crowd.s.snapshot())
+            new = set(state.reserved) - before
+            before = set(state.reserved)
+            if new and new == set(state.reserved):
                 found += 1
-                moment.reserved = {}
-                assert moment.first_in_turn() in new
+                state.reserved = {}
+                assert state.next_to_reserve() in new
     assert found > 20
 
 
@@ -163,14 +166,14 @@ MIXED = [
 
 
 @pytest.mark.parametrize("policy", MIXED)
-def test_any_events_leave_tables_that_agree(policy: str) -> None:
-    """Servers come, go and change, tasks fail, queues get limits; snapshots and what-ifs agree."""
+def test_any_events_leave_consistent_tables(policy: str) -> None:
+    """Random events keep the tables consistent; snapshots and `what_if` give the same starts."""
     reserved = 0
     for seed in range(cases(4)):
-        s = Scheduler(RESOURCES, policy, quanta_of(seed), seed, strict_fifo=seed % 3 == 0)
+        s = Scheduler(RESOURCES, policy, life_quanta(seed), seed, strict_fifo=seed % 3 == 0)
         life = RandomLife(s, seed)
         for k in range(100):
-            life.tell()
+            life.step()
             if k % 20 == 19:
                 data = s.snapshot()
                 again = Scheduler.restore(data)
@@ -179,9 +182,9 @@ def test_any_events_leave_tables_that_agree(policy: str) -> None:
                     asked = s.place(life.clock + 1)
                 assert again.place(life.clock + 1) == asked
                 assert s.snapshot() == data
-                moment = Moment(data)
-                reserved += len(moment.reserved)
-                for group in list(moment.groups)[:2]:
+                state = SnapshotState(data)
+                reserved += len(state.reserved)
+                for group in list(state.groups)[:2]:
                     s.explain(group)
                 s.check()
                 assert s.snapshot() == data
@@ -208,20 +211,20 @@ def test_a_limit_of_starts_holds_for_reserved_ones(policy: str) -> None:
                 groups = {start.group for start in placed}
                 assert len(groups) == 1
                 assert (
-                    len(placed) == 1 or Moment(again.s.snapshot()).groups[placed[0].group]["gang"]
+                    len(placed) == 1 or SnapshotState(again.s.snapshot()).groups[placed[0].group]["gang"]
                 )
                 one_by_one += [start.group for start in placed]
             if policy.startswith("drf/first-fit"):
                 assert sorted(one_by_one) == sorted(start.group for start in at_once)
             due += len(one_by_one)
             for each in (crowd, again):
-                for task in Moment(each.s.snapshot()).tasks:
+                for task in SnapshotState(each.s.snapshot()).tasks:
                     each.ends.setdefault(task, each.now + 2)
     assert due > 20
 
 
 def test_a_gang_starts_in_time_under_endless_small_jobs() -> None:
-    """A gang of 400 tasks needs all servers; without a reservation it never starts."""
+    """A gang of 400 tasks needs all servers, so without a reservation it never starts."""
     starts = {}
     for policy in ("drf/first-fit", "drf/first-fit/reserve"):
         s = Scheduler(["cpu"], policy, {"cpu": 1})
@@ -251,7 +254,7 @@ def test_a_gang_starts_in_time_under_endless_small_jobs() -> None:
     assert starts["drf/first-fit/reserve"] <= 160
 
 
-def test_run_times_seen_stand_in_for_time_limits() -> None:
+def test_past_run_times_replace_missing_time_limits() -> None:
     s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
     s.add_server("u", {"cpu": 4})
     for queue in "ab":
@@ -265,7 +268,7 @@ def test_run_times_seen_stand_in_for_time_limits() -> None:
     s.advance(10)
     s.finish(first.task)  # ran for 10 s
     (third,) = s.place(10)
-    assert s.explain(large, 10).reservation is None  # the second one may run for ever
+    assert s.explain(large, 10).reservation is None  # the second task may run without end
     s.advance(30)
     s.finish(second.task)  # ran for 30 s
     assert s.place(30) == []
@@ -295,8 +298,8 @@ def test_a_reservation_moves_when_its_server_leaves() -> None:
     assert (moved.at, moved.servers) == (20, ("v",))
 
 
-def test_groups_of_disjoint_servers_reserve_apart() -> None:
-    """The GPU servers need not wait for the reservation of the others, and may not be shared."""
+def test_groups_on_disjoint_servers_reserve_separately() -> None:
+    """Groups for CPU servers and for GPU servers get reservations; one for any server gets none."""
     s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
     for name, part in (("c0", "cpu"), ("c1", "cpu"), ("g0", "gpu")):
         s.add_server(name, {"cpu": 4}, {"part": part})
@@ -317,7 +320,7 @@ def test_groups_of_disjoint_servers_reserve_apart() -> None:
     }
 
 
-def test_pinned_groups_cannot_have_endless_reservations() -> None:
+def test_reservations_of_pinned_groups_are_limited() -> None:
     s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
     for number in range(40):
         s.add_server(f"n{number}", {"cpu": 1})
@@ -325,11 +328,11 @@ def test_pinned_groups_cannot_have_endless_reservations() -> None:
         s.add_queue(f"q{number}")
         s.submit(f"q{number}", {"cpu": 1}, 2, where=[f"n{number}"], time_limit=10)
     assert len(s.place(0)) == 40
-    assert len(Moment(s.snapshot()).reserved) == 16
+    assert len(SnapshotState(s.snapshot()).reserved) == 16
 
 
 @pytest.mark.parametrize("event", ["cancel", "remove_server", "drain", "cancel_running"])
-def test_a_snapshot_between_an_event_and_the_next_placement(event: str) -> None:
+def test_a_snapshot_after_an_event_keeps_reservations(event: str) -> None:
     s = Scheduler(["cpu"], "drf/first-fit/reserve:2", {"cpu": 1})
     for name in "uv":
         s.add_server(name, {"cpu": 4})
@@ -353,7 +356,7 @@ def test_a_snapshot_between_an_event_and_the_next_placement(event: str) -> None:
         assert again.snapshot() == s.snapshot()
 
 
-def test_why_a_longer_task_waits_beside_a_reservation() -> None:
+def test_a_task_too_long_for_a_reservation_says_so() -> None:
     s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
     s.add_server("u", {"cpu": 4})
     for queue in "ab":

@@ -22,6 +22,7 @@ SHAPES = [{"cpu": 1}, {"gpu": 1}, {"cpu": 1, "gpu": 1}, {"cpu": 2, "gpu": 1}, {"
 
 
 def add_tree(s: Scheduler | Both, random: Random, leaves: int) -> None:
+    """Add a random tree whose leaves are u0, u1, ..."""
     rows, of_leaf = random_queues(random, leaves)
     used = {*of_leaf, *(row["parent"] for row in rows)}
     for row in rows:
@@ -32,8 +33,8 @@ def add_tree(s: Scheduler | Both, random: Random, leaves: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(cases(12)))
-def test_crowded_servers_are_given_as_defined(seed: int) -> None:
-    """Many tasks on each server, leaves that may run on some only, and tasks that end."""
+def test_crowded_servers_are_filled_as_defined(seed: int) -> None:
+    """Many tasks on each server, leaves that may run on some servers only, and ending tasks."""
     random = Random(seed)
     s = Both(("cpu", "gpu"), "ps-dsf/rrr", seed=seed)
     names = "abc"[: random.randint(1, 3)]
@@ -88,13 +89,13 @@ def amounts_of(row: np.ndarray) -> dict[str, int]:
     return {name: int(amount) for name, amount in zip(("cpu", "gpu"), row, strict=True) if amount}
 
 
-def held_on_servers(running: list[Placement]) -> Counter[tuple[str, str]]:
+def tasks_on_servers(running: list[Placement]) -> Counter[tuple[str, str]]:
     return Counter((placement.queue, placement.server) for placement in running)
 
 
 @pytest.mark.parametrize("seed", range(cases(15)))
 def test_small_tasks_are_placed_as_the_servers_are_divided(seed: int) -> None:
-    """Like the sweeps that divide servers: each in turn is filled anew, until nothing changes."""
+    """Each server in turn is emptied and filled, like the sweeps of the solver, until all stay."""
     problem, rows, of_user = random_cluster(Random(seed))
     s = Scheduler(("cpu", "gpu"), "ps-dsf/rrr")
     servers = [f"s{g}" for g in range(problem.n_groups)]
@@ -109,12 +110,12 @@ def test_small_tasks_are_placed_as_the_servers_are_divided(seed: int) -> None:
         s.submit(f"u{n}", amounts_of(problem.demand[n]), 10**6, where=where)
     running = s.place()
     for _ in range(SWEEPS):
-        before = held_on_servers(running)
+        before = tasks_on_servers(running)
         for name in servers:
             for placement in [p for p in running if p.server == name]:
                 s.finish(placement.task)
             running = [p for p in running if p.server != name] + s.place()
-        held = held_on_servers(running)
+        held = tasks_on_servers(running)
         if held == before:
             break
     tasks = np.array([[held[f"u{n}", name] for name in servers] for n in range(4)])
@@ -135,8 +136,8 @@ def test_small_tasks_are_placed_as_the_servers_are_divided(seed: int) -> None:
         assert tasks[here, g] == pytest.approx(np.array(divided), abs=12)
 
 
-def test_a_team_counts_on_a_server_with_those_that_may_run_there() -> None:
-    """The members on other servers do not count, so each user gets 2 of 3 servers' cores."""
+def test_a_team_counts_on_a_server_with_members_admitted_there() -> None:
+    """Members on the other server do not count, so each user gets 20 of the 60 cores."""
     s = Scheduler(("cpu",), "ps-dsf/rrr")
     for name in ("left", "right"):
         s.add_server(name, {"cpu": 30})

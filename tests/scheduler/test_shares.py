@@ -22,7 +22,7 @@ WEIGHT = {"ana": 1, "bo": 2, "cy": 3, "dee": 1, "ed": 0}
 
 
 class Tasks(NamedTuple):
-    """Tasks of a group that wait, or run."""
+    """Waiting or running tasks of a group."""
 
     queue: str
     demand: np.ndarray
@@ -31,13 +31,13 @@ class Tasks(NamedTuple):
     is_running: bool
 
 
-class Told:
-    """A scheduler, and what it was told."""
+class RandomState:
+    """A scheduler with random tasks, and its state as plain tables."""
 
     def __init__(self, policy: str, seed: int) -> None:
         random = Random(seed)
         self.s = s = Scheduler(RESOURCES, policy)
-        self.capacity: dict[str, np.ndarray] = {}  # what can be used
+        self.capacity: dict[str, np.ndarray] = {}  # usable: of draining servers the used amounts
         self.zone = {f"s{k}": "ab"[k % 2] for k in range(5)}
         for name, zone in self.zone.items():
             row = [random.choice([4, 8]), random.choice([4, 16]), random.choice([0, 2])]
@@ -71,12 +71,12 @@ class Told:
         return tuple(n for n in self.capacity if where is None or n in where)
 
     def is_wanted(self, tasks: Tasks) -> bool:
-        """Whether tasks run, or an open server could take one if it were empty."""
+        """Return whether tasks run, or an empty open server is large enough for one."""
         open_ = [self.capacity[n] for n in self.allowed(tasks.where) if n != "s0"]
         return tasks.is_running or any((tasks.demand <= c).all() for c in open_)
 
     def expected(self, mechanism: str) -> tuple[dict[str, float], dict[str, float]]:
-        """Return what is held, and what is fair where each server is a group of its own."""
+        """Return the shares and fair shares of queues, with each server as a group of its own."""
         names, total = list(self.capacity), sum(self.capacity.values())
         wanted, number = defaultdict(lambda: np.zeros(3)), defaultdict(int)
         held = defaultdict(lambda: np.zeros(3))
@@ -115,21 +115,21 @@ class Told:
     ],
 )
 @pytest.mark.parametrize("seed", range(2))
-def test_shares_are_those_found_server_by_server(
+def test_shares_equal_those_computed_server_by_server(
     policy: str, asked: str | None, mechanism: str, seed: int
 ) -> None:
-    told = Told(policy, seed)
-    got = told.s.shares(asked)
+    state = RandomState(policy, seed)
+    got = state.s.shares(asked)
     assert got.mechanism == mechanism
-    held, fair = told.expected(mechanism)
+    held, fair = state.expected(mechanism)
     assert [q.name for q in got.queues] == list(WEIGHT)
     assert [q.share for q in got.queues] == pytest.approx(list(held.values()), rel=1e-9)
     assert [q.fair_share for q in got.queues] == pytest.approx(list(fair.values()), rel=1e-5)
     assert all(q.difference == q.share - q.fair_share for q in got.queues)
     assert got.certificate.holds
-    assert sum(q.running for q in got.queues) == sum(t.is_running for t in told.tasks)
+    assert sum(q.running for q in got.queues) == sum(t.is_running for t in state.tasks)
     assert sum(q.waiting for q in got.queues) == sum(
-        t.number for t in told.tasks if not t.is_running
+        t.number for t in state.tasks if not t.is_running
     )
     plain = json.loads(json.dumps(got.to_dict()))
     assert plain["users"][0]["name"] == "ana"
@@ -137,7 +137,7 @@ def test_shares_are_those_found_server_by_server(
 
 
 def shares(s: Scheduler, mechanism: str | None = None) -> dict[str, tuple[float, float]]:
-    """Return what each queue holds and is due."""
+    """Return the share and the fair share of each queue."""
     return {q.name: (q.share, round(q.fair_share, 9)) for q in s.shares(mechanism).queues}
 
 
@@ -151,7 +151,7 @@ def two_queues(policy: str = "drf/first-fit", weight: float = 1) -> Scheduler:
     return s
 
 
-def test_two_that_want_all_should_hold_half_each() -> None:
+def test_two_queues_that_want_all_are_due_half_each() -> None:
     s = two_queues()
     s.submit("ana", {"cpu": 1}, 20)
     s.place()
@@ -162,7 +162,7 @@ def test_two_that_want_all_should_hold_half_each() -> None:
     assert (ana.is_short, bo.is_short) == (False, True)
 
 
-def test_shares_times_weights_are_parts_of_the_cluster() -> None:
+def test_shares_times_weights_are_fractions_of_the_cluster() -> None:
     s = two_queues(weight=3)
     s.submit("ana", {"cpu": 1}, 20)
     s.submit("bo", {"cpu": 1}, 20)
@@ -172,7 +172,7 @@ def test_shares_times_weights_are_parts_of_the_cluster() -> None:
     assert (ana.share * ana.weight, bo.share * bo.weight) == (2 / 8, 6 / 8)
 
 
-def test_of_a_drained_server_what_runs_there_is_shared() -> None:
+def test_used_amounts_of_a_drained_server_are_shared() -> None:
     s = two_queues()
     s.submit("ana", {"cpu": 1}, 2)
     s.place()  # both on a
@@ -195,7 +195,7 @@ def test_a_queue_of_weight_0_is_due_nothing() -> None:
     assert s.shares().certificate is None
 
 
-def test_what_fits_nowhere_is_due_nothing() -> None:
+def test_tasks_that_fit_nowhere_are_due_nothing() -> None:
     s = Scheduler(["cpu", "gpu"], "drf/best-fit")
     s.add_server("a", {"cpu": 4})
     s.add_server("b", {"cpu": 2, "gpu": 1})
@@ -212,7 +212,7 @@ def test_what_fits_nowhere_is_due_nothing() -> None:
     assert shares(s)["cy"][1] == 0
 
 
-def test_refused_are_unknown_mechanisms_and_limits() -> None:
+def test_unsuitable_mechanisms_are_refused() -> None:
     s = two_queues()
     s.submit("ana", {"cpu": 1}, 20)
     with pytest.raises(InputError):
@@ -242,7 +242,7 @@ def test_fair_shares_in_a_tree_are_those_of_the_problem(mechanism: str) -> None:
             s.submit(name, amounts_of(problem, users.demand[n]), 10**6, where)
         question = s.shares_question(mechanism)
         if question.too_large or len(question.user) < problem.n_users:
-            continue  # a task larger than all servers counts in the problem alone
+            continue  # a task larger than all servers counts in the problem only
         found = question.answer()
         answer = solve(problem, mechanism)
         fair = {queue.name: queue.fair_share for queue in found.queues}
@@ -259,7 +259,7 @@ def amounts_of(problem: Problem, row: np.ndarray) -> dict[str, float]:
     return {resource: amount for resource, amount in pairs if amount}
 
 
-def test_below_a_queue_of_weight_0_nobody_is_due_anything() -> None:
+def test_below_a_queue_of_weight_0_nothing_is_due() -> None:
     s = Scheduler(["cpu"], "drf/first-fit")
     s.add_server("a", {"cpu": 12})
     s.add_queue("idle", 0)
@@ -270,7 +270,7 @@ def test_below_a_queue_of_weight_0_nobody_is_due_anything() -> None:
     assert [queue.fair_share for queue in s.shares().queues] == [0, 0, 1]
 
 
-def test_an_answer_may_come_later() -> None:
+def test_a_question_is_answered_by_its_own_state() -> None:
     s = Scheduler(["cpu", "memory"], "drf/best-fit")
     s.add_server("a", {"cpu": 4, "memory": 8}, {"fast": "yes"})
     s.add_server("b", {"cpu": 8, "memory": 8})

@@ -1,4 +1,4 @@
-"""Snapshots: the same bytes for the same events, wherever they were restored in between."""
+"""Snapshots: the same events give the same bytes, also after a restore in between."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_same_events_give_the_same_bytes() -> None:
     assert a.snapshot() == b.snapshot() != data
 
 
-def test_what_is_not_a_snapshot_is_refused_in_one_line() -> None:
+def test_wrong_snapshots_are_refused_in_one_line() -> None:
     data = busy().snapshot()
     head = data.index(b"\n")
     cut = [data[:k] for k in (0, 5, head, head + 1, head + 99, len(data) // 2, len(data) - 1)]

@@ -1,4 +1,4 @@
-"""Servers with GPUs are kept for tasks that ask for some, while others may go elsewhere."""
+"""`/spare:gpu`: servers with GPUs are kept for GPU tasks, if other tasks fit elsewhere."""
 
 from __future__ import annotations
 
@@ -12,28 +12,31 @@ from fairlead.compiled import plain_is_asked
 from fairlead.errors import InputError
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
-from oracles.plain_reservations import Moment
+from oracles.plain_reservations import SnapshotState
 
 POLICIES = ["drf/best-fit", "drf/first-fit/over-share", "tsf/best-fit-first", "ps-dsf/joint"]
 POLICIES += ["ps-dsf/first-fit", "drf/rrr", "slots:4", "easy/best-fit", "drf/first-fit/reserve"]
-if plain_is_asked():  # it is the same source, run more slowly
+if plain_is_asked():  # the same source runs more slowly
     POLICIES = POLICIES[::4]
 
 
-def may_start(moment: Moment, shape: dict[str, Any], name: str) -> bool:
-    """Return whether a task may start on a server by the definition."""
+def may_start(state: SnapshotState, shape: dict[str, Any], name: str) -> bool:
+    """Return whether the definition admits a task to a server.
+
+    A server with GPUs does not admit a task without GPUs that fits on an admitted server without.
+    """
     asked, elsewhere = shape["demand"], False
-    if not moment.admits(shape, name):
+    if not state.admits(shape, name):
         return False
-    for other, row in moment.servers.items():
+    for other, row in state.servers.items():
         capacity = row["capacity"]
         is_large = all(a <= c for a, c in zip(asked, capacity, strict=True))
-        elsewhere |= not capacity[1] and is_large and moment.admits(shape, other)
-    return bool(asked[1]) or not moment.servers[name]["capacity"][1] or not elsewhere
+        elsewhere |= not capacity[1] and is_large and state.admits(shape, other)
+    return bool(asked[1]) or not state.servers[name]["capacity"][1] or not elsewhere
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_tasks_start_only_where_they_may(policy: str) -> None:
+def test_tasks_start_only_on_servers_that_admit_them(policy: str) -> None:
     kept_off = on_spared = 0
     for seed in range(cases(3)):
         random = Random(seed)
@@ -58,23 +61,23 @@ def test_tasks_start_only_where_they_may(policy: str) -> None:
             for _ in range(min(len(running), 2)):
                 s.finish(running.pop(random.randrange(len(running))))
             placed = s.place(now)
-            moment = Moment(s.snapshot())
+            state = SnapshotState(s.snapshot())
             for start in placed:
-                group = moment.groups[start.group]
-                shape = moment.shape(group, start.index)
-                assert may_start(moment, shape, start.server)
-                is_spared = moment.servers[start.server]["capacity"][1] > 0
+                group = state.groups[start.group]
+                shape = state.shape(group, start.index)
+                assert may_start(state, shape, start.server)
+                is_spared = state.servers[start.server]["capacity"][1] > 0
                 on_spared += is_spared and not shape["demand"][1]
             running += [start.task for start in placed]
-            for group in moment.groups.values():
-                for index in moment.waiting(group)[:1]:
-                    shape = moment.shape(group, index)
-                    for server in moment.servers:
-                        fits = moment.fits_now(shape["demand"], server)
-                        if fits and not may_start(moment, shape, server):
-                            kept_off += moment.admits(shape, server)
+            for group in state.groups.values():
+                for index in state.waiting(group)[:1]:
+                    shape = state.shape(group, index)
+                    for server in state.servers:
+                        fits = state.fits_now(shape["demand"], server)
+                        if fits and not may_start(state, shape, server):
+                            kept_off += state.admits(shape, server)
                         elif fits and policy in ("drf/best-fit", "ps-dsf/joint", "drf/rrr"):
-                            assert not moment.admits(shape, server)
+                            assert not state.admits(shape, server)
             assert Scheduler.restore(s.snapshot()).snapshot() == s.snapshot()
             with s.what_if():
                 s.drain(name)
@@ -86,7 +89,7 @@ def test_tasks_start_only_where_they_may(policy: str) -> None:
 
 
 def test_a_gpu_task_starts_although_small_tasks_wait() -> None:
-    """Small tasks took all cores of the server with GPUs, which idled while a GPU task waited."""
+    """Without /spare, small tasks take all cores of the GPU server, and a GPU task waits."""
     starts = {}
     for policy in ("drf/best-fit", "drf/best-fit/spare:gpu"):
         s = Scheduler(["cpu", "gpu"], policy)

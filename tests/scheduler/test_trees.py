@@ -1,4 +1,4 @@
-"""Trees of queues: the next queue is as defined, from the root down."""
+"""Trees of queues: the next queue and explanations are as defined; printed examples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler._entities import Placement
 from fairlead.scheduler.policies import ROWS, parse_policy
 from fairlead.scheduler.scheduler import Scheduler
-from scheduler.random_life import WEIGHTS, ComparedLife, compared
+from scheduler.random_life import WEIGHTS, ComparedLife, make_life
 from scheduler.test_explanations import ExplainedLife
 
 POLICIES = ["drf/first-fit", "drf/best-fit", "slots:3", "fifo/first-fit", "easy/best-fit"]
@@ -21,7 +21,7 @@ TREE = {"left": None, "right": None, "inner": "left", "n": "inner", "p": "right"
 
 
 class LifeInATree(ComparedLife):
-    """Teams, and a team in a team, are there first."""
+    """A life that starts with teams, one of them inside another."""
 
     def add_queues(self) -> None:
         for number, (name, parent) in enumerate(TREE.items()):
@@ -50,24 +50,24 @@ class LifeInATree(ComparedLife):
 def test_the_next_queue_of_a_tree_is_as_defined(policy: str) -> None:
     placed = 0
     for seed in range(cases(4)):
-        life = compared(policy, seed, LifeInATree)
+        life = make_life(policy, seed, LifeInATree)
         for _ in range(160):
-            life.tell()
+            life.step()
         placed += len(life.tasks)
     assert placed >= 15
 
 
 class ExplainedLifeInATree(LifeInATree, ExplainedLife):
-    """Groups of a tree are explained between all other events."""
+    """A life in which groups of a tree are explained between other events."""
 
 
 @pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "slots:3", "ps-dsf/rrr"])
 def test_an_explanation_in_a_tree_is_as_defined(policy: str) -> None:
     seen: Counter[str] = Counter()
     for seed in range(cases(6)):
-        life = compared(policy, seed, ExplainedLifeInATree)
+        life = make_life(policy, seed, ExplainedLifeInATree)
         for _ in range(60):
-            life.tell()
+            life.step()
         seen += life.s.seen
     assert seen["waits"] >= 6
     assert seen["ahead"] >= 1
@@ -80,7 +80,7 @@ def cluster(policy: str = "drf/first-fit", **amounts: float) -> Scheduler:
 
 
 @pytest.mark.parametrize("depth", [1, 5, 40])
-def test_a_chain_of_single_children_changes_nothing(depth: int) -> None:
+def test_queues_with_one_child_change_nothing(depth: int) -> None:
     flat, deep = cluster(cpu=10, memory=7), cluster(cpu=10, memory=7)
     for s, levels in ((flat, 0), (deep, depth)):
         for name in ("ana", "bo"):
@@ -95,8 +95,8 @@ def test_a_chain_of_single_children_changes_nothing(depth: int) -> None:
     deep.check()
 
 
-def held_by_queue(s: Scheduler, tasks: list[Placement], times: int, ends: str) -> Counter[str]:
-    """End a task of some queue again and again; return the tasks of each queue at last."""
+def end_tasks(s: Scheduler, tasks: list[Placement], times: int, ends: str) -> Counter[str]:
+    """End a task of a queue and place, many times; return the number of tasks of each queue."""
     for _ in range(times):
         ended = next((p for p in tasks if p.queue == ends), None)
         if ended is None:
@@ -107,31 +107,32 @@ def held_by_queue(s: Scheduler, tasks: list[Placement], times: int, ends: str) -
     return Counter(p.queue for p in tasks)
 
 
-def tree(s: Scheduler, queues: dict[str, str | None], asks: dict[str, str]) -> None:
+def add_tree(s: Scheduler, queues: dict[str, str | None], demands: dict[str, str]) -> None:
+    """Add queues with their parents, and submit 1,000 tasks of one resource to some."""
     for name, parent in queues.items():
         s.add_queue(name, parent=parent)
-    for name, resource in asks.items():
+    for name, resource in demands.items():
         s.submit(name, {resource: 1}, 1000)
 
 
-def test_a_sibling_with_all_cpus_starves_nobody_of_gpus() -> None:
+def test_a_sibling_with_all_cpus_does_not_cost_gpus() -> None:
     """Bhattacharya et al. 2013: by plain sums, n1 would have all GPUs, one after the other."""
     s = cluster(cpu=10, gpu=10)
-    tree(
+    add_tree(
         s,
         {"n1": None, "n2": None, "n21": "n2", "n22": "n2"},
         {"n21": "cpu", "n22": "gpu", "n1": "gpu"},
     )
     tasks = s.place()
     assert Counter(p.queue for p in tasks) == {"n21": 10, "n1": 5, "n22": 5}
-    assert held_by_queue(s, tasks, 30, "n22") == {"n21": 10, "n1": 5, "n22": 5}
-    assert held_by_queue(s, tasks, 30, "n1") == {"n21": 10, "n1": 5, "n22": 5}
+    assert end_tasks(s, tasks, 30, "n22") == {"n21": 10, "n1": 5, "n22": 5}
+    assert end_tasks(s, tasks, 30, "n1") == {"n21": 10, "n1": 5, "n22": 5}
 
 
-def test_the_other_printed_tree_is_divided_as_printed() -> None:
+def test_the_second_printed_tree_is_divided_as_printed() -> None:
     """Bhattacharya et al. 2013: ignoring the tree gives n32 two thirds of the GPUs."""
     s = cluster(cpu=300, gpu=300)
-    tree(
+    add_tree(
         s,
         {"n1": None, "n2": None, "n3": None, "n31": "n3", "n32": "n3", "n4": None},
         {"n1": "cpu", "n2": "cpu", "n31": "cpu", "n32": "gpu", "n4": "gpu"},
@@ -139,15 +140,15 @@ def test_the_other_printed_tree_is_divided_as_printed() -> None:
     tasks = s.place()
     expected = {"n1": 100, "n2": 100, "n31": 100, "n32": 150, "n4": 150}
     assert Counter(p.queue for p in tasks) == expected
-    # Its many GPUs do not cost n3 its CPUs when one of them is freed.
-    assert held_by_queue(s, tasks, 50, "n31") == expected
-    assert held_by_queue(s, tasks, 50, "n4") == expected
+    # The many GPUs of n32 do not cost n31 a CPU when it is freed.
+    assert end_tasks(s, tasks, 50, "n31") == expected
+    assert end_tasks(s, tasks, 50, "n4") == expected
 
 
-def test_a_resource_is_saturated_when_the_last_small_task_has_started() -> None:
+def test_a_resource_is_saturated_for_larger_tasks_only() -> None:
     s = cluster(cpu=100, gpu=100)
     s.add_server("b", {"cpu": 1})
-    tree(
+    add_tree(
         s,
         {"n1": None, "n2": None, "n21": "n2", "n22": "n2", "n23": "n2"},
         {"n22": "gpu", "n1": "gpu"},
@@ -170,8 +171,8 @@ def test_a_large_team_gets_no_more_than_its_part(members: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(cases(30)))
-def test_each_team_with_demand_has_its_part(seed: int) -> None:
-    """The hierarchical share guarantee, less a task of each leaf of at most 3 of 240."""
+def test_each_team_with_demand_gets_its_part(seed: int) -> None:
+    """The hierarchical share guarantee, less tasks of at most 3 of 240 for each of four leaves."""
     random = Random(seed)
     s = cluster(cpu=240, gpu=240)
     parents = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
@@ -194,7 +195,7 @@ def test_each_team_with_demand_has_its_part(seed: int) -> None:
 @pytest.mark.parametrize("policy", ["ps-dsf/rrr", "drf/first-fit", "drf/first-fit/half-life:9"])
 def test_a_gang_beyond_a_limit_is_explained(policy: str) -> None:
     s = cluster(policy, cpu=4)
-    tree(s, {"team": None, "ana": "team", "bo": "team"}, {})
+    add_tree(s, {"team": None, "ana": "team", "bo": "team"}, {})
     s.set_limit("ana", tasks=0)
     gang = s.submit("ana", {"cpu": 1}, 2, gang=True)
     large = s.submit("bo", {"cpu": 8})
@@ -202,9 +203,9 @@ def test_a_gang_beyond_a_limit_is_explained(policy: str) -> None:
     assert s.explain(large).never
 
 
-def test_a_gang_beyond_a_limit_stops_no_reservation() -> None:
+def test_a_gang_beyond_a_limit_prevents_no_reservation() -> None:
     s = cluster("drf/first-fit/reserve", cpu=4)
-    tree(s, {"team": None, "ana": "team", "bo": "team"}, {})
+    add_tree(s, {"team": None, "ana": "team", "bo": "team"}, {})
     s.submit("ana", {"cpu": 1}, time_limit=10)
     s.set_limit("ana", tasks=1)
     assert [p.queue for p in s.place()] == ["ana"]
@@ -214,7 +215,7 @@ def test_a_gang_beyond_a_limit_stops_no_reservation() -> None:
     assert s.explain(waits, 0.0).reservation.at == 10
 
 
-def test_only_leaves_take_tasks_and_may_be_removed() -> None:
+def test_only_leaves_take_tasks_and_can_be_removed() -> None:
     s = cluster(cpu=4)
     s.add_queue("team")
     s.submit("team", {"cpu": 8})
@@ -236,7 +237,7 @@ def test_only_leaves_take_tasks_and_may_be_removed() -> None:
     assert [p.queue for p in s.place()] == ["team"]
 
 
-def test_other_policies_refuse_depth() -> None:
+def test_other_policies_refuse_trees() -> None:
     for policy in [*ROWS, "slots:8"]:
         s = Scheduler(["cpu"], policy)
         s.add_queue("team")

@@ -48,7 +48,7 @@ def test_snapshots(run: Run, times: list[float]) -> None:
 def plain_fair(run: Run, t: Fraction, mechanism: str) -> list[Fraction]:
     """Weighted dominant shares, by the definition, of kinds as users of a problem."""
     workload, plain = run[0], PlainMetrics(*run)
-    there, servers = plain.there(t), plain.servers(t)
+    there, servers = plain.total(t), plain.servers(t)
     kinds: dict[tuple[int, int, tuple[bool, ...]], list[int]] = {}
     for task in plain.active(t):
         if not workload.weight[plain.user_of[task]]:
@@ -148,7 +148,7 @@ def test_nobody_is_given_more_than_it_asks_for_or_there_is(run: Run) -> None:
         for u in range(run[0].n_users):
             tasks = [k for k in plain.active(Fraction(t)) if plain.user_of[k] == u]
             asked = column_sums(plain, tasks) if tasks else [Fraction(0)]
-            there = plain.there(Fraction(t)) if tasks else [Fraction(1)]
+            there = plain.total(Fraction(t)) if tasks else [Fraction(1)]
             most = min(dominant(asked, there), 1)
             assert fair[u] * run[0].weight[u] <= float(most) + 1e-9
 

@@ -48,7 +48,7 @@ def test_what_became_of_tasks(run: Run) -> None:
     workload, log = run
     course, plain = follow_tasks(*run), PlainMetrics(*run)
     # Later than anything happens.
-    active = [(t, set(plain.active(t))) for t, _ in plain.moments(0.0, 200.0)]
+    active = [(t, set(plain.active(t))) for t, _ in plain.intervals(0.0, 200.0)]
     for task in range(workload.n_tasks):
         starts = [s for which, s in zip(log.task, log.start, strict=True) if which == task]
         submit = workload.job_submit[plain.job_of[task]]

@@ -38,7 +38,7 @@ grids = {"run": runs(), "bins": st.integers(1, 5), "stretch": st.sampled_from([0
 
 
 def averages(plain: PlainMetrics, begin: float, end: float, what: object) -> list[Fraction]:
-    rows = [(what(t), length) for t, length in plain.moments(begin, end)]  # type: ignore[operator]
+    rows = [(what(t), length) for t, length in plain.intervals(begin, end)]  # type: ignore[operator]
     over = Fraction(end) - Fraction(begin)
     return [sum(row[k] * length for row, length in rows) / over for k in range(len(rows[0][0]))]
 
@@ -92,7 +92,7 @@ def test_shares_are_integrals(run: Run, bins: int, stretch: float) -> None:
             np.testing.assert_allclose(
                 getattr(found, name)[b], np.array(expected, dtype=float), **CLOSE
             )
-        pieces = [(plain.least(t), length) for t, length in plain.moments(edges[b], edges[b + 1])]
+        pieces = [(plain.least(t), length) for t, length in plain.intervals(edges[b], edges[b + 1])]
         pieces = [(least, length) for least, length in pieces if least is not None]
         time = sum(length for _, length in pieces)
         assert found.part_active[b] == pytest.approx(float(time / exact(edges[b + 1] - edges[b])))
@@ -119,7 +119,7 @@ def test_jain_of_shares(run: Run) -> None:
     shares, plain = shares_of(run, edges_of(run, 1, 1.0)), PlainMetrics(*run)
     x = []
     for u in range(run[0].n_users):
-        pieces = list(plain.moments(0.0, shares.edges[1]))
+        pieces = list(plain.intervals(0.0, shares.edges[1]))
         wants = {t for t, _ in pieces if u in {plain.user_of[task] for task in plain.active(t)}}
         time = sum(length for t, length in pieces if t in wants)
         if time and run[0].weight[u]:
@@ -144,7 +144,7 @@ def test_what_is_there(run: Run, halves: list[int]) -> None:
         ]
         assert capacity.servers[step].tolist() == count
         np.testing.assert_allclose(
-            capacity.amount[step], np.array(plain.there(Fraction(t)), dtype=float), **CLOSE
+            capacity.amount[step], np.array(plain.total(Fraction(t)), dtype=float), **CLOSE
         )
 
 

@@ -33,7 +33,7 @@ def test_by_looking_at_every_moment(run: Run, arrivals: float) -> None:
     for u in range(workload.n_users):
         longest = stretch = Fraction(0)
         wanted = ran = ever = False
-        for t, length in plain.moments(0.0, end):
+        for t, length in plain.intervals(0.0, end):
             wants = any(plain.user_of[task] == u for task in plain.active(t))
             runs_now = any(plain.user_of[task] == u for task in plain.running(t))
             stretch = stretch + length if wants and not runs_now else Fraction(0)

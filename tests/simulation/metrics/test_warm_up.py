@@ -146,7 +146,7 @@ def test_shares_and_starvation_begin_at_since(run: Run, part: float) -> None:
     for u in range(workload.n_users):
         held = active = longest = stretch = Fraction(0)
         wanted = ran = ever = False
-        for t, length in plainly.moments(since, end):
+        for t, length in plainly.intervals(since, end):
             wants = any(plainly.user_of[task] == u for task in plainly.active(t))
             runs_now = any(plainly.user_of[task] == u for task in plainly.running(t))
             stretch = stretch + length if wants and not runs_now else Fraction(0)
@@ -170,7 +170,7 @@ def test_least_share_and_instants_begin_at_since(run: Run, part: float) -> None:
     since, _, found = measured(run, part, instants=3)
     pieces = [
         (least, length)
-        for t, length in plainly.moments(since, found.arrivals)
+        for t, length in plainly.intervals(since, found.arrivals)
         if (least := plainly.least(t)) is not None
     ]
     total = sum(length for _, length in pieces)

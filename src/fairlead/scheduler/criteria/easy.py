@@ -237,7 +237,7 @@ class BackfillingCycle(SubmissionCycle):
                         best_plan = plan
         if best is None:
             return False
-        if self.ends_before(best, reserved) or not self.state.counting.devices:
+        if self.ends_in_time(best, reserved) or not self.state.counting.devices:
             self.book_plan(best, best_plan, started)
             return True
         # Each task takes devices that the reserved tasks do not need.
@@ -248,7 +248,7 @@ class BackfillingCycle(SubmissionCycle):
             reserved.use(server, shape, devices, 1)
         return True
 
-    def ends_before(self, group: TaskGroup, reserved: ReservedStart) -> bool:
+    def ends_in_time(self, group: TaskGroup, reserved: ReservedStart) -> bool:
         """Return whether tasks of a group that start now end by the reserved time."""
         return self.state.now + group.limit <= reserved.at
 
@@ -257,16 +257,16 @@ class BackfillingCycle(SubmissionCycle):
 
         Groups of one waiting list have one time limit, so only the first one is tried.
         """
-        is_over = self.ends_before(group, reserved)
+        ends_in_time = self.ends_in_time(group, reserved)
         if isinstance(group, Gang):
-            return self.plan_now(group) if is_over else self.plan_spare(group, reserved)
+            return self.plan_now(group) if ends_in_time else self.plan_spare(group, reserved)
         shape = group.shape
-        if not is_over and reserved.crowded.get(shape, MANY) == 1:
+        if not ends_in_time and reserved.crowded.get(shape, MANY) == 1:
             return []
         server = self.state.selection.find(shape)
         if server is None:
             self.note_full(shape, 1)
-        elif not is_over:
+        elif not ends_in_time:
             server = self.find_spare(server, shape, reserved)
             if server is None:
                 reserved.crowded[shape] = 1

@@ -46,8 +46,8 @@ class ServerShare(TaskCriterion):
     mechanism = "ps-dsf"
 
     def measure_on(self, server: Server) -> str:
-        of = "the free amounts" if self.is_residual else "all"
-        return f"share of {of} on {server.name}"
+        pool = "the free amounts" if self.is_residual else "the capacity"
+        return f"share of {pool} of {server.name}"
 
     def pool(self, server: Server) -> vec[i64]:
         """Return the amounts of which shares are taken: the capacity, or what is free of it."""

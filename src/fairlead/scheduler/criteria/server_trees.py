@@ -166,7 +166,8 @@ class ServerTreeCycle(RoundRobin):
     def saturated_on(self, server: Server) -> list[bool]:
         """Return (W,) whether each resource of a server is saturated.
 
-        It is if less is free than any waiting task demands that may run there, or if nothing is.
+        It is if less is free than the least demand of a waiting task that may run there, or, without
+        such a demand, if none is free.
         """
         width = self.state.width
         least: list[i64 | None] = [None] * int(width)
