@@ -35,9 +35,9 @@ class Explained(NamedTuple):
     held_by: str
 
 
-def explained(s: Scheduler, group: Group, now: float) -> Explained:
+def explain_group(s: Scheduler, group: Group, now: float) -> Explained:
     """Return why a group waits at a time."""
-    s = copied(s)
+    s = copy_of(s)
     for g in s.groups.values():  # an empty constraint is none, so that equal tasks have one shape
         g.members = [(demand, tasks, where or None) for demand, tasks, where in g.members]
     group = s.groups[group.id]
@@ -52,11 +52,11 @@ def explained(s: Scheduler, group: Group, now: float) -> Explained:
         lacking(s, group, first, open_),
         nearest(s, group, first, open_),
         starts,
-        [] if starts else changes(s, group, first, open_, now),
-        never(s, group, first, servers) or is_beyond_limits(s, group),
+        [] if starts else try_changes(s, group, first, open_, now),
+        never_fits(s, group, first, servers) or is_beyond_limits(s, group),
         ahead(s, group, first, open_ or allowed or servers),
         reserved(s, now),
-        "nothing" if starts else held_by(copied(s), group.id, now),
+        "nothing" if starts else held_by(copy_of(s), group.id, now),
     )
 
 
@@ -82,7 +82,7 @@ def lacking(s: Scheduler, group: Group, first: int, servers: list[Server]) -> di
     return {name: n for r, name in counts if (n := sum(r in row for row in rows))}
 
 
-def lacked(s: Scheduler, group: Group, first: int, server: Server) -> Fraction:
+def lacking_part(s: Scheduler, group: Group, first: int, server: Server) -> Fraction:
     """Return the largest lacking part of the demand."""
     demand, free = s.demand(group, first), s.free(server)
     return max((Fraction(demand[r] - free[r], demand[r]) for r in short(demand, free)), default=0)
@@ -90,48 +90,48 @@ def lacked(s: Scheduler, group: Group, first: int, server: Server) -> Fraction:
 
 def nearest(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list[str]:
     """Return the servers without room by the lacking part of the demand, the least first."""
-    parts = [(lacked(s, group, first, x), x.order, x.name) for x in servers]
+    parts = [(lacking_part(s, group, first, x), x.order, x.name) for x in servers]
     return [name for part, _, name in sorted(parts) if part]
 
 
-def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: float):
+def try_changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: float):
     """Try each change on a copy; return its kind, object, new value, and whether a task starts."""
     found = []
     for r, name in enumerate(s.resources):
-        amount = lowered(s, group, first, servers, r)
+        amount = fitting_amount(s, group, first, servers, r)
         if amount:
-            starts = tried_anew(s, group, now, first, lower=(r, amount))
+            starts = starts_if_changed(s, group, now, first, lower=(r, amount))
             found.append(("resource", name, amount * s.quanta[r], starts))
     where = group.member(first)[2]
     if isinstance(where, dict):
         for key in sorted(where):
             rest = {k: v for k, v in where.items() if k != key}
-            found.append(("where", key, None, tried_anew(s, group, now, first, where=rest)))
+            found.append(("where", key, None, starts_if_changed(s, group, now, first, where=rest)))
     elif where is not None:
-        found.append(("where", "names", None, tried_anew(s, group, now, first, where=None)))
-    for limit in shorter(s, group, now):
-        starts = tried_anew(s, group, now, first, limit=limit)
+        found.append(("where", "names", None, starts_if_changed(s, group, now, first, where=None)))
+    for limit in shorter_limits(s, group, now):
+        starts = starts_if_changed(s, group, now, first, limit=limit)
         found.append(("limit", "time_limit", limit, starts))
     for queue in path(group.queue):
         if queue.limits or queue.task_limit < inf:
-            other = copied(s)
+            other = copy_of(s)
             other.set_limit(queue.name)
             found.append(("queue limit", queue.name, None, is_placed(other, group.id, now)))
     for queue in path(group.queue):
-        other = copied(s)
+        other = copy_of(s)
         weight = other.queues[queue.name].weight = queue.weight * 2 or Fraction(1)
         found.append(("weight", queue.name, weight, is_placed(other, group.id, now)))
-    other = copied(s)
+    other = copy_of(s)
     other.set_priority(group.id, 2**62)
     found.append(("priority", group.queue.name, None, is_placed(other, group.id, now)))
     roomy = [x for x in s.servers_in_order() if x.draining and s.admits(group, first, x)]
     roomy = [x for x in roomy if not short(s.demand(group, first), s.free(x))]
     for server in sorted(roomy, key=lambda x: x.order)[:1]:
-        other = copied(s)
+        other = copy_of(s)
         other.undrain(server.name)
         found.append(("drain", server.name, None, is_placed(other, group.id, now)))
     for like in classes(s):
-        other, name = copied(s), f"{like.name} again"
+        other, name = copy_of(s), f"{like.name} again"
         while name in other.servers:
             name += "x"
         amounts = zip(s.resources, like.capacity, s.quanta, strict=True)
@@ -143,7 +143,7 @@ def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: 
     return found
 
 
-def lowered(s: Scheduler, group: Group, first: int, servers: list[Server], r: int) -> int:
+def fitting_amount(s: Scheduler, group: Group, first: int, servers: list[Server], r: int) -> int:
     """Return the largest smaller demand of a resource with which the task fits somewhere; or 0.
 
     Under slots, the largest demand that the free slots cover.
@@ -189,7 +189,7 @@ def ahead_in_order(
         return order[: order.index(group.queue.name)] if group.queue.name in order else []
     if not servers:
         return None
-    closest = min(servers, key=lambda x: (lacked(s, group, first, x), x.order))
+    closest = min(servers, key=lambda x: (lacking_part(s, group, first, x), x.order))
     levels = reversed(path(group.queue))
     try:
         return [name for own in levels for name in siblings_ahead(s, group, first, own, closest)]
@@ -206,7 +206,7 @@ def held_by(s: Scheduler, key: int, now: float) -> str:
         return "where"
     if all(short(s.demand(group, first), s.capacity(x)) for x in allowed):
         return "size"
-    if never(s, group, first, s.servers_in_order()):
+    if never_fits(s, group, first, s.servers_in_order()):
         return "gang"
     if not s.is_within_limits(group):
         return "limit"
@@ -243,27 +243,27 @@ def is_gang(group: Group) -> bool:
 
 def has_room(s: Scheduler, group: Group) -> bool:
     """Return whether the next task, or a gang, fits now; in rounds, with the first one anywhere."""
-    s = copied(s)
+    s = copy_of(s)
     group = s.groups[group.id]
     if s.select == "rrr":
         return any(s.plan(group, x) for x in s.servers_in_order())
     return bool(s.plan(group))
 
 
-def copied(s: Scheduler) -> Scheduler:
+def copy_of(s: Scheduler) -> Scheduler:
     return pickle.loads(pickle.dumps(s))
 
 
 def is_placed(s: Scheduler, group: object, now: float) -> bool:
     """Return whether a task of a group starts if tasks are placed now."""
-    return any(p.group == group for p in copied(s).place(now))
+    return any(p.group == group for p in copy_of(s).place(now))
 
 
 def reservation(s: Scheduler, now: float) -> tuple[Group, Reservation] | None:
     """Return the head of easy and its reservation, after tasks are placed."""
     if s.criterion != "easy":
         return None
-    s = copied(s)
+    s = copy_of(s)
     s.place(now)
     groups = s.by_submission()
     return (groups[0], s.reservation(groups[0])) if groups else None
@@ -278,7 +278,7 @@ def reserved(s: Scheduler, now: float) -> tuple[str, float, list[str]] | None:
     return held[0].queue.name, held[1].at, sorted(servers, key=lambda name: servers[name])
 
 
-def shorter(s: Scheduler, group: Group, now: float) -> list[float]:
+def shorter_limits(s: Scheduler, group: Group, now: float) -> list[float]:
     """Return in a list the longest time limit that ends by another group's reserved start."""
     held, now = reservation(s, now), float(now)
     if held is None or held[0].id == group.id or held[1].at == inf:
@@ -289,13 +289,13 @@ def shorter(s: Scheduler, group: Group, now: float) -> list[float]:
     return [limit] if 0 < limit < group.limit else []
 
 
-def tried_anew(s, group, now, first, *, lower=None, where=KEPT, limit=None) -> bool:
+def starts_if_changed(s, group, now, first, *, lower=None, where=KEPT, limit=None) -> bool:
     """Return whether a task starts if the waiting tasks are replaced by a changed group.
 
     The new group is at the position of the old one. Tasks of the shape of `first` get the amount
     `lower` (resource, quanta) and the constraint `where`; all get the time limit.
     """
-    s, shape = copied(s), group.members.index(group.member(first))
+    s, shape = copy_of(s), group.members.index(group.member(first))
     group, members = s.groups[group.id], []
     at = 0
     for amounts, tasks, condition in group.members:
@@ -330,7 +330,7 @@ def classes(s: Scheduler) -> list[Server]:
     return [row[0] for row in sorted(kinds, key=lambda row: -len(row))]
 
 
-def never(s: Scheduler, group: Group, first: int, servers: list[Server]) -> bool:
+def never_fits(s: Scheduler, group: Group, first: int, servers: list[Server]) -> bool:
     """Return whether empty servers lack room for a task, or for all of a gang's of one shape.
 
     If demands are unknown, a gang needs one server that is large enough for all of it.

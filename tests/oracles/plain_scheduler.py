@@ -15,12 +15,12 @@ from fairlead.errors import InputError, RefusalError
 from oracles.plain_arguments import (
     LARGEST,
     find,
+    parse_bool,
+    parse_constraint,
     parse_labels,
     parse_name,
     parse_number,
     parse_positive,
-    parse_constraint,
-    parse_bool,
     parse_weight,
     parse_whole,
 )

@@ -42,7 +42,7 @@ class ExplainedLife(ComparedLife):
         assert json.loads(json.dumps(got.to_dict()))["state"] == state
         assert str(got)
         if plain.n_waiting():
-            self.compare(got, plain_explaining.explained(both.plain, plain, both.plain.now))
+            self.compare(got, plain_explaining.explain_group(both.plain, plain, both.plain.now))
 
     def on_place(self) -> None:
         super().on_place()

@@ -39,7 +39,9 @@ def plain_best(demand: list[int], free: list[list[int]], pool: list[int]) -> int
 @pytest.mark.parametrize("spread", [1e-3, 1e-2, 0.9])
 @pytest.mark.parametrize("resources", [2, 3])
 @pytest.mark.parametrize("lead", [0, 1])
-def test_the_best_of_many_similar_servers_is_found(lead: int, resources: int, spread: float) -> None:
+def test_the_best_of_many_similar_servers_is_found(
+    lead: int, resources: int, spread: float
+) -> None:
     """A search visits bands of ratios until no other band can be better; the last ones count."""
     random = np.random.default_rng([lead, resources, int(1e4 * spread)])
     names = [f"r{r}" for r in range(resources)]

@@ -96,7 +96,9 @@ class PreemptingLifeInATree(LifeInATree, PreemptingLife):
 def test_the_rules_hold_in_random_lives(policy: str, kind: type[PreemptingLife]) -> None:
     seen: Counter[str] = Counter()
     for seed in range(cases(6)):
-        both = BothPreempting(["cpu", "memory"], policy, life_quanta(seed), strict_fifo=seed % 5 == 4)
+        both = BothPreempting(
+            ["cpu", "memory"], policy, life_quanta(seed), strict_fifo=seed % 5 == 4
+        )
         life = kind(both, seed)
         for _ in range(120):
             life.step()

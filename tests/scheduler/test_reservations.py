@@ -211,7 +211,8 @@ def test_a_limit_of_starts_holds_for_reserved_ones(policy: str) -> None:
                 groups = {start.group for start in placed}
                 assert len(groups) == 1
                 assert (
-                    len(placed) == 1 or SnapshotState(again.s.snapshot()).groups[placed[0].group]["gang"]
+                    len(placed) == 1
+                    or SnapshotState(again.s.snapshot()).groups[placed[0].group]["gang"]
                 )
                 one_by_one += [start.group for start in placed]
             if policy.startswith("drf/first-fit"):

@@ -105,7 +105,7 @@ class TreeCycle(QueueCycle):
         for leaf in changed:
             for node in path_of(leaf):
                 above[node.serial] = node
-        for serial in sorted(above, reverse=True):
+        for serial in sorted(above, reverse=True):  # children first: they are added later
             self.tree.update(above[serial])
 
     def find_start(self, queue: Queue) -> None:

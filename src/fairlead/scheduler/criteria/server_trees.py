@@ -166,7 +166,7 @@ class ServerTreeCycle(RoundRobin):
     def saturated_on(self, server: Server) -> list[bool]:
         """Return (W,) whether each resource of a server is saturated.
 
-        It is if less is free than the least demand of a waiting task that may run there, or, without
+        It is if less is free than the least demand of a waiting task that may run there; without
         such a demand, if none is free.
         """
         width = self.state.width

@@ -1,8 +1,9 @@
-"""Slots: the queue with the least share of all slots is next. (Wang, Liang and Li.)
+"""Slots: the queue with the least share of all slots is next.
 
 A slot is ``1/N`` of the largest server. This is not a real server: it has, of each resource that
 all servers have, the largest capacity of any. A server has the whole slots that fit in it; a task
 takes the whole slots that cover its demand. Other resources are counted as amounts.
+(Wang, Liang and Li.)
 """
 
 from __future__ import annotations

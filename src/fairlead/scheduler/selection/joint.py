@@ -22,7 +22,7 @@ from mypy_extensions import i64
 from fairlead.scheduler._cycle import Candidate, TaskCycle
 from fairlead.scheduler._entities import NOT_TAKEN, Queue, Server, Shape, fits
 from fairlead.scheduler._state import State
-from fairlead.scheduler.criteria.criterion import dominant_score, scale_of
+from fairlead.scheduler.criteria.criterion import dominant_score, score_factor
 from fairlead.scheduler.criteria.ps_dsf import ServerShare
 from fairlead.scheduler.selection.first_fit import FirstFit
 
@@ -43,7 +43,7 @@ class Pair:
         self.score = dominant_score(queue, shape.demand, pool)
         if self.score == 0:
             return
-        scale, weight = scale_of(queue)
+        scale, weight = score_factor(queue)
         for r in range(len(shape.demand)):
             if shape.demand[r] > 0:
                 enough = (int(queue.held[r]) * scale) // (self.score * weight) + 1
