@@ -51,7 +51,7 @@ def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None
     used, there = [], []
     for b in range(bins):
         used.append(averages(plain, edges[b], edges[b + 1], plain.held))
-        there.append(averages(plain, edges[b], edges[b + 1], plain.there))
+        there.append(averages(plain, edges[b], edges[b + 1], plain.total))
         for r in range(len(found.resources)):
             if there[b][r]:
                 np.testing.assert_allclose(
