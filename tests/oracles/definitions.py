@@ -39,8 +39,8 @@ def feasibility_violation(problem: Problem, tasks: Array, time_shared: bool = Fa
                 worst = max(worst, 1.0)
     for g in range(problem.n_groups):
         if time_shared:
-            there = gamma[:, g] > 0
-            worst = max(worst, float((tasks[there, g] / gamma[there, g]).sum()) - 1)
+            runs_there = gamma[:, g] > 0
+            worst = max(worst, float((tasks[runs_there, g] / gamma[runs_there, g]).sum()) - 1)
             continue
         for r in range(problem.n_resources):
             capacity = problem.cluster.capacity[g, r] * problem.cluster.count[g]
@@ -88,9 +88,9 @@ def theorem_2_violation(problem: Problem, tasks: Array) -> float:
     unfinished = below_limit(problem, tasks)
     for g in range(problem.n_groups):
         share = _levels(total, problem.users.weight, gamma[:, g])
-        there = gamma[:, g] > 0
+        runs_there = gamma[:, g] > 0
         time = np.zeros(problem.n_users)
-        time[there] = tasks[there, g] / gamma[there, g]
+        time[runs_there] = tasks[runs_there, g] / gamma[runs_there, g]
         idle = 1 - float(time.sum())
         for n in unfinished:
             if gamma[n, g] > 0:
@@ -107,8 +107,8 @@ def _held_shares(problem: Problem, tasks: Array, g: int) -> Array:
 def _levels(total: Array, weight: Array, gamma: Array) -> Array:
     """Return (N,): weighted virtual dominant shares on a server; 0 of users that may not run."""
     share = np.zeros(len(total))
-    there = gamma > 0
-    share[there] = total[there] / (weight[there] * gamma[there])
+    runs_there = gamma > 0
+    share[runs_there] = total[runs_there] / (weight[runs_there] * gamma[runs_there])
     return share
 
 

@@ -28,16 +28,16 @@ def drf_per_server_tasks(problem: Problem) -> Array:
     tasks = np.zeros((problem.n_users, problem.n_groups))
     for g in range(problem.n_groups):
         server = problem.cluster.capacity[g] * problem.cluster.count[g]
-        there = [
+        users = [
             n
             for n in range(problem.n_users)
             if problem.users.eligible[n, g]
             and all(server[r] > 0 for r in np.flatnonzero(problem.users.demand[n]))
         ]
-        if there:
-            weight = np.repeat(problem.users.weight[there, None], problem.n_resources, axis=1)
-            endless = np.full(len(there), np.inf)
-            tasks[there, g] = _fill_pool(server, problem.users.demand[there], weight, endless)
+        if users:
+            weight = np.repeat(problem.users.weight[users, None], problem.n_resources, axis=1)
+            endless = np.full(len(users), np.inf)
+            tasks[users, g] = _fill_pool(server, problem.users.demand[users], weight, endless)
     return tasks
 
 

@@ -76,8 +76,8 @@ def fits(problem: Problem, tasks: Array, n: int, g: int, time_shared: bool = Fal
     if gamma[n, g] <= 0:
         return 0.0
     if time_shared:
-        there = gamma[:, g] > 0
-        free = max(1 - float((tasks[there, g] / gamma[there, g]).sum()), 0.0)
+        runs_there = gamma[:, g] > 0
+        free = max(1 - float((tasks[runs_there, g] / gamma[runs_there, g]).sum()), 0.0)
         return float(free * gamma[n, g])
     server = problem.cluster.capacity[g] * problem.cluster.count[g]
     left = np.maximum(server - tasks[:, g] @ problem.users.demand, 0.0)

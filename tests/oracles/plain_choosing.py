@@ -217,8 +217,8 @@ class Choosing:
                 if task.server is server:
                     for number in (task.devices or {}).get(r, []):
                         held[number] += min(self.demand(task.group, task.index)[r], unit)
-            there = server.capacity[r] // unit
-            free = [unit * (k < there) - held[k] for k in range(max([there - 1, *held]) + 1)]
+            devices = server.capacity[r] // unit
+            free = [unit * (k < devices) - held[k] for k in range(max([devices - 1, *held]) + 1)]
             found[r] = free
         return found
 
@@ -665,9 +665,9 @@ class Choosing:
         """Return whether a task ends by the reserved time, or leaves enough for reserved tasks."""
         if float(self.now) + group.limit <= held.at:
             return True
-        there = [t for t in (*self.running_at(held.at), *held.tasks) if t.server is server]
+        holding = [t for t in (*self.running_at(held.at), *held.tasks) if t.server is server]
         demand = self.demand(group, index)
-        rows = [self.demand(t.group, t.index) for t in there] + [demand]
+        rows = [self.demand(t.group, t.index) for t in holding] + [demand]
         columns = zip(demand, server.capacity, *rows, strict=True)
         if not all(c >= sum(column) for d, c, *column in columns if d > 0):
             return False

@@ -183,11 +183,11 @@ def test_a_group_that_might_delay_names_a_short_limit(select: str) -> None:
     assert words[1] == "It may run for 1 min, and so might delay the first waiting group."
     when = "is to start in 40 s on a, b, or before if tasks end early."
     assert words[-3] == f"The first waiting group, of bo, {when}"
-    told = s.explain(wide)
-    assert told.held_by == "room"
-    assert told.reservation == why.reservation
-    assert f"It {when}" in str(told)
-    assert told.to_dict()["reservation"] == {
+    of_wide = s.explain(wide)
+    assert of_wide.held_by == "room"
+    assert of_wide.reservation == why.reservation
+    assert f"It {when}" in str(of_wide)
+    assert of_wide.to_dict()["reservation"] == {
         "user": "bo", "group": wide, "at": 50.0, "servers": ["a", "b"], "sure": True,
     }  # fmt: skip
     s.place(50)

@@ -50,7 +50,7 @@ class ServerShare(TaskCriterion):
         return f"share of {pool} of {server.name}"
 
     def pool(self, server: Server) -> vec[i64]:
-        """Return the amounts of which shares are taken: the capacity, or what is free of it."""
+        """Return the amounts of which shares are taken: the capacity, or the free amounts."""
         return server.free if self.is_residual else server.capacity
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:

@@ -91,7 +91,7 @@ class FittingTasks:
 class ResidualTaskShare(Residual):
     """Scores queues by their tasks over the number of tasks that still fit."""
 
-    measure = "tasks over those that still fit"
+    measure = "tasks over the tasks that still fit"
     mechanism = "tsf"
 
     def __init__(self, width: i64) -> None:

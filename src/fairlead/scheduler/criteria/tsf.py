@@ -79,7 +79,7 @@ class SummedShare(Criterion):
 class TaskShare(SummedShare):
     """Scores queues by the sum of 1 / gamma over their running tasks."""
 
-    measure = "tasks over those that it could run alone, by weight"
+    measure = "tasks over the tasks that it could run alone, by weight"
     mechanism = "tsf"
 
     def exact_share(self, shape: Shape) -> Fraction:
