@@ -18,9 +18,18 @@ from oracles.plain_gangs import ParkingScheduler
 from oracles.plain_scheduler import Placement
 
 POLICIES = [*plain_choosing.POLICIES, "slots:3", "drf/first-fit/half-life:3"]
+# Each criterion, selection and suffix; `test_random_lives` has all policies.
+VARIED_POLICIES = [
+    *("drf/best-fit", "drf/best-fit-first/residual", "drf/rrr", "drf/rrr/oblivious"),
+    *("drf/first-fit/half-life:3", "tsf/best-fit-first", "tsf/rrr/residual", "ps-dsf/best-fit"),
+    *("ps-dsf/rrr", "ps-dsf/rrr/residual", "ps-dsf/rrr/oblivious", "ps-dsf/joint/residual"),
+    *("tsf/first-fit/residual", "ps-dsf/joint", "slots:3", "fifo/first-fit", "easy/best-fit"),
+    "easy/first-fit",
+]
 if plain_is_asked():  # the same source runs more slowly, so a policy of each kind is enough
     POLICIES = ["drf/best-fit", "tsf/first-fit/residual", "ps-dsf/joint", "drf/rrr/oblivious"]
     POLICIES += ["slots:3", "fifo/first-fit", "easy/best-fit"]
+    VARIED_POLICIES = POLICIES
 
 RESOURCES = ["cpu", "memory"]
 REFUSED = "refused"

@@ -7,7 +7,7 @@ import pytest
 from effort import cases
 from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
-from scheduler.random_life import POLICIES, RESOURCES, Both, ComparedLife
+from scheduler.random_life import RESOURCES, VARIED_POLICIES, Both, ComparedLife
 from scheduler.test_reservations import Crowd
 
 OF_SERVER = [0, 1, 2, 4]
@@ -29,7 +29,7 @@ class DeviceLife(ComparedLife):
             assert self.s.real.devices(task) == self.s.plain.devices(task), "\n".join(self.s.log)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", VARIED_POLICIES)
 def test_devices_are_taken_as_defined(policy: str) -> None:
     placed = parts = 0
     for seed in range(cases(6)):

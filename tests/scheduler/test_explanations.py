@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from effort import cases
-from fairlead.compiled import plain_is_asked
 from fairlead.errors import InputError
 from fairlead.scheduler import _explain
 from fairlead.scheduler.explanation import NAMED, Explanation, Reservation, ServerShortage
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_explaining
-from scheduler.random_life import POLICIES, ComparedLife, make_life
+from scheduler.random_life import VARIED_POLICIES, ComparedLife, make_life
 
 
 class ExplainedLife(ComparedLife):
@@ -73,19 +72,7 @@ class ExplainedLife(ComparedLife):
         self.s.seen["starts" if got.starts else "waits"] += 1
 
 
-# Each criterion, selection and suffix once; `test_random_lives` has all policies.
-EXPLAINED = [
-    *("drf/best-fit", "drf/best-fit-first/residual", "drf/rrr", "drf/rrr/oblivious"),
-    *("drf/first-fit/half-life:3", "tsf/best-fit-first", "tsf/rrr/residual", "ps-dsf/best-fit"),
-    *("ps-dsf/rrr", "ps-dsf/rrr/residual", "ps-dsf/rrr/oblivious", "ps-dsf/joint/residual"),
-    *("tsf/first-fit/residual", "ps-dsf/joint", "slots:3", "fifo/first-fit", "easy/best-fit"),
-    "easy/first-fit",
-]
-if plain_is_asked():
-    EXPLAINED = POLICIES
-
-
-@pytest.mark.parametrize("policy", EXPLAINED)
+@pytest.mark.parametrize("policy", VARIED_POLICIES)
 def test_an_explanation_is_as_defined(policy: str) -> None:
     seen: Counter[str] = Counter()
     for seed in range(24, 24 + (lives := cases(6))):
