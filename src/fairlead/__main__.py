@@ -1,4 +1,4 @@
-"""``python -m fairlead``: the command, where its script is not on the path."""
+"""Run the command ``fairlead`` by ``python -m fairlead``, for when it is not on the path."""
 
 import sys
 

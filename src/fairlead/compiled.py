@@ -1,8 +1,8 @@
 """The compiled modules: their sources, the record of their build, the switch to plain Python.
 
 A build in a checkout records a checksum of the compiled sources in the package's folder. An
-installed wheel has no record, so nothing is checked at its import. `setup.py` and the Makefile use
-this module, too. It imports few modules, because every import of a compiled module imports it.
+installed wheel has no record, so nothing is checked at its import. `setup.py` and the Makefile also
+use this module. It imports few modules, because each package with compiled modules imports it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder,
 from zlib import crc32
 
 PACKAGE = os.path.dirname(__file__)
-# Loops of the mathematics that NumPy cannot express. The scheduler is compiled, too.
+# Loops of solvers, certificates and metrics that NumPy cannot express; the scheduler is compiled,
+# too.
 LOOPS = (
     "certificates/_arrival_replay.py",
     "certificates/_turn_faults.py",
@@ -29,7 +30,7 @@ LOOPS = (
 #   TypeError before their first line.
 # - explanation.py has dataclasses that users compare and copy.
 # - own_rules.py keeps the docstrings that `help` shows; mypyc drops those of classes.
-# - The others use NumPy and pydantic, which are not installed when the scheduler is built.
+# - The others, except __init__.py, use NumPy and pydantic, which are not installed at the build.
 INTERPRETED = {
     "__init__.py",
     "random_order.py",
@@ -40,13 +41,13 @@ INTERPRETED = {
     "scheduler.py",
 }
 LIBRARY = "fairlead__mypyc"  # the extension with all compiled code, in the package's parent folder
-# Each Python builds separate extensions, so each has a separate record.
+# Extensions of different Pythons have different suffixes, so each Python has its own record.
 _SUFFIX = EXTENSION_SUFFIXES[0]
 _RECORD = f"built{os.path.splitext(_SUFFIX)[0]}.checksum"
 
 
 def plain_is_asked() -> bool:
-    """Return whether ``FAIRLEAD_PLAIN`` selects plain Python, at the build or at run time."""
+    """Return whether ``FAIRLEAD_PLAIN`` selects plain Python."""
     return os.environ.get("FAIRLEAD_PLAIN", "") not in {"", "0"}
 
 
@@ -62,7 +63,7 @@ def sources_to_compile(package: str = PACKAGE) -> list[str]:
 
 
 def record_build(checksum: str, package: str = PACKAGE) -> None:
-    """Record the `checksum_of_sources`, before the build, of the extensions in a checkout."""
+    """Record, for a checkout's extensions, the `checksum_of_sources` from before their build."""
     with open(os.path.join(package, _RECORD), "w", encoding="ascii") as record:
         record.write(checksum)
 
@@ -103,7 +104,7 @@ def choose_how_it_runs() -> None:
 
 
 def checksum_of_sources(package: str = PACKAGE) -> str:
-    """Return a checksum of names and contents; file times change with every checkout of git."""
+    """Return a checksum of names and contents (git's checkouts change file times)."""
     checksum = 0
     for path in sources_to_compile(package):
         with open(path, "rb") as source:
@@ -113,11 +114,11 @@ def checksum_of_sources(package: str = PACKAGE) -> str:
 
 
 def _finder_of_sources(folder: str) -> FileFinder:
-    """Path hook: find no extensions in the subpackages."""
+    """Path hook that finds only sources, no extensions, in the subpackages."""
     if not (folder + os.sep).startswith(PACKAGE + os.sep):
         raise ImportError(f"{folder} is not a folder of the package")
     return FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
 
 
-if __name__ == "__main__":  # for make: whether the build is of the present sources
+if __name__ == "__main__":  # for make: exit status 0 if the build is current, or not needed
     sys.exit(not (plain_is_asked() or is_current()))

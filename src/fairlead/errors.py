@@ -3,7 +3,7 @@
 ::
 
     FairleadError
-    ├── InputError            unusable input; names the source, the place in it and the fault
+    ├── InputError            unusable input; names the file, the place in it and the fault
     │   └── ProblemError      meaningless values (a NaN, a user that fits no server)
     ├── RefusalError          a problem that the mechanism's definition does not admit
     └── CertificateError      an answer that violates its certificate
@@ -32,7 +32,8 @@ class InputError(FairleadError):
     fault : str
         The fault in a few words.
     place : str
-        Place in the source: a key path such as ``users[3].demand.cpu``, or a row number.
+        Place in the source: a path of keys such as ``users[3].demand.cpu``, a row number, or the
+        name of an argument.
     source : str
         The file; empty for values from Python.
 
@@ -75,7 +76,7 @@ class RefusalError(FairleadError):
     mechanism : str
         Name of the mechanism.
     reason : str
-        The feature of the problem that it does not admit.
+        Why the problem is not admitted, such as a feature that it has.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class RefusalError(FairleadError):
 
 
 def how_to_install(extra: str) -> str:
-    """Return the instruction to install an extra: from the source, as fairlead is on no index."""
+    """Return the instruction to install an extra from the source, as no package index has it."""
     return f"run pip install '.[{extra}]' in the folder of fairlead's source"
 
 
@@ -107,7 +108,7 @@ class CertificateError(FairleadError):
     answer : Allocation, optional
         The answer, without users that are due nothing, and with equal servers and users merged.
     violation : float, optional
-        The violation of its condition.
+        The violation of the certificate's condition.
 
     Examples
     --------
@@ -122,11 +123,15 @@ class CertificateError(FairleadError):
 
 
 class NoConvergenceError(CertificateError):
-    """A solver stopped with large residuals, usually because numbers differ too much in size."""
+    """A solver stopped without an answer, usually because numbers differ too much in size."""
 
 
 def fault_of(function: object, name: str, fault: Exception | SystemExit) -> FairleadError:
-    """Return an exception of a user's function as an error of one line, with its file and line."""
+    """Describe an exception that a user's function raised as an error of one line.
+
+    The error has the function's `name`, and the file and the last line of the function's file that
+    the traceback contains.
+    """
     code = getattr(function, "__code__", None)
     place, frame = "", fault.__traceback__
     while frame is not None and code is not None:

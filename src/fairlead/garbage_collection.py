@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Pause the collector in a block, so that it does not walk millions of live objects."""
+    """Pause the collector within a ``with`` block, so that it does not walk millions of objects."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""A digest of sources, stored with results to detect results of other versions."""
+"""A digest of the sources, stored with results to recognise results of other versions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @cache
 def digest_of_sources(*packages: str) -> str:
-    """Return a digest of the sources of fairlead, and of other packages that computed a result."""
+    """Return a digest of the sources of fairlead and of further packages that compute a result."""
     digest = blake2b(digest_size=8)
     for package in ("fairlead", *packages):
         for path in sorted(_folder_of(package).rglob("*.py")):

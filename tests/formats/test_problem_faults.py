@@ -74,7 +74,7 @@ OF_USERS = {
     "demand: {cpu: 1}, weight: '2'": ".weight: must be a number from 0, not '2' (user 'ana')",
     "demand: {cpu: 1}, weight: -2": ".weight: must be a number from 0, not -2 (user 'ana')",
     "demand: {cpu: 1}, weight: {memory: 0}": (
-        ".weight: must be 0 of all resources or of none (user 'ana')"
+        ".weight: must be 0 for all resources or for none (user 'ana')"
     ),
     "demand: {cpu: 1}, weight: {memry: 1}": (
         ".weight.memry: unknown resource; did you mean 'memory'?"

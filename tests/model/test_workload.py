@@ -164,8 +164,14 @@ NAN = float("nan")
         ({"job_names": ["x", "x"]}, "jobs[1].name: duplicate name 'x'"),
         ({"job_names": ["x", ""]}, "jobs[1].name: is empty"),
         ({"job_names": ["x"]}, "job names: must have shape (2,)"),
-        ({"job_cancel": [1, 4.9]}, "jobs[1].cancel: must be a time after its submission, not 4.9"),
-        ({"job_cancel": [1, NAN]}, "jobs[1].cancel: must be a time after its submission, not nan"),
+        (
+            {"job_cancel": [1, 4.9]},
+            "jobs[1].cancel: must be a time at or after its submission, not 4.9",
+        ),
+        (
+            {"job_cancel": [1, NAN]},
+            "jobs[1].cancel: must be a time at or after its submission, not nan",
+        ),
         ({"job_gang": [0, 1]}, "job gang: must be booleans"),
         ({"set_job": [0, 0, 0]}, "jobs[1]: has no tasks"),
         ({"set_job": [1, 0, 1]}, "sets[1].job: runs backwards to job 0"),
@@ -188,12 +194,12 @@ NAN = float("nan")
         ({"task_start": [1, 2, 3]}, "task start: must have shape (6,)"),
         (
             {"task_start": [9, 9, 0.5, 9, 9, 9], "job_submit": [1, 1]},
-            "tasks[2].start: must be a time after its job was submitted, not 0.5",
+            "tasks[2].start: must be a time at or after its job's submission, not 0.5",
         ),
-        ({"task_start": [-np.inf] * 6}, "tasks[0].start: must be a time after its job was"),
+        ({"task_start": [-np.inf] * 6}, "tasks[0].start: must be a time at or after its job's"),
         (
             {"task_start": [1, 2, 3, 4, 9, 9], "job_submit": [0, 0], "job_cancel": [8, 8]},
-            "tasks[4].start: must be a time before its job was withdrawn, not 9.0",
+            "tasks[4].start: must be a time at or before its job's cancellation, not 9.0",
         ),
         ({"task_server": [0, 1, 2, 3, 5, -1]}, "tasks[4].server: must be from 0 to 4, not 5"),
         ({"task_server": [0, 1, 2, 3, -2, -1]}, "tasks[4].server: must be from 0 to 4, not -2"),

@@ -53,7 +53,7 @@ def test_fewer_servers_and_weights_have_losers(
     """With weight 1 for each, both have 8 GPUs: bo has 4 fewer, dee 4 more."""
     lines = answers(["servers:a100-1", "weight:bo=1"], tmp_path, capsys)
     assert lines[1].startswith(
-        "✓ With 1 server of a100 less, no user gains; bo loses 6 gpu, 12 cores of cpu and 24 GiB "
+        "✓ With 1 fewer server of a100, no user gains; bo loses 6 gpu, 12 cores of cpu and 24 GiB "
         "of memory, and dee loses 2 gpu, 8 cores of cpu and 8 GiB of memory; the cluster then uses "
     )
     assert (

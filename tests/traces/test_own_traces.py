@@ -394,8 +394,16 @@ def test_recorded_starts_and_servers(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ("10,4,big-1", "10,-4,big-1", "row 2: start: '-4' is less than 0"),
-        ("9.5,small-0", "4,small-0", "row 5: start: must be a time after its job was submitted"),
-        ("9.5,small-0", "10,small-0", "row 5: start: must be a time before its job was withdrawn"),
+        (
+            "9.5,small-0",
+            "4,small-0",
+            "row 5: start: must be a time at or after its job's submission",
+        ),
+        (
+            "9.5,small-0",
+            "10,small-0",
+            "row 5: start: must be a time at or before its job's cancellation",
+        ),
         (
             "start,server",
             "server,start",

@@ -72,7 +72,7 @@ class _Server:
     ) -> None:
         queues = problem.users.queues
         assert queues is not None
-        self.queues: Queues = queues.of_users(here)
+        self.queues: Queues = queues.select_users(here)
         self.use, self.elsewhere = use, elsewhere  # (K, R), (K,)
         self.weight, self.limit = problem.weight[here], problem.task_limit[here]
 
@@ -121,7 +121,7 @@ def _excess(
     `used_up` (R,) do not count in the level of a queue.
     """
     n_queues = len(tree.names)
-    queue_able, queue_grown = tree.with_users(able), tree.with_users(grown)
+    queue_able, queue_grown = tree.queues_above(able), tree.queues_above(grown)
     level = amounts.max(axis=1) / weight
     queue_amounts = np.zeros((n_queues, amounts.shape[1]))
     queue_level = np.zeros(n_queues)

@@ -190,7 +190,7 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
         devices=cluster.devices,
     )
     if queues is not None:
-        problem = problem.in_tree(queues.of_users(keep))
+        problem = problem.in_tree(queues.select_users(keep))
     return problem, left_out
 
 
@@ -250,7 +250,7 @@ def _weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
             column = resources.known_column(name, f"{place}.{name}")
             weight[n, column] = _non_negative(value, f"{place}.{name}", user["name"])
         if weight[n].any() and not weight[n].all():
-            fault = f"must be 0 of all resources or of none (user {show(user['name'])})"
+            fault = f"must be 0 for all resources or for none (user {show(user['name'])})"
             raise ProblemError(fault, place)
     return weight if per_resource else weight[:, 0].copy()
 

@@ -16,7 +16,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest_of_rows
 
 FORMAT_VERSION = 1
-# Conditions of answers that are proved only to be feasible.
+# The conditions in certificates of answers that are proved to be feasible, but not optimal.
 FEASIBLE = "no server is overused, and no task is misplaced or beyond its user's limit"
 WHOLE = f"{FEASIBLE}; all tasks are whole"
 ONLY_FEASIBLE = frozenset({FEASIBLE, WHOLE})
@@ -31,9 +31,9 @@ class Certificate:
     condition : str
         The condition in words, with its source.
     violation : float
-        Largest relative violation, measured by the definition and not by the solver.
+        Largest relative violation, computed from the definition, without the solver.
     tolerance : float
-        Largest violation that counts as rounding.
+        Largest violation that is accepted as rounding.
     detail : mapping
         Parts of the violation, or where it is largest.
 
@@ -51,7 +51,7 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether the violation is within the tolerance (a NaN is not)."""
+        """Whether the violation is at most the tolerance; False for NaN."""
         return bool(self.violation <= self.tolerance)
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,13 +69,15 @@ class Certificate:
 class Allocation(ReadOnlyArrays, Shown):
     """Tasks of each user on each group, with a certificate.
 
-    `to_frame` has a row for each user; ``to_frame("tasks")`` is the labelled table of tasks, users
-    by groups, which `fairlead.audit` takes, too. `plot` draws the users' dominant shares.
+    - `to_frame` has a row for each user.
+    - ``to_frame("tasks")`` has a row for each user and a column for each group. `fairlead.audit`
+      also takes this table.
+    - `plot` draws the users' dominant shares.
 
     Attributes
     ----------
     problem : Problem
-        The solved problem; the pooled one, with one group, for one-pool mechanisms.
+        The solved problem; for one-pool mechanisms the pooled problem, which has one group.
     mechanism : str
         Name of the mechanism.
     tasks : (N, G) float
@@ -138,16 +140,16 @@ class Allocation(ReadOnlyArrays, Shown):
 
     @cached_property
     def dominant_share(self) -> FloatArray:
-        """(N,) float: each user's share of the cluster's total of its dominant resource."""
+        """(N,) float: the share of the cluster's dominant resource of each user that it holds."""
         return sealed(self.user_tasks * self.problem.task_shares.max(axis=1))
 
     @cached_property
     def queue_share(self) -> FloatArray:
-        """(Q,) float: the dominant share of each queue: of all amounts that its users hold."""
+        """(Q,) float: each queue's dominant share, by the sum of its users' amounts."""
         queues = self.problem.users.queues
         if queues is None:
             return sealed(np.zeros(0))
-        below = np.array([queues.with_queue_above(q) for q in range(len(queues.names))])
+        below = np.array([queues.users_below(q) for q in range(len(queues.names))])
         shares = (below * self.user_tasks) @ self.problem.task_shares
         return sealed(shares.max(axis=1, initial=0.0))
 

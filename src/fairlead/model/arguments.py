@@ -15,7 +15,7 @@ from fairlead.model.quantity import show
 
 
 def whole_number(value: Any, name: str, least: int = 0, most: int | None = None) -> int:
-    """Return a whole number from `least` to `most`, or raise InputError; bools are refused."""
+    """Return a whole number from `least` to `most`, or raise InputError, also for a bool."""
     if type(value) is int and least <= value and (most is None or value <= most):
         return value  # the usual case first: checks of abstract classes are slow
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
@@ -28,7 +28,7 @@ def whole_number(value: Any, name: str, least: int = 0, most: int | None = None)
 
 
 def number(value: Any, name: str) -> float:
-    """Return a number, or raise InputError; text and bools are refused."""
+    """Return a number as a float, or raise InputError, also for text or a bool."""
     try:
         if isinstance(value, Real) and not isinstance(value, bool):
             return float(value)
@@ -52,14 +52,17 @@ def file_name(value: Any, name: str) -> str | os.PathLike[str]:
 
 
 def several(values: Any, name: str, what: str = "names") -> tuple[Any, ...]:
-    """Return a sequence as a tuple; raise ProblemError for text, sets and iterators."""
+    """Return a sequence as a tuple; raise ProblemError for text, a set or an iterator.
+
+    `what` names the entries in the error.
+    """
     if isinstance(values, str | bytes | set | frozenset) or not hasattr(values, "__len__"):
         raise ProblemError(f"must be a list of {what}, not {values!r:.60}", name)
     return tuple(values)
 
 
 def text(value: Any, place: str) -> str:
-    """Return a name as text; raise ProblemError unless it is text or a whole number."""
+    """Return a name as text; ProblemError unless it is text or a whole number."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, str):
@@ -67,11 +70,12 @@ def text(value: Any, place: str) -> str:
     return check_name(str(value), place)
 
 
-def texts(values: Any, name: str, part: str = "") -> tuple[str, ...]:
-    """Return names as text; errors name the entry, such as ``users[1].name``."""
-    return tuple(text(value, f"{name}[{k}]{part}") for k, value in enumerate(several(values, name)))
+def texts(values: Any, name: str, field: str = "") -> tuple[str, ...]:
+    """Return names as text; errors name the entry: ``users[1].name`` with field ``.name``."""
+    entries = enumerate(several(values, name))
+    return tuple(text(value, f"{name}[{k}]{field}") for k, value in entries)
 
 
 def one_or_several(names: str | Sequence[str], what: str) -> tuple[str, ...]:
-    """Return one name, or several, as a tuple of texts."""
+    """Return one name, or a sequence of names, as a tuple of texts."""
     return (names,) if isinstance(names, str) else texts(names, what)

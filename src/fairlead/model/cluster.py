@@ -28,7 +28,7 @@ def sealed(array: NDArray[Any]) -> NDArray[Any]:
 class ReadOnlyArrays:
     """Base of frozen dataclasses whose arrays are read-only, also after pickling.
 
-    An array is copied first unless it owns its memory and is read-only already. So the caller's
+    Arrays are copied, except those that own their memory and are read-only already. So the caller's
     array stays writable, and an audited function cannot change its problem.
     """
 
@@ -59,7 +59,7 @@ class Cluster(ReadOnlyArrays):
     capacity: FloatArray  # (G, R): amount of each resource on *one* server, in its unit
     count: IntArray  # (G,): servers in the group
     units: tuple[str, ...]  # length R; empty text for a resource without a unit
-    labels: tuple[Mapping[str, str], ...]  # length G
+    labels: tuple[Mapping[str, str], ...]  # length G: the labels of the group's servers
     devices: tuple[str, ...] = ()  # resources that come in devices, one unit each
 
     def __repr__(self) -> str:
@@ -79,7 +79,7 @@ class Cluster(ReadOnlyArrays):
         return total
 
     def select(self, groups: IntArray, count: IntArray) -> Cluster:
-        """Return a cluster of some groups, by index, with these numbers of servers."""
+        """Return a cluster of some groups, by index, with `count` servers in each of them."""
         return replace(
             self,
             groups=tuple(self.groups[g] for g in groups),
@@ -96,11 +96,11 @@ class Users(ReadOnlyArrays):
     names: tuple[str, ...]  # length N
     demand: FloatArray  # (N, R): amount of each resource that one task takes
     weight: FloatArray  # (N,): weight phi
-    # (N, G): whether the placement constraint allows the group (delta), whatever its capacity.
+    # (N, G): whether the placement constraint allows the group (delta), even if no task fits there.
     eligible: BoolArray
     task_limit: FloatArray  # (N,): total tasks of each user; infinite if unlimited
-    # (N, G): given rates (gamma): tasks a second that the user runs alone on *one* server of the
-    # group; 0 where it cannot run. NaN rows for users without given rates.
+    # (N, G): given rates (gamma): tasks per unit of time that the user completes with *one* server
+    # of the group to itself; 0 where it cannot run. NaN rows for users without given rates.
     rates: FloatArray | None = None
     # (N, R): weight per resource, for one-pool mechanisms that define such weights.
     resource_weight: FloatArray | None = None
@@ -117,7 +117,7 @@ class Users(ReadOnlyArrays):
 
 
 def name_of_group(servers: Sequence[str]) -> str:
-    """Name a group of equal servers: ``n1``, or ``n1..n4`` by its first and last."""
+    """Name a group of equal servers: ``n1``, or ``n1..n4`` by the first and last of several."""
     return servers[0] if len(servers) == 1 else f"{servers[0]}..{servers[-1]}"
 
 

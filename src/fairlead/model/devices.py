@@ -1,7 +1,7 @@
 """Resources that come in devices, such as GPUs: their names, and the valid amounts.
 
-One unit is one device. A server has whole devices; a task takes a part of one device, or whole
-ones. Whole tasks are placed on devices (`fairlead.fill`, replays, the scheduler). Mechanisms divide
+One unit is one device. A server has whole devices; a task takes a part of one device, or several
+whole devices. `fairlead.fill`, replays and the scheduler place tasks on devices. Mechanisms divide
 amounts and ignore devices.
 """
 
@@ -21,7 +21,7 @@ DEMAND = "must be a part of one device, or a whole number of devices, not"
 
 
 def device_names(names: Sequence[str], resources: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of resources in devices; ProblemError for an unknown or repeated one."""
+    """Return the names of resources in devices; ProblemError for an unknown or repeated name."""
     for k, name in enumerate(names):
         if name not in resources or name in names[:k]:
             known = ", ".join(resources)
@@ -42,9 +42,9 @@ def check_devices(cluster: Cluster, demand: FloatArray, groups: str, rows: str) 
     ----------
     cluster : Cluster
     demand : (N, R) array
-        Amounts of a task.
+        Amounts of one task of each row.
     groups, rows : str
-        Places of a server and of a task for errors, with ``{}`` for the row, such as
+        How errors name a row of the cluster and of `demand`, with ``{}`` for its index, such as
         ``servers[{}].capacity``.
     """
     for r in device_columns(cluster):
@@ -61,7 +61,7 @@ def check_devices(cluster: Cluster, demand: FloatArray, groups: str, rows: str) 
 
 
 def with_devices(cluster: Cluster, demand: FloatArray, names: Sequence[str]) -> Cluster:
-    """Return a cluster with resources in devices; without any if an amount is invalid for them."""
+    """Return a cluster with these resources in devices; with none if some amount is invalid."""
     found = replace(cluster, devices=device_names(names, cluster.resources))
     try:
         check_devices(found, demand, "groups[{}]", "tasks[{}]")
@@ -73,8 +73,8 @@ def with_devices(cluster: Cluster, demand: FloatArray, names: Sequence[str]) -> 
 def choose_devices(free: Sequence[int], asked: int, unit: int) -> list[int]:
     """Return the numbers of the devices that a task takes; too few if it does not fit.
 
-    A part is taken from the fullest device with enough free, whole devices in order. `free`,
-    `asked` and `unit`, one device, are in quanta.
+    A part of a device is taken from the fullest device that has enough left; whole devices are
+    taken in order. `free`, `asked` and `unit`, the size of a device, are in quanta.
     """
     if asked >= unit:
         return [k for k, amount in enumerate(free) if amount >= unit][: asked // unit]
@@ -83,7 +83,10 @@ def choose_devices(free: Sequence[int], asked: int, unit: int) -> list[int]:
 
 
 def fitting_by_device(capacity: int, demand: IntArray, unit: int) -> IntArray:
-    """Return (N,) the tasks that fit on the devices of an empty server; in quanta."""
+    """Return (N,) how many tasks of each demand (N,) fit on the devices of an empty server.
+
+    Amounts are in quanta; `unit` is the size of a device.
+    """
     taken = np.maximum(demand, 1)
     tasks: IntArray = np.where(demand < unit, capacity // unit * (unit // taken), capacity // taken)
     return tasks

@@ -7,15 +7,15 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 
-# A task that takes a whole server still fits after a conversion of units rounded up.
+# Relative tolerance: a task of a server's size still fits if a conversion of units rounded it up.
 ROUNDING = 1e-12
 
 
 def use_per_task(problem: Problem, time_shared: bool = False) -> FloatArray:
     """Return (R, N, G) the fraction of each whole group that one task takes; O(N G R).
 
-    Servers divided by resource (RDM): ``d[n,r] / c[i,r]``. Servers shared by time (TDM):
-    ``1 / gamma[n,i]``, with R = 1. It is 0 where the user cannot run. Khamse-Ashari et al. 2017,
+    On servers divided by resource (RDM) it is ``d[n,r] / c[i,r]``; on servers shared by time (TDM)
+    ``1 / gamma[n,i]``, with R = 1; and 0 where the user cannot run. Khamse-Ashari et al. 2017,
     eq. 9 and 10.
     """
     gamma = problem.gamma
@@ -27,17 +27,17 @@ def use_per_task(problem: Problem, time_shared: bool = False) -> FloatArray:
 
 
 def tasks_on_one_server(problem: Problem) -> FloatArray:
-    """Return (N,) the most tasks of each user that fit on one server where it may run.
+    """Return (N,) the largest number of each user's tasks that fit on one server where it may run.
 
-    A user with given rates has no known size, and counts as infinitely many. O(N G R).
+    It is infinite for a user with given rates, as the size of its tasks is unknown. O(N G R).
     """
     runnable = problem.runnable
     on_each = problem.fitting / np.maximum(problem.count, 1)
-    most: FloatArray = np.where(runnable, on_each, 0.0).max(axis=1)
+    largest: FloatArray = np.where(runnable, on_each, 0.0).max(axis=1)
     if problem.users.rates is not None:
         given = ~np.isnan(problem.users.rates[:, 0])
-        most = np.where(given, np.where(runnable.any(axis=1), np.inf, 0.0), most)
-    return most
+        largest = np.where(given, np.where(runnable.any(axis=1), np.inf, 0.0), largest)
+    return largest
 
 
 def all_fit(problem: Problem) -> bool:

@@ -1,7 +1,8 @@
 """Read arrays, frames and series, and arrange labelled ones by name.
 
-Neither pandas nor polars is imported: a frame is an object with ``to_numpy`` and ``columns``. Its
-rows are named by its ``index``, or by its only column of text if the index is a default range.
+Neither pandas nor polars is imported. An object with ``to_numpy`` is a frame if it has ``columns``,
+else a series. The ``index`` of a frame names its rows; if it has none, or a default one, the only
+column of text does.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from fairlead.model.names import check_name
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of one axis; `chosen` is False for default labels, such as 0, 1, 2."""
+    """Labels of one axis."""
 
     names: tuple[str, ...]
-    chosen: bool
+    chosen: bool  # False for default labels, such as 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
-    """A table and the labels of its rows and columns, None for an axis without labels."""
+    """A table of one or two axes, with labels."""
 
-    name: str
+    name: str  # of the argument, for errors
     values: Any
-    axes: tuple[Labels | None, Labels | None] = (None, None)
+    axes: tuple[Labels | None, Labels | None] = (None, None)  # None: an axis without labels
 
     def laid_out(self, rows: Sequence[str] | None, columns: Sequence[str] | None = None) -> Any:
-        """Return the values in the order of these names; unchanged without labels.
+        """Return the values in the order of these names; an axis without labels is unchanged.
 
         Raises ProblemError for chosen labels that are not these names.
         """
@@ -53,9 +54,10 @@ class LabelledTable:
 
 
 def read_table(values: Any, name: str, *, vector: bool = False) -> LabelledTable:
-    """Read an array, a frame or a series. A frame of one column is a vector, a series a row.
+    """Read an array, a frame or a series.
 
-    Raises ProblemError for a duplicate label, and for text among the numbers.
+    With `vector`, a series and a frame of one column have one axis. Otherwise a series is the only
+    row of a table. Raises ProblemError for a duplicate label, and for text among the numbers.
     """
     if not hasattr(values, "to_numpy"):
         return LabelledTable(name, values)
@@ -75,8 +77,9 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> LabelledTable
         row = _labels(content[:, names], name)
         content, columns = np.delete(content, names, 1), columns[:names] + columns[names + 1 :]
     elif texts:
-        held = " and ".join(repr(str(columns[k])) for k in texts)
-        raise ProblemError(f"has text in {held}; one column, or an index, may name the rows", name)
+        in_columns = " and ".join(repr(str(columns[k])) for k in texts)
+        fault = f"has text in {in_columns}; one column, or an index, may name the rows"
+        raise ProblemError(fault, name)
     if vector and content.shape[1] == 1:
         return LabelledTable(name, content[:, 0], (row, None))
     return LabelledTable(name, content, (row, _labels(columns, name)))
@@ -97,7 +100,7 @@ def read_numbers(values: Any, name: str) -> FloatArray:
 
 
 def read_switches(values: Any, name: str) -> BoolArray:
-    """Return a read-only copy of a table of bools, or 1 and 0; or raise ProblemError."""
+    """Return a read-only copy of a table of bools (or 1 and 0) as bools, or raise ProblemError."""
     if isinstance(values, np.ndarray) and values.dtype == bool and not np.ma.is_masked(values):
         return sealed(np.array(values))
     numbers = read_numbers(values, name)
@@ -120,22 +123,22 @@ def name_axis(
 
 
 def _columns_of_text(content: NDArray[Any]) -> list[int]:
-    """Return the columns that contain text; numbers beside text are objects."""
-    if content.dtype.kind not in "OUT":
+    """Return the indices of columns that contain text."""
+    if content.dtype.kind not in "OUT":  # a column with text and numbers is of objects
         return []
     return [k for k, column in enumerate(content.T) if any(isinstance(x, str) for x in column)]
 
 
 def _labels(labels: Any, name: str) -> Labels:
-    """Read labels; ``0, 1, ...`` and ``column_0, ...`` are the default names of frames."""
+    """Read labels; ``0, 1, ...`` and ``column_0, ...`` are default names of frames."""
     names = tuple(check_name(str(label), name) for label in labels)
     if len(set(names)) < len(names):
         twice = next(label for k, label in enumerate(names) if label in names[:k])
         raise ProblemError(f"has the label {twice!r} twice", name)
-    counted = any(
-        names == tuple(f"{start}{k}" for k in range(len(names))) for start in ("", "column_")
+    are_default = any(
+        names == tuple(f"{prefix}{k}" for k in range(len(names))) for prefix in ("", "column_")
     )
-    return Labels(names, not counted)
+    return Labels(names, not are_default)
 
 
 def _difference(labels: Sequence[str], names: Sequence[str]) -> str:

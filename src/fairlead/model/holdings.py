@@ -17,11 +17,11 @@ from fairlead.model.ties import first_largest_of_rows
 class WaitingTask(ReadOnlyArrays):
     """A task that waits for a server."""
 
-    name: str  # in its scheduler
+    name: str  # its name in the scheduler
     user: int  # an index into the problem's users
     request: FloatArray  # (R,): amount of each resource that it takes
     allowed: BoolArray  # (G,): the groups on which it may run
-    # A constraint that is not modelled and may exclude a group of `allowed`; empty without one.
+    # A constraint that is not modelled and may exclude a group of `allowed`; empty if none is.
     undecided: str = ""
 
 
@@ -29,7 +29,7 @@ class WaitingTask(ReadOnlyArrays):
 class UnrunnableTask:
     """A waiting task that fits no server, even an empty one: nothing is due for it."""
 
-    name: str  # in its scheduler
+    name: str  # its name in the scheduler
     user: str  # name of the user, which may be outside of the problem
     why: str  # the reason why it fits no server
 
@@ -40,7 +40,7 @@ class IdleUser:
 
     name: str
     weight: float
-    why: str
+    why: str  # the reason why no task fits
     holds: Mapping[str, float] = field(default_factory=dict)  # amount of each resource
 
 
@@ -48,23 +48,24 @@ class IdleUser:
 class Doubts(ReadOnlyArrays):
     """Parts that holdings may lack, because part of their source could not be read.
 
-    A verdict on incomplete holdings is "holds" or "fails" only if no reading of the missing part
-    could change it. For a user, it could change:
+    A verdict on incomplete holdings is "holds" or "fails" only if no content of the missing part
+    could change it. Missing entries of the source could change, for a user:
 
-    - by its own missing pods: its holdings, its average task, and where it may run;
-    - by a missing node: its slice, its dominant resource, and whether an unrunnable pod could run;
-    - by other users' missing pods: the bundles that it may envy, and by anti-affinity whether its
-      waiting pods could run.
+    - its own pods: its holdings, its average task, and where it may run;
+    - a node: its slice (its part of every server), its dominant resource, and whether an unrunnable
+      pod could run;
+    - pods of other users: the bundles that it may envy, and by anti-affinity whether its waiting
+      pods could run.
 
     A user without waiting pods cannot lack tasks, even where pods of other users are missing.
     """
 
     why: str  # the reason, in a few words
-    used: BoolArray  # (G, R): amounts of which more may be used than counted
+    used: BoolArray  # (G, R): whether more may be used than counted
     holds: BoolArray  # (N,): users that may hold more than counted
     wants: BoolArray  # (N,): users that may demand more than counted, or on other servers
     waits: bool  # whether further tasks may wait
-    repels: bool  # whether missing tasks may keep waiting ones from servers with room for them
+    repels: bool  # whether missing tasks may keep waiting ones off servers with room for these
     servers: bool  # whether servers are missing
     users: bool  # whether users are missing
 
@@ -83,8 +84,8 @@ class Holdings(ReadOnlyArrays):
     tasks: FloatArray  # (N, G): tasks of each user on each whole group
     source: str = ""  # the name of the mechanism, or the source in the file
     whole_tasks: bool = False  # whether tasks are indivisible
-    # (N, G, R): amounts held, where users have tasks of several shapes; ``tasks`` then counts
-    # average tasks. None: tasks times demand.
+    # (N, G, R): amounts held, if users have tasks of several shapes; ``tasks`` then counts average
+    # tasks. None if the amounts are tasks times demand.
     amounts: FloatArray | None = None
     waiting: tuple[WaitingTask, ...] = ()
     # Entries of the source that could not be used, one line each, with their place.
@@ -95,8 +96,8 @@ class Holdings(ReadOnlyArrays):
     outside: FloatArray | None = None
     # Requests and constraints of tasks that are not modelled, one line each.
     not_modelled: tuple[str, ...] = ()
-    # (N,): users with tasks that fit where their average task does not; their slices and bundles
-    # are underestimated. None without such users.
+    # (N,): whether tasks of the user fit where its average task does not, so that its slice and
+    # bundle are underestimated. None without such users.
     partial: BoolArray | None = None
     doubts: Doubts | None = None  # None where the source was read in full
     # (R,): the unit in which the source counts each resource; None where amounts are continuous.
@@ -153,7 +154,7 @@ class Holdings(ReadOnlyArrays):
 
     @cached_property
     def unsettled_users(self) -> BoolArray:
-        """(N,) bool: users whose running or due tasks may differ from the known ones."""
+        """(N,) bool: whether the user's running or due tasks may differ from the known ones."""
         doubts, waits = self.doubts, self.waiting_per_user > 0
         if doubts is None:
             return np.zeros_like(waits)
@@ -161,7 +162,7 @@ class Holdings(ReadOnlyArrays):
 
     @cached_property
     def users_that_may_lack(self) -> BoolArray:
-        """(N,) bool: users that may lack tasks of their slice, by missing nodes or pods."""
+        """(N,) bool: whether, by missing nodes or pods, the user may lack tasks of its slice."""
         doubts, waits = self.doubts, self.waiting_per_user > 0
         if doubts is None:
             return np.zeros_like(waits)
@@ -191,7 +192,7 @@ class Holdings(ReadOnlyArrays):
 
     @cached_property
     def dominant_share(self) -> FloatArray:
-        """(N,) float: the largest share of the cluster's total of a resource that each holds."""
+        """(N,) float: the largest, over resources, of each user's shares of the cluster's total."""
         total = self.problem.total_capacity
         held = self.user_amounts
         share: FloatArray = np.divide(

@@ -1,4 +1,4 @@
-"""Check names: no control characters, which would change what terminals show."""
+"""Refuse names with control characters, which would change what terminals show."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_name(name: str, place: str) -> str:
 
 
 def check_names(names: Sequence[str], what: str) -> None:
-    """Raise ProblemError for the first of many names that has control characters."""
+    """Raise ProblemError for the first name that has control characters."""
     if CONTROL.search("".join(names)):  # a single search, as control characters are rare
         for row, name in enumerate(names):
             check_name(name, f"{what}[{row}].name")

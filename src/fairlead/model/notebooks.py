@@ -37,7 +37,7 @@ class Tabular:
         return f"<pre>{escape(repr(self))}</pre>{table}"
 
     def _columns(self, what: str) -> Mapping[str, Any]:
-        """Return the columns of a table by heading."""
+        """Return the columns of the table named `what`, by heading."""
         raise NotImplementedError
 
 
@@ -53,7 +53,7 @@ class Shown(Tabular):
 
 
 def frame_of(columns: Mapping[str, Any]) -> polars.DataFrame:
-    """Return columns as a polars frame; NaN becomes null, which polars leaves out of means."""
+    """Return columns as a polars frame; NaN becomes null, so that polars leaves it out of means."""
     frame: polars.DataFrame = import_module("polars").DataFrame(dict(columns))  # slow to import
     return frame.fill_nan(None)
 
@@ -61,7 +61,10 @@ def frame_of(columns: Mapping[str, Any]) -> polars.DataFrame:
 def labelled(
     rows: Sequence[str], columns: Sequence[str], values: FloatArray | IntArray, first: str = "user"
 ) -> dict[str, Any]:
-    """Return a table with names of rows in its first column, which gets an unused name."""
+    """Return the columns of a table by name; the first column has the names of the rows.
+
+    It is named `first`, with underscores added while another column has that name.
+    """
     while first in columns:
         first += "_"
     return {first: list(rows)} | {name: values[:, k] for k, name in enumerate(columns)}

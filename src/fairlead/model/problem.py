@@ -27,7 +27,7 @@ from fairlead.model.quantity import LARGEST_AMOUNT, show
 from fairlead.model.queues import Queues, read_queues
 from fairlead.model.workload_checks import usable_amounts
 
-# Floats do not count more servers exactly.
+# The largest count up to which floats represent every whole number.
 LARGEST_COUNT = 2**53
 
 _Array = TypeVar("_Array", FloatArray, BoolArray)
@@ -37,8 +37,8 @@ _Array = TypeVar("_Array", FloatArray, BoolArray)
 class Problem(ReadOnlyArrays):
     """A cluster and the users who share it; arrays are read-only.
 
-    Letters used everywhere: N users, G groups of identical servers, R resources. Build a problem
-    with `Problem.from_arrays` or `fairlead.load`, which validate it.
+    Letters: N users, G groups of identical servers, R resources. Build a problem with
+    `Problem.from_arrays` or `fairlead.load`, which validate it.
 
     Attributes
     ----------
@@ -50,12 +50,13 @@ class Problem(ReadOnlyArrays):
         ``task_limit`` (N,), ``rates`` (N, G) or None, ``queues`` or None.
     n_users, n_groups, n_resources : int
     demand, weight, task_limit, count
-        The same as in `users` and `cluster`.
+        The fields of `users` and `cluster` of these names.
     group_capacity : (G, R) float
         Capacity of all servers of each group.
     total_capacity : (R,) float
     gamma : (N, G) float
-        Tasks that each user could run alone on all servers of each group; 0 where it may not run.
+        Tasks that each user could run with all servers of each group to itself; 0 where it may not
+        run.
 
     Examples
     --------
@@ -91,30 +92,31 @@ class Problem(ReadOnlyArrays):
 
         Parameters
         ----------
-        capacity : (G, R) or (R,) array
-            Amount of each resource on one server of each group, or of the only group.
-        demand : (N, R) or (R,) array
-            Amount of each resource that one task of each user takes, or of the only user.
+        capacity : (G, R) array, or (R,) for one group
+            Amount of each resource on one server of each group.
+        demand : (N, R) array, or (R,) for one user
+            Amount of each resource that one task of each user takes.
         count : (G,) array of int, optional
-            Servers in each group, by default 1; 0 in some groups, but not in all.
+            Servers in each group, by default 1; it may be 0, but not in all groups.
         weight : (N,) or (N, R) array, optional
-            Weight of each user, or of each user per resource, by default 1. A user of weight 0 is
-            due nothing.
+            Weight of each user, or of each user for each resource; by default 1. A user of weight 0
+            is due nothing.
         eligible : (N, G) array of bool, optional
             Groups where each user may run, by default all.
         task_limit : (N,) array, optional
             Tasks that each user has in all, by default infinite. A user with 0 gets nothing, and
             need not fit a server.
         rates : (N, G) array, optional
-            Tasks that each user completes per unit of time with one server of the group to itself,
-            instead of those computed from demands; NaN rows for users without given rates.
+            Tasks that each user completes per unit of time with one server of the group to itself.
+            They replace gamma computed from demands. NaN rows for users without given rates.
         resources, units, groups, users : sequences of str, optional
             Names, by default ``r1, r2, ...``, no units, ``g1, ...`` and ``u1, ...``.
         labels : sequence of mappings, optional
             Labels of each group.
         devices : sequence of str
             Resources that come in devices, such as GPUs: servers have whole devices; a task takes a
-            part of one device, or whole ones. They matter only where whole tasks are placed.
+            part of one device, or several whole devices. This matters only where whole tasks are
+            placed.
 
         Raises
         ------
@@ -125,10 +127,9 @@ class Problem(ReadOnlyArrays):
 
         Notes
         -----
-        Frames and series of pandas or polars are arranged by their labels. The names of resources,
-        groups and users are the given ones, or else those of the first table that has labels; a
-        table with other labels is refused. The only column of text of a polars frame names its
-        rows.
+        Frames and series of pandas or polars are arranged by their labels. Resources, groups and
+        users without given names are named by the first table that has labels; a table with other
+        labels is refused. The only column of text of a polars frame names its rows.
 
         Examples
         --------
@@ -154,11 +155,11 @@ class Problem(ReadOnlyArrays):
         counts = read_table(count, "count", vector=True)
         weights = read_table(weight, "weight", vector=True)
         limits = read_table(task_limit, "task_limit", vector=True)
-        places, speeds = read_table(eligible, "eligible"), read_table(rates, "rates")
+        allowed, speeds = read_table(eligible, "eligible"), read_table(rates, "rates")
         resources = name_axis(resources, ((capacities, 1), (demands, 1), (weights, 1)))
-        groups = name_axis(groups, ((capacities, 0), (counts, 0), (places, 1), (speeds, 1)))
+        groups = name_axis(groups, ((capacities, 0), (counts, 0), (allowed, 1), (speeds, 1)))
         users = name_axis(
-            users, ((demands, 0), (weights, 0), (places, 0), (limits, 0), (speeds, 0))
+            users, ((demands, 0), (weights, 0), (allowed, 0), (limits, 0), (speeds, 0))
         )
         capacity_array = _matrix(capacities.laid_out(groups, resources), "capacity")
         demand_array = _matrix(demands.laid_out(users, resources), "demand")
@@ -184,7 +185,7 @@ class Problem(ReadOnlyArrays):
             names=_names(users, n_users, "u", "users"),
             demand=demand_array,
             weight=weight_array,
-            eligible=_eligible(places.laid_out(users, groups), n_users, n_groups),
+            eligible=_eligible(allowed.laid_out(users, groups), n_users, n_groups),
             task_limit=_task_limit(limits.laid_out(users), n_users),
             rates=_rates(speeds.laid_out(users, groups), n_users, n_groups),
             resource_weight=resource_weight,
@@ -203,10 +204,10 @@ class Problem(ReadOnlyArrays):
         Parameters
         ----------
         rows : sequence of Q mappings
-            Of each queue its ``name``, ``weight`` (by default 1) and ``parent``, an earlier queue
-            (by default none).
+            A queue each: its ``name``, its ``weight`` (by default 1) and the name of its
+            ``parent``, which is an earlier queue (by default the root).
         user_queue : (N,) sequence of str or None
-            The queue of each user; None for a user directly below the root.
+            The name of each user's queue; None for a user directly below the root.
 
         Raises
         ------
@@ -230,7 +231,7 @@ class Problem(ReadOnlyArrays):
     def in_tree(self, queues: Queues) -> Problem:
         """Return the problem with its users in this tree; ProblemError for weights per resource."""
         if self.users.resource_weight is not None:
-            raise ProblemError("have no meaning beside weights per resource", "queues")
+            raise ProblemError("have no meaning with weights per resource", "queues")
         return replace(self, users=replace(self.users, queues=queues))
 
     def __repr__(self) -> str:
@@ -309,25 +310,28 @@ class Problem(ReadOnlyArrays):
 
     @cached_property
     def gamma(self) -> FloatArray:
-        """(N, G) float: tasks each user could run alone on each whole group; 0 where it may not."""
+        """(N, G) float: tasks that each user could run alone on each whole group.
+
+        It is 0 where the user may not run.
+        """
         return sealed(np.where(self.users.eligible, self.unconstrained_gamma, 0.0))
 
     @cached_property
     def runnable(self) -> BoolArray:
-        """(N, G) bool: where each user may run and its task fits (gamma > 0)."""
+        """(N, G) bool: whether the user may run on the group and completes tasks (gamma > 0)."""
         return sealed(self.gamma > 0)
 
     @property
     def due_nothing(self) -> BoolArray:
-        """(N,) bool: users without a task to run, and users of weight 0."""
+        """(N,) bool: whether the user has no task to run, or weight 0."""
         due_nothing: BoolArray = (self.task_limit == 0) | (self.weight == 0)
         return due_nothing
 
     @cached_property
     def part(self) -> FloatArray:
-        """(N,) float: each user's part of the cluster by its weight and those of queues above it.
+        """(N,) float: each user's part of the cluster by weights, its own and those of its queues.
 
-        Parts add up to 1; users that are due nothing have 0.
+        Parts add up to 1; users that are due nothing have part 0.
         """
         due = ~self.due_nothing
         if self.users.queues is not None:
@@ -346,7 +350,7 @@ class Problem(ReadOnlyArrays):
         return bool(np.isfinite(self.task_limit).any())
 
     def pooled(self) -> Problem:
-        """Return the problem with all servers as one pool: one group, no constraints, no rates."""
+        """Return the problem with all servers as one group, without constraints and rates."""
         only = self.cluster.groups[int(self.count.argmax())]
         cluster = Cluster(
             groups=("pool" if self.count.sum() > 1 else only,),
@@ -361,7 +365,10 @@ class Problem(ReadOnlyArrays):
 
 
 def tasks_within(amounts: FloatArray, demand: FloatArray) -> FloatArray:
-    """Return (N, G) the tasks of demands (N, R) that fit into amounts (G, R); inf for no demand."""
+    """Return (N, G) how many tasks of each demand (N, R) fit into each row of amounts (G, R).
+
+    Tasks are divisible. The number is infinite for a demand of nothing.
+    """
     tasks = np.full((len(demand), len(amounts)), np.inf)
     for amount, wanted in zip(amounts.T, demand.T, strict=True):
         asks = wanted > 0
@@ -446,7 +453,10 @@ def _count(count: ArrayLike | None, n_groups: int) -> IntArray:
 def _weight(
     weight: ArrayLike | None, n_users: int, n_resources: int
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return the weights (N,), and those per resource (N, R) where they differ."""
+    """Return the weights (N,); and weights per resource (N, R), or None if a user has one weight.
+
+    With weights per resource, (N,) has 0 for users of weight 0, and 1 for others.
+    """
     if weight is None:
         return np.ones(n_users), None
     given = read_numbers(weight, "weight")
@@ -462,7 +472,7 @@ def _weight(
         return given[:, 0].copy(), None
     is_zero = (given == 0).all(axis=1)
     for n in np.flatnonzero((given == 0).any(axis=1) & ~is_zero):
-        raise ProblemError("must be 0 of all resources or of none", f"users[{n}].weight")
+        raise ProblemError("must be 0 for all resources or for none", f"users[{n}].weight")
     return np.where(is_zero, 0.0, 1.0), given
 
 
@@ -493,7 +503,7 @@ def _rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray |
 
 
 def _check_amounts(problem: Problem) -> None:
-    """Raise ProblemError for negative, NaN, infinite, extremely large or small amounts."""
+    """Raise ProblemError for unusable amounts, and for a user that demands nothing."""
     for what, kind, amounts in (
         ("servers", "capacity", problem.cluster.capacity),
         ("users", "demand", problem.demand),
@@ -520,7 +530,7 @@ def check_problem(problem: object) -> None:
 
 def _check_placeable(problem: Problem) -> None:
     """Raise ProblemError, with the reason, for users that fit no server."""
-    # The same as gamma > 0, but without caching the large table gamma.
+    # `runnable` is gamma > 0, but the large table gamma is not computed and cached.
     asks, lacks = problem.demand > 0, ~(problem.cluster.capacity > 0)
     open_to = problem.users.eligible & (problem.count > 0)
     runnable = open_to & ~(asks.astype(np.float32) @ lacks.T.astype(np.float32) > 0)

@@ -1,4 +1,4 @@
-"""Changes of a problem: changes written as text, and the differences of two problems."""
+"""Change a problem as a text tells, and list the differences of two problems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairlead.model.workload_checks import usable_amounts
 
 SYNTAX = "weight:USER=NUMBER, tasks:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
 _SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
-_MOST_NAMED = 10
+_MOST_NAMED = 10  # names listed in an error
 PARTITION = "partition"  # label of groups: names of Slurm's partitions, with commas
 
 
@@ -29,9 +29,14 @@ def change_problem(problem: Problem, change: str) -> Problem:
     ----------
     problem : Problem
     change : str
-        ``weight:USER=NUMBER``, as in `with_weights`; ``tasks:USER=NUMBER``, ``inf`` for no limit;
-        ``servers:GROUP+NUMBER`` or ``servers:GROUP-NUMBER``; also with a partition whose nodes are
-        one group. Names may contain these signs.
+        One of
+
+        - ``weight:USER=NUMBER``, as in `with_weights`,
+        - ``tasks:USER=NUMBER``, where ``inf`` is no limit,
+        - ``servers:GROUP+NUMBER`` or ``servers:GROUP-NUMBER``. Instead of a group it may name a
+          partition whose nodes are a single group.
+
+        Names may contain these signs.
 
     Raises
     ------
@@ -62,7 +67,7 @@ def change_in_words(change: str) -> str:
     if kind == "servers" and (parts := _SERVERS.fullmatch(rest)) is not None:
         count = int(parts[3])
         if parts[2] == "-":
-            return f"{_servers(count)} of {parts[1]} less"
+            return f"{count:,} fewer server{'s' * (count != 1)} of {parts[1]}"
         return f"{count:,} more server{'s' * (count != 1)} of {parts[1]}"
     name, _, number = rest.rpartition("=")
     return (
@@ -73,13 +78,13 @@ def change_in_words(change: str) -> str:
 def with_weights(problem: Problem, weights: Mapping[str, float]) -> Problem:
     """Return the problem with other weights of users and queues, by name.
 
-    The rows of a user of several kinds of tasks share its weight as in `weights_of_kinds`; in a
-    tree of queues such a user is a queue.
+    A user with several kinds of tasks has a row for each kind. These rows share its weight as in
+    `weights_of_kinds`; in a tree of queues such a user is a queue.
 
     Raises
     ------
     InputError
-        For an unknown name, a weight out of range, a user of several rows with infinitely many
+        For an unknown name, a weight out of range, a user of several rows that has infinitely many
         tasks or none, or a problem with weights per resource.
     """
     users, queues = problem.users, problem.users.queues
@@ -103,7 +108,7 @@ def with_weights(problem: Problem, weights: Mapping[str, float]) -> Problem:
 
 
 def _parts_of_kinds(problem: Problem, user: str, rows: Sequence[int]) -> FloatArray:
-    """Return the part of a user's weight for each of its rows; 1 for a single row."""
+    """Return the fraction of a user's weight that each of its rows gets; 1 for a single row."""
     if len(rows) == 1:
         return np.ones(1)
     limit = problem.task_limit[rows]
@@ -155,7 +160,10 @@ def _with_servers(problem: Problem, rest: str) -> Problem:
 
 
 def group_named(name: str, cluster: Cluster) -> int:
-    """Return a group by its name, or by a partition of which it is the only group."""
+    """Return the index of a group by its name, or by a partition of which it is the only group.
+
+    Raises InputError for an unknown name, and for a partition of several groups.
+    """
     if name in cluster.groups:
         return cluster.groups.index(name)
     labels = enumerate(cluster.labels)
@@ -164,12 +172,12 @@ def group_named(name: str, cluster: Cluster) -> int:
         return found[0]
     several = f"{len(found)} groups are of the partition {name!r:.60}; name one"
     fault = several if found else f"no group is named {name!r:.60}; known"
-    shown = found or range(len(cluster.groups))
-    some = "; ".join(_described(cluster, g) for g in shown[:_MOST_NAMED])
-    raise InputError(f"{fault}: {some}{'; ...' * (len(shown) > _MOST_NAMED)}")
+    choices = found or range(len(cluster.groups))
+    some = "; ".join(_describe_group(cluster, g) for g in choices[:_MOST_NAMED])
+    raise InputError(f"{fault}: {some}{'; ...' * (len(choices) > _MOST_NAMED)}")
 
 
-def _described(cluster: Cluster, g: int) -> str:
+def _describe_group(cluster: Cluster, g: int) -> str:
     """Describe a group: ``g1..g2 (2 servers of 64 cores cpu, 8 gpu)``."""
     columns = zip(cluster.capacity[g].tolist(), cluster.units, cluster.resources, strict=True)
     amounts = [" ".join(filter(None, (f"{v:g}", unit, name))) for v, unit, name in columns if v]
@@ -183,7 +191,7 @@ def _unknown(user: str, known: Sequence[str]) -> InputError:
 
 
 def rebuilt(problem: Problem, **columns: Any) -> Problem:
-    """Return a problem with other columns, such as ``count``, validated by `from_arrays`."""
+    """Return a problem with other arguments of `from_arrays`, such as ``count``, validated anew."""
     cluster, users = problem.cluster, problem.users
     weight = users.weight if users.resource_weight is None else users.resource_weight
     given = {
@@ -198,18 +206,22 @@ def rebuilt(problem: Problem, **columns: Any) -> Problem:
 
 @dataclass(frozen=True)
 class _Group:
-    capacity: Mapping[str, float]
+    """A group of servers, independent of the order of resources in its problem."""
+
+    capacity: Mapping[str, float]  # of one server, by resource
     count: int
     labels: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class _User:
-    demand: Mapping[str, float]
-    weight: Mapping[str, float] | float
+    """A user, independent of the order of groups and resources in its problem."""
+
+    demand: Mapping[str, float]  # of one task, by resource
+    weight: Mapping[str, float] | float  # by resource if weights are per resource
     task_limit: float
     eligible: Mapping[str, bool]  # by group
-    rates: Mapping[str, float] | None
+    rates: Mapping[str, float] | None  # by group
 
 
 @dataclass(frozen=True)
@@ -218,13 +230,13 @@ class ProblemDifference:
 
     kind: str  # "group" or "user"
     name: str
-    text: str  # in words
+    text: str  # the difference in words
 
 
 class TwoProblems:
     """Two problems whose groups and users are compared by name.
 
-    Raises ProblemError when a resource has two units.
+    Raises ProblemError when a resource has different units in them.
     """
 
     def __init__(self, before: Problem, after: Problem) -> None:
@@ -248,7 +260,10 @@ class TwoProblems:
         return found
 
     def with_one(self, difference: ProblemDifference) -> Problem:
-        """Return the first problem with one difference; ProblemError if the result is invalid."""
+        """Return the first problem with one group or user as in the second one.
+
+        Raises ProblemError if the result is invalid.
+        """
         groups, users = dict(self._groups[0]), dict(self._users[0])
         is_group = difference.kind == "group"
         table: dict[str, Any] = groups if is_group else users

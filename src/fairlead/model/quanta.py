@@ -1,6 +1,6 @@
 """Amounts as whole numbers of a quantum, so that whole tasks fill a server without rounding.
 
-A server of 0.5 holds five tasks of 0.1. With floats it may hold four, because of rounding. So
+Five tasks of 0.1 fit on a server of 0.5. In floats, rounding may leave room for only four. So
 amounts are read as the exact decimals that were written (`fairlead.model.quantity.exact`), and each
 resource gets a quantum that divides all its amounts.
 """
@@ -20,7 +20,7 @@ from fairlead.model.devices import device_columns
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import DECIMAL_DIGITS, exact, ratio
 
-# Sums of two larger integers do not fit a machine word.
+# The sum of two larger integers does not fit int64.
 LARGEST_QUANTA = 2**62
 
 
@@ -31,11 +31,10 @@ class Quanta:
     capacity: IntArray  # (G, R): of one server of each group
     demand: IntArray  # (N, R): of one task of each user; positive where the demand is
     per_unit: tuple[Fraction, ...]  # (R,): quanta per unit of the resource
-    # By the index of each resource in devices, the quanta of one device.
-    device: dict[int, int]
-    # Whether every amount is a whole number of quanta. If not, amounts are rounded down, positive
-    # ones to at least one, so that equal amounts stay equal. The quantum is then the exact one,
-    # doubled until the total and the largest task are at most 2**62.
+    device: dict[int, int]  # quanta of one device, by the index of each resource in devices
+    # Whether every amount is a whole number of quanta. If not, each amount is rounded down, but a
+    # positive one to at least one quantum, so that equal amounts stay equal. The quantum is then
+    # the exact one, doubled until the total and the largest task are at most 2**62.
     is_exact: bool
 
     def total(self, count: IntArray) -> list[int]:
@@ -68,45 +67,46 @@ def _column(
     capacity: FloatArray, servers: IntArray, demand: FloatArray
 ) -> tuple[IntArray, IntArray, Fraction, bool]:
     """Return capacities, demands, quanta per unit and exactness for one resource."""
-    there, taken = capacity.tolist(), demand.tolist()
-    amounts = {a: ratio(a) for a in {*there, *taken}}
-    above = lcm(*(over for _, over in amounts.values()))
-    below = gcd(*(number for number, _ in amounts.values())) or 1  # where all are 0
-    whole = {a: number // below * (above // over) for a, (number, over) in amounts.items()}
-    total = sum(whole[a] * n for a, n in zip(there, servers.tolist(), strict=True))
+    capacities, demands = capacity.tolist(), demand.tolist()
+    ratios = {a: ratio(a) for a in {*capacities, *demands}}
+    # The exact quantum is `divisor / multiple` units.
+    multiple = lcm(*(over for _, over in ratios.values()))
+    divisor = gcd(*(number for number, _ in ratios.values())) or 1  # 0 if all amounts are 0
+    whole = {a: number // divisor * (multiple // over) for a, (number, over) in ratios.items()}
+    total = sum(whole[a] * n for a, n in zip(capacities, servers.tolist(), strict=True))
     largest = max(total, *whole.values())
-    doubled = (max(-(-largest // LARGEST_QUANTA), 1) - 1).bit_length()
-    counted = {a: max(amount >> doubled, 1 if amount else 0) for a, amount in whole.items()}
-    per_unit = Fraction(above, below << doubled)
+    doublings = (max(-(-largest // LARGEST_QUANTA), 1) - 1).bit_length()
+    quanta = {a: max(amount >> doublings, 1 if amount else 0) for a, amount in whole.items()}
+    per_unit = Fraction(multiple, divisor << doublings)
     columns = [
-        np.array([counted[a] for a in amounts], dtype=np.int64) for amounts in (there, taken)
+        np.array([quanta[a] for a in amounts], dtype=np.int64) for amounts in (capacities, demands)
     ]
-    return columns[0], columns[1], per_unit, not doubled
+    return columns[0], columns[1], per_unit, not doublings
 
 
 def _device_column(
     capacity: FloatArray, servers: IntArray, demand: FloatArray
 ) -> tuple[IntArray, IntArray, Fraction, bool]:
-    """Return the result of `_column` for a resource in devices; a device is whole quanta."""
-    parts = {a: ratio(a) for a in demand.tolist()}
-    exactly = lcm(*(over for _, over in parts.values()))
+    """Return the result of `_column` for a resource in devices; one device is whole quanta."""
+    ratios = {a: ratio(a) for a in demand.tolist()}
+    exact_unit = lcm(*(over for _, over in ratios.values()))
     devices = sum(int(c) * k for c, k in zip(capacity.tolist(), servers.tolist(), strict=True))
-    unit = max(min(exactly, LARGEST_QUANTA // (devices + 1)), 1)
+    unit = max(min(exact_unit, LARGEST_QUANTA // (devices + 1)), 1)
     # A task of more devices than exist fits nowhere; its demand is cut to keep integers small.
-    counted = {
+    quanta = {
         a: min(max(number * unit // over, 1 if number else 0), (devices + 1) * unit)
-        for a, (number, over) in parts.items()
+        for a, (number, over) in ratios.items()
     }
-    taken = np.array([counted[a] for a in demand.tolist()], dtype=np.int64)
-    return capacity.astype(np.int64) * unit, taken, Fraction(unit), unit == exactly
+    taken = np.array([quanta[a] for a in demand.tolist()], dtype=np.int64)
+    return capacity.astype(np.int64) * unit, taken, Fraction(unit), unit == exact_unit
 
 
-# int64, or Python's integers in an array of objects.
+# Of int64, or of Python's integers as objects.
 WholeArray = NDArray[Any]
 
 # Floats represent all integers up to this one exactly.
 LARGEST_WHOLE_FLOAT = 2.0**53
-# Shares closer than this (relative) are compared in integers; each has four roundings.
+# Shares that differ by less, relatively, are compared in integers, as each has four roundings.
 NEAR = 1e-14
 
 
@@ -114,15 +114,15 @@ NEAR = 1e-14
 class WholePool:
     """All servers as one pool, in integers, for whole tasks.
 
-    The order of users and whether a task fits is decided in integers. Arrays are int64 where that
+    Comparisons of users and of free amounts are made in integers. Arrays are int64 where that
     suffices, otherwise arrays of Python's integers.
     """
 
     capacity: WholeArray  # (R,): quanta of the pool
     demand: WholeArray  # (N, R): quanta of one task
     limit: FloatArray  # (N,): whole tasks that each user has; infinite for no limit
-    # (N,): the weighted dominant share of one task, ``max_r d / (phi C)``, as a fraction. Weights
-    # are integers up to a common factor, which does not affect comparisons.
+    # (N,): the dominant share of one task over the weight, ``max_r d / (phi C)``, as a fraction.
+    # Weights are scaled to integers by a common factor, which does not affect comparisons.
     numerator: WholeArray
     denominator: WholeArray
     share: FloatArray  # (N, R): fraction of the pool that one task takes, rounded
@@ -130,7 +130,7 @@ class WholePool:
 
     @property
     def fits_words(self) -> bool:
-        """Whether machine integers hold all amounts."""
+        """Whether int64 holds all amounts."""
         return bool(self.demand.dtype == np.int64)
 
     @property
@@ -161,19 +161,22 @@ def to_whole_pool(problem: Problem) -> WholePool:
 def _in_quanta(capacity: FloatArray, demand: FloatArray) -> tuple[WholeArray, WholeArray]:
     """Return capacities of single servers and demands of single tasks in quanta."""
     table = np.concatenate([capacity, demand])
-    whole = count_quanta(table)  # often one quantum serves all resources
+    whole = count_quanta(table)  # the quick way: one power of ten as the quantum of all resources
     if whole is None:
         columns = [count_quanta(column) for column in table.T]
-        exactly = [
+        counted = [
             _count_exactly(table[:, r]) if column is None else column
             for r, column in enumerate(columns)
         ]
-        whole = np.stack(exactly, axis=1)
+        whole = np.stack(counted, axis=1)
     return whole[: len(capacity)], whole[len(capacity) :]
 
 
 def count_quanta(amounts: FloatArray) -> WholeArray | None:
-    """Return decimals of few digits as multiples of a power of ten, in int64; otherwise None."""
+    """Return amounts as multiples of a power of ten, in int64; None if they have too many digits.
+
+    Multiples are at most 10**12, or 2**53 where all amounts are whole numbers.
+    """
     for places in range(DECIMAL_DIGITS + 1):
         scale = 10.0**places
         whole = np.rint(amounts * scale)
@@ -205,7 +208,7 @@ def _sum_over_servers(one_server: WholeArray, count: NDArray[np.int64]) -> list[
 
 
 def _whole_weights(problem: Problem) -> WholeArray:
-    """Return (N, R) or (N, 1) weights as integers, up to a common factor."""
+    """Return the weights, (N, R) or (N, 1), scaled to integers by a common factor."""
     weight = problem.users.resource_weight
     if weight is None:
         weight = problem.weight[:, None]
@@ -219,11 +222,14 @@ def _whole_weights(problem: Problem) -> WholeArray:
 def _dominant_shares(
     demand: WholeArray, capacity: WholeArray, weight: WholeArray, share: FloatArray
 ) -> tuple[WholeArray, WholeArray, FloatArray]:
-    """Return the largest d / (phi C) of each user as numerator, denominator and float."""
+    """Return the largest d / (phi C) of each user as numerator, denominator and float.
+
+    Floats find the candidates; those within `NEAR` of the largest are compared in integers.
+    """
     users = np.arange(len(demand))
-    weighted = share / weight.astype(np.float64)
-    dominant = weighted.argmax(axis=1)
-    close = weighted >= (weighted[users, dominant] * (1 - NEAR))[:, None]
+    over_weight = share / weight.astype(np.float64)
+    dominant = over_weight.argmax(axis=1)
+    close = over_weight >= (over_weight[users, dominant] * (1 - NEAR))[:, None]
     weight = np.broadcast_to(weight, demand.shape)
     for n in np.flatnonzero(close.sum(axis=1) > 1):
         for r in np.flatnonzero(close[n]):

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from fairlead.errors import ProblemError
 
-# Amounts beyond this (or below its inverse) overflow when two of them are multiplied.
+# Products of three amounts up to this one, or down to its inverse, are within the range of floats.
 LARGEST_AMOUNT = 1e100
 MOST_DEVICES = 100_000  # of one resource on one server
 
@@ -32,7 +32,7 @@ _LONGEST_TEXT = 300
 _LARGEST_EXPONENT = 400
 
 _QUANTITY = re.compile(
-    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
     r"(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[KMGTPE]i|[numkMGTPE]))?"
 )
 
@@ -58,7 +58,7 @@ _UNITS = _unit_sizes()
 
 
 def unit_size(unit: str) -> Fraction | None:
-    """Return the size of a unit in the base unit; None for one without an absolute size."""
+    """Return the size of a unit in the base unit; None if the unit has no absolute size."""
     if not unit:
         return Fraction(1)
     return _UNITS.get(unit) or _UNITS.get(unit.lower() if len(unit) > 3 else unit)
@@ -66,19 +66,20 @@ def unit_size(unit: str) -> Fraction | None:
 
 @lru_cache(maxsize=65536)
 def parse_quantity(text: str, unit: str = "") -> tuple[float, bool]:
-    """Read a quantity such as ``500m`` in a unit, correctly rounded, and whether it had a suffix.
+    """Return a quantity such as ``500m`` in a unit, correctly rounded; and whether it has a suffix.
 
-    It may be negative. Raises ProblemError for other text, a size out of range, or a suffix where
-    the unit has no absolute size. Refuses long texts and large exponents before any arithmetic.
+    The quantity may be negative. Raises ProblemError for other text, a size out of range, or a
+    suffix where the unit has no absolute size. Refuses long texts and large exponents before any
+    arithmetic.
     """
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
-    if match is None or not (match["whole"] or match["part"]):
+    if match is None or not (match["whole"] or match["fraction"]):
         raise ProblemError(f"must be a number or a quantity such as 500m or 4Gi, not {show(text)}")
-    part, suffix, exponent = match["part"] or "", match["suffix"], match["exponent"] or "0"
-    digits = int(match["whole"] + part)
+    fraction, suffix, exponent = match["fraction"] or "", match["suffix"], match["exponent"] or "0"
+    digits = int(match["whole"] + fraction)
     if digits and (len(exponent) > 8 or abs(int(exponent)) > _LARGEST_EXPONENT):
         raise out_of_range(text)
-    power = (int(exponent) if digits else 0) - len(part) + _DECIMAL.get(suffix or "", 0)
+    power = (int(exponent) if digits else 0) - len(fraction) + _DECIMAL.get(suffix or "", 0)
     exactly = Fraction(-digits if match["sign"] == "-" else digits) * Fraction(10) ** power
     if suffix:
         size = unit_size(unit)
@@ -97,9 +98,9 @@ def parse_quantity(text: str, unit: str = "") -> tuple[float, bool]:
 
 
 def read_amount(value: object, unit: str = "") -> tuple[float, bool]:
-    """Read a non-negative number or quantity from a file, in a unit, and whether it had a suffix.
+    """Return a non-negative number or quantity of a file, in a unit; and whether it has a suffix.
 
-    Raises ProblemError for anything else, a bool included.
+    Raises ProblemError for anything else, also for a bool.
     """
     if isinstance(value, str):
         amount, suffixed = parse_quantity(value, unit)
@@ -111,8 +112,10 @@ def read_amount(value: object, unit: str = "") -> tuple[float, bool]:
 
 
 def typed_number(text: str) -> float:
-    """Read a number from the command line; raise ValueError for digits that only Python reads."""
-    # Only Python accepts 1_0, digits of other scripts, and blanks around a number.
+    """Read a number from the command line; raise ValueError for notation that only Python accepts.
+
+    This is 1_0, digits of other scripts, and blanks around a number.
+    """
     if "_" in text or not text.isascii() or text != text.strip():
         raise ValueError(f"is no plain number: {text!r:.60}")
     return float(text)
@@ -169,7 +172,7 @@ def _check_range(number: float, value: object) -> None:
         raise out_of_range(value)
 
 
-# A float that prints with at most this many digits is taken for the decimal.
+# A float that prints with at most this many digits stands for the printed decimal.
 DECIMAL_DIGITS = 12
 
 

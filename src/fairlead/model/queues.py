@@ -14,10 +14,12 @@ from fairlead.model.cluster import BoolArray, FloatArray, IntArray, ReadOnlyArra
 from fairlead.model.quantity import read_number, show
 
 TOP = -1  # instead of a queue's index: the root
-DEEPEST = 100  # levels of queues
-MOST_TASKS = 2**61  # a larger limit of tasks never binds
-TASKS = "tasks"  # key of a limit, instead of a resource: the most running tasks
-JOBS = "jobs"  # the same: the most waiting and running jobs that a service accepts
+DEEPEST = 100  # the largest number of levels of queues
+MOST_TASKS = 2**61  # larger limits of tasks are lowered to this one, which is never reached
+# Keys of limits that are no resources: the largest number of running tasks; and of waiting and
+# running jobs, beyond which a service accepts no more.
+TASKS = "tasks"
+JOBS = "jobs"
 
 # By the name of a queue or user: the largest amount of each resource that its running tasks hold.
 Limits = dict[str, dict[str, float]]
@@ -27,7 +29,7 @@ ROW_KEYS = ("name", "weight", "parent")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Queues(ReadOnlyArrays):
-    """A tree of Q queues and its N users; weights are relative to those of siblings."""
+    """A tree of Q queues, whose leaves are N users; weights are relative to those of siblings."""
 
     names: tuple[str, ...]  # length Q
     weight: FloatArray  # (Q,) positive
@@ -64,12 +66,12 @@ class Queues(ReadOnlyArrays):
         weights[self.names.index(name)] = _weight(weight, f"weight of {name}")
         return replace(self, weight=weights)
 
-    def of_users(self, users: IntArray) -> Queues:
-        """Return the tree with only some users, by index."""
+    def select_users(self, users: IntArray) -> Queues:
+        """Return the tree with all queues and only some users, by index."""
         return replace(self, of_user=self.of_user[users])
 
-    def with_users(self, flags: BoolArray) -> BoolArray:
-        """Return (Q,) bool: queues with a flagged user (N,) below them."""
+    def queues_above(self, flags: BoolArray) -> BoolArray:
+        """Return (Q,) bool: whether a user with a flag (N,) is below the queue."""
         found = np.zeros(len(self.names), dtype=bool)
         found[self.of_user[flags & (self.of_user != TOP)]] = True
         for q in range(len(self.names) - 1, -1, -1):
@@ -77,8 +79,8 @@ class Queues(ReadOnlyArrays):
                 found[self.parent[q]] = True
         return found
 
-    def with_queue_above(self, queue: int) -> BoolArray:
-        """Return (N,) bool: the users below a queue."""
+    def users_below(self, queue: int) -> BoolArray:
+        """Return (N,) bool: whether the user is below a queue, `TOP` included."""
         below = np.zeros(len(self.names) + 1, dtype=bool)  # the last entry, `TOP`, is the root
         below[queue] = True
         for q in range(queue + 1, len(self.names)):
@@ -87,30 +89,32 @@ class Queues(ReadOnlyArrays):
         return found
 
     def parts(self, weight: FloatArray, due: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Return each queue's part of the cluster (Q,), and each user's (N,).
+        """Return the parts of the cluster of queues, (Q,), and of users, (N,).
 
-        A part is the product of weight over the sum of the siblings' weights, from the root down.
-        Users that are not `due` anything (N,), and queues of only these, do not count.
+        The part of a queue or user is its parent's part, times its weight over the sum of its own
+        and its siblings' weights. `weight` (N,) is that of users. Users that are not `due` anything
+        (N,), and queues with only such users, have part 0 and do not count as siblings.
         """
-        counts = np.where(self.with_users(due), self.weight, 0.0)
-        own = np.where(due, weight, 0.0)
-        # The last entry, index `TOP`, is the root.
+        queue_weight = np.where(self.queues_above(due), self.weight, 0.0)
+        user_weight = np.where(due, weight, 0.0)
+        # Sums of children's weights, and parts. The last entry, index `TOP`, is the root.
         total = np.zeros(len(self.names) + 1)
-        np.add.at(total, self.parent, counts)
-        np.add.at(total, self.of_user, own)
+        np.add.at(total, self.parent, queue_weight)
+        np.add.at(total, self.of_user, user_weight)
         part = np.ones(len(self.names) + 1)
         for q in range(len(self.names)):
             above = self.parent[q]
-            part[q] = part[above] * counts[q] / total[above] if counts[q] else 0.0
-        of_queue = total[self.of_user]
-        of_user = part[self.of_user] * np.divide(own, of_queue, np.zeros(len(own)), where=own > 0)
-        return part[:TOP], of_user
+            part[q] = part[above] * queue_weight[q] / total[above] if queue_weight[q] else 0.0
+        fraction = np.divide(
+            user_weight, total[self.of_user], np.zeros(len(user_weight)), where=user_weight > 0
+        )
+        return part[:TOP], part[self.of_user] * fraction
 
 
 def read_queues(
     rows: Sequence[Mapping[str, Any]], user_queue: Sequence[str | int | None], users: Sequence[str]
 ) -> Queues:
-    """Check rows of queues, and the queue of each user; raise ProblemError for a fault."""
+    """Make a tree from rows of queues and the queue of each user; ProblemError for invalid ones."""
     if len(user_queue) != len(users):
         raise ProblemError(f"{len(user_queue)} queues of users for {len(users)} users", "queue")
     index: dict[str, int] = {}
@@ -131,7 +135,7 @@ def read_queues(
             raise ProblemError(f"there is already a {what} named {name!r}", f"{place}.name")
         above = row.get("parent")
         parents.append(
-            TOP if above is None else _known(above, index, f"{place}.parent", "above it")
+            TOP if above is None else _index_of(above, index, f"{place}.parent", "above it")
         )
         depths.append(1 if above is None else depths[parents[-1]] + 1)
         if depths[-1] > DEEPEST:
@@ -139,7 +143,7 @@ def read_queues(
         weights.append(_weight(row.get("weight", 1), f"{place}.weight"))
         index[name] = q
     of_user = [
-        TOP if name is None else _known(name, index, f"users[{n}].queue ({users[n]})")
+        TOP if name is None else _index_of(name, index, f"users[{n}].queue ({users[n]})")
         for n, name in enumerate(user_queue)
     ]
     return Queues(
@@ -151,7 +155,7 @@ def read_queues(
 
 
 def read_limits(given: object) -> Limits:
-    """Check limits by the name of a queue or user; raise ProblemError for a fault."""
+    """Check and return limits by name of a queue or user; ProblemError for invalid ones."""
     if not isinstance(given, Mapping):
         raise ProblemError(f"must be a mapping of queues and users, not {show(given)}", "limits")
     found: Limits = {}
@@ -162,12 +166,12 @@ def read_limits(given: object) -> Limits:
         limit: dict[str, float] = {}
         for resource, value in row.items():
             place = f"limits.{name}.{text(resource, f'limits.{name}')}"
-            most = _number(value, "a number from 0", place)
+            largest = _number(value, "a number from 0", place)
             is_count = resource in (TASKS, JOBS)
-            if most < 0 or (is_count and most % 1):
+            if largest < 0 or (is_count and largest % 1):
                 wanted = "a whole number from 0" if is_count else "a number from 0"
                 raise ProblemError(f"must be {wanted}, not {show(value)}", place)
-            limit[str(resource)] = most
+            limit[str(resource)] = largest
         found[name] = limit
     return found
 
@@ -175,13 +179,14 @@ def read_limits(given: object) -> Limits:
 def amounts_and_tasks(
     limit: Mapping[str, float], resources: Sequence[str]
 ) -> tuple[dict[str, float], int | None]:
-    """Return the limits of some resources, and of running tasks (None if unlimited)."""
+    """Split a limit into amounts of these resources, and running tasks (None if unlimited)."""
     counts = (TASKS, JOBS)
     amounts = {name: limit[name] for name in resources if name in limit and name not in counts}
     return amounts, int(min(limit[TASKS], MOST_TASKS)) if TASKS in limit else None
 
 
-def _known(name: Any, index: Mapping[str, int], place: str, where: str = "") -> int:
+def _index_of(name: Any, index: Mapping[str, int], place: str, where: str = "") -> int:
+    """Return the index of a queue; ProblemError if `index` does not have the name."""
     named = text(name, place)
     if named not in index:
         raise ProblemError(f"no queue {where} is named {named!r}".replace("  ", " "), place)

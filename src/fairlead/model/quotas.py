@@ -18,19 +18,20 @@ from fairlead.model.cluster import Cluster, FloatArray
 from fairlead.model.quantity import read_number, show
 from fairlead.model.queues import Limits, Queues
 
-WHERE = "where"  # key of a row, beside resources: labels, or names of servers or groups
+WHERE = "where"  # a key of a row that is no resource: labels, or names of servers or groups
 
-# By the name of a queue or user: rows of amounts by resource, with `WHERE` for some servers only.
+# By the name of a queue or user: rows, each with amounts by resource, and with `WHERE` if they are
+# guaranteed on some servers only.
 Quotas = dict[str, list[dict[str, Any]]]
 Where = dict[str, str] | list[str] | None
 
 
 @dataclass(frozen=True)
 class Quota:
-    """A row of a queue's quotas."""
+    """A row of the quotas of a queue or user."""
 
-    amounts: dict[str, float]  # guaranteed, by resource
-    where: Where  # the servers; None for all
+    amounts: dict[str, float]  # guaranteed amounts, by resource
+    where: Where  # labels or names of the servers; None for all servers
 
     def is_on(self, labels: Mapping[str, str], names: Sequence[str]) -> bool:
         """Return whether the quota includes a server with these labels and names."""
@@ -41,7 +42,7 @@ class Quota:
 
 @dataclass(frozen=True)
 class ServerKind:
-    """Servers of a cluster that are alike for every quota: all or none of them are included."""
+    """Servers of a cluster with equal labels and names, so a quota includes all or none of them."""
 
     labels: Mapping[str, str]
     names: Sequence[str]
@@ -65,7 +66,7 @@ def in_words(where: Where) -> str:
 
 
 def read_quotas(given: object) -> Quotas:
-    """Check quotas by the name of a queue or user; raise ProblemError for a fault."""
+    """Check and return quotas by name of a queue or user; ProblemError for invalid ones."""
     if not isinstance(given, Mapping):
         raise ProblemError(f"must be a mapping of queues and users, not {show(given)}", "quotas")
     found: Quotas = {}
@@ -73,7 +74,7 @@ def read_quotas(given: object) -> Quotas:
         name = text(key, "quotas")
         rows = value if isinstance(value, list) else [value]
         places = [f"quotas.{name}" + (f"[{k}]" if len(rows) > 1 else "") for k in range(len(rows))]
-        found[name] = [_row(*each) for each in zip(rows, places, strict=True)]
+        found[name] = [_read_row(*each) for each in zip(rows, places, strict=True)]
         wheres = [row.get(WHERE) for row in found[name]]
         for k in range(len(wheres)):
             if wheres[k] in wheres[:k]:
@@ -81,14 +82,14 @@ def read_quotas(given: object) -> Quotas:
     return found
 
 
-def _row(row: object, place: str) -> dict[str, Any]:
+def _read_row(row: object, place: str) -> dict[str, Any]:
     if not isinstance(row, Mapping):
         raise ProblemError(f"must be a mapping of resources, not {show(row)}", place)
     found: dict[str, Any] = {}
     for key, value in row.items():
         name = text(key, place)
         if name == WHERE:
-            found[WHERE] = _where(value, f"{place}.{WHERE}")
+            found[WHERE] = _read_where(value, f"{place}.{WHERE}")
             continue
         try:
             found[name] = read_number(value, "a number from 0")
@@ -99,7 +100,7 @@ def _row(row: object, place: str) -> dict[str, Any]:
     return found
 
 
-def _where(value: object, place: str) -> dict[str, str] | list[str]:
+def _read_where(value: object, place: str) -> dict[str, str] | list[str]:
     if isinstance(value, Mapping) and value:
         return {text(key, place): text(value[key], place) for key in sorted(value, key=str)}
     if isinstance(value, list) and value:
@@ -112,10 +113,10 @@ def _where(value: object, place: str) -> dict[str, str] | list[str]:
 
 @dataclass(frozen=True)
 class _Need:
-    """An amount of a resource that servers must have for the quotas of some queues."""
+    """An amount of a resource that servers must have for the quotas of some queues or users."""
 
-    names: tuple[str, ...]  # of these queues
-    where: Where
+    names: tuple[str, ...]  # of these queues or users
+    where: Where  # these servers, as in `Quota`
     amount: float
 
 
@@ -160,7 +161,7 @@ def check_cluster(quotas: Quotas, queues: Queues | None, cluster: Cluster) -> No
 def check_servers(quotas: Quotas, queues: Queues | None, servers: Sequence[ServerKind]) -> None:
     """Raise ProblemError for quotas that the servers cannot satisfy together.
 
-    One linear programme a resource, of as many unknowns as quotas times kinds of servers.
+    It solves one linear programme per resource, with up to quotas times kinds of servers unknowns.
     """
     for resource, needs in _needs(quotas, queues):
         short = _unmet(resource, needs, servers)
@@ -176,10 +177,10 @@ def check_servers(quotas: Quotas, queues: Queues | None, servers: Sequence[Serve
 
 
 def _needs(quotas: Quotas, queues: Queues | None) -> Iterator[tuple[str, list[_Need]]]:
-    """Yield each resource with the amounts that the uppermost queues and users need of it.
+    """Yield each resource with the amounts of it that queues and users below the root need.
 
-    A queue without a quota needs the sum of the needs below it. Raises ProblemError if these exceed
-    its quota.
+    A queue without a quota needs the sum of its children's needs. Raises ProblemError if this sum
+    exceeds the queue's quota.
     """
     resources = {
         name: None for rows in quotas.values() for q in quotas_of(rows) for name in q.amounts
@@ -197,7 +198,7 @@ def _needs(quotas: Quotas, queues: Queues | None) -> Iterator[tuple[str, list[_N
             found = _needs_of(name, resource, quotas, children)
             everywhere = found.pop("", None)
             needs += found.values()
-            if everywhere is not None:  # it includes the amounts on some servers
+            if everywhere is not None:  # a quota on all servers includes those on some servers
                 rest = everywhere.amount - sum(need.amount for need in found.values())
                 needs.append(_Need(everywhere.names, None, max(rest, 0.0)))
         yield resource, needs
@@ -206,14 +207,14 @@ def _needs(quotas: Quotas, queues: Queues | None) -> Iterator[tuple[str, list[_N
 def _needs_of(
     name: str, resource: str, quotas: Quotas, children: Mapping[str | None, list[str]]
 ) -> dict[str, _Need]:
-    """Return the needs of a queue by their servers, in words."""
+    """Return the needs of a queue, by `in_words` of the servers of each."""
     found: dict[str, _Need] = {}
     for child in children.get(name, ()):
         for place, need in _needs_of(child, resource, quotas, children).items():
-            before = found.get(place)
-            if before is not None:
-                amount = before.amount + need.amount
-                found[place] = _Need(before.names + need.names, need.where, amount)
+            siblings = found.get(place)
+            if siblings is not None:
+                amount = siblings.amount + need.amount
+                found[place] = _Need(siblings.names + need.names, need.where, amount)
             else:
                 found[place] = need
     for quota in quotas_of(quotas.get(name, ())):
@@ -229,8 +230,10 @@ def _needs_of(
 
 @dataclass(frozen=True)
 class _Shortage:
-    needs: list[_Need]  # that together exceed the capacity of their servers
-    has: float  # that capacity
+    """Needs that together exceed the capacity of the servers that may satisfy them."""
+
+    needs: list[_Need]
+    has: float  # the capacity of these servers
 
 
 def _unmet(
@@ -239,8 +242,8 @@ def _unmet(
     """Return needs that their servers cannot satisfy together, if any.
 
     A linear programme (a maximum flow) divides the servers' capacity among the needs. If it cannot
-    satisfy them, its prices are a minimum cut: the needs without a price use up the servers of
-    price 1.
+    satisfy them all, its dual prices are a minimum cut: the needs of price 0 may use only servers
+    of price 1, and together exceed the capacity of these.
     """
     from scipy.optimize import linprog  # noqa: PLC0415 (slow to import, seldom needed)
     from scipy.sparse import coo_array, vstack  # noqa: PLC0415
@@ -260,8 +263,9 @@ def _unmet(
         each, ones = np.arange(len(pairs)), np.ones(len(pairs))
         by_need = coo_array((ones, (of_need, each)), shape=(len(needs), len(pairs)))
         by_kind = coo_array((ones, (of_kind, each)), shape=(len(servers), len(pairs)))
-        most = np.concatenate([amounts, has]) / scale
-        answer = linprog(-ones, A_ub=vstack([by_need, by_kind]).tocsr(), b_ub=most, method="highs")
+        bounds = np.concatenate([amounts, has]) / scale
+        rows = vstack([by_need, by_kind]).tocsr()
+        answer = linprog(-ones, A_ub=rows, b_ub=bounds, method="highs")
         met = -float(answer.fun) * scale
         prices = -np.asarray(answer.ineqlin.marginals)
         price_of_need, price_of_kind = prices[: len(needs)], prices[len(needs) :]

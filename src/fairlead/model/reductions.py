@@ -1,6 +1,6 @@
 """Restrict, split and merge the users and the groups of servers of a problem.
 
-Merging is exact for divisible allocations: identical servers get identical shares, and identical
+Merging is exact for divisible allocations: identical servers get the same tasks, and identical
 users run the same number of tasks per unit of weight.
 """
 
@@ -53,7 +53,7 @@ def restrict(
         labels=[cluster.labels[k] for k in g],
         devices=[name for name in cluster.devices if cluster.resources.index(name) in r],
     )
-    return part if members.queues is None else part.in_tree(members.queues.of_users(n))
+    return part if members.queues is None else part.in_tree(members.queues.select_users(n))
 
 
 def active_part(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
@@ -71,9 +71,9 @@ def active_part(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
 
 
 def split_groups(problem: Problem) -> tuple[Problem, IntArray]:
-    """Make every server a separate group, named ``name-0``, ``name-1``, ... in larger groups.
+    """Make every server a separate group; also return (S,) the former group of each server.
 
-    Also returns (S,) the former group of each server.
+    The servers of a group of several are named ``name-0``, ``name-1``, ...
     """
     cluster = problem.cluster
     group_of = np.repeat(np.arange(problem.n_groups), cluster.count)
@@ -89,9 +89,13 @@ def split_groups(problem: Problem) -> tuple[Problem, IntArray]:
 def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
     """Merge groups of servers with equal capacity, eligible users and rates.
 
-    Returns the problem (the same object when all groups differ), with the name and labels of
-    the first group of each kind, and (G,) the merged group of each group. O(G (N / 8 + R)) for
-    constraints kept as bits, plus O(N G) for rates.
+    It returns
+
+    - the problem, in which a merged group has the name and labels of its first one; it is the same
+      object when no two groups are equal;
+    - (G,) the index of the merged group of each group.
+
+    O(G (N / 8 + R)) for constraints kept as bits, plus O(N G) for rates.
     """
     users, cluster = problem.users, problem.cluster
     columns: list[NDArray[Any]] = [cluster.capacity]
@@ -108,14 +112,14 @@ def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
 
 
 def group_equal_servers(problem: Problem) -> Problem:
-    """Merge groups as `merge_groups`, named by their first and last one, with common labels."""
+    """Merge groups as `merge_groups` does; name each by its first and last, with common labels."""
     merged, index = merge_groups(problem)
     cluster = problem.cluster
     members: list[list[int]] = [[] for _ in range(merged.n_groups)]
-    for g, of in enumerate(index.tolist()):
-        members[of].append(g)
-    names = tuple(name_of_group([cluster.groups[g] for g in of]) for of in members)
-    labels = tuple(common_labels([cluster.labels[g] for g in of]) for of in members)
+    for g, m in enumerate(index.tolist()):
+        members[m].append(g)
+    names = tuple(name_of_group([cluster.groups[g] for g in groups]) for groups in members)
+    labels = tuple(common_labels([cluster.labels[g] for g in groups]) for groups in members)
     return Problem(replace(merged.cluster, groups=names, labels=labels), merged.users)
 
 
@@ -129,10 +133,15 @@ def spread_groups(tasks: FloatArray, count: IntArray, merged_index: IntArray) ->
 def merge_users(problem: Problem) -> tuple[Problem, IntArray, FloatArray]:
     """Merge users with equal demand, eligibility, rates and task limit per unit of weight.
 
-    Returns the problem, with summed weights and limits and the name of the first user of each kind;
-    (N,) the merged user of each user; and (N,) its part of that user's tasks. The problem is the
-    same object when all users differ, weights are per resource, or there are queues. Cost as of
-    `merge_groups`.
+    It returns
+
+    - the problem, in which a merged user has the name of its first one and the sums of weights and
+      limits; it is the same object when no two users are equal, weights are per resource, or there
+      are queues;
+    - (N,) the index of the merged user of each user;
+    - (N,) the fraction of the merged user's tasks that each user gets.
+
+    It costs as much as `merge_groups`.
     """
     users, n_users = problem.users, problem.n_users
     if users.resource_weight is not None or users.queues is not None:
@@ -167,7 +176,10 @@ def spread_users(tasks: FloatArray, merged_index: IntArray, share: FloatArray) -
 
 
 def _distinct_rows(columns: list[NDArray[Any]], length: int) -> tuple[IntArray, IntArray]:
-    """Return the first row (M,) of each kind, ascending, and the kind (length,) of each row."""
+    """Find equal rows of tables side by side.
+
+    Returns the first row (M,) of each kind, ascending, and the kind (length,) of each row.
+    """
     tables = [np.ascontiguousarray(_comparable(table)).view(np.uint8) for table in columns]
     rows = np.concatenate([table.reshape(length, -1) for table in tables], axis=1)
     content, width = rows.tobytes(), rows.shape[1]
@@ -180,7 +192,7 @@ def _distinct_rows(columns: list[NDArray[Any]], length: int) -> tuple[IntArray, 
 
 
 def _comparable(table: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers such that equal ones have equal bytes: one zero, and one NaN."""
+    """Return the numbers with a single form of 0 and of NaN, so equal ones have equal bytes."""
     if table.dtype.kind != "f":
         return table
     plain = table + 0.0

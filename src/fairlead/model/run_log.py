@@ -19,10 +19,10 @@ RECORDED = "recorded"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RunLog(Shown):
-    """Every start of a task, in the order of the decisions: P starts, T tasks, K sets.
+    """Every start of a task, in the order of the decisions.
 
-    A task that lost its server starts again. Tasks that still wait at the end have no start.
-    `to_frame` has a row for each start.
+    Letters: P starts, T tasks, K sets. A task that lost its server starts again. Tasks that still
+    wait at the end have no start. `to_frame` has a row for each start.
     """
 
     frames = ("starts",)
@@ -46,7 +46,7 @@ class RunLog(Shown):
 
     @property
     def is_recorded(self) -> bool:
-        """Whether this is the recorded log, and no replay."""
+        """Whether this is the recorded log, not a replay."""
         return self.policy == RECORDED
 
     def task_times(self, workload: Workload) -> tuple[FloatArray, FloatArray]:
@@ -59,5 +59,5 @@ class RunLog(Shown):
 
     @cached_property
     def makespan(self) -> float:
-        """Seconds from the start of the workload to the end of the last task; 0 without tasks."""
+        """Seconds from the start of the workload to the end of the last task; 0 without starts."""
         return float(self.end.max(initial=0.0))

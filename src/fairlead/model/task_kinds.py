@@ -1,7 +1,7 @@
 """Kinds of tasks: the tasks of a user with the same eligible servers and demanded resources.
 
-The mean demand of tasks of different kinds might fit where none of them fits, or nowhere. So each
-kind has its own mean.
+Tasks of different kinds have no common mean demand, because it might fit on servers where none of
+the tasks fits, or on no server.
 """
 
 from __future__ import annotations
@@ -17,25 +17,28 @@ from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 
 WEIGHTS_OF_KINDS = (
     "user@servers: a user's tasks that may run on these servers. The weight of such a kind is the "
-    "user's weight, times what the kind asks for over what all the user's tasks ask for, both as "
-    "dominant shares."
+    "user's weight, times the dominant share of the kind's tasks over that of all the user's tasks."
 )
 _NUMBERED = re.compile(r" \([0-9]+\)$")
 _MORE = re.compile(r"[0-9]+ more")
 
 
 class TaskKinds(NamedTuple):
-    """The M kinds of K sets of equal tasks, in the order of users."""
+    """The kinds of sets of equal tasks, in the order of users: M kinds, K sets."""
 
     of_set: IntArray  # (K,): the kind of each set
     user: IntArray  # (M,): the user of each kind
-    place: IntArray  # (M,): the number of its set of eligible servers
+    place: IntArray  # (M,): the number of the kind's set of eligible servers
 
 
 def kinds_of_tasks(
     user: NDArray[np.integer[Any]], place: NDArray[np.integer[Any]], demand: FloatArray
 ) -> TaskKinds:
-    """Return the kinds of sets of tasks, by user, place (K,) and demand (K, R). O(K R log K)."""
+    """Return the kinds of K sets of tasks; O(K R log K).
+
+    `user` (K,) and `place` (K,), the number of a set of eligible servers, are those of each set;
+    `demand` (K, R) is that of one task.
+    """
     resources = np.zeros(len(demand), dtype=np.int64)  # a number of each set of resources
     for takes in (demand > 0).T:
         _, resources = np.unique(2 * resources + takes, return_inverse=True)
@@ -52,8 +55,11 @@ def weights_of_kinds(
 ) -> FloatArray:
     """Return the weight (M,) of each kind: ``phi s / S``.
 
-    phi is the `weight` (N,) of its `user` (M,); s the dominant share of all tasks of the kind,
-    which take `wanted` (M, R) of the cluster's `amount` (R,); and S that of all tasks of the user.
+    - phi: `weight` (N,) of the kind's `user` (M,);
+    - s: dominant share of all tasks of the kind, which take `wanted` (M, R) of the cluster's
+      `amount` (R,);
+    - S: dominant share of all tasks of the user.
+
     So the kinds of a user get tasks in proportion to their tasks; a single kind has weight phi.
     """
     whole = dominant_share(amounts_by(user, wanted, len(weight)), amount)[user]
@@ -75,10 +81,10 @@ def dominant_share(taken: FloatArray, amount: FloatArray) -> FloatArray:
 
 
 def rows_of_split_users(names: Sequence[str], cluster: Cluster) -> dict[str, list[int]]:
-    """Return the rows of each user of several kinds, named such as ``ana@big`` and ``ana@old``.
+    """Return the rows of each user with several kinds of tasks, such as ``ana@big``, ``ana@old``.
 
-    `fairlead.traces.problem_at_time` gives such names only to kinds. Other names with an ``@`` are
-    ignored.
+    `fairlead.traces.problem_at_time` gives such names to kinds. Names whose text after the ``@``
+    names no servers of the cluster are ignored.
     """
     rows: dict[str, list[int]] = {}
     for n, name in enumerate(names):
@@ -108,7 +114,7 @@ def _user_of_kind(name: str, cluster: Cluster) -> str:
 
 
 def _is_place(text: str, cluster: Cluster) -> bool:
-    """Return whether a text is ``all``, one group or two, or a group and ``3 more``."""
+    """Return whether a text names servers: ``all``, one or two groups, a group and ``3 more``."""
     groups = cluster.groups
     return (
         text == "all"

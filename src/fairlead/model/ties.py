@@ -1,7 +1,7 @@
 """Rank with ties: of numbers that differ only by rounding, the first in order wins.
 
-Visible results (a witness, the rows of a table, colours) must not depend on how a processor adds.
-Ties are relative: for relative changes, which may be near 0, pass the factor ``1 + change``.
+So visible results (a witness, the rows of a table, colours) do not depend on how a processor adds.
+The tolerance is relative. To rank relative changes, which may be near 0, pass ``1 + change``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def first_smallest(values: FloatArray) -> int:
 
 
 def first_largest_of_rows(values: FloatArray) -> IntArray:
-    """Return the index of the first of the largest numbers of each row; none is negative."""
+    """Return, for each row, the index of the first of its largest numbers; none may be negative."""
     best = values.max(axis=1, keepdims=True)
     first: IntArray = (values >= best * (1 - TIE)).argmax(axis=1)
     return first

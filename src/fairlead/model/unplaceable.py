@@ -15,7 +15,10 @@ from fairlead.model.workload import Workload
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """The N kinds of tasks (user, demand, placement constraint) of the K sets of a workload."""
+    """The N kinds of tasks (user, demand, placement constraint) of the K sets of a workload.
+
+    These are finer than those of `fairlead.model.task_kinds`, whose tasks may differ in amounts.
+    """
 
     problem: Problem  # servers, and one row for each kind
     of_set: IntArray  # (K,): kind of each set
@@ -47,14 +50,20 @@ def unplaceable_sets(
 ) -> BoolArray:
     """Return (K,) bool: sets that cannot run even on the empty cluster of all servers.
 
-    Either the task fits on no server where it may run; or its gang has more tasks of one shape than
-    these servers hold at once. Amounts are in the scheduler's quanta; `problem` has other amounts
-    per kind, such as slots. O(N G R + K).
+    A set is unplaceable if
+
+    - its task fits on no server where it may run, or
+    - its gang has more tasks of one shape than the servers where these may run hold at once, or
+    - another set of its gang is unplaceable.
+
+    Amounts are in the scheduler's quanta. `problem`, by default ``kinds.problem``, may have other
+    amounts of the kinds, such as slots. O(N G R + K).
     """
     kinds = kinds_of(workload) if kinds is None else kinds
     problem = kinds.problem if problem is None else problem
     quanta = to_quanta(problem)
-    enough = max(int(workload.set_tasks.sum()), 1)  # so that no sum over servers overflows
+    # More tasks than the workload has count as so many, so that no sum over servers overflows.
+    enough = max(int(workload.set_tasks.sum()), 1)
     fit = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
     for g, capacity in enumerate(quanta.capacity):
         taken = np.maximum(quanta.demand, 1)
@@ -77,9 +86,10 @@ def unplaceable_sets(
 def _too_large_together(
     workload: Workload, kinds: Kinds, members: IntArray, room: IntArray
 ) -> BoolArray:
-    """Return, for each set of a gang, whether all sets of its shape have more tasks than fit.
+    """Return, for each set of a gang, whether the gang has more tasks of its shape than fit.
 
-    `room` (N, G) has the tasks of each kind that fit on all servers of each group.
+    `members` are the sets of gangs. `room` (N, G) is the number of tasks of each kind that fit on
+    all servers of each group.
     """
     key = kinds.gang[members] * len(workload.shapes) + workload.set_shape[members]
     _, first, alike = np.unique(key, return_index=True, return_inverse=True)

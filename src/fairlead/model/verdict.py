@@ -13,18 +13,18 @@ class Verdict:
     """Whether a property holds, with a witness where it fails."""
 
     name: str  # of the property
-    # "holds" after an exhaustive check, "fails" with a witness, "unknown" when a search found none.
+    # "holds" after an exhaustive check, "fails" with a witness, "unknown" when a search found no
+    # witness or the property could not be decided.
     verdict: Finding
     witness: dict[str, Any] = field(default_factory=dict)  # plain values; empty unless it fails
     searched: int = 0  # cases checked
     detail: str = ""  # the checked cases, in words
     sentence: str = ""  # the finding in a sentence; empty where the report words it
     applies: bool = True  # False where the property's premise is not met, so that it holds
-    # The relative size of the violation: what a user lacks or gains, of its tasks, or what is
-    # overused, of the capacity. Infinite if the divisor is 0.
+    # The relative size of the violation: tasks that a user lacks or gains, over its tasks; or the
+    # overused amount, over the capacity. Infinite if the divisor is 0.
     severity: float = 0.0
-    # Names of users for which the property could not fail.
-    vacuous: tuple[str, ...] = ()
+    vacuous: tuple[str, ...] = ()  # names of users for which the property could not fail
 
     @classmethod
     def undecided(cls, name: str, why: str, searched: int = 0, detail: str = "") -> Verdict:

@@ -46,11 +46,13 @@ class Workload(Tabular):
     """The input of a simulation as arrays; times are seconds from the start.
 
     Letters: N users, J jobs, K sets of equal tasks, T tasks, D shapes, E places, G groups of
-    identical servers, R resources, X events of servers. A job has one or more sets; the sets
-    follow each other job by job, the tasks set by set. Servers are numbered through all groups:
-    those of group g are ``first_server[g]`` up to ``first_server[g + 1]``, exclusive.
+    identical servers, S servers, R resources, X events of servers. A place is a set of groups on
+    which tasks may run. A job has one or more sets. Sets are in the order of their jobs, tasks in
+    the order of their sets. Servers are numbered through all groups: those of group g are
+    ``first_server[g]`` up to ``first_server[g + 1]``, exclusive.
 
-    Build one with `Workload.from_arrays`, which validates. `to_frame` has a row for each user.
+    Build a workload with `Workload.from_arrays`, which validates the arrays. `to_frame` has a row
+    for each user.
     """
 
     cluster: Cluster  # every server that is present at any time
@@ -66,10 +68,10 @@ class Workload(Tabular):
     job_limit: FloatArray
     set_job: IndexArray  # (K,): the job of the set, ascending
     set_shape: IndexArray  # (K,): the demand of one task, a row of `shapes`
-    set_place: IndexArray  # (K,): where a task may run, a row of `places`
+    set_place: IndexArray  # (K,): the groups on which a task may run, a row of `places`
     set_tasks: IndexArray  # (K,): number of tasks
     shapes: FloatArray  # (D, R): amounts of one task; distinct rows in order of first use
-    places: BoolArray  # (E, G): groups that are allowed; distinct rows in order of first use
+    places: BoolArray  # (E, G): whether a group is allowed; distinct rows in order of first use
     task_duration: FloatArray  # (T,): seconds from start to end
     # (T,): recorded start, which replays do not use. Infinite if the task never started, NaN if the
     # log lacks it.
@@ -78,15 +80,16 @@ class Workload(Tabular):
     server_time: FloatArray  # (X,): time of the event, ascending
     # (X,): JOIN; LEAVE, which loses the running tasks; or DRAIN, which lets them finish.
     server_event: NDArray[np.int8]
-    server: IndexArray  # (X,): a server whose first event is a join is absent at time 0
+    # (X,): the server of the event. A server whose first event is a join is absent at time 0.
+    server: IndexArray
     queues: Queues | None = None  # the tree to which the users belong, if any
     limits: Limits = field(default_factory=dict)  # of queues and users, while their tasks run
     quotas: Quotas = field(default_factory=dict)  # of queues and users
     origin: str = ""  # source of the workload, for reports
     # Date of second 0 by the clock of the log, as seconds since 1970; None if the log has none.
     start_date: float | None = None
-    # Time from which submissions are missing; None if the trace is complete. Up to it the recorded
-    # run is complete; later the missing jobs may have run.
+    # Time at which the trace was cut; None if it was not. Jobs submitted later are missing, so the
+    # recorded run is complete only before this time.
     recorded_until: float | None = None
     # Numbers of records that were dropped, repaired or simplified on reading, for reports.
     notes: Mapping[str, int] = field(default_factory=dict)
@@ -126,17 +129,18 @@ class Workload(Tabular):
     ) -> Workload:
         """Validate the arrays and normalise them, so that equal workloads have equal arrays.
 
-        Equal shapes are shared, and so are equal places; unused ones are removed; adjacent sets of
-        a job with the same shape and place become one set.
+        - Equal shapes become one row, equal places, too; unused rows are removed.
+        - Adjacent sets of a job with the same shape and place become one set.
 
         Parameters
         ----------
         cluster, users, job_user, job_submit, set_job, set_tasks, shapes, task_duration
             See the fields.
         set_shape : (K,) array of int, optional
-            Rows of `shapes`, by default a row for each set.
+            The row of `shapes` of each set. By default `shapes` has a row for each set.
         places, set_place : arrays, optional
-            By default everywhere; `places` alone has a row for each set.
+            By default tasks may run everywhere. Without `set_place`, `places` has a row for each
+            set.
         weight : (N,) array, optional
             By default 1.
         job_names : (J,) array of str, optional
@@ -148,7 +152,8 @@ class Workload(Tabular):
         server_time, server_event, server : (X,) arrays, optional
             By default no events.
         queues, limits, quotas, origin, start_date, recorded_until, notes
-            See the fields; `fairlead.model.queues` and `fairlead.model.quotas` read them.
+            See the fields. `read_queues`, `read_limits` and `read_quotas` make them from plain
+            values.
 
         Raises
         ------
@@ -172,33 +177,34 @@ class Workload(Tabular):
         if not n_jobs:
             raise ProblemError("there is no job", "jobs")
         user = index(job_user, n_jobs, n_users, "jobs", "user")
-        labels = _labels(job_names, n_jobs)
-        cancel = _cancel(job_cancel, submit)
+        names_of_jobs = _job_names(job_names, n_jobs)
+        cancel = _job_cancellations(job_cancel, submit)
         jobs_of_sets, tasks = _sets(set_job, set_tasks, n_jobs)
         n_sets = len(jobs_of_sets)
         shape_rows, shape_of_set = shared(
             amounts(shapes, cluster.resources, "shapes"),
-            _index_or_own(set_shape, n_sets, shapes, "shape"),
+            _rows_of_sets(set_shape, n_sets, shapes, "shape"),
         )
         check_devices(cluster, shape_rows, "groups[{}].capacity", "shapes[{}]")
         if places is None:
             places, set_place = np.ones((1, n_groups), dtype=bool), np.zeros(n_sets, dtype=np.int32)
         place_rows, place_of_set = shared(
-            _places(places, n_groups), _index_or_own(set_place, n_sets, places, "place")
+            _places(places, n_groups), _rows_of_sets(set_place, n_sets, places, "place")
         )
         duration = _durations(task_duration, int(tasks.sum()))
         job_of_task = np.repeat(jobs_of_sets, tasks)
         start = _task_starts(task_start, submit[job_of_task], cancel[job_of_task])
-        where = _task_servers(task_server, start, int(cluster.count.sum()))
-        opens = np.ones(n_sets, dtype=bool)
-        opens[1:] = (
+        server_of_task = _task_servers(task_server, start, int(cluster.count.sum()))
+        # Merge each set with the previous one if job, shape and place are the same.
+        differs_from_previous = np.ones(n_sets, dtype=bool)
+        differs_from_previous[1:] = (
             (np.diff(jobs_of_sets) != 0)
             | (np.diff(shape_of_set) != 0)
             | (np.diff(place_of_set) != 0)
         )
-        starts = np.flatnonzero(opens)
-        shape_rows, shape_of_set = used_only(shape_rows, shape_of_set[starts])
-        place_rows, place_of_set = used_only(place_rows, place_of_set[starts])
+        kept_sets = np.flatnonzero(differs_from_previous)
+        shape_rows, shape_of_set = used_only(shape_rows, shape_of_set[kept_sets])
+        place_rows, place_of_set = used_only(place_rows, place_of_set[kept_sets])
         time = ascending(server_time, None, "server events", "time")
         event = index(server_event, len(time), len(EVENT_NAMES), "server events", "event")
         servers = index(server, len(time), int(cluster.count.sum()), "server events", "server")
@@ -207,21 +213,21 @@ class Workload(Tabular):
             cluster=cluster,
             users=names,
             weight=check_weights(weight, n_users),
-            job_names=labels,
+            job_names=names_of_jobs,
             job_user=user,
             job_submit=submit,
             job_gang=_gangs(job_gang, n_jobs),
             job_cancel=cancel,
-            job_limit=_limits(job_limit, n_jobs),
-            set_job=jobs_of_sets[starts],
+            job_limit=_job_limits(job_limit, n_jobs),
+            set_job=jobs_of_sets[kept_sets],
             set_shape=shape_of_set,
             set_place=place_of_set,
-            set_tasks=np.add.reduceat(tasks, starts, dtype=np.int32),
+            set_tasks=np.add.reduceat(tasks, kept_sets, dtype=np.int32),
             shapes=shape_rows,
             places=place_rows,
             task_duration=duration,
             task_start=start,
-            task_server=where,
+            task_server=server_of_task,
             server_time=time,
             server_event=event.astype(np.int8),
             server=servers,
@@ -229,8 +235,10 @@ class Workload(Tabular):
             limits=dict(limits or {}),
             quotas=dict(quotas or {}),
             origin=origin,
-            start_date=None if start_date is None else _date(start_date),
-            recorded_until=None if recorded_until is None else _cut(recorded_until, submit[-1]),
+            start_date=None if start_date is None else _start_date(start_date),
+            recorded_until=None
+            if recorded_until is None
+            else _recorded_until(recorded_until, submit[-1]),
             notes=dict(notes or {}),
         )
 
@@ -256,19 +264,19 @@ class Workload(Tabular):
 
     @property
     def n_servers(self) -> int:
-        """Number of servers in all groups, whether there at time 0 or later."""
+        """Number of servers in all groups, also of those that join later; S."""
         return int(self.cluster.count.sum())
 
     @cached_property
     def has_starts(self) -> bool:
-        """Whether the log records the start of any task, or that it never started."""
+        """Whether the log records of any task when it started, or that it never did."""
         return not bool(np.isnan(self.task_start).all())
 
     def __repr__(self) -> str:
         """Return the size and the times on one line; the arrays are in the fields."""
         counts = [
-            f"{count:,} {what}{'' if count == 1 else 's'}"
-            for count, what in (
+            f"{count:,} {noun}{'' if count == 1 else 's'}"
+            for count, noun in (
                 (self.n_servers, "server"),
                 (self.n_users, "user"),
                 (self.n_jobs, "job"),
@@ -288,7 +296,7 @@ class Workload(Tabular):
         }
 
     def date_of(self, seconds: float) -> datetime | None:
-        """Return the date of a time by the clock of the log; None if it is not known."""
+        """Return the date of a time by the clock of the log; None if the date is not known."""
         if self.start_date is None or not 0 <= self.start_date + seconds <= LATEST_DATE:
             return None
         return datetime.fromtimestamp(self.start_date + seconds, UTC)
@@ -307,7 +315,7 @@ class Workload(Tabular):
     @cached_property
     def first_task(self) -> IntArray:
         """(K + 1,) int: first task of each set, and T at the end."""
-        return _starts(self.set_tasks)
+        return _offsets(self.set_tasks)
 
     @cached_property
     def first_set(self) -> IntArray:
@@ -317,7 +325,7 @@ class Workload(Tabular):
     @cached_property
     def first_server(self) -> IntArray:
         """(G + 1,) int: first server of each group, and the number of servers at the end."""
-        return _starts(self.cluster.count)
+        return _offsets(self.cluster.count)
 
     @cached_property
     def job_tasks(self) -> IntArray:
@@ -327,7 +335,7 @@ class Workload(Tabular):
 
     @cached_property
     def there_at_start(self) -> BoolArray:
-        """(servers,) bool: whether each server is present at time 0."""
+        """(S,) bool: whether each server is present at time 0."""
         there = np.ones(self.n_servers, dtype=bool)
         first = np.unique(self.server, return_index=True)[1]
         there[self.server[first]] = self.server_event[first] != JOIN
@@ -340,34 +348,34 @@ class Workload(Tabular):
         return np.stack([(self.shapes <= row).all(axis=1) for row in room], axis=1)
 
 
-def _starts(counts: NDArray[np.int32] | IntArray) -> IntArray:
-    starts = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
+def _offsets(counts: NDArray[np.int32] | IntArray) -> IntArray:
+    """Return the number of the first item of each container, and the number of all items."""
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
 
 
-def _labels(job_names: ArrayLike | None, n_jobs: int) -> NameArray:
+def _job_names(job_names: ArrayLike | None, n_jobs: int) -> NameArray:
     if job_names is None:
         return np.char.add("job-", np.arange(n_jobs).astype(f"U{len(str(n_jobs - 1))}"))
-    labels = np.asarray(job_names).astype(np.str_)
-    if labels.shape != (n_jobs,):
-        raise ProblemError(f"must have shape ({n_jobs},), not {labels.shape}", "job names")
+    names = np.asarray(job_names).astype(np.str_)
+    if names.shape != (n_jobs,):
+        raise ProblemError(f"must have shape ({n_jobs},), not {names.shape}", "job names")
     as_given = np.asarray(job_names, dtype=object)  # NumPy strings lose trailing zero characters
     check_unlike_names([str(name) for name in as_given], "jobs")
-    return labels
+    return names
 
 
-def _cancel(job_cancel: ArrayLike | None, submit: FloatArray) -> FloatArray:
+def _job_cancellations(job_cancel: ArrayLike | None, submit: FloatArray) -> FloatArray:
     if job_cancel is None:
         return np.full(len(submit), np.inf)
     cancel = vector(job_cancel, len(submit), "job cancel")
-    fail_at(
-        ~(cancel >= submit), cancel, "jobs", "cancel", "must be a time after its submission, not"
-    )
+    fault = "must be a time at or after its submission, not"
+    fail_at(~(cancel >= submit), cancel, "jobs", "cancel", fault)
     return cancel
 
 
-def _limits(job_limit: ArrayLike | None, n_jobs: int) -> FloatArray:
+def _job_limits(job_limit: ArrayLike | None, n_jobs: int) -> FloatArray:
     if job_limit is None:
         return np.full(n_jobs, np.inf)
     limit = vector(job_limit, n_jobs, "job limit")
@@ -385,6 +393,7 @@ def _gangs(job_gang: ArrayLike | None, n_jobs: int) -> BoolArray:
 
 
 def _sets(set_job: ArrayLike, set_tasks: ArrayLike, n_jobs: int) -> tuple[IndexArray, IndexArray]:
+    """Check and return the job of each set, (K,), and its number of tasks, (K,)."""
     jobs = index(set_job, None, n_jobs, "sets", "job")
     fail_at(np.diff(jobs, prepend=0) < 0, jobs, "sets", "job", "runs backwards to job")
     empty = np.flatnonzero(np.bincount(jobs, minlength=n_jobs) == 0)
@@ -397,12 +406,13 @@ def _sets(set_job: ArrayLike, set_tasks: ArrayLike, n_jobs: int) -> tuple[IndexA
     return jobs, tasks
 
 
-def _index_or_own(given: ArrayLike | None, n_sets: int, rows: ArrayLike, what: str) -> IndexArray:
+def _rows_of_sets(given: ArrayLike | None, n_sets: int, rows: ArrayLike, field: str) -> IndexArray:
+    """Return the row of each set: the given one, or a row of its own."""
     n_rows = len(np.asarray(rows))
     if given is not None:
-        return index(given, n_sets, n_rows, "sets", what)
+        return index(given, n_sets, n_rows, "sets", field)
     if n_rows != n_sets:
-        raise ProblemError(f"{n_rows} rows for {n_sets} sets", f"{what}s")
+        raise ProblemError(f"{n_rows} rows for {n_sets} sets", f"{field}s")
     return np.arange(n_sets, dtype=np.int32)
 
 
@@ -426,13 +436,15 @@ def _durations(task_duration: ArrayLike, n_tasks: int) -> FloatArray:
 def _task_starts(
     task_start: ArrayLike | None, submit: FloatArray, cancel: FloatArray
 ) -> FloatArray:
-    """Return when each task started; `submit` and `cancel` are its job's."""
+    """Check and return the start of each task; `submit`, `cancel` are (T,) times of its job."""
     if task_start is None:
         return np.full(len(submit), np.nan)
     start = vector(task_start, len(submit), "task start")
     early, late = start < submit, np.isfinite(start) & (start > cancel)
-    fail_at(early, start, "tasks", "start", "must be a time after its job was submitted, not")
-    fail_at(late, start, "tasks", "start", "must be a time before its job was withdrawn, not")
+    fault = "must be a time at or after its job's submission, not"
+    fail_at(early, start, "tasks", "start", fault)
+    fault = "must be a time at or before its job's cancellation, not"
+    fail_at(late, start, "tasks", "start", fault)
     return start
 
 
@@ -447,28 +459,28 @@ def _task_servers(task_server: ArrayLike | None, start: FloatArray, n_servers: i
 
 @dataclass(frozen=True, eq=False)
 class Excerpt:
-    """A part of a workload, with all of its users."""
+    """A workload with some sets and servers of another one, and with all of its users."""
 
     workload: Workload
-    task: IntArray  # (T',): number of each of its tasks in the whole, ascending
-    server: IntArray  # (S',): number of each of its servers in the whole, ascending
+    task: IntArray  # (T',): number in the other workload of each task, ascending
+    server: IntArray  # (S',): number in the other workload of each server, ascending
 
 
 def excerpt(
     workload: Workload, sets: BoolArray, servers: BoolArray, events: BoolArray | None = None
 ) -> Excerpt:
-    """Return some sets (K,) and servers (S,), with their jobs, groups and events (X,).
+    """Return a workload of some sets and servers, with their jobs, groups and events.
 
-    All three are bool arrays of the kept entries; without `events` all events are kept. Adjacent
-    sets of a job that differ only in removed groups become one. Raises ProblemError when a set may
-    run on none of the servers. O(J + K + T + X + servers).
+    `sets` (K,), `servers` (S,) and `events` (X,) are True for the kept ones; without `events`, all
+    events of kept servers remain. Adjacent sets of a job that differ only in removed groups become
+    one. Raises ProblemError when a set may run on none of the servers. O(J + K + T + X + S).
     """
     jobs = np.zeros(workload.n_jobs, dtype=bool)
     jobs[workload.set_job[sets]] = True
     count = np.diff(np.append(0, np.cumsum(servers))[workload.first_server])
     groups = np.flatnonzero(count)
     tasks = np.repeat(sets, workload.set_tasks)
-    of_them = servers[workload.server] & (True if events is None else events)
+    kept_events = servers[workload.server] & (True if events is None else events)
     places, set_place = np.unique(workload.set_place[sets], return_inverse=True)
     part = Workload.from_arrays(
         workload.cluster.select(groups, count[groups]),
@@ -488,13 +500,13 @@ def excerpt(
         places=workload.places[places][:, groups],
         task_duration=workload.task_duration[tasks],
         task_start=workload.task_start[tasks],
-        # Server -1: not recorded, or not kept.
+        # -1 for a server that is not kept, or not recorded: index -1 is the appended last entry.
         task_server=np.append(np.where(servers, np.cumsum(servers) - 1, -1), -1)[
             workload.task_server[tasks]
         ],
-        server_time=workload.server_time[of_them],
-        server_event=workload.server_event[of_them],
-        server=_renumbered(workload.server[of_them], servers),
+        server_time=workload.server_time[kept_events],
+        server_event=workload.server_event[kept_events],
+        server=_renumbered(workload.server[kept_events], servers),
         queues=workload.queues,
         limits=workload.limits,
         quotas=workload.quotas,
@@ -506,31 +518,31 @@ def excerpt(
     return Excerpt(part, np.flatnonzero(tasks), np.flatnonzero(servers))
 
 
-def first_seconds(workload: Workload, seconds: float) -> Workload:
-    """Return the workload without the jobs and server events that come later.
+def first_seconds(workload: Workload, until: float) -> Workload:
+    """Return the workload with the jobs and server events before a time, in seconds.
 
-    Earlier tasks keep their durations. Servers that first join later are removed, except that a
-    group without other servers keeps its first one. Raises InputError unless `seconds` is a
+    The remaining tasks keep their durations. Servers that first join later are removed, except that
+    a group without other servers keeps its first one. Raises InputError unless `until` is a
     positive number after the first submission.
     """
-    if not 0 < seconds < np.inf:
-        raise InputError(f"must be a positive number, not {seconds:g}", "until")
-    jobs = workload.job_submit < seconds
+    if not 0 < until < np.inf:
+        raise InputError(f"must be a positive number, not {until:g}", "until")
+    jobs = workload.job_submit < until
     if not jobs.any():
         first = float(workload.job_submit[0])
-        raise InputError(f"no job comes before {seconds:g} s; the first comes at {first:g} s")
-    before = workload.server_time < seconds
+        raise InputError(f"no job comes before {until:g} s; the first comes at {first:g} s")
+    before = workload.server_time < until
     there = workload.there_at_start.copy()
     there[workload.server[before & (workload.server_event == JOIN)]] = True
     first_server = workload.first_server[:-1]
-    kept_alone = first_server[np.add.reduceat(there, first_server, dtype=np.int64) == 0]
-    there[kept_alone] = True
-    events = before | np.isin(workload.server, kept_alone)
+    only_ones = first_server[np.add.reduceat(there, first_server, dtype=np.int64) == 0]
+    there[only_ones] = True
+    events = before | np.isin(workload.server, only_ones)
     part = excerpt(workload, jobs[workload.set_job], there, events).workload
-    return part if jobs.all() else replace(part, recorded_until=float(seconds))
+    return part if jobs.all() else replace(part, recorded_until=float(until))
 
 
-def _cut(seconds: float, last_submission: float) -> float:
+def _recorded_until(seconds: float, last_submission: float) -> float:
     is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
     if not (is_number and last_submission <= seconds < np.inf):
         fault = f"must be seconds, at least the last submission ({last_submission:g})"
@@ -538,7 +550,7 @@ def _cut(seconds: float, last_submission: float) -> float:
     return float(seconds)
 
 
-def _date(seconds: float) -> float:
+def _start_date(seconds: float) -> float:
     is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
     if not (is_number and 0 <= seconds <= LATEST_DATE):
         fault = f"must be seconds since 1970, from 0 to {LATEST_DATE:.0f}, not {seconds!r:.60}"
@@ -548,5 +560,5 @@ def _date(seconds: float) -> float:
 
 def _renumbered(numbers: IndexArray, kept: BoolArray) -> IntArray:
     """Return the new numbers of entries after some entries were removed."""
-    among: IntArray = np.cumsum(kept)[numbers] - 1
-    return among
+    renumbered: IntArray = np.cumsum(kept)[numbers] - 1
+    return renumbered

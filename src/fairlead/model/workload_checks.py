@@ -1,4 +1,4 @@
-"""Checks of the arrays of a workload."""
+"""Check the arrays of a workload."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ MOST_SERVERS = 10**7
 
 
 def fail_at(wrong: BoolArray, values: NDArray[Any], what: str, field: str, fault: str) -> None:
-    """Raise ProblemError for the first wrong entry: ``jobs[3].submit: must be a time, not nan``."""
+    """Raise ProblemError if an entry is wrong, such as ``jobs[3].submit: must be a time, not nan``.
+
+    `what` is ``jobs`` here, `field` ``submit``, and `fault` the text before the value.
+    """
     if wrong.any():
         first = int(np.argmax(wrong))
         raise ProblemError(f"{fault} {values[first]}", f"{what}[{first}].{field}")
@@ -43,7 +46,7 @@ def vector(values: ArrayLike, length: int | None, name: str) -> FloatArray:
 
 
 def ascending(values: ArrayLike, length: int | None, what: str, field: str) -> FloatArray:
-    """Return finite ascending times from 0; raise ProblemError for the first other value."""
+    """Return finite times from 0 that never descend; ProblemError for the first wrong entry."""
     times = vector(values, length, f"{what} {field}")
     usable = (times >= 0) & np.isfinite(times)
     fail_at(~usable, times, what, field, "must be a number of seconds from 0, not")
@@ -75,7 +78,7 @@ def usable_amounts(values: FloatArray) -> BoolArray:
 
 
 def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArray:
-    """Return usable amounts (rows, R) without empty rows, or raise ProblemError."""
+    """Return usable amounts (rows, R), of which no row is all 0, or raise ProblemError."""
     rows = np.array(values, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(resources):
         raise ProblemError(f"must have shape (rows, {len(resources)}), not {rows.shape}", what)
@@ -92,7 +95,7 @@ def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArra
 
 
 def check_unlike_names(given: Sequence[str], what: str) -> None:
-    """Raise ProblemError for the first malformed or duplicate name."""
+    """Raise ProblemError if there is no name, or for the first malformed or duplicate one."""
     if not len(given):
         raise ProblemError(f"there are no {what}", what)
     check_names(given, what)
@@ -118,8 +121,8 @@ def check_cluster(cluster: Cluster) -> None:
         "units": len(cluster.units) == n_resources,
         "labels": len(cluster.labels) == n_groups,
     }
-    for name, right in sizes.items():
-        if not right:
+    for name, is_right in sizes.items():
+        if not is_right:
             raise ProblemError("does not have one entry for each", name)
     device_names(cluster.devices, cluster.resources)
     for g, labels in enumerate(cluster.labels):
@@ -134,7 +137,7 @@ def check_cluster(cluster: Cluster) -> None:
 
 
 def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
-    """Return the (N,) weights, by default 1; raise ProblemError for a negative one."""
+    """Return the (N,) weights, by default 1; ProblemError for one that is no usable amount."""
     if weight is None:
         return np.ones(n_users)
     found = vector(weight, n_users, "weight")
@@ -144,7 +147,7 @@ def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
 
 
 def check_server_events(server: IndexArray, event: IndexArray, names: Sequence[str]) -> None:
-    """Raise ProblemError for the first impossible event: only an absent server can join."""
+    """Raise ProblemError for the first impossible event, such as a leave of an absent server."""
     join, leave, drain = range(3)
     order = np.argsort(server, kind="stable")
     before, after = event[order][:-1], event[order][1:]
@@ -163,23 +166,24 @@ def check_server_events(server: IndexArray, event: IndexArray, names: Sequence[s
         raise ProblemError(fault, f"server events[{x}]")
 
 
-def shared(rows: Rows, of: IndexArray) -> tuple[Rows, IndexArray]:
-    """Return the distinct rows and the indices (K,) among them; O(M log M) per column."""
+def shared(rows: Rows, row_of_set: IndexArray) -> tuple[Rows, IndexArray]:
+    """Return the distinct rows, and the row (K,) of each set among them; O(M log M) for M rows."""
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
-    opens = np.ones(len(rows), dtype=bool)
-    opens[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    is_new = np.ones(len(rows), dtype=bool)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     number = np.empty(len(rows), dtype=np.int32)
-    number[order] = np.cumsum(opens) - 1
-    return ordered[opens], number[of]
+    number[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], number[row_of_set]
 
 
-def used_only(rows: Rows, of: IndexArray) -> tuple[Rows, IndexArray]:
-    """Remove unused rows and order the others by first use; O(K + rows log rows)."""
-    first = np.full(len(rows), len(of), dtype=np.int64)
-    np.minimum.at(first, of, np.arange(len(of)))
-    kept = np.flatnonzero(first < len(of))
-    kept = kept[np.argsort(first[kept])]
+def used_only(rows: Rows, row_of_set: IndexArray) -> tuple[Rows, IndexArray]:
+    """Remove unused rows and order the others by first use; O(K + M log M) for M rows."""
+    n_sets = len(row_of_set)
+    first_use = np.full(len(rows), n_sets, dtype=np.int64)
+    np.minimum.at(first_use, row_of_set, np.arange(n_sets))
+    kept = np.flatnonzero(first_use < n_sets)
+    kept = kept[np.argsort(first_use[kept])]
     number = np.empty(len(rows), dtype=np.int32)
     number[kept] = np.arange(len(kept), dtype=np.int32)
-    return rows[kept], number[of]
+    return rows[kept], number[row_of_set]

@@ -70,5 +70,5 @@ def _users_of(problem: Problem, name: str) -> BoolArray:
     """Return (N,) bool: the users below a queue, or the user of that name."""
     queues = problem.users.queues
     if queues is not None and name in queues.names:
-        return queues.with_queue_above(queues.names.index(name))
+        return queues.users_below(queues.names.index(name))
     return np.array([user == name for user in problem.users.names], dtype=bool)

@@ -25,10 +25,10 @@ def check_queue_shares(subject: Subject) -> Verdict:
     part, _ = queues.parts(problem.weight, ~problem.due_nothing)
     total = np.where(problem.total_capacity > 0, problem.total_capacity, 1.0)
     wants = ~problem.due_nothing & (holdings.user_tasks < problem.task_limit * (1 - NEGLIGIBLE))
-    checked = np.flatnonzero(queues.with_users(wants))
+    checked = np.flatnonzero(queues.queues_above(wants))
     if not checked.size:
         return Verdict.not_applicable(NAME, "no queue has a user with tasks left")
-    below = [queues.with_queue_above(int(q)) for q in checked]
+    below = [queues.users_below(int(q)) for q in checked]
     share = np.array([(holdings.user_amounts[b].sum(axis=0) / total).max() for b in below])
     if holdings.whole_tasks:
         share += [problem.task_shares[b].sum(axis=0).max() for b in below]

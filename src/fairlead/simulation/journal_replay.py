@@ -153,7 +153,9 @@ class _JournalReplay:
             over = [other for other in job["after"] if other not in self.state.jobs]
             if any(other in self.failed for other in over):
                 orphans.append(number)
-            settled = {} if self.is_own_policy else self.recording.settled.get(first + number, {})
+            settled = (
+                {} if self.is_own_policy else self.recording.final_requests.get(first + number, {})
+            )
             after = [other for other in job["after"] if other not in over]
             asked.append({**job, **settled, "after": after})
         ids = self.state.apply("submit", {"jobs": asked}, now)
@@ -209,7 +211,7 @@ class _JournalReplay:
         for run in effects.starts:
             self.starts.append(run)
             if not self._is_as_recorded(run):
-                status = self.recording.lasted.get(run.key[:2], (0.0, 0))[1]
+                status = self.recording.completed_runs.get(run.key[:2], (0.0, 0))[1]
                 self._plan_end(now + self._duration(run), run, status)
         for run in effects.stops:
             if not self._is_as_recorded(run):

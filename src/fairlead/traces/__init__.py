@@ -1,7 +1,7 @@
 """Traces: workloads read from logs of real systems (`logs`), generated, stored and summarised.
 
-`readers.read_workload` reads any format. Unusable files raise an `InputError` of one line: file,
-row, fault.
+`readers.read_workload` reads any format. For an unusable file it raises an `InputError` of one
+line, with the file, the row and the fault.
 """
 
 __all__ = [

@@ -1,8 +1,8 @@
 """Read tables of comma-separated text block by block; errors name row and column.
 
 The tables of cluster traces are long, and plain or compressed. polars splits and converts a whole
-block of text at a time. It would accept short rows, and text in place of numbers; both are refused
-here. Rows with quotes are rare, and split one by one.
+block of text at a time. Rows with too few columns, and text in place of numbers, are refused here,
+as polars would accept them. Rows with quotes are rare, and split one by one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 BYTES_PER_BLOCK = 16 * 2**20
 BYTES_PER_READ = 2**16
 ROW = "row"
-_MOST_NAMED = 10
+_MOST_NAMED = 10  # column names listed in an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class TraceColumn:
     name: str
     # Whole numbers, finite real numbers, flags (``true`` or ``false``), or text.
     kind: Literal["whole", "real", "flag", "text"] = "text"
-    least: int = 0
-    most: float = inf  # by default 2^53 for whole numbers
-    optional: bool = False  # whether a field may be empty; it is read as null
+    least: int = 0  # the smallest number allowed
+    most: float = inf  # the largest number allowed; by default 2^53 for whole numbers
+    optional: bool = False  # whether fields may be empty, and are then read as null
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class Block:
     """Some rows of a table; the column `ROW` has the number of each row in the file, from 1."""
 
     source: str  # the file
-    frame: pl.DataFrame  # converted values
-    texts: pl.DataFrame  # the text of the file
+    frame: pl.DataFrame  # the converted values
+    texts: pl.DataFrame  # the fields as the file has them, for errors
 
     def refuse(self, wrong: pl.Series, fault: str, column: str = "") -> None:
-        """Raise InputError for the first wrong row, with its value of a column if given."""
+        """Raise InputError for the first wrong row, with its value in `column` if that is given."""
         first = first_true(wrong)
         if first is not None:
             raise self.error(first, fault, column)
@@ -82,7 +82,7 @@ def keep_usable(
 
 
 def first_true(flags: pl.Series) -> int | None:
-    """Return the index of the first true flag; None without one."""
+    """Return the index of the first true flag; None if none is true."""
     return flags.arg_max() if flags.any() else None
 
 
@@ -91,15 +91,20 @@ def read_blocks(
     columns: Sequence[TraceColumn],
     *,
     header: bool = False,
-    more: Sequence[TraceColumn] = (),
+    may_follow: Sequence[TraceColumn] = (),
     on_progress: ProgressReport | None = None,
 ) -> Iterator[Block]:
     """Yield the rows of a table, plain or compressed, a block of text at a time.
 
-    Empty lines are skipped. With `header` the first row must be the names of `columns`; some or all
-    of `more`, from the first on, may follow. Raises InputError with file, row and column: for a
-    file that cannot be read, is damaged or is not text; for another header; for a row with a wrong
-    number of columns; for a field that is empty, not a number, or out of range. Memory O(block).
+    Empty lines are skipped. With `header` the first row must be the names of `columns`. Further
+    columns may follow them: the first ones of `may_follow`, in its order. Memory O(block).
+
+    Raises InputError with file, row and column for
+
+    - a file that cannot be read, is damaged or is not text;
+    - another header;
+    - a row with a wrong number of columns;
+    - a field that is empty, not a number, or out of range.
     """
     source = str(path)
     empty = True
@@ -107,8 +112,8 @@ def read_blocks(
         text = content
         if header and row == 1:
             first, _, rest = content.partition("\n")
-            columns = _check_header(first.strip(), columns, more, source)
-            text = f"\n{rest}"
+            columns = _check_header(first.strip(), columns, may_follow, source)
+            text = f"\n{rest}"  # an empty first line keeps the numbers of rows
         empty = False
         lines = numbered_lines(text, row, source)
         if len(lines):
@@ -118,19 +123,21 @@ def read_blocks(
 
 
 def read_table(
-    path: Path, columns: Sequence[TraceColumn], *, more: Sequence[TraceColumn] = ()
+    path: Path, columns: Sequence[TraceColumn], *, may_follow: Sequence[TraceColumn] = ()
 ) -> Block:
-    """Return all rows of a short table with a header; missing columns of `more` are null."""
+    """Return all rows of a short table with a header; absent columns of `may_follow` are null."""
     import polars as pl
 
-    blocks = list(read_blocks(path, columns, header=True, more=more))
+    blocks = list(read_blocks(path, columns, header=True, may_follow=may_follow))
     if not blocks:
-        empty = pl.DataFrame({name: [] for name in (ROW, *(c.name for c in (*columns, *more)))})
+        empty = pl.DataFrame(
+            {name: [] for name in (ROW, *(c.name for c in (*columns, *may_follow)))}
+        )
         return Block(str(path), empty, empty)
     frame, texts = (
         pl.concat([getattr(block, part) for block in blocks]) for part in ("frame", "texts")
     )
-    missing = [pl.lit(None).alias(c.name) for c in more if c.name not in frame.columns]
+    missing = [pl.lit(None).alias(c.name) for c in may_follow if c.name not in frame.columns]
     return Block(str(path), frame.with_columns(missing), texts)
 
 
@@ -180,16 +187,16 @@ def _decode(content: bytes, row: int, source: str) -> str:
 
 
 def _check_header(
-    line: str, columns: Sequence[TraceColumn], more: Sequence[TraceColumn], source: str
+    line: str, columns: Sequence[TraceColumn], may_follow: Sequence[TraceColumn], source: str
 ) -> Sequence[TraceColumn]:
     """Return the columns that a header names; raise InputError for other names or another order."""
     found = split_row(line, 1, source)
-    present = (*columns, *more[: max(0, len(found) - len(columns))])
+    present = (*columns, *may_follow[: max(0, len(found) - len(columns))])
     expected = [column.name for column in present]
     if found == expected:
         return present
     wanted = [column.name for column in columns]
-    known = {*wanted, *(column.name for column in more)}
+    known = {*wanted, *(column.name for column in may_follow)}
     missing = [name for name in wanted if name not in found]
     extra = [name for k, name in enumerate(found) if name not in known or name in found[:k]]
     differs = [
@@ -229,7 +236,10 @@ def numbered_lines(text: str, first_row: int, source: str) -> pl.DataFrame:
 
 
 def split_rows(lines: pl.DataFrame, names: Sequence[str], source: str) -> pl.DataFrame:
-    """Return the fields of numbered lines by column; refuse rows with a wrong number of fields."""
+    """Return the fields of numbered lines by column.
+
+    Raises InputError for a row with a wrong number of fields.
+    """
     import polars as pl
 
     has_quotes = lines["line"].str.contains('"', literal=True).any()
@@ -251,12 +261,12 @@ def split_rows(lines: pl.DataFrame, names: Sequence[str], source: str) -> pl.Dat
 
 
 def convert(texts: pl.DataFrame, columns: Sequence[TraceColumn], source: str) -> Block:
-    """Check and convert the fields of a block by their columns."""
+    """Check and convert the fields of a block; raise InputError for the first invalid one."""
     block = Block(source, texts, texts)
-    return Block(source, texts.with_columns([_convert(block, c) for c in columns]), texts)
+    return Block(source, texts.with_columns([_convert_column(block, c) for c in columns]), texts)
 
 
-def _convert(block: Block, column: TraceColumn) -> pl.Series:
+def _convert_column(block: Block, column: TraceColumn) -> pl.Series:
     import polars as pl
 
     name = column.name
@@ -274,9 +284,9 @@ def _convert(block: Block, column: TraceColumn) -> pl.Series:
     numbers = given.cast(pl.Int64 if is_whole else pl.Float64, strict=False)
     if not is_whole:
         numbers = numbers.set(~numbers.is_finite(), None)
-    what = "a whole number of usable size" if is_whole else "a number"
-    block.refuse(numbers.is_null() & given.is_not_null(), f"is not {what}", name)
-    most = 2**53 if is_whole and column.most == inf else column.most
-    block.refuse((numbers > most).fill_null(False), f"is more than {most:.0f}", name)
+    wanted = "a whole number below 2^63" if is_whole else "a number"
+    block.refuse(numbers.is_null() & given.is_not_null(), f"is not {wanted}", name)
+    largest = 2**53 if is_whole and column.most == inf else column.most
+    block.refuse((numbers > largest).fill_null(False), f"is more than {largest:.0f}", name)
     block.refuse((numbers < column.least).fill_null(False), f"is less than {column.least}", name)
     return numbers

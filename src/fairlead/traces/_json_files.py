@@ -1,7 +1,7 @@
 """Read JSON files, plain or compressed, and check their values.
 
-A JSON text is parsed at once, so memory grows with its length. The checks raise InputError with the
-key path of a value, `place`, such as ``jobs[3].res``.
+A JSON text is parsed at once, so memory grows with its length. The checks raise InputError with
+`place`, the path of keys to the value, such as ``jobs[3].res``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_json(
 ) -> object:
     """Return the values of a JSON file of at most `most` bytes.
 
-    Raises InputError with the file for a larger file or other text.
+    Raises InputError with the file if it is larger, or is not JSON.
     """
     source = str(path)
     pieces, length = list[bytes](), 0
@@ -69,14 +69,14 @@ def sequence(value: object, place: str) -> list[object]:
 
 
 def field(values: dict[str, object], name: str, place: str) -> object:
-    """Return the value of a required field."""
+    """Return the value of a field; raise InputError if it is absent."""
     if name not in values:
         raise InputError(f"has no {name!r}", place)
     return values[name]
 
 
 def text(value: object, place: str) -> str:
-    """Return a text that is not empty and may be a name; a whole number becomes its digits."""
+    """Return a non-empty text without control characters; a whole number becomes its digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not value:
@@ -105,7 +105,7 @@ def positive(value: object, place: str) -> float:
 
 
 def whole(value: object, place: str, *, least: int = 0) -> int:
-    """Return a whole number of at least `least`; 3.0 counts as one."""
+    """Return a whole number of at least `least`; 3.0 counts as a whole number."""
     number = real(value, place)
     if not number.is_integer() or number < least:
         raise InputError(f"must be a whole number from {least}, not {quoted(value)}", place)

@@ -1,6 +1,6 @@
 """Read files that are stored plain or compressed, and their rows as text.
 
-The first bytes of a file show whether it is compressed; its name does not matter.
+A compressed file is recognised by its first bytes, whatever its name.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import BinaryIO, cast
 from fairlead.errors import InputError
 
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
-# The longest rows list a host per core of the largest machines, and stay far below this. The limit
-# keeps a file without line ends from being read into memory completely.
+# The longest rows list a host for each core of the largest machines, and are far shorter. With this
+# limit, a file without line ends is not read into memory completely.
 LONGEST_ROW = 16 * 2**20
 ROWS_PER_REPORT = 4096
 
@@ -44,8 +44,8 @@ _REFUSED = {
     b"\xfe\xff": "is text in UTF-16; convert it to UTF-8 first",
 }
 _LONGEST_MAGIC = max(map(len, (*_COMPRESSIONS, *_REFUSED)))
-_TAR_MARK = slice(257, 262)
-_MOST_NAMED = 5
+_TAR_MARK = slice(257, 262)  # where a tar archive has the bytes ustar
+_MOST_NAMED = 5  # files listed in an error
 
 
 def read_lines(
@@ -58,9 +58,9 @@ def read_lines(
     """Yield the rows of a text file one by one: the number, from 1, and the stripped text.
 
     `progress` is called every few thousand rows and at the end. `on_cut` is called if the last row
-    has no line end, as in a truncated file. Rows that begin with `comment` may be in Latin-1, all
-    others must be UTF-8. Raises InputError with file and row: for a file that cannot be opened, is
-    damaged, truncated, compressed in an unknown way, or is not text.
+    has no line end, as in a truncated file. Rows that begin with `comment` may be in Latin-1; all
+    others must be UTF-8. Raises InputError with file and row for a file that cannot be opened, is
+    damaged, is truncated, is compressed in an unknown way, or is not text.
     """
     source = str(path)
     row, last = 0, b"\n"
@@ -69,7 +69,7 @@ def read_lines(
             row, last = row + 1, line
             if row == 1:
                 line = line.removeprefix(codecs.BOM_UTF8)
-            yield row, _text(line, row, source, comment)
+            yield row, _decode_row(line, row, source, comment)
             if progress is not None and row % ROWS_PER_REPORT == 0:
                 progress(stored.tell(), size)
         if on_cut is not None and not last.endswith(b"\n"):
@@ -85,13 +85,13 @@ def quoted(field: object) -> str:
 
 
 def listed(names: Sequence[str], most: int, noun: str = "") -> str:
-    """Join names by commas; after `most` names, give the number of the others and a noun."""
+    """Join the first `most` names by commas; then give the number of the others, and a noun."""
     left = len(names) - most
-    more = f" and {left:,} more{noun and f' {noun}'}" if left > 0 else ""
-    return ", ".join(names[:most]) + more
+    rest = f" and {left:,} more{noun and f' {noun}'}" if left > 0 else ""
+    return ", ".join(names[:most]) + rest
 
 
-def _text(line: bytes, row: int, source: str, comment: str | None) -> str:
+def _decode_row(line: bytes, row: int, source: str, comment: str | None) -> str:
     if len(line) > LONGEST_ROW:
         raise InputError(f"longer than {LONGEST_ROW} bytes", f"row {row}", source)
     if b"\0" in line:
@@ -114,7 +114,7 @@ def open_stored(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
 
     Yields the decompressed stream, the stored file (its position shows the progress), and the size
     of the stored file. Raises InputError for other compressed files, for archives of several files,
-    and for damaged data; the last without a source, which `read_errors` adds.
+    and for damaged data. The error for damaged data has no source; `read_errors` adds it.
     """
     compression = "plain"
     try:
@@ -144,7 +144,7 @@ def uncompressed_name(path: Path) -> Path:
 def stored_as(folder: Path, name: str) -> Path:
     """Return the path of a file in a folder, plain or compressed; the plain path if it is absent.
 
-    Raises InputError for a file that is there both ways.
+    Raises InputError for a file that is in the folder in two of these ways.
     """
     found = [path for suffix in SUFFIXES if (path := folder / f"{name}{suffix}").exists()]
     if len(found) > 1:
@@ -164,7 +164,7 @@ def only_file(folder: Path, pattern: str, remedy: str) -> Path:
 
 @contextmanager
 def read_errors(source: str, row: Callable[[], int]) -> Iterator[None]:
-    """Turn errors of reading a file, in a block, into InputErrors with file and row."""
+    """Turn errors of reading a file, in a ``with`` block, into InputErrors with file and row."""
     try:
         yield
     except InputError as error:
@@ -177,7 +177,7 @@ def read_errors(source: str, row: Callable[[], int]) -> Iterator[None]:
 
 @contextmanager
 def error_source(source: str, place: str = "") -> Iterator[None]:
-    """Add the file, and a row if given, to InputErrors of a block that do not name a file."""
+    """Add a file, and a place if given, to InputErrors of a ``with`` block that name no file."""
     try:
         yield
     except InputError as error:

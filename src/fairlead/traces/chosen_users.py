@@ -1,4 +1,4 @@
-"""Change the users of a trace: leave some out, or give them other weights."""
+"""Change the users of a trace: leave some out, or change their weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlead.formats.weights_file import read_weights
 from fairlead.model.workload import Workload, excerpt
 from fairlead.model.workload_checks import check_weights
 
-USERS_NAMED = 5
+USERS_NAMED = 5  # users listed in a note
 
 
 def without_users(workload: Workload, names: Sequence[str]) -> Workload:
@@ -39,17 +39,17 @@ def without_users(workload: Workload, names: Sequence[str]) -> Workload:
         users=users,
         weight=workload.weight[kept],
         job_user=position[rest.job_user].astype(np.int32),
-        queues=None if queues is None else queues.of_users(kept),
+        queues=None if queues is None else queues.select_users(kept),
         limits={name: limit for name, limit in workload.limits.items() if name not in gone},
         quotas={name: quota for name, quota in workload.quotas.items() if name not in gone},
     )
 
 
 def with_weights(workload: Workload, path: Path) -> Workload:
-    """Return the workload with the weights of a YAML or JSON file, ``{ana: 2, bo: 0.5}``.
+    """Return the workload with the weights of a YAML or JSON file, such as ``{ana: 2, bo: 0.5}``.
 
-    Users that the file does not name keep their weights. A note counts the named users without a
-    job in the trace. Raises InputError for an unusable file.
+    Users that the file does not name keep their weights. A note counts named users that the trace
+    does not have. Raises InputError for an unusable file.
     """
     weight = workload.weight.copy()
     weights = read_weights(path)

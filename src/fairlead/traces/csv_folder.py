@@ -1,6 +1,6 @@
 """Read and write the project's own trace as a folder of CSV files, which can be edited by hand.
 
-The content is exactly that of a Parquet trace; docs/traces.md shows the files.
+It has the same content as a Parquet trace; docs/traces.md shows the files.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ MARKER, VERSION_KEY = "trace.json", "trace"
 SERVERS, USERS, JOBS = "servers.csv", "users.csv", "jobs.csv"
 TASKS, EVENTS = "tasks.csv", "server_events.csv"
 FORMAT_VERSION = 1
-BETWEEN_GROUPS = "|"
-NEVER = "never"
+BETWEEN_GROUPS = "|"  # separates the groups of a place
+NEVER = "never"  # the recorded start of a task that never started
 
 USER_COLUMNS = (TraceColumn("user"), TraceColumn("weight", "real"))
-# Present where users are in queues.
+# Present if users are in queues.
 QUEUE_COLUMNS = (TraceColumn("queue", optional=True),)
 JOB_COLUMNS = (
     TraceColumn("job"),
@@ -43,15 +43,15 @@ JOB_COLUMNS = (
     TraceColumn("gang", "flag"),
     TraceColumn("cancel", "real", optional=True),
 )
-# Present when any job has a limit.
+# Present if any job has a limit.
 LIMIT_COLUMNS = (TraceColumn("limit", "real", optional=True),)
 EVENT_COLUMNS = (TraceColumn("time", "real"), TraceColumn("event"), TraceColumn("server"))
-# Present when any start or server is known.
+# ``start`` is present if any start or server is known, ``server`` if any server is.
 RECORDED_COLUMNS = (TraceColumn("start", optional=True), TraceColumn("server", optional=True))
 
-# A server: its group, and its number in the group.
+# The name of a server: its group, and its number in the group.
 _SERVER = "^(?<group>.*)-(?<number>[0-9]{1,10})$"
-# File by the name of an entry in errors of `Workload`.
+# By the entry that an error of `Workload` names, the file that has its row.
 _FILE_OF_ENTRY = {
     "groups": SERVERS,
     "users": USERS,
@@ -64,8 +64,8 @@ _FILE_OF_ENTRY = {
 def write_folder(workload: Workload, path: Path) -> None:
     """Write a workload as a folder of CSV files, completely or not at all, in O(T).
 
-    Replaces an existing trace. Raises InputError for any other folder that is not empty, for names
-    that begin or end with a blank, and for names of groups with a ``|``.
+    An existing trace is replaced. Raises InputError for any other folder that is not empty, for
+    names that begin or end with a blank, and for names of groups with a ``|``.
     """
     cluster = workload.cluster
     _check_names(workload, str(path))
@@ -126,8 +126,8 @@ def _jobs_frame(workload: Workload) -> pl.DataFrame:
         },
         schema_overrides={"user": pl.String},
     )
-    ends = pl.col("cancel", "limit")
-    frame = frame.with_columns(pl.when(ends.is_finite()).then(ends))
+    times = pl.col("cancel", "limit")
+    frame = frame.with_columns(pl.when(times.is_finite()).then(times))  # null instead of infinity
     return frame if frame["limit"].is_not_null().any() else frame.drop("limit")
 
 
@@ -172,7 +172,7 @@ def _events_frame(workload: Workload) -> pl.DataFrame:
 
 
 def _server_names(workload: Workload, server: IndexArray) -> pl.Series:
-    """Return the names of servers, such as ``big-0``; those of negative numbers mean nothing."""
+    """Return the names of servers, such as ``big-0``; negative numbers get meaningless names."""
     first = workload.first_server
     group = np.maximum(np.searchsorted(first, server, side="right") - 1, 0)
     frame = pl.DataFrame(
@@ -187,15 +187,17 @@ def _server_names(workload: Workload, server: IndexArray) -> pl.Series:
 def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
     """Read a trace from a folder of CSV files, plain or compressed, in O(J + T).
 
-    Raises InputError with file and row: for a file that is missing, or there both plain and
-    compressed; for a wrong header, a malformed row or an unknown name; for tasks that are not in
-    the order of their jobs.
+    Raises InputError with file and row for
+
+    - a file that is missing, or is there both plain and compressed;
+    - a wrong header, a malformed row or an unknown name;
+    - tasks that are not in the order of their jobs.
     """
     marker = _read_marker(stored_as(path, MARKER))
     resources, devices, queues = (marker.pop(key) for key in ("resources", "devices", "queues"))
     cluster = _read_servers(stored_as(path, SERVERS), resources, devices)
     users = _check_unique(
-        read_table(stored_as(path, USERS), USER_COLUMNS, more=QUEUE_COLUMNS), "user"
+        read_table(stored_as(path, USERS), USER_COLUMNS, may_follow=QUEUE_COLUMNS), "user"
     )
     names = users.frame["user"].to_list()
     jobs = _read_jobs(stored_as(path, JOBS), users.frame["user"])
@@ -209,11 +211,11 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
             **jobs,
             **tasks,
             **(_read_events(events, cluster) if events.exists() else {}),
-            queues=_queues(queues, users.frame["queue"].to_list(), names, path),
+            queues=_make_queues(queues, users.frame["queue"].to_list(), names, path),
             **marker,
         )
     except ProblemError as error:
-        raise _fault_at_row(error, path) from None
+        raise _with_row(error, path) from None
 
 
 def _read_marker(path: Path) -> dict[str, Any]:
@@ -245,7 +247,7 @@ def _read_marker(path: Path) -> dict[str, Any]:
         }
 
 
-def _queues(
+def _make_queues(
     rows: list[Any], user_queue: list[str | None], users: list[str], path: Path
 ) -> Queues | None:
     if not rows and not any(user_queue):
@@ -270,12 +272,12 @@ def _read_servers(path: Path, units: dict[str, str], devices: tuple[str, ...]) -
         capacity=frame.select(list(units)).to_numpy().astype(float),
         count=frame["count"].to_numpy(),
         units=tuple(units.values()),
-        labels=tuple(_labels(block, row) for row in range(len(frame))),
+        labels=tuple(_parse_labels(block, row) for row in range(len(frame))),
         devices=devices,
     )
 
 
-def _labels(block: Block, row: int) -> Any:
+def _parse_labels(block: Block, row: int) -> Any:
     text = block.frame["labels"][row]
     try:
         labels = parse_json(text) if text else {}
@@ -287,7 +289,7 @@ def _labels(block: Block, row: int) -> Any:
 
 
 def _check_unique(block: Block, column: str, what: str = "") -> Block:
-    """Return the table; raise InputError if it has no rows or a repeated name."""
+    """Return the table; raise InputError if it has no rows, or a name twice in a column."""
     names = block.frame[column]
     if not len(names):
         raise InputError(f"holds no {what or column}", "", block.source)
@@ -296,7 +298,7 @@ def _check_unique(block: Block, column: str, what: str = "") -> Block:
 
 
 def _read_jobs(path: Path, users: pl.Series) -> dict[str, Any]:
-    block = _check_unique(read_table(path, JOB_COLUMNS, more=LIMIT_COLUMNS), "job")
+    block = _check_unique(read_table(path, JOB_COLUMNS, may_follow=LIMIT_COLUMNS), "job")
     frame = block.frame
     user = _positions(frame["user"], users)
     block.refuse(user.is_null(), f"is no user of {USERS}", "user")
@@ -328,16 +330,15 @@ def _read_tasks(
 
     Consecutive tasks of a job with equal shape and place become a set.
     """
-    amounts = [TraceColumn(name, "real") for name in cluster.resources]
-    ends = (*amounts, TraceColumn("duration", "real"))
-    columns = (TraceColumn("job"), TraceColumn("place", optional=True), *ends)
+    numbers = [TraceColumn(name, "real") for name in (*cluster.resources, "duration")]
+    columns = (TraceColumn("job"), TraceColumn("place", optional=True), *numbers)
     names = pl.Series(jobs)
-    shapes: dict[Any, int] = {}
-    places: dict[Any, int] = {}
-    last = -1
+    shapes: dict[Any, int] = {}  # number of each shape, in order of first use
+    places: dict[Any, int] = {}  # number of each place, the same
+    last = -1  # the job of the last task of the previous block
     parts: list[pl.DataFrame] = []
     for block in read_blocks(
-        path, columns, header=True, more=RECORDED_COLUMNS, on_progress=on_progress
+        path, columns, header=True, may_follow=RECORDED_COLUMNS, on_progress=on_progress
     ):
         frame = block.frame
         job = _positions(frame["job"], names)
@@ -365,7 +366,7 @@ def _read_tasks(
         "set_place": keys[first, 2],
         "set_tasks": np.diff(np.r_[first, len(keys)]),
         "shapes": np.array(list(shapes), dtype=float),
-        "places": [_place(key[0], cluster.groups) for key in places],
+        "places": [_parse_place(key[0], cluster.groups) for key in places],
         "task_duration": frame["duration"].to_numpy(),
         "task_start": frame["start"].to_numpy(),
         "task_server": frame["server"].to_numpy(),
@@ -373,7 +374,7 @@ def _read_tasks(
 
 
 def _check_order(block: Block, job: pl.Series, last: int, jobs: list[str]) -> None:
-    """Refuse a task unless its job is that of the row above, or the next one."""
+    """Raise InputError for a task whose job is neither that of the row above nor the next job."""
     step = job - job.shift(1, fill_value=last)
     wrong = first_true(job.is_null() | ~step.is_in([0, 1]))
     if wrong is None:
@@ -403,13 +404,14 @@ def _check_places(block: Block, place: pl.Series, cluster: Cluster) -> None:
     block.refuse(wrong, f"names no groups of {SERVERS}", "place")
 
 
-def _place(text: str | None, groups: tuple[str, ...]) -> list[bool]:
+def _parse_place(text: str | None, groups: tuple[str, ...]) -> list[bool]:
+    """Return whether a place, such as ``a|b``, allows each group; an empty one allows all."""
     names = groups if text is None else text.split(BETWEEN_GROUPS)
     return [group in names for group in groups]
 
 
 def _recorded_starts(block: Block, cluster: Cluster) -> tuple[pl.Series, pl.Series]:
-    """Return the start and server of each task: NaN and -1 if unknown, inf for `NEVER`."""
+    """Return the start of each task (NaN if unknown, inf for `NEVER`) and its server (or -1)."""
     frame = block.frame
     start = pl.repeat(np.nan, len(frame), eager=True)
     server = pl.repeat(-1, len(frame), eager=True)
@@ -434,7 +436,7 @@ def _recorded_starts(block: Block, cluster: Cluster) -> tuple[pl.Series, pl.Seri
 def _server_numbers(block: Block, cluster: Cluster) -> pl.Series:
     """Return the numbers of the servers in the column ``server``; null for an empty field.
 
-    Numbers are computed from names, as a list of all servers could have ten million entries.
+    Numbers are computed from the names instead of looked up, as there may be ten million servers.
     """
     names = block.frame["server"]
     parts = names.str.extract_groups(_SERVER).struct
@@ -461,7 +463,7 @@ def _read_events(path: Path, cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _fault_at_row(error: ProblemError, path: Path) -> InputError:
+def _with_row(error: ProblemError, path: Path) -> InputError:
     """Return the error for an entry that `Workload` refused, with the file and row of the entry."""
     match = re.fullmatch(r"([a-z ]+)\[([0-9]+)\](?:\.(\w+))?", error.place)
     if match is None or match[1] not in _FILE_OF_ENTRY:

@@ -6,18 +6,19 @@ found that could be checked. Measured means: on the first 40 of 500 parts of the
 
 - Servers, published: Wang, Liang and Li 2014, Table I (`fairlead.traces.google_park`).
 - Arrivals, measured: 903 jobs an hour, with a daily wave of 9 % whose peak is 21 hours after the
-  start. The variance of the jobs in 5 minutes is 9 times their mean; so the rate of each 5 minutes
-  is gamma distributed with a coefficient of variation of 0.33.
-- Users, measured: the user of rank r submits in proportion to (r + 20)^-3, the Zipf-Mandelbrot law
-  of maximum likelihood. The first of 250 submits 9 % of the jobs; in the trace, 12 %.
+  start. The variance of the number of jobs in 5 minutes is 9 times its mean; so the rate of each
+  5 minutes is gamma distributed with a coefficient of variation of 0.33.
+- Users, measured: the user of rank r submits in proportion to (r + 20)^-3, a Zipf-Mandelbrot law
+  fitted by maximum likelihood. The first of 250 submits 9 % of the jobs; in the trace, 12 %.
 - Tasks of a job, published: "over 25 million tasks" in 29 days (Di, Kondo and Cirne,
   "Characterization and comparison of cloud versus grid workloads", CLUSTER 2012), which is some 40
   a job at the measured rate. Chosen: a Pareto law with exponent 0.68, cut at 10,000, of mean 38.
-  Then 38 % of the jobs have one task, 7 % more than 50, 0.7 % more than 1,000. Chosen: large jobs
-  go to users by a tendency, half of it of the user and half of the job.
+  Then 38 % of the jobs have one task, 7 % more than 50, 0.7 % more than 1,000. Chosen: jobs are
+  sized in the order of a normal score, half of whose variance is between users, half between jobs
+  of a user.
 - Durations, measured: the logarithm of a job's run time has mean 5.43 and standard deviation 1.76
   (a median of 228 s; an eighth is longer than half an hour). Chosen: the tasks of a job differ by a
-  log-normal factor of deviation 0.3, and last at most the day, before durations are scaled.
+  log-normal factor of deviation 0.3. Durations are cut at the length of the day, and then scaled.
 - Demands, chosen: log-normal with medians 0.030 CPU and 0.018 memory of the largest server, and
   standard deviations 0.5 and 0.6 of the logarithms. Half of the variance is between users, half
   between jobs of a user; CPU and memory correlate by 0.5. Demands are rounded up to a 32nd and a
@@ -26,16 +27,16 @@ found that could be checked. Measured means: on the first 40 of 500 parts of the
 - Load, chosen: the demand of all tasks over the day equals the capacity of the scarcer resource.
   Wang, Liang and Li put the demand of 12,000 servers on 2,000 "so that fairness becomes relevant".
 
-Three choices were made so that days resemble the evaluation of Wang, Liang and Li, which therefore
-is no independent evidence for them:
+Three choices were made so that days resemble the evaluation of Wang, Liang and Li. So that
+evaluation is no independent evidence for these choices:
 
 1. CPU in steps of a 32nd, and deviations of 0.5 and 0.6. Their Table II has a best slot size, 14 or
-   16 slots a server; here many tasks of a 16th, which need two slots of a 20th, cause that. With
-   steps of a 160th, or wider deviations, smaller slots are always better.
-2. Job sizes that differ between users. Where all users have equally large jobs, small jobs wait
-   behind large ones of the same user, and jobs of 1 to 50 tasks gain 29 % from Best-Fit over slots.
-   With this choice they gain 4 %; in their Fig. 6b, nothing.
-3. The load. With 0.8, Best-Fit has room for nearly all tasks at once.
+   16 slots a server, because many tasks of a 16th need two slots of a 20th. With steps of a 160th,
+   or wider deviations, smaller slots are always better.
+2. Job sizes that differ between users. If all users have equally large jobs, small jobs wait behind
+   large ones of the same user, and jobs of 1 to 50 tasks complete 29 % sooner under Best-Fit than
+   under slots. With this choice they complete 4 % sooner; in the paper's Fig. 6b, no sooner.
+3. The load. With a load of 0.8, Best-Fit has room for nearly all tasks at once.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ from fairlead.traces.google_park import draw_park, figure_4_park, scale_park
 
 SECONDS_PER_HOUR = 3600.0
 DAILY_WAVE, HOUR_OF_PEAK = 0.09, 21.0
-BURST_SECONDS, BURST_SHAPE = 300.0, 9.4  # of the gamma distributed rate
+BURST_SECONDS, BURST_SHAPE = 300.0, 9.4  # length of an interval, and shape of its gamma law
 RANK_EXPONENT, RANK_SHIFT = 3.0, 20.0
 TASKS_EXPONENT, MOST_TASKS = 0.68, 10_000
 LOG_DURATION = (5.43, 1.76)
-DURATION_WITHIN_JOB, SHORTEST = 0.3, 1.0
+DURATION_WITHIN_JOB, SHORTEST = 0.3, 1.0  # deviation of the logarithm; seconds
 LOG_DEMAND_MEDIAN = np.log([0.030, 0.018])
 LOG_DEMAND_DEVIATION = np.array([0.5, 0.6])
 DEMAND_CORRELATION = 0.5
@@ -101,18 +102,19 @@ def generate_day(
     jobs : int, optional
         Number of jobs. When absent: enough to reach the load, or all given arrivals.
     load : float, optional
-        Demand of all tasks (amount times duration, summed) over the capacity in those hours, in the
-        scarcest resource. Durations are scaled to meet the load. When absent, it is 1.0 without
-        `jobs` and arrivals; with either, durations are not scaled.
+        Sum of amount times duration of all tasks, over the capacity during `hours`, in the scarcest
+        resource. Durations are scaled to meet the load. When absent: 1.0 if neither `jobs` nor
+        `arrivals` is given, else durations are not scaled.
     hours : float
         Length of the time in which jobs are submitted.
     seed : int
         Seed of all random numbers; the same arguments give the same workload.
     exact : bool
-        Take servers in the proportions of Table I, whose total is 12,583, instead of drawing them.
+        Take servers in the exact proportions of Table I, whose total is 12,583, instead of drawing
+        them.
     arrivals : Arrivals, optional
         Real submissions (`fairlead.traces.logs.google.read_job_arrivals`). Those of the first
-        `hours` are used, or a random sample of `jobs` of these.
+        `hours` are used; with `jobs`, a random sample of so many of these.
 
     Returns
     -------
@@ -169,7 +171,7 @@ def generate_day(
 def _check_arguments(
     users: int, jobs: int | None, load: float | None, hours: float, seed: int
 ) -> None:
-    # A user has at least one job, so the largest number of jobs bounds the users too.
+    # Users without a job have no use, so the largest number of jobs bounds the users, too.
     for name, number in (("users", users), ("jobs", jobs)):
         if number is not None and not 1 <= number <= MOST_JOBS:
             raise InputError(f"must be from 1 to {MOST_JOBS:,}, not {show(number)}", name)
@@ -178,15 +180,16 @@ def _check_arguments(
         ("hours", hours, 1e-3, "24"),
     ):
         if amount is not None and not minimum <= amount <= 1e6:
-            fault = f"must be a positive number such as {example}, not {amount}"
+            fault = f"must be from {minimum:g} to 1000000, such as {example}, not {amount}"
             raise InputError(fault, name)
     whole_number(seed, "seed")
 
 
 def _jobs_for_load(load: float, cluster: Cluster, span: float) -> int:
-    """Return the number of jobs of mean work that make up the load."""
+    """Return the number of jobs that make up the load if each has the mean work."""
     tasks = float(_job_sizes(100_000).mean())
     duration = float(np.exp(LOG_DURATION[0] + (LOG_DURATION[1] ** 2 + DURATION_WITHIN_JOB**2) / 2))
+    # Means of log-normal amounts; rounding up adds half a step on average.
     demand = np.exp(LOG_DEMAND_MEDIAN + LOG_DEMAND_DEVIATION**2 / 2) + DEMAND_STEP / 2
     work = tasks * duration * (demand / cluster.total_capacity).max()
     return max(1, round(load * span / float(work)))
@@ -197,15 +200,16 @@ def _draw_arrival_times(n_jobs: int, span: float, rng: np.random.Generator) -> F
     edges = np.append(np.arange(0, span, BURST_SECONDS), span)
     hour = (edges[:-1] + edges[1:]) / 2 / SECONDS_PER_HOUR
     wave = 1 + DAILY_WAVE * np.cos(2 * np.pi * (hour - HOUR_OF_PEAK) / 24)
-    rate = wave * rng.gamma(BURST_SHAPE, size=len(hour)) * np.diff(edges)
-    jobs_until = np.concatenate([[0.0], np.cumsum(rate)])
-    drawn = np.sort(rng.random(n_jobs)) * jobs_until[-1]
-    times: FloatArray = np.interp(drawn, jobs_until, edges)
+    # Expected jobs in each interval, up to a common factor.
+    expected = wave * rng.gamma(BURST_SHAPE, size=len(hour)) * np.diff(edges)
+    expected_until = np.concatenate([[0.0], np.cumsum(expected)])
+    drawn = np.sort(rng.random(n_jobs)) * expected_until[-1]
+    times: FloatArray = np.interp(drawn, expected_until, edges)
     return times
 
 
 def _draw_users(n_jobs: int, users: int, rng: np.random.Generator) -> IntArray:
-    """Draw the user of each job; with at least two jobs a user, every user gets one."""
+    """Draw the user of each job; if there are two jobs for each user or more, all users get one."""
     share = (np.arange(1, users + 1) + RANK_SHIFT) ** -RANK_EXPONENT
     drawn = rng.choice(users, size=n_jobs, p=share / share.sum())
     if n_jobs >= 2 * users:
@@ -232,10 +236,10 @@ def _select_arrivals(
 
 
 def _job_sizes(n_jobs: int) -> IntArray:
-    """Return the numbers of tasks of jobs, ascending: quantiles of the Pareto law.
+    """Return (n_jobs,) the number of tasks of each job, ascending: quantiles of the Pareto law.
 
-    They are not drawn, because the load of the day would depend on a few large jobs. From 200 jobs
-    on, every size class of the paper's Fig. 6 occurs.
+    Random sizes would let the load of the day depend on a few large jobs. From 200 jobs on, every
+    size class of the paper's Fig. 6 occurs.
     """
     quantile = (np.arange(n_jobs) + 0.5) / n_jobs
     cut = 1 - float(MOST_TASKS) ** -TASKS_EXPONENT
@@ -244,25 +248,28 @@ def _job_sizes(n_jobs: int) -> IntArray:
 
 
 def _assign_sizes(user: IntArray, n_users: int, rng: np.random.Generator) -> IntArray:
-    """Assign sizes to jobs at random; some users tend to get the larger ones."""
-    tendency = rng.standard_normal(n_users)[user] + rng.standard_normal(len(user))
+    """Assign sizes to jobs in the order of a random score; some users tend to get larger ones."""
+    score = rng.standard_normal(n_users)[user] + rng.standard_normal(len(user))
     tasks = np.empty(len(user), dtype=np.int64)
-    tasks[np.argsort(tendency, kind="stable")] = _job_sizes(len(user))
+    tasks[np.argsort(score, kind="stable")] = _job_sizes(len(user))
     return tasks
 
 
 def _draw_durations(tasks: IntArray, span: float, rng: np.random.Generator) -> FloatArray:
-    """Draw the duration of each task: a factor of its job times one of its own, at most `span`."""
+    """Draw the duration of each task: its job's, times a factor of its own; at most `span`."""
     of_job = rng.lognormal(*LOG_DURATION, size=len(tasks))
-    within = rng.lognormal(0.0, DURATION_WITHIN_JOB, size=int(tasks.sum()))
-    duration: FloatArray = np.clip(np.repeat(of_job, tasks) * within, SHORTEST, span)
+    factor = rng.lognormal(0.0, DURATION_WITHIN_JOB, size=int(tasks.sum()))
+    duration: FloatArray = np.clip(np.repeat(of_job, tasks) * factor, SHORTEST, span)
     return duration
 
 
 def _draw_demands(
     user: IntArray, n_users: int, cluster: Cluster, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw the demand of each job's tasks, (J, 2); they fit the server with the largest minimum."""
+    """Draw (J, 2) the demand of one task of each job.
+
+    It fits on the server whose scarcer resource is largest.
+    """
     spread = np.linalg.cholesky([[1, DEMAND_CORRELATION], [DEMAND_CORRELATION, 1]]).T
     of_user = rng.standard_normal((n_users, 2)) @ spread
     of_job = rng.standard_normal((len(user), 2)) @ spread
@@ -278,8 +285,8 @@ def _compute_load(
     cluster: Cluster, demand: FloatArray, tasks: IntArray, duration: FloatArray, span: float
 ) -> float:
     """Return the demand of all tasks over the capacity, in the scarcest resource."""
-    starts = np.concatenate([[0], np.cumsum(tasks)[:-1]])
-    work = demand.T @ np.add.reduceat(duration, starts)
+    first_task = np.concatenate([[0], np.cumsum(tasks)[:-1]])  # of each job
+    work = demand.T @ np.add.reduceat(duration, first_task)
     return float((work / (cluster.total_capacity * span)).max())
 
 
@@ -288,17 +295,17 @@ FIGURE_4_USERS = ((0.2, 0.3, 0.0), (0.5, 0.1, 200.0), (0.1, 0.3, 500.0))
 # Seconds at which user 1 leaves, and at which the others leave.
 FIGURE_4_LEAVES, FIGURE_4_ENDS = 1080.0, 1500.0
 FIGURE_4_DURATION = (10.0, 50.0)  # range of the duration of a task, in seconds
-_FIGURE_4_TASKS = 12_000  # of a user, for 100 servers
+_FIGURE_4_TASKS = 12_000  # tasks of a user, for 100 servers
 
 
 def figure_4(seed: int = 0, servers: int = 100) -> Workload:
     """Return the workload of Fig. 4: three users that come and go, on 100 servers by default.
 
-    The servers are those of `fairlead.traces.google_park.figure_4_park`; `seed` draws durations.
-    User 1 arrives at 0 s, user 2 at 200 s, user 3 at 500 s; user 1 leaves at 1080 s, the others at
-    1500 s. A user is one job with more tasks than can run until it leaves. Leaving withdraws its
-    waiting tasks and lets running ones end. The paper states no durations: here they are uniform
-    from 10 to 50 s, so that shares settle within 50 s of a change of users.
+    The servers are those of `fairlead.traces.google_park.figure_4_park`. User 1 arrives at 0 s,
+    user 2 at 200 s, user 3 at 500 s; user 1 leaves at 1080 s, the others at 1500 s. Each user has
+    one job, with more tasks than can run until the user leaves. Then its waiting tasks are
+    withdrawn, and its running ones end by themselves. The paper states no durations. Here `seed`
+    draws them, uniform from 10 to 50 s, so that shares settle within 50 s of a change of users.
 
     Source: Wang, Liang and Li 2014, Section VI and Fig. 4.
     """

@@ -5,10 +5,10 @@ fairness in cloud computing systems with heterogeneous servers", INFOCOM 2014, T
 
 The 100 servers of the paper's Fig. 4 were drawn from that table. The paper prints their totals,
 52.75 CPU and 51.32 memory, and the users' shares of memory: 62 % for user 1 by itself, 44 % each
-for users 1 and 2, 26 % each for all three. Of the parks with those totals, `figure_4_park` is the
-one whose shares under best-fit come nearest to the three readings: 61.9 %, 43.2 and 42.7 %, and
-27.4 to 28.0 %. papers/docs/reproducing.md explains why no such park gives 26 % with tasks packed as
-well.
+for users 1 and 2, 26 % each for all three. Of the sets of servers with these totals,
+`figure_4_park` is the one whose shares under best-fit come nearest: 61.9 %, then 43.2 and 42.7 %,
+then 27.4 to 28.0 %. papers/docs/reproducing.md explains why no such set gives 26 % if tasks are
+packed as well.
 """
 
 from __future__ import annotations
@@ -45,24 +45,25 @@ FIGURE_4_COUNTS = (72, 12, 8, 6, 1, 1, 0, 0, 0, 0)
 
 
 def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
-    """Draw servers at random from Table I; groups keep the order of the table."""
-    _check(servers)
+    """Draw servers at random from Table I; groups are in the order of the table."""
+    _check_number(servers)
     return _cluster(rng.multinomial(servers, _counts() / SERVERS))
 
 
 def scale_park(servers: int = SERVERS) -> Cluster:
-    """Return a number of servers in the proportions of Table I."""
-    _check(servers)
+    """Return a cluster of this many servers, in the proportions of Table I."""
+    _check_number(servers)
     return _cluster(_divide(_counts(), servers))
 
 
 def figure_4_park(servers: int = 100) -> Cluster:
     """Return the 100 servers of Fig. 4, or another number in the same proportions.
 
-    The 100 servers have 52.75 CPU and 51.37 memory in total. With the memory sizes of the trace
-    (0.4995, 0.2493, 0.749 and 0.1241; Table I prints two digits) it is 51.32 memory.
+    The 100 servers have 52.75 CPU and 51.37 memory in total. Memory adds up to 51.32, as printed,
+    with the sizes that the trace has (0.4995, 0.2493, 0.749 and 0.1241) instead of the two digits
+    of Table I.
     """
-    _check(servers)
+    _check_number(servers)
     return _cluster(_divide(np.array(FIGURE_4_COUNTS, dtype=np.int64), servers))
 
 
@@ -71,7 +72,7 @@ def _counts() -> IntArray:
 
 
 def _divide(counts: IntArray, servers: int) -> IntArray:
-    """Divide a number of servers in proportion to counts, rounded by largest remainders."""
+    """Divide a number of servers in proportion to counts; the largest remainders round up."""
     exact, total = counts * servers, counts.sum()
     divided: IntArray = exact // total
     missing = servers - divided.sum()
@@ -79,7 +80,7 @@ def _divide(counts: IntArray, servers: int) -> IntArray:
     return divided
 
 
-def _check(servers: int) -> None:
+def _check_number(servers: int) -> None:
     if not 1 <= servers <= MOST_SERVERS:
         raise InputError(f"must be from 1 to {MOST_SERVERS:,}, not {show(servers)}", "servers")
 

@@ -1,7 +1,7 @@
 """Read the journal of a service as a trace.
 
-The events are applied once more, and must place the same tasks on the same servers. A journal of an
-earlier version of fairlead records the starts of tasks, which are repeated instead.
+The recorded events are applied once more, and must place the same tasks on the same servers. A
+journal of an earlier version of fairlead also records the starts of tasks; then these are repeated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNITS = {"cpu": "cores", "memory": "GiB"}
 EVENTS_PER_REPORT = 2000
 SHORTEST = 2.0**-20  # seconds, the unit of a service's clock
 ESTIMATED = "tasks whose duration is an estimate, as they have not ended by themselves"
-NOWHERE = "jobs kept to servers that never joined, taken as free to run anywhere"
+NOWHERE = "jobs limited to servers that never joined, taken as free to run anywhere"
 Event = tuple[int, float, str, dict[str, Any]]  # number, time, kind, content
 Task = tuple[int, int]  # job and index
 _Start = tuple[str, float, dict[str, float]]  # server, time and demand
@@ -41,24 +41,25 @@ class Recording:
     path: Path
     # Number of the event before the first kept one; 0 if no event was deleted.
     last_deleted: int = 0
-    policies: list[tuple[str, int]] = field(default_factory=list)  # with seeds, in order
+    # Names of policies with their seeds, in the order in which they were in force.
+    policies: list[tuple[str, int]] = field(default_factory=list)
     # Time of the first event, or of the first job or start if that is earlier.
     begin: float = inf
     end: float = inf  # time of the last event
     starts: dict[TaskKey, tuple[str, float]] = field(default_factory=dict)  # server and time
     # Seconds and exit status of each task that ended by itself.
-    lasted: dict[Task, tuple[float, int]] = field(default_factory=dict)
+    completed_runs: dict[Task, tuple[float, int]] = field(default_factory=dict)
     numbers: dict[Task, int] = field(default_factory=dict)  # number of each task in the workload
     # By name of a server: the time from which it has a number in the workload, and the number.
     servers: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     # Tasks that ended before the first event, of jobs that still had other tasks then.
     ended_before: set[Task] = field(default_factory=set)
-    # By job that its user modified: its final requests, with the largest demand of its tasks.
-    settled: dict[int, dict[str, Any]] = field(default_factory=dict)
+    # For each job that its user modified: its final requests, with the largest demand of its tasks.
+    final_requests: dict[int, dict[str, Any]] = field(default_factory=dict)
     durations: list[float] = field(default_factory=list)  # seconds of each task of the workload
 
     def server(self, name: str, time: float) -> int:
-        """Return the number that the server with a name has at a time."""
+        """Return the number, in the workload, that a server of this name has at a time."""
         return max(number for from_time, number in self.servers[name] if from_time <= time)
 
     def first_state(self) -> ServiceState | None:
@@ -95,29 +96,31 @@ class JournalWorkload(Workload):
 
 @dataclass
 class _ServerSpan:
-    """A time span in which a server kept its capacity and labels; a server of the workload."""
+    """A time span in which a server kept its capacity and labels: one server of the workload."""
 
     name: str
     capacity: dict[str, float]
     labels: dict[str, str]
-    joins: float
-    leaves: float | None = None  # None for a server that is still there
+    joins: float  # seconds since 1970
+    leaves: float | None = None  # the same; None for a server that is still there
 
 
 def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
     """Read a journal of ``fairlead serve``, which may be running; about 60 us an event.
 
-    The duration of a task that never ended by itself is an estimate: the median of its job's other
-    tasks, else of its user's, else of all, and at least its observed run time. A job that waited
-    for others counts from its submission. Weights are the final ones. The arrays do not show that
-    servers were silent or draining, or that jobs were held; a replay of the `recording` does. Where
-    older events are deleted (``serve --keep``), the trace begins with the jobs waiting and running
-    then.
+    It returns a `JournalWorkload`, or a plain `Workload` if an earlier version wrote the journal:
 
-    Returns a `JournalWorkload`, or a plain `Workload` if an earlier version wrote the journal. Each
-    server is a group of its own, and a new one when its amounts or labels change; cpu in cores,
-    memory in GiB, gpu in devices; times from the first event. Raises InputError for a journal
-    without a job or a server.
+    - A task that never ended by itself gets an estimated duration: the median of its job's other
+      tasks, else of its user's tasks, else of all; but at least its observed run time.
+    - A job that waited for others counts from its submission. Weights are the final ones.
+    - Each server is a group of its own, and a new group when its amounts or labels change.
+    - The arrays do not show that servers stopped responding or drained, or that jobs were held; a
+      replay of the `recording` does.
+    - Amounts are cores, GiB and GPU devices; times are from the first event.
+    - If older events were deleted (``serve --keep``), the trace begins with the jobs that waited or
+      ran at that time.
+
+    Raises InputError for a journal without a job or a server.
     """
     from fairlead.service.journal.earlier_journal import repeat_starts
     from fairlead.service.journal.event_journal import reading, repeat_event
@@ -175,16 +178,16 @@ class _History:
     recording: Recording
     jobs: dict[int, Job] = field(default_factory=dict)
     starts: dict[Task, _Start] = field(default_factory=dict)  # last start of each task
-    # Longest run, in seconds, of each task among the runs that did not end by themselves.
+    # Of each task, the longest run, in seconds, that did not end by itself.
     cut_runs: dict[Task, float] = field(default_factory=dict)
-    withdrawn: dict[int, float] = field(default_factory=dict)  # time, by cancelled job
+    withdrawn: dict[int, float] = field(default_factory=dict)  # time of cancellation, by job
     modified: set[int] = field(default_factory=set)  # jobs that their users modified
     spans: list[_ServerSpan] = field(default_factory=list)
     present: dict[str, _ServerSpan] = field(default_factory=dict)  # by name of a server
     leaving: set[str] = field(default_factory=set)  # lost servers that the state still has
 
     def note_first_state(self, state: ServiceState, time: float) -> None:
-        """Note the state at a time after which events are kept; sets `Recording.begin`."""
+        """Note the state at the time from which events are kept; set `Recording.begin`."""
         recording = self.recording
         recording.policies.append((state.scheduler.policy.name, state.scheduler.seed))
         self.jobs |= state.jobs
@@ -211,13 +214,13 @@ class _History:
             if past.status is None or self.jobs[past.key.job].cancelled:
                 self._note_cut_run(task, seconds)
             else:
-                self.recording.lasted[task] = seconds, past.status
+                self.recording.completed_runs[task] = seconds, past.status
         for job in effects.ended:
             if job.cancelled:
                 self.withdrawn.setdefault(job.id, now)
 
     def note_server(self, state: ServiceState, name: str, now: float) -> None:
-        """End the span of a server that changed or left, and begin one if it is there."""
+        """End the span of a server that changed or left, and begin another if it is there."""
         server, span = state.servers.get(name), self.present.get(name)
         if span is not None:
             unchanged = server is not None and (
@@ -227,7 +230,8 @@ class _History:
                 return
             span.leaves = now
             del self.present[name]
-        if server is not None and any(server.capacity.values()):  # else nothing can run there
+        # Nothing can run on a server without capacity.
+        if server is not None and any(server.capacity.values()):
             self.present[name] = _ServerSpan(name, server.capacity, server.labels, now)
             self.spans.append(self.present[name])
 
@@ -238,7 +242,7 @@ class _History:
             self.leaving.discard(name)
 
     def note_running(self, state: ServiceState) -> None:
-        """Note the runs that go on at the end of the recording."""
+        """Note the runs that are unfinished at the end of the recording."""
         for job in state.jobs.values():
             for run in job.running.values():
                 self._note_cut_run(run.key[:2], self.recording.end - run.since)
@@ -267,7 +271,7 @@ class _TaskTable:
 def _list_tasks(history: _History, resources: tuple[str, ...]) -> _TaskTable:
     """List the tasks of all jobs; tasks of a job with equal demands are a set.
 
-    Completes the recording: durations and numbers of tasks, and requests of modified jobs.
+    Adds to the recording the durations and numbers of tasks, and the requests of modified jobs.
     """
     recording, table = history.recording, _TaskTable()
     medians = _median_durations(recording, history.jobs)
@@ -276,7 +280,7 @@ def _list_tasks(history: _History, resources: tuple[str, ...]) -> _TaskTable:
         if not any(place):
             table.notes[NOWHERE] += 1
             place = [True] * len(history.spans)
-        # 1 s where no task has ended yet.
+        # 1 s if no task of the journal has ended yet.
         estimate = next((medians[o] for o in (job.id, job.user, None) if o in medians), 1.0)
         by_demand: dict[tuple[float, ...], list[int]] = {}
         for index in range(job.tasks):
@@ -286,7 +290,7 @@ def _list_tasks(history: _History, resources: tuple[str, ...]) -> _TaskTable:
             demand = history.starts[task][2] if task in history.starts else job.demand_of(index)
             by_demand.setdefault(tuple(demand.get(r, 0.0) for r in resources), []).append(index)
         if job.id in history.modified:
-            recording.settled[job.id] = {
+            recording.final_requests[job.id] = {
                 # A resource that a later server introduces is not known yet.
                 "demand": {
                     r: largest
@@ -305,7 +309,7 @@ def _list_tasks(history: _History, resources: tuple[str, ...]) -> _TaskTable:
             for index in indices:
                 task = job.id, index
                 recording.numbers[task] = len(recording.numbers)
-                known = recording.lasted.get(task)
+                known = recording.completed_runs.get(task)
                 table.notes[ESTIMATED] += known is None
                 seconds = known[0] if known else max(estimate, history.cut_runs.get(task, 0.0))
                 recording.durations.append(max(seconds, SHORTEST))
@@ -383,9 +387,9 @@ def _queues(state: ServiceState, users: list[str]) -> Queues | None:
 
 
 def _median_durations(recording: Recording, jobs: dict[int, Job]) -> dict[Any, float]:
-    """Return the median duration of ended tasks by job, by user, and of all under None."""
+    """Return the median duration of ended tasks: by job, by user, and with key None of all."""
     durations: dict[Any, list[float]] = {}
-    for (job, _), (seconds, _) in recording.lasted.items():
+    for (job, _), (seconds, _) in recording.completed_runs.items():
         for owner in (job, jobs[job].user, None):
             durations.setdefault(owner, []).append(seconds)
     return {owner: median(seconds) for owner, seconds in durations.items()}

@@ -1,7 +1,7 @@
 """Read and write the project's own trace: one Parquet file with a whole workload.
 
-A row is a set of equal tasks with its job. Cluster, users, places and events of servers are JSON in
-the file's metadata, under `METADATA_KEY`. docs/traces.md describes the format.
+A row is a set of equal tasks with the columns of its job. Cluster, users, places and events of
+servers are JSON in the file's metadata, under `METADATA_KEY`. docs/traces.md describes the format.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from fairlead.traces._stored_files import ProgressReport, error_source
 
 FORMAT_VERSION = 1
 METADATA_KEY = "fairlead_trace"
-DEMAND = "demand."
-# Columns that are present when any value is known.
+DEMAND = "demand."  # prefix of the columns of amounts
+# Columns that are present if any value is known.
 LIMIT, STARTS, SERVERS = "limit", "starts", "servers"
 _KIND = ParquetKind("trace", METADATA_KEY, FORMAT_VERSION)
 
@@ -51,8 +51,8 @@ def write_parquet(workload: Workload, path: Path) -> None:
 def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
     """Read a workload that `write_parquet` wrote, with equal arrays, in O(K + T).
 
-    Raises InputError with the file and the row or entry: for a file that is damaged, is no trace or
-    of another version, has other columns, or values without meaning.
+    Raises InputError with the file and the row or entry, for a file that is damaged, is no trace,
+    is of another version, has other columns or has meaningless values.
     """
     source = str(path)
     content = read_parquet_file(path, _KIND)
@@ -159,7 +159,7 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         groups=tuple(group["name"] for group in header["groups"]),
         resources=resources,
         capacity=np.array([group["capacity"] for group in header["groups"]], dtype=np.float64),
-        count=np.array(_counts(header["groups"]), dtype=np.int64),
+        count=np.array(_read_counts(header["groups"]), dtype=np.int64),
         units=tuple(header["units"]),
         labels=tuple(group["labels"] for group in header["groups"]),
         devices=texts(header.get("devices", []), "devices"),
@@ -170,8 +170,8 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
             raise InputError("must be numbers of groups", f"places[{row}]")
         places[row, groups] = True
     users = [user["name"] for user in header["users"]]
-    starts_job = _starts_job(frame)
-    jobs = frame.filter(starts_job)
+    is_first = _is_first_of_job(frame)
+    jobs = frame.filter(is_first)
     events = header["server_events"]
     return Workload.from_arrays(
         cluster,
@@ -183,7 +183,7 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         job_gang=jobs["gang"].to_numpy(),
         job_cancel=jobs["cancel"].fill_null(np.inf).to_numpy(),
         job_limit=jobs[LIMIT].fill_null(np.inf).to_numpy() if LIMIT in jobs.columns else None,
-        set_job=np.cumsum(starts_job.to_numpy()) - 1,
+        set_job=np.cumsum(is_first.to_numpy()) - 1,
         set_tasks=frame["durations"].list.len().to_numpy(),
         shapes=frame.select([f"{DEMAND}{resource}" for resource in resources]).to_numpy(),
         places=places,
@@ -206,7 +206,7 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
     )
 
 
-def _counts(groups: list[Mapping[str, Any]]) -> list[int]:
+def _read_counts(groups: list[Mapping[str, Any]]) -> list[int]:
     for row, group in enumerate(groups):
         count = group["count"]
         if type(count) is not int or not 1 <= count <= MOST_SERVERS:
@@ -216,7 +216,7 @@ def _counts(groups: list[Mapping[str, Any]]) -> list[int]:
 
 
 def _task_values(frame: pl.DataFrame, column: str, unknown: float) -> Any:
-    """Return the tasks' values in a column of lists; None if the column is absent."""
+    """Return (T,) the values in a column of lists; None if the column is absent."""
     if column not in frame.columns:
         return None
     wrong = frame[column].list.len() != frame["durations"].list.len()
@@ -225,6 +225,7 @@ def _task_values(frame: pl.DataFrame, column: str, unknown: float) -> Any:
 
 
 def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
+    """Raise InputError for wrong columns, for no rows, and for an unknown duration."""
     kinds: dict[str, Any] = {"job": pl.String, "user": pl.String, "submit": pl.Float64}
     kinds |= {"gang": pl.Boolean, "cancel": pl.Float64}
     kinds |= {LIMIT: pl.Float64} if LIMIT in frame.columns else {}
@@ -235,20 +236,24 @@ def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
     check_columns(frame, kinds, dict.fromkeys(("cancel", LIMIT), pl.lit(True)))
     if not len(frame):
         raise InputError("holds no job")
-    holes = frame["durations"].list.eval(pl.element().is_null()).list.any()
-    refuse_rows(holes, "durations: one is empty")
+    has_null = frame["durations"].list.eval(pl.element().is_null()).list.any()
+    refuse_rows(has_null, "durations: one is empty")
 
 
-def _starts_job(frame: pl.DataFrame) -> pl.Series:
-    """Return whether each row is the first of its job; refuse rows that differ within a job."""
-    opens = (frame["job"] != frame["job"].shift(1)).fill_null(True)
+def _is_first_of_job(frame: pl.DataFrame) -> pl.Series:
+    """Return whether each row is the first of its job.
+
+    Raises InputError for a row whose job differs from the row above with the same job name.
+    """
+    is_first = (frame["job"] != frame["job"].shift(1)).fill_null(True)
     for column in ("user", "submit", "gang", "cancel", *((LIMIT,) * (LIMIT in frame.columns))):
         same = frame[column].eq_missing(frame[column].shift(1))
-        refuse_rows(~opens & ~same, f"{column}: differs within a job")
-    return opens
+        refuse_rows(~is_first & ~same, f"{column}: differs within a job")
+    return is_first
 
 
 def _positions(jobs: pl.DataFrame, users: list[str]) -> Any:
+    """Return (J,) the index of each job's user; raise InputError for an unknown user."""
     known = pl.DataFrame({"user": users, "position": np.arange(len(users))}).unique(
         "user", keep="first"
     )

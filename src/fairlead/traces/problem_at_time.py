@@ -36,11 +36,12 @@ class ProblemAtTime:
     running: int  # number of running tasks
     waiting: int  # number of waiting tasks
     too_large: int  # active tasks left out, as they fit no present server that they may use
-    unplaced: int  # running tasks whose server is not recorded; `held` lacks them
-    kinds: Mapping[str, list[str]]  # the users of the problem for each split user of the trace
+    unplaced: int  # running tasks whose server is not recorded, and which `held` lacks
+    # By split user of the trace: the users of the problem, one for each of its kinds of tasks.
+    kinds: Mapping[str, list[str]]
     of_one_size: bool  # whether all tasks of each user of the problem are equal
     overfull: tuple[str, ...]  # servers whose recorded tasks exceed the capacity
-    # New names of users whose name in the trace looks like that of a split user, such as a@b.
+    # By user of the trace whose name looks like that of a kind, such as a@b: its new name.
     renamed: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,7 +80,7 @@ class ProblemAtTime:
         return {
             "fairlead": FORMAT_VERSION,
             "mechanism": RECORDED,
-            # Where tasks differ, the smallest one may be less than a mean task.
+            # If tasks differ in size, a user may hold less than one mean task.
             "whole_tasks": self.of_one_size,
             "users": rows,
         }
@@ -88,14 +89,16 @@ class ProblemAtTime:
 def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     """Return the users with tasks that wait or run at a time of the recorded run, as a problem.
 
-    A task is active from its submission to its recorded end. A task without a recorded start waits
-    until its job is withdrawn. A user's demand is the mean of its active tasks, its limit their
-    number. A user with several kinds of tasks (`fairlead.model.task_kinds`) is split into a user
-    for each kind, named by the groups open to it, such as ``ana@big`` and ``ana@old``. These share
-    the weight; in a tree of queues, the split user becomes their queue. Weights and queues are
-    those of the trace; its limits and quotas are left out. Servers that drain or are away count
-    only while tasks run on them. A resource stays in devices if each mean demand is a part of one
-    device or a whole number of devices.
+    - A task is active from its submission to its recorded end. A task without a recorded start
+      waits until its job is withdrawn.
+    - A user's demand is the mean of its active tasks; its task limit is their number.
+    - A user with several kinds of tasks (`fairlead.model.task_kinds`) is split into a user for each
+      kind, named by the groups open to it, such as ``ana@big`` and ``ana@old``. These share the
+      weight. In a tree of queues, the split user becomes their queue.
+    - Weights and queues are those of the trace; its limits and quotas are left out.
+    - Servers that drain or are absent count only while tasks run on them.
+    - A resource stays in devices if each mean demand is a part of one device or a whole number of
+      devices.
 
     Parameters
     ----------
@@ -111,7 +114,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
 
     Notes
     -----
-    Cost O(T + X + servers + K G) for K sets with active tasks.
+    Cost O(T + X + S + K G) for K sets with active tasks.
 
     Examples
     --------
@@ -124,10 +127,9 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     n_active = np.add.reduceat(active, workload.first_task[:-1], dtype=np.int64)
     count = _present_servers(workload, seconds, runs)
     sets = np.flatnonzero(n_active)
-    # Absent servers must not split tasks into kinds.
-    places, of_place = np.unique(workload.places & (count > 0), axis=0, return_inverse=True)
-    place = of_place.reshape(-1)[workload.set_place[sets]]  # a column in NumPy 2.0.0
-    shape = workload.set_shape[sets]
+    # Places that differ only in groups without present servers are the same for kinds of tasks.
+    places, place_number = np.unique(workload.places & (count > 0), axis=0, return_inverse=True)
+    place, shape = place_number[workload.set_place[sets]], workload.set_shape[sets]
     fit = (places[place] & workload.fits[shape]).any(axis=1)
     too_large = int(n_active[sets[~fit]].sum())
     sets, place, shape = sets[fit], place[fit], shape[fit]
@@ -205,7 +207,7 @@ def end_of_run(workload: Workload) -> float:
 
 
 def _end_times(workload: Workload) -> FloatArray:
-    """Return (T,): when each task ended or was withdrawn; infinite where neither is recorded."""
+    """Return (T,) when each task ended or was withdrawn; infinite if neither is recorded."""
     job = np.repeat(workload.set_job, workload.set_tasks)
     ended = workload.task_start + workload.task_duration
     return np.where(np.isfinite(workload.task_start), ended, workload.job_cancel[job])
@@ -224,10 +226,11 @@ def _name_kinds(
     eligible: BoolArray,
     present: BoolArray,
 ) -> list[str]:
-    """Return a name for each kind: the user, and if the user is split, servers and resources.
+    """Return a name for each kind: the user's, and if the user is split, servers and resources.
 
-    A user of one kind whose name looks like that of a split user is renamed, so that reports do not
-    add its amounts to those of the split user.
+    `eligible` (M, G) has the present groups of each kind, `present` (G,) all present groups. A user
+    of one kind whose name looks like that of a kind, such as ``ana@big``, is renamed, so that
+    reports do not add its amounts to those of ``ana``.
     """
     cluster, split = workload.cluster, set(_split_users(kinds.user))
     names: list[str] = []
@@ -244,8 +247,8 @@ def _name_kinds(
             taken.add(user)
             continue
         everywhere = bool((eligible[m] == present).all())
-        where = "all" if everywhere else _name_servers(list(compress(cluster.groups, eligible[m])))
-        name = f"{user}@{where}"
+        place = "all" if everywhere else _name_place(list(compress(cluster.groups, eligible[m])))
+        name = f"{user}@{place}"
         if ((kinds.user == n) & (kinds.place == kinds.place[m])).sum() > 1:
             name = f"{name}:{'+'.join(compress(cluster.resources, demand[m] > 0))}"
         free = (f"{name} ({k})" for k in count_from(2))
@@ -254,8 +257,8 @@ def _name_kinds(
     return names
 
 
-def _name_servers(groups: list[str]) -> str:
-    """Join the names of at most two groups; of more, the first and the number of the others."""
+def _name_place(groups: list[str]) -> str:
+    """Join the names of at most two groups; for more, name the first and count the others."""
     return "+".join(groups) if len(groups) <= 2 else f"{groups[0]}+{len(groups) - 1} more"
 
 
@@ -273,7 +276,10 @@ def _queues_of_kinds(workload: Workload, queues: Queues, of_kind: IntArray) -> Q
 
 
 def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolArray]:
-    """Return which tasks wait or run, and which run; both (T,) bool."""
+    """Return whether each task waits or runs, and whether it runs; both (T,) bool.
+
+    Raises InputError for a time after the end of the trace.
+    """
     submit = np.repeat(workload.job_submit[workload.set_job], workload.set_tasks)
     start, end = workload.task_start, _end_times(workload)
     last = end_of_run(workload)
@@ -285,7 +291,7 @@ def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolAr
 
 
 class _UsedAmounts(NamedTuple):
-    """See `ProblemAtTime`."""
+    """Three fields of `ProblemAtTime`."""
 
     held: FloatArray
     unplaced: int
@@ -295,7 +301,10 @@ class _UsedAmounts(NamedTuple):
 def _sum_running(
     workload: Workload, runs: BoolArray, kind_of_set: IntArray, n_kinds: int
 ) -> _UsedAmounts:
-    """Add up the amounts of running tasks, by kind and group and by server."""
+    """Add up the amounts of running tasks: by kind and group, and by server to find overfull ones.
+
+    `kind_of_set` (K,) is the kind of each set.
+    """
     tasks = np.flatnonzero(runs)
     placed = tasks[workload.task_server[tasks] >= 0]
     sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)[placed]
@@ -318,7 +327,7 @@ def _sum_running(
 
 
 def _present_servers(workload: Workload, seconds: float, runs: BoolArray) -> IntArray:
-    """Return (G,) int: numbers of servers that accept or run tasks at a time."""
+    """Return (G,) int: the number of servers of each group that accept or run tasks at a time."""
     is_present = workload.there_at_start.copy()
     past = workload.server_time <= seconds
     # Events are in order of time, so the last event of each server decides.

@@ -1,7 +1,7 @@
 """Turn a batch log into a problem.
 
-A user's task is one node of its median job. Its placement constraint excludes the groups that at
-least half of its jobs exclude.
+A task of a user is one node of the user's median job. The user's placement constraint excludes the
+groups that at least half of its jobs exclude.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ class ConvertedLog:
     problem: Problem  # users ``user-<id>`` by ascending id; cores and GiB
     jobs: int  # jobs that ran
     dropped: int  # jobs left out because they never ran (run time <= 0)
-    restricted: Mapping[str, tuple[str, ...]]  # groups open to users with a placement constraint
-    # Groups open to users where one task exceeds a server, so that only a part of a task fits.
+    # By user with a placement constraint: the groups that it may use.
+    restricted: Mapping[str, tuple[str, ...]]
+    # By user: the groups that it may use though one task exceeds a server, so that only a part of a
+    # task fits.
     larger_than_a_server: Mapping[str, tuple[str, ...]]
-    indifferent: Mapping[str, int]  # number of jobs by property that does not distinguish groups
+    # By property of nodes that does not distinguish groups: the number of jobs that name it.
+    indifferent: Mapping[str, int]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the conversion as plain values, for JSON."""
@@ -51,24 +54,25 @@ class ConvertedLog:
 
 @dataclass
 class _UserJobs:
-    """Counts of a user's jobs, by shape of a node and by excluded group."""
+    """Counts of a user's jobs."""
 
     jobs: int = 0
-    shapes: Counter[Shape] = field(default_factory=Counter)
-    excluded: Counter[str] = field(default_factory=Counter)
+    shapes: Counter[Shape] = field(default_factory=Counter)  # jobs by shape of a node
+    excluded: Counter[str] = field(default_factory=Counter)  # jobs by group that they exclude
 
 
 def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> ConvertedLog:
     """Turn the jobs of a log into a problem.
 
-    A user's demand is that of a node of its median job: the lower median, with jobs ordered by
-    cores per node and then by memory per node. A group is closed to a user when at least half of
-    the user's jobs exclude it, by naming another group, a node of another group, or the group as
-    excluded. A user to which every group would be closed has no constraint. Weights are 1. Jobs
-    that never ran are left out.
+    - A user's demand is that of a node of its median job: the lower median, with jobs ordered by
+      cores per node and then by memory per node.
+    - A group is closed to a user when at least half of the user's jobs exclude it. A job excludes a
+      group by naming another group, by naming a node of another group, or by naming the group as
+      excluded. If every group would be closed, the user has no constraint.
+    - Weights are 1. Jobs that never ran are left out.
 
     Raises InputError when a job names an unknown group or node, or no job ever ran. Cost O(J G +
-    S log S) for J jobs of S different shapes; memory O(S) and the problem.
+    S log S) for J jobs of S different shapes; memory O(S), besides the problem.
     """
     cluster = cluster_of(machines)
     groups = list(cluster.groups)
@@ -131,16 +135,16 @@ def _excluded_groups(job: LoggedJob, machines: Machines) -> tuple[tuple[str, ...
 def _median_shape(shapes: Counter[Shape]) -> Shape:
     """Return the lower median of shapes, ordered by cores and then by memory."""
     middle = (shapes.total() - 1) // 2
-    seen = 0
+    n_jobs = 0  # of this shape and smaller ones
     for shape in sorted(shapes):
-        seen += shapes[shape]
-        if seen > middle:
+        n_jobs += shapes[shape]
+        if n_jobs > middle:
             return shape
     raise AssertionError("a user has at least one job")
 
 
 def _open_groups(user: _UserJobs, groups: list[str]) -> list[bool]:
-    """Return whether fewer than half of a user's jobs exclude each group; all if none is open."""
+    """Return whether each group is open: fewer than half of the jobs exclude it; all if none is."""
     open_groups = [2 * user.excluded[group] < user.jobs for group in groups]
     return open_groups if any(open_groups) else [True] * len(groups)
 

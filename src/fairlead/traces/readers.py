@@ -49,7 +49,7 @@ PHILLY = "Philly trace"
 HELIOS = "Helios trace"
 FIT_WORKFLOWS = "FIT workflows"
 
-GROUP = "fairlead.traces"  # group of entry points that name a `TraceFormat`
+GROUP = "fairlead.traces"  # the group of entry points, each of which names a `TraceFormat`
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
 MARKER_OF_CSV_FOLDER = "trace.json"
 GOOGLE_TABLES = ("task_events", "machine_events")
@@ -63,8 +63,8 @@ _WANTED = (
     "Alibaba's DLRM instances, a folder of its PAI tables, a folder of Google's tables of 2019, "
     "a trace of Philly or Helios, a log of FIT's workflows"
 )
-# Errors for files of Google's tables, by their number of columns separated by commas.
-_BY_COMMAS = {
+# Errors for single files of Google's tables, recognised by their number of columns.
+_BY_COLUMNS = {
     6: "looks like a table of Google's trace; name the folder that holds task_events",
     8: (
         "looks like Google's job events, which hold neither tasks nor demands; "
@@ -76,15 +76,15 @@ _BY_COMMAS = {
 
 @dataclass(frozen=True, slots=True)
 class MachineOptions:
-    """Options about machines and users, for formats that do not state them."""
+    """Options about machines and users, for formats that do not record these."""
 
     machines: Path | None = None  # a file that lists the machines of the log
     servers: int | None = None  # number of equal servers
     cores: int | None = None  # of each server
     memory: float | None = None  # GiB of each server
     user_from: str | None = None  # the column that names users
-    # Seconds since 1970 by the log's clock, until which unended jobs run, or until the log's last
-    # time if that is later. None leaves out unended jobs.
+    # Jobs without a recorded end run until this time, in seconds since 1970 by the log's clock, or
+    # until the log's last time if that is later. None leaves them out.
     unended: float | None = None
 
 
@@ -96,8 +96,9 @@ class TraceFormat:
     """A format of another package, named by an entry point of the group ``fairlead.traces``."""
 
     name: str
-    # Whether the format can read a path with the given first line, which is empty for a folder.
+    # Return whether a path has this format; the text is its first line, or empty for a folder.
     recognises: Callable[[Path, str], bool]
+    # Read a path, with options; the last argument is called with bytes read and the size.
     read: Callable[[Path, MachineOptions, ProgressReport | None], Workload]
 
 
@@ -107,8 +108,9 @@ class Reader:
 
     module: str  # in `fairlead.traces`
     function: str
-    takes: tuple[str, ...] = ()  # the fields of `MachineOptions` that the format allows
-    called: str = ""  # the format in errors about options that another format does not allow
+    takes: tuple[str, ...] = ()  # the fields of `MachineOptions` that the function takes
+    # Name of the format in errors for an option that this format takes and another one does not.
+    called: str = ""
 
 
 READERS = {
@@ -147,8 +149,8 @@ def read_workload(
 ) -> tuple[Workload, str]:
     """Read a trace of any format; also return the format, by its name in `READERS`.
 
-    Raises InputError with the file and the row: for a file of no known format, malformed content,
-    or options that the format does not allow.
+    Raises InputError with the file and the row, for a file of no known format, malformed content,
+    or options that the format does not take.
     """
     try:
         found = detect_format(path)
@@ -158,7 +160,7 @@ def read_workload(
             raise
         return added.read(path, machines, on_progress), added.name
     reader = READERS[found]
-    _refuse_ignored(found, reader, machines)
+    _refuse_options(found, reader, machines)
     given = {name: getattr(machines, name) for name in reader.takes}
     try:
         read = getattr(import_module(f"fairlead.traces.{reader.module}"), reader.function)
@@ -169,7 +171,10 @@ def read_workload(
 
 
 def _added_format(path: Path) -> TraceFormat | None:
-    """Return the first format of another package that recognises a path; None without one."""
+    """Return the first format of another package that recognises a path; None if none does.
+
+    Raises InputError if the code of a package fails.
+    """
     first = ""
     if not path.exists():
         return None
@@ -190,8 +195,8 @@ def _added_format(path: Path) -> TraceFormat | None:
     return None
 
 
-def _refuse_ignored(found: str, reader: Reader, machines: MachineOptions) -> None:
-    """Raise InputError for an option that the format does not allow."""
+def _refuse_options(found: str, reader: Reader, machines: MachineOptions) -> None:
+    """Raise InputError for an option that the format does not take."""
     if machines.machines is not None and "machines" not in reader.takes:
         raise InputError(f"this was read as {found}, which has no machine file", "--machines")
     for name in ("servers", "cores", "memory", "user_from"):
@@ -208,7 +213,7 @@ def detect_format(path: Path) -> str:
     """
     source = str(path)
     if source == "-":
-        raise InputError("a trace is a file or a folder; standard input is none", "", source)
+        raise InputError("a trace must be a file or a folder, not standard input", "", source)
     if not path.exists():
         raise InputError("there is no such file", "", source)
     if path.is_dir():
@@ -227,7 +232,7 @@ def detect_format(path: Path) -> str:
     if _is_problem(path):
         fault = "is a problem file, which has no jobs; allocate, fill and audit take it"
         raise InputError(fault, "", source)
-    # A Philly log may be one line of any length, so it is not read by lines.
+    # A Philly log may be one line of any length, so it is not read line by line.
     return PHILLY if is_philly_log(path) else _format_of_text(path)
 
 
@@ -267,7 +272,7 @@ def _format_of_folder(path: Path) -> str:
     if (path / "job_events").is_dir() or any(path.glob("part-*-of-*.csv*")):
         raise InputError(
             "has no folders task_events and machine_events of Google's trace; "
-            "trace generate --job-events takes job events alone",
+            "trace generate --job-events reads job events without the other tables",
             "",
             str(path),
         )
@@ -327,6 +332,6 @@ def _format_of_text(path: Path) -> str:
                 )
                 raise InputError(f"{fault}the columns JobID and State", f"row {row}", source)
             fault = f"{blanks} columns separated by blanks, {commas} by commas: is no trace"
-            fault = _BY_COMMAS.get(commas, f"{fault}; wanted: {_WANTED}")
+            fault = _BY_COLUMNS.get(commas, f"{fault}; wanted: {_WANTED}")
             raise InputError(fault, f"row {row}", source)
     raise InputError("holds no job" if comments else "is empty", "", source)

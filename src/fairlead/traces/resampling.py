@@ -1,8 +1,9 @@
 """Resample a trace: shift the jobs of each user in time.
 
-All jobs of a user are shifted by the same random number of whole weeks, or days in a trace shorter
-than four weeks; jobs shifted beyond the end continue at the beginning. So each user keeps its daily
-and weekly rhythm, and competes with other jobs. (Zakay and Feitelson 2013 also resample users.)
+All jobs of a user are shifted by the same random number of whole weeks, or of days in a trace
+shorter than four weeks. Jobs shifted beyond the end continue at the beginning. So each user keeps
+its daily rhythm (and with weeks its weekly one), but competes with other jobs than in the trace.
+(Zakay and Feitelson 2013 also resample users.)
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ WEEK = 7 * DAY
 
 
 def resampled(workload: Workload, seed: int) -> Workload:
-    """Return a resampled workload; the servers and their events stay.
+    """Return a resampled workload; servers and their events stay, recorded starts are dropped.
 
     Raises InputError if all jobs are submitted within a day, as none could be shifted then.
 
@@ -40,10 +41,12 @@ def resampled(workload: Workload, seed: int) -> Workload:
     order = np.argsort(moved, kind="stable")
     new_number = np.empty_like(order)  # of each job
     new_number[order] = np.arange(workload.n_jobs)
+    # The old numbers of sets and of tasks, in their new order.
     sets = np.argsort(new_number[workload.set_job], kind="stable")
     sizes = workload.set_tasks[sets].astype(np.int64)
-    before = np.cumsum(sizes) - sizes
-    tasks = np.repeat(workload.first_task[:-1][sets] - before, sizes) + np.arange(sizes.sum())
+    new_first_task = np.cumsum(sizes) - sizes
+    to_old = workload.first_task[:-1][sets] - new_first_task
+    tasks = np.arange(sizes.sum()) + np.repeat(to_old, sizes)
     origin = f"{workload.origin}, resampled {seed}" if workload.origin else f"resampled {seed}"
     until = workload.recorded_until
     return replace(

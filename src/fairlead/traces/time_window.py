@@ -15,14 +15,14 @@ NO_STARTS = "recorded starts left out, as earlier jobs ran or waited at the begi
 
 
 def why_no_starts(workload: Workload) -> str:
-    """Explain why a workload has no recorded starts, as a clause."""
+    """Return, as a clause, the reason why a workload has no recorded starts."""
     if NO_STARTS in workload.notes:
         return "the recorded starts are left out, as earlier jobs ran or waited at --from"
     return "the trace does not say when its tasks started"
 
 
 def runs_over(workload: Workload, begin: float) -> bool:
-    """Return whether jobs submitted before a time waited or ran at it, or may have."""
+    """Return whether jobs submitted before a time waited or ran at that time, or may have."""
     job = np.repeat(workload.set_job, workload.set_tasks)
     end = workload.task_start + workload.task_duration
     return bool(((workload.job_submit[job] < begin) & ~(end <= begin)).any())
@@ -31,7 +31,7 @@ def runs_over(workload: Workload, begin: float) -> bool:
 def seconds_since_start(workload: Workload, time: float | datetime, place: str) -> float:
     """Return a time as seconds since the start of a trace, negative before it.
 
-    A date is by the log's own clock. Raises InputError for a date if the trace has no dates.
+    Dates are by the log's own clock. Raises InputError for a date if the trace has no dates.
     """
     if not isinstance(time, datetime):
         return time
@@ -44,10 +44,13 @@ def seconds_since_start(workload: Workload, time: float | datetime, place: str) 
 def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Workload:
     """Return the jobs submitted from `begin` up to `end`, exclusive, with times from `begin`.
 
-    Earlier jobs are left out, even if they still ran at `begin`. If any of them waited or ran then,
-    all recorded starts are left out too, as the remaining ones would not fill the servers as they
-    were. Servers start in their state at `begin`: an absent server leaves at time 0. Servers that
-    first join after `end` are removed. O(J + K + T + servers + their events).
+    - Earlier jobs are left out, even if they still ran at `begin`. If any of them waited or ran
+      then, all recorded starts are left out, too: without these jobs the servers would be less full
+      than they were.
+    - Servers start in their state at `begin`: a server that is absent then leaves at time 0.
+    - Servers that first join at `end` or later are removed.
+
+    O(J + K + T + servers + their events).
 
     Parameters
     ----------
@@ -81,12 +84,12 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
     later = workload.n_jobs - part.n_jobs
     jobs = part.job_submit >= begin
     events = part.server_time >= begin
+    # Of the earlier events keep the last one of each server, unless it was a join. Events are in
+    # order of time, so later ones overwrite earlier ones.
     last_event = np.full(part.n_servers, -1)
-    last_event[part.server[~events]] = np.flatnonzero(
-        ~events
-    )  # in order of time: the last one stays
-    state = last_event[last_event >= 0]
-    events[state[part.server_event[state] != JOIN]] = True
+    last_event[part.server[~events]] = np.flatnonzero(~events)
+    last_events = last_event[last_event >= 0]
+    events[last_events[part.server_event[last_events] != JOIN]] = True
     everywhere = np.ones(part.n_servers, dtype=bool)
     notes = [
         (f"jobs left out, as they were submitted before {since} (--from)", earlier),

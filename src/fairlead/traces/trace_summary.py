@@ -18,11 +18,12 @@ def summarize(workload: Workload) -> dict[str, Any]:
 
     Times are seconds; keys of quantiles are percents; ``start_date`` is by the clock of the log.
 
-    - ``demand``: quantiles over tasks, as shares of the largest server;
-    - ``load``: for each resource, amounts times durations of all tasks over the capacity in the
-      span; None without capacity;
-    - ``constrained_tasks``: the share of tasks with a placement constraint;
-    - ``too_large``: the number of tasks that fit no server, and the names of their jobs.
+    - ``demand``: for each resource, quantiles over tasks, as fractions of the largest capacity of a
+      server;
+    - ``load``: for each resource, the sum of amount times duration of all tasks, over the capacity
+      during the span; None without capacity;
+    - ``constrained_tasks``: the fraction of tasks with a placement constraint;
+    - ``too_large``: the number of unplaceable tasks, and the names of their jobs.
     """
     cluster, start = workload.cluster, workload.date_of(0.0)
     tasks = workload.set_tasks
@@ -90,7 +91,7 @@ def _groups(workload: Workload) -> list[dict[str, Any]]:
 
 
 def _quantiles(values: FloatArray) -> dict[str, float]:
-    """Return quantiles that are values of the array, not interpolated ones."""
+    """Return quantiles by percent; each is a value of the array, not interpolated."""
     found = np.percentile(values, QUANTILES, method="inverted_cdf")
     return {str(percent): float(value) for percent, value in zip(QUANTILES, found, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Change a workload for a what-if: weights, quotas, limits, servers, load, perfect estimates."""
+"""Change a workload for a what-if: weights, quotas, limits, servers, load, runtime estimates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHANGES = (
     "servers:GROUP+NUMBER, servers:GROUP-NUMBER or preempt:MODE"
 )
 _SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
-_MOST_NAMED = 10
+_MOST_NAMED = 10  # names listed in an error
 
 
 def change_workload(workload: Workload, change: str) -> Workload:
@@ -42,7 +42,7 @@ def change_workload(workload: Workload, change: str) -> Workload:
         - ``servers:GROUP+NUMBER``: add servers at the end of a group, for the whole time;
         - ``servers:GROUP-NUMBER``: remove the last servers of a group, with their events.
 
-        The only group of a Slurm partition may be called by the name of the partition. Servers of
+        Instead of GROUP, the name of a Slurm partition with a single group will do. Servers of
         later groups keep their events and get other numbers. Names may contain ``:=.+-``.
 
     Raises
@@ -53,7 +53,8 @@ def change_workload(workload: Workload, change: str) -> Workload:
 
     Notes
     -----
-    O(N + servers + their events), for servers also O(T); other arrays of tasks are shared.
+    O(N + servers + their events), and O(T) to change servers. The result shares all other arrays of
+    tasks with the given workload.
     """
     kind, colon, rest = change.partition(":")
     try:
@@ -100,8 +101,8 @@ def _with_weight(workload: Workload, rest: str) -> Workload:
 
 def _with_amount(workload: Workload, kind: str, rest: str) -> Workload:
     """Return the workload with another quota or limit of a queue or user."""
-    where, equals, text = rest.rpartition("=")
-    name, dot, resource = where.rpartition(".")
+    key, equals, text = rest.rpartition("=")
+    name, dot, resource = key.rpartition(".")
     if not equals or not dot:
         raise InputError(f"must be {kind}:QUEUE.RESOURCE=NUMBER, such as {kind}:ana.gpu=4")
     queues = workload.queues
@@ -130,10 +131,11 @@ def _with_amount(workload: Workload, kind: str, rest: str) -> Workload:
 
 
 def with_load(workload: Workload, load: float) -> Workload:
-    """Divide the times of arrivals, withdrawals and events of servers by `load`.
+    """Divide the times of submissions and of server events by `load`, and keep durations.
 
-    Durations stay. The result has no recorded starts and no dates. Raises InputError for a load
-    that is not positive, or so small that times overflow.
+    The time from a job's submission to its cancellation is also divided. The result has no recorded
+    starts and no dates. Raises InputError for a load that is not positive, or so small that times
+    overflow.
     """
     if not 0 < load < np.inf:
         raise InputError(f"must be a positive number, not {load:g}", "load")
@@ -159,7 +161,7 @@ def _with_servers(workload: Workload, rest: str) -> Workload:
     """Return the workload with servers added to the end of a group, or removed from it.
 
     Servers are numbered through all groups, so those of later groups get other numbers. Recorded
-    starts on a removed server lose their server.
+    starts on a removed server stay, without a server.
     """
     parts = _SERVERS.fullmatch(rest)
     if parts is None:
@@ -181,20 +183,20 @@ def _with_servers(workload: Workload, rest: str) -> Workload:
     check_cluster(changed)
     end = int(workload.first_server[g + 1])  # number of the first server of the next group
     difference = int(count[g]) - before
-    first_gone = end + min(difference, 0)
-    event_gone = (workload.server >= first_gone) & (workload.server < end)
+    first_removed = end + min(difference, 0)
+    event_removed = (workload.server >= first_removed) & (workload.server < end)
     server = workload.server + np.where(workload.server >= end, difference, 0)
     task_server = workload.task_server
-    task_gone = (task_server >= first_gone) & (task_server < end)
-    moved = task_server + np.where(task_server >= end, difference, 0)
-    task_server = np.where(task_gone, -1, moved)
+    on_removed = (task_server >= first_removed) & (task_server < end)
+    renumbered = task_server + np.where(task_server >= end, difference, 0)
+    task_server = np.where(on_removed, -1, renumbered)
     return replace(
         workload,
         cluster=changed,
         task_server=task_server.astype(np.int32),
-        server_time=workload.server_time[~event_gone],
-        server_event=workload.server_event[~event_gone],
-        server=server[~event_gone].astype(np.int32),
+        server_time=workload.server_time[~event_removed],
+        server_event=workload.server_event[~event_removed],
+        server=server[~event_removed].astype(np.int32),
     )
 
 
