@@ -173,7 +173,7 @@ def test_a_gate_refuses_gpus_that_nobody_counted(hog: list[str], capsys: Capture
     words = [*hog[:3], "--servers", "2", "--cores", "8", "--to", f"{DAY}20:00"]
     assert run(words) == 0
     assert run([*words, "--max-owed", "30"]) == 2
-    assert "jobs with GPUs, of which each server has as many as the largest task holds: 5" in (
+    assert "jobs with GPUs; each server is given as many GPUs as the largest task holds: 5" in (
         capsys.readouterr().err
     )
 

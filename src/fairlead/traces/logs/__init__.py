@@ -1,7 +1,7 @@
-"""Readers of logs and traces of other systems: a module a format, sometimes one for its tables.
+"""Readers of logs and traces of other systems: a module for each format, sometimes one for tables.
 
-Each returns a `Workload`, whose notes count the records left out; `fairlead.traces.readers` chooses
-one by the content of a file.
+Each reader returns a `Workload`, whose notes count the records left out. `fairlead.traces.readers`
+chooses a reader by the content of a file.
 """
 
 __all__ = [

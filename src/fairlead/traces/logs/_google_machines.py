@@ -1,4 +1,4 @@
-"""Read the machines of Google's traces: their presence, and the constraints they meet."""
+"""Read the machines of Google's traces: their presence, and the conditions that they meet."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from fairlead.traces.logs.google_tables import (
 )
 
 NO_CAPACITY = "events of machines left out, as their capacity is not known"
-UPDATE_AWAY = "updates of machines that were not there, ignored"
-NOT_THERE = "removals of machines that were not there, ignored"
+UPDATE_OF_ABSENT = "updates of machines that were not there, ignored"
+REMOVAL_OF_ABSENT = "removals of machines that were not there, ignored"
 ATTRIBUTE_CHANGES = "changes of machine attributes, ignored; the first value counts"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 
 
 class Condition(NamedTuple):
-    """A placement constraint of a task: a comparison with an attribute of a machine."""
+    """A placement constraint of a task: compares an attribute of machines with a value."""
 
     operator: int  # 0 equal, 1 not equal, 2 less, 3 greater
     attribute: str
-    value: str  # empty where the trace has none
+    value: str  # empty if the trace has no value
 
     def met_by(self, value: str | None) -> bool:
         """Return whether a machine with this value of the attribute meets the condition.
 
-        A missing attribute, None, counts as an empty text for ``equal`` and ``not equal``. Like
-        any value that is no whole number, it meets neither ``less`` nor ``greater``.
+        None is a missing attribute. It counts as an empty text for ``equal`` and ``not equal``, and
+        meets neither ``less`` nor ``greater``, like any value that is no whole number.
         """
         if self.operator in (EQUAL, NOT_EQUAL):
             return ((value or "") == self.value) == (self.operator == EQUAL)
@@ -61,8 +61,8 @@ class Condition(NamedTuple):
 class GoogleMachines(NamedTuple):
     """All machines of the trace.
 
-    Groups are machines of equal capacity that meet the same conditions. A machine whose capacity
-    changes is another server from then on.
+    A group has the machines of equal capacity that meet the same conditions. A machine whose
+    capacity changes is another server from then on.
     """
 
     cluster: Cluster
@@ -84,7 +84,7 @@ def read_machines(
     notes: Counter[str],
     progress: Progress,
 ) -> GoogleMachines:
-    """Read the machines' events, and the attributes that conditions name.
+    """Read the machines' events, and the attributes to which conditions refer.
 
     Cost O(events + attributes + machines times conditions).
     """
@@ -104,8 +104,8 @@ def machine_history(
 ) -> MachineHistory:
     """Collect events of machines in order of time.
 
-    A row is time in microseconds, machine, number of the event in 2011, CPU and memory. Raises
-    InputError if no machine has a known capacity.
+    The fields of a row are: time in microseconds, machine, kind of event as numbered in the trace
+    of 2011, CPU, memory. Raises InputError if no machine has a known capacity.
     """
     history = MachineHistory(notes)
     for time, machine, event, cpu, memory in rows:
@@ -121,7 +121,7 @@ def group_machines(
     attributes: Mapping[int, Mapping[str, str]],
     conditions: Sequence[Condition],
 ) -> GoogleMachines:
-    """Group the servers of a history by capacity and met conditions; it has at least one server."""
+    """Group the servers of a history, at least one, by capacity and by the conditions they meet."""
     groups: dict[tuple[float, float, tuple[bool, ...]], list[int]] = {}
     for number, server in enumerate(history.servers):
         of_machine = attributes.get(server.machine, {})
@@ -138,14 +138,14 @@ def group_machines(
 
 
 def _cluster(groups: dict[tuple[float, float, tuple[bool, ...]], list[int]]) -> Cluster:
-    names: Counter[str] = Counter()
-    labels: list[str] = []
+    kinds: Counter[str] = Counter()  # groups of each capacity
+    names: list[str] = []
     for cpu, memory, _ in groups:
         name = f"cpu-{cpu:g}-memory-{memory:g}"
-        names[name] += 1
-        labels.append(name if names[name] == 1 else f"{name}-kind-{names[name]}")
+        kinds[name] += 1
+        names.append(name if kinds[name] == 1 else f"{name}-kind-{kinds[name]}")
     return Cluster(
-        groups=tuple(labels),
+        groups=tuple(names),
         resources=RESOURCES,
         capacity=np.array([key[:2] for key in groups]),
         count=np.array([len(numbers) for numbers in groups.values()]),
@@ -167,17 +167,20 @@ class MachineHistory:
     def add(
         self, time: float, machine: int, event: int, cpu: float | None, memory: float | None
     ) -> None:
-        """Add an event by its number in 2011; `time` is seconds from the start of the trace."""
+        """Add an event of a machine; `time` is seconds from the start of the trace.
+
+        `event` is its kind, as numbered in the trace of 2011.
+        """
         present = self._present.get(machine)
         if event == MACHINE_REMOVE:
             if present is None:
-                self._notes[NOT_THERE] += 1
+                self._notes[REMOVAL_OF_ABSENT] += 1
             else:
                 self._remove(time, present)
             return
         if event != MACHINE_ADD and present is None:
             # The machine's next addition states its capacity again.
-            self._notes[UPDATE_AWAY] += 1
+            self._notes[UPDATE_OF_ABSENT] += 1
             return
         if cpu is None or memory is None or cpu + memory == 0:
             self._notes[NO_CAPACITY] += 1

@@ -4,11 +4,11 @@ Source: batsim.readthedocs.io, "Workload". A resource of Batsim is a host, and a
 hosts together: it is a gang of `res` tasks of one core. The cluster is `nb_res` hosts of one core,
 or equal servers given by options; a task may run on any server.
 
-Only delays and sequences of delays have a known duration without a platform. Jobs of other profiles
-(computations, transfers, replays) are left out and counted: their duration depends on the speed of
-hosts and links, and on the other jobs there. Jobs that request no host are left out as well. Batsim
-stops a job at its walltime, so durations are cut there; the walltime is also the job's limit. A
-workload is the input of a simulation, so starts are unknown.
+Only delays and sequences of delays have a known duration without a platform. The duration of other
+profiles (computations, transfers, replays) depends on the speed of hosts and links, and on other
+jobs there. So their jobs are left out and counted, and also jobs that request no host. Batsim stops
+a job at its walltime, so durations are cut there; the walltime is also the job's limit. A workload
+is the input of a simulation, so starts are unknown.
 
 Batsim has no users. The user of a job is its field ``user_id`` or ``user``; all jobs without such a
 field are of one user. Dependencies between jobs, which Batsim leaves to its schedulers, are counted
@@ -30,7 +30,12 @@ from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces import _json_files as json_files
 from fairlead.traces._stored_files import ProgressReport, error_source, quoted
-from fairlead.traces.logs.job_collector import NO_USER, JobCollector, check_given, equal_servers
+from fairlead.traces.logs.job_collector import (
+    NO_USER,
+    JobCollector,
+    check_server_options,
+    equal_servers,
+)
 
 # The names of profile types differ between Batsim's releases.
 DELAYS = frozenset({"delay", "DelayProfile"})
@@ -64,10 +69,10 @@ def read_batsim(
 ) -> Workload:
     """Read a Batsim workload; times are seconds from the first submission. O(hosts of all jobs).
 
-    With `servers` and `cores` each host of a job is a core of equal servers. Raises InputError with
-    the key path of a malformed value.
+    With `servers` and `cores`, each host of a job is one core of these equal servers. Raises
+    InputError with the path of keys to a malformed value.
     """
-    check_given(servers, cores)
+    check_server_options(servers, cores)
     with error_source(str(path)):
         workload = json_files.mapping(json_files.read_json(path, on_progress), "")
         cluster = _cluster(workload, servers, cores)
@@ -126,17 +131,18 @@ def _walltime(job: dict[str, object], place: str) -> float:
 
 
 class _ProfileDurations:
-    """Computes the durations of profiles, each once, in seconds; None if a platform is needed."""
+    """Computes the duration of each profile once, in seconds; None if it depends on a platform."""
 
     def __init__(self, profiles: Mapping[str, object]) -> None:
         self._profiles = profiles
         self._known: dict[str, float | None] = {}
 
     def compute(self, name: str, place: str, within: tuple[str, ...] = ()) -> float | None:
-        """Return the duration of a profile; `place` is the key path that names it.
+        """Return the duration of a profile; `place` is the path of keys to its name.
 
-        `within` are the sequences that contain it, outermost first. Raises InputError for an absent
-        or malformed profile, for a sequence that contains itself, and for too deep sequences.
+        `within` are the sequences that contain the profile, outermost first. Raises InputError for
+        an absent or malformed profile, for a sequence that contains itself, and for too deep
+        sequences.
         """
         if name in self._known:
             return self._known[name]
@@ -161,7 +167,7 @@ class _ProfileDurations:
     def _sum_sequence(
         self, profile: dict[str, object], here: str, within: tuple[str, ...]
     ) -> float | None:
-        """Return the duration of a sequence at key path `here`."""
+        """Return the duration of a sequence; `here` is the path of keys to the sequence."""
         count = "nb" if "nb" in profile else "repeat"  # the first releases used "nb"
         times = json_files.whole(profile.get(count, 1), f"{here}.{count}", least=1)
         names = json_files.sequence(json_files.field(profile, "seq", here), f"{here}.seq")

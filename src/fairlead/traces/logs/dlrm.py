@@ -8,11 +8,11 @@ The trace names no nodes. A table like openb's table of nodes (Alibaba's trace o
 given. An instance of role HN (heterogeneous GPU node) may run on nodes with GPUs. An instance of
 role CN (CPU node) may run on nodes without GPUs, or on all nodes if each has GPUs.
 
-An instance arrives at its creation and runs from its scheduling to its deletion. Times before or
-after the trace are empty in the table: such instances are cut at the start of the trace, second 0,
-or at its end, the latest time of the table, and counted. Instances that were never scheduled, end
-before they start or request nothing are left out. Requests of disk and network cards are ignored;
-limits of instances per node are counted and not used.
+An instance arrives at its creation and runs from its scheduling to its deletion. The table leaves
+times before or after the trace empty. Such instances are counted, and cut at the start of the
+trace, second 0, or at its end, the latest time of the table. Instances that were never scheduled,
+end before they start or request nothing are left out. Requests of disk and network cards are
+ignored; limits of instances per node are counted and not used.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def read_dlrm(
 ) -> Workload:
     """Read a table of instances with recorded starts, O(instances + nodes).
 
-    `machines` is a table of nodes like openb's.
+    `machines`, a table of nodes like openb's, is required.
     """
     import polars as pl
 
@@ -113,6 +113,7 @@ def _check_roles(block: Block, has_gpus: bool, machines: Path) -> None:
 def _collect(
     frame: pl.DataFrame, source: str, places: dict[str, Place], collected: JobCollector
 ) -> None:
+    """Add the instances that ran as jobs; `places` has the allowed groups of each role."""
     import polars as pl
 
     created, scheduled, deleted = (frame[name] for name in TIMES)
@@ -123,7 +124,7 @@ def _collect(
         before=created.is_null(),
         after=deleted.is_null(),
         submit=created.fill_null(0.0),
-        # An instance with neither time was scheduled before the trace.
+        # An instance without a time of creation or scheduling was scheduled before the trace.
         start=pl.when(created.is_null()).then(scheduled.fill_null(0.0)).otherwise(scheduled),
         end=deleted.fill_null(last),
     )

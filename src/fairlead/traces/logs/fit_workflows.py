@@ -1,12 +1,14 @@
 """Read the logs of workflows named FIT, as published with the Alea simulator.
 
-Source: github.com/aleasimulator/alea, ``data-set/FIT``. A heading, then a row for each job with 20
-columns separated by tabs: those of the Standard Workload Format, the workflow, and the task in it.
-The column of the preceding job may list several, such as ``1&2&3``, which must all end first.
+Source: github.com/aleasimulator/alea, ``data-set/FIT``. A heading is followed by a row for each job
+with 20 columns separated by tabs: those of the Standard Workload Format, the workflow, and the task
+in the workflow. The column of the preceding job may list several jobs, such as ``1&2&3``, which
+must all end first.
 
-A job is one task on one server. Its memory is read as KiB of the whole job: Alea reads it per node,
-and read per core the largest jobs would exceed every server. Preceding jobs are counted and not
-used. The wait is 0 even for jobs that waited for others, so starts are unknown.
+A job is one task on one server. Its memory is read as KiB of the whole job. (Alea reads it per
+node; if it were per core, the largest jobs would exceed every server.) Preceding jobs are counted
+and not used. The log states a wait of 0 even for jobs that waited for others, so starts are
+unknown.
 """
 
 from __future__ import annotations
@@ -51,10 +53,11 @@ def is_fit_workflows(line: str) -> bool:
 def read_fit_workflows(
     path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
 ) -> Workload:
-    """Read a log of workflows and its machine file, in MetaCentrum's format. O(rows)."""
+    """Read a log of workflows, and its machine file, which has MetaCentrum's format. O(rows)."""
     cluster = cluster_of(machines_of(path, machines))
     collected = JobCollector()
-    jobs, preceding = set[int](), dict[int, int]()  # first row that names each preceding job
+    jobs = set[int]()
+    preceding = dict[int, int]()  # for each preceding job, the first row that names it
     for number, line in read_lines(path, on_progress):
         if not line or (number == 1 and is_fit_workflows(line)):
             continue

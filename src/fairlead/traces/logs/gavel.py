@@ -1,16 +1,16 @@
-"""Read traces of Gavel: deep learning jobs with a type, a number of steps and of GPUs.
+"""Read traces of Gavel: deep learning jobs with a type, a number of steps and a number of GPUs.
 
 Source: github.com/stanford-futuredata/gavel, ``scheduler/traces`` and ``parse_trace``. A row has
 ten columns separated by tabs, or nine without the working directory. A job's scale factor is its
-number of workers, and a worker of Gavel is one GPU: the job is a gang of as many tasks of one GPU.
-A task may run on any server. The trace names no servers; equal ones are given by options.
+number of workers, and a worker of Gavel is one GPU. So the job is a gang of that many tasks of one
+GPU. A task may run on any server. The trace names no servers; options give equal ones.
 
 A row states steps, not seconds. The duration of a job is its steps divided by its throughput in
 steps a second. A file such as Gavel's ``simulation_throughputs.json`` states throughputs by GPU
-type, job type and scale factor; that of a job without others on its GPU counts. A task has one
-duration on all servers, so one GPU type is used: V100, for which Gavel draws the steps, or the only
-type of the file. Jobs with a throughput of 0, which do not fit into the memory of that GPU, are
-left out and counted.
+type, job type and scale factor. Of these, the throughput of a job without other jobs on its GPU is
+used. A task has the same duration on all servers, so one GPU type is used: V100, for which Gavel
+draws the steps, or the only type of the file. Jobs with a throughput of 0, which do not fit into
+the memory of that GPU, are left out and counted.
 
 Gavel has no users. It shares GPUs among jobs by their priority weights, so each job is a user of
 its own with this weight. Jobs are named by their position in the trace, as Gavel numbers them.
@@ -33,7 +33,7 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces import _json_files as json_files
 from fairlead.traces._stored_files import ProgressReport, error_source, listed, quoted, read_lines
-from fairlead.traces.logs.job_collector import JobCollector, check_given
+from fairlead.traces.logs.job_collector import JobCollector, check_server_options
 
 COLUMNS = (
     "job_type",
@@ -69,11 +69,11 @@ class GavelRow(NamedTuple):
 
 
 class Throughputs(NamedTuple):
-    """Steps a second of each job type and scale factor on one GPU type, running alone."""
+    """Throughputs of each job type and scale factor on one GPU type."""
 
     path: Path
     gpu: str  # the type
-    by_job: dict[str, object]  # by job type and scale factor
+    by_job: dict[str, object]  # steps a second, by job type and scale factor, and by other job
 
 
 def is_gavel(line: str) -> bool:
@@ -97,11 +97,12 @@ def read_gavel(
     """Read a trace of Gavel; times are seconds from the first arrival. O(GPUs of all jobs).
 
     `machines` is a JSON file of throughputs by GPU type and ``('job type', scale factor)``; `cores`
-    are the GPUs of each server. Raises InputError with file and row or key path.
+    is the number of GPUs of each server. Raises InputError with the file, and the row or the path
+    of keys.
     """
-    check_given(servers, cores)
+    check_server_options(servers, cores)
     if machines is None:
-        fault = "states steps and no durations; give --machines FILE with Gavel's throughputs"
+        fault = "states steps instead of durations; give --machines FILE with Gavel's throughputs"
         raise InputError(fault, "", str(path))
     if servers is None or cores is None:
         fault = "names no servers; give --servers, and --cores for the GPUs of each"
@@ -162,6 +163,7 @@ def _add_job(row: GavelRow, name: str, throughputs: Throughputs, collected: JobC
 
 
 def _throughput(row: GavelRow, throughputs: Throughputs) -> float:
+    """Return the steps a second of a job; raise InputError if the file lacks its throughput."""
     key = repr((row.job_type, row.gpus))
     place = f"{throughputs.gpu}.{key}"
     if key not in throughputs.by_job:
@@ -176,7 +178,7 @@ def _throughput(row: GavelRow, throughputs: Throughputs) -> float:
 
 
 def _columns_of(line: str) -> tuple[str, ...]:
-    """Return the names of a row's columns; raise InputError for another number of them."""
+    """Return the names of a row's columns; raise InputError unless it has nine or ten."""
     found = line.count("\t") + 1
     for names in (COLUMNS, WITHOUT_DIRECTORY):
         if found == len(names):

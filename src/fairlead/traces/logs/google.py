@@ -1,6 +1,6 @@
-"""Read Google's trace of 2011: all tables as a workload, or the arrivals of its job events.
+"""Read Google's trace of 2011: all tables as a workload, or the arrivals in its job events.
 
-Each table of `google_tables` is a folder. Of a task only the last attempt counts.
+Each table of `google_tables` is a folder. Only the last attempt of a task counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fairlead.traces.logs.google_tables import (
     parts_of,
     read_parts,
 )
-from fairlead.traces.logs.job_collector import counted
+from fairlead.traces.logs.job_collector import without_zeros
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,13 +44,13 @@ FIRST = TRACE_START * MICROSECONDS  # start of the trace
 NEVER_RAN = "tasks left out, as they never ran"
 NO_REQUEST = "tasks left out, as they request nothing"
 NO_TIME = "tasks left out, as they took no time"
-EARLIER_ATTEMPTS = "earlier attempts of tasks, not counted; the last one is the work"
+EARLIER_ATTEMPTS = "earlier attempts of tasks, left out; only the last attempt counts"
 STILL_RUNNING = "tasks still running at the end of the trace, cut there"
-RAN_BEFORE = "tasks that ran before the trace began; that part is not known"
-LAST_ATTEMPT = "tasks whose last attempt was {}; it is taken as the work"
+RAN_BEFORE = "tasks that already ran when the trace began, cut there"
+LAST_ATTEMPT = "tasks whose last attempt was {}; its duration counts"
 DIFFERENT_MACHINES = "tasks that must be on different machines, which is ignored"
 NO_ATTRIBUTES = "tasks with constraints, ignored, as there is no table of machine attributes"
-MET_BY_NONE = "tasks with constraints that no machine meets, taken as none"
+MET_BY_NONE = "tasks with constraints that no machine meets, which are ignored"
 BEFORE = "jobs of the job events left out, as they came before the trace began"
 AGAIN = "further submissions of a job, which is counted once"
 NO_USER = "submissions whose user is not known; they are one user"
@@ -64,10 +64,11 @@ def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     and ``machine_attributes``, each with files such as ``part-00000-of-00500.csv.gz``. Job events
     are not read.
 
-    Every task counts once, with the duration of its last attempt, from its scheduling to its end of
-    any kind. A job arrives with the first of its tasks. Tasks of a job with equal requests and
-    constraints are a set. Constraints are compared with the first stated attributes of machines.
-    Amounts are shares of the largest machine; times are seconds from the start of the trace.
+    Every task counts once, with the duration of its last attempt, from the attempt's scheduling to
+    its end of any kind. A job arrives with the first of its tasks. Tasks of a job with equal
+    requests and constraints are a set. Constraints are compared with the first stated value of each
+    attribute of a machine. Amounts are shares of the largest machine; times are seconds from the
+    start of the trace.
 
     Raises InputError with file, row and column for tables that are missing or malformed, or if no
     task ran.
@@ -101,7 +102,7 @@ def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
 def _read_constraints(
     parts: Sequence[Path], progress: Progress
 ) -> dict[tuple[int, int], tuple[Condition, ...]]:
-    """Return the last constraints of each task, by job and index."""
+    """Return the last stated constraints of each task, by job and index."""
     stated: dict[tuple[int, int], tuple[int, list[Condition]]] = {}
     for block in read_parts(parts, TASK_CONSTRAINTS, progress):
         # Only the constraints of a task's latest time count.
@@ -124,7 +125,11 @@ def _read_constraints(
 def _read_task_events(
     parts: Sequence[Path], progress: Progress
 ) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """Return the requests of tasks, the starts and ends of attempts, and the end of the trace."""
+    """Read the tables of task events.
+
+    Returns a row of requests for each task, a row for each start and end of an attempt, and the
+    last time of the trace in microseconds.
+    """
     import polars as pl
 
     requests: list[pl.DataFrame] = []
@@ -206,15 +211,17 @@ def tasks_that_ran(
     requests : DataFrame
         A row for each task, with the columns `cpu` and `memory`.
     begins : DataFrame
-        For each task that was scheduled, its last start `begin` and its number of `attempts`.
+        A row for each task that was scheduled, with its last start `begin` and its number of
+        `attempts`.
     ends : DataFrame
-        Events after the last start, numbered by `order`; the first one ends the attempt.
+        Ends of tasks after the last start, numbered by `order`; the first one ends the attempt.
     last : int
         The end of the trace, in microseconds.
     endings : mapping
-        The words for kinds of ends.
+        By kind of end, a word for it.
     left_out : mapping
-        Notes, each with the condition that tasks must meet to be kept; checked first.
+        Further reasons to leave out tasks: by note, the condition that kept tasks meet. They are
+        checked first.
     """
     import polars as pl
 
@@ -256,7 +263,7 @@ def _places(
     notes: Counter[str],
 ) -> tuple[list[list[bool]], list[int]]:
     """Return the distinct places, (G,) bool, unconstrained first, and the place of each task."""
-    column = {condition: c for c, condition in enumerate(conditions)}
+    column = {condition: c for c, condition in enumerate(conditions)}  # in `machines.meets`
     everywhere = [True] * len(machines.cluster.groups)
     places = [everywhere]
     place_of: dict[tuple[Condition, ...], int] = {(): 0}
@@ -265,7 +272,7 @@ def _places(
         asked = wanted.get(task, ())
         if asked not in place_of:
             columns = [column[c] for c in asked]
-            allowed = [bool(np.all(row[columns])) for row in machines.meets]
+            allowed = [bool(np.all(met[columns])) for met in machines.meets]
             place_of[asked] = len(places) if has_attributes and any(allowed) else 0
             if place_of[asked]:
                 places.append(allowed)
@@ -283,19 +290,19 @@ def workload_of_tasks(
     notes: Counter[str],
     **more: Any,
 ) -> Workload:
-    """Return the workload of a table of tasks.
+    """Make a workload of a table of tasks.
 
-    Its columns are those of `TASK`, `seen`, `user`, `cpu`, `memory`, `place`, `start` and `end`; a
-    column `server` also makes starts and servers recorded ones. `more` are further arguments of
-    `Workload.from_arrays`.
+    The columns are those of `TASK`, `seen` (the time of the task's first event), `user`, `cpu`,
+    `memory`, `place`, `start` and `end`. With a column `server`, starts and servers are recorded.
+    `more` are further arguments of `Workload.from_arrays`.
     """
     import polars as pl
 
     tasks = tasks.with_columns(
         arrives=pl.max_horizontal("seen", pl.lit(FIRST)).min().over("job")
     ).sort("arrives", "job", "cpu", "memory", "place", "index")
-    opens = (tasks["job"] != tasks["job"].shift(1)).fill_null(True)
-    jobs = tasks.filter(opens)
+    is_first_of_job = (tasks["job"] != tasks["job"].shift(1)).fill_null(True)
+    jobs = tasks.filter(is_first_of_job)
     users: dict[str, int] = {}
     job_user = [users.setdefault(user or "unknown", len(users)) for user in jobs["user"].to_list()]
     if "server" in tasks.columns:
@@ -307,7 +314,7 @@ def workload_of_tasks(
         job_names=jobs["job"].cast(pl.String).to_numpy().astype(np.str_),
         job_user=job_user,
         job_submit=(jobs["arrives"].to_numpy() - FIRST) / MICROSECONDS,
-        set_job=np.cumsum(opens.to_numpy()) - 1,
+        set_job=np.cumsum(is_first_of_job.to_numpy()) - 1,
         set_tasks=np.ones(len(tasks), dtype=np.int32),
         shapes=tasks.select("cpu", "memory").to_numpy(),
         set_place=tasks["place"].to_numpy(),
@@ -316,7 +323,7 @@ def workload_of_tasks(
         server_event=[event for _, event, _ in machines.events],
         server=[server for _, _, server in machines.events],
         origin=origin,
-        notes=counted(notes),
+        notes=without_zeros(notes),
         **more,
     )
 
@@ -327,9 +334,10 @@ def read_job_arrivals(
     """Read the submissions of jobs and their users, in O(rows), about 3 us each.
 
     Times are seconds from the start of the trace (600 s on its own clock), ascending; users are the
-    hashes of the trace. Parts may be in any order, but times must ascend within each. Jobs
+    hashes of the trace. Parts may be in any order, but times must ascend within each part. Jobs
     submitted before the trace are left out, a repeated submission counts once, and all jobs of
-    unknown users are of one user; `Arrivals.notes` counts these, and rows that had to be sorted.
+    unknown users are of one user. `Arrivals.notes` counts these jobs, and rows that had to be
+    sorted.
 
     Raises InputError with file, row and column for malformed files, or without a submission.
     """
@@ -358,4 +366,4 @@ def read_job_arrivals(
     if not len(events):
         raise InputError("holds no submission of a job", "", str(paths[0]))
     times = events["time"].to_numpy() / MICROSECONDS - TRACE_START
-    return Arrivals(times, np.array(events["user"].to_list(), dtype=np.str_), counted(notes))
+    return Arrivals(times, np.array(events["user"].to_list(), dtype=np.str_), without_zeros(notes))

@@ -4,9 +4,10 @@
    instances, which reserve amounts on a machine. Tasks that run inside an alloc instance are left
    out, as they take nothing more of the machine. There are no gangs.
 2. A task may run everywhere: its constraints are ignored and counted.
-3. Left out are tasks that never ran, request nothing or took no time, and earlier attempts. Tasks
-   that run at the start or end of the trace are cut there.
-4. The servers are those of the machine events. A machine whose capacity changes is another server.
+3. Tasks that never ran, request nothing or took no time are left out, and also earlier attempts of
+   tasks. Tasks that run at the start or end of the trace are cut there.
+4. The servers are those of the machine events. A machine whose capacity changes is another server
+   from then on.
 
 `google_2019_tables` describes the files. Their rows have no order, so the events of a task may be
 in any file: read a whole cell, or the result of a query for some collections.
@@ -53,23 +54,23 @@ AFTER_OTHERS = "jobs that start after others, which is ignored"
 
 
 class Collections(NamedTuple):
-    """Users and limits of collections, by number."""
+    """Users and limits of collections, by the number of the collection."""
 
     users: dict[int, str]
-    spread: set[int]  # with a limit of instances on a machine or switch
-    after_others: set[int]
+    spread: set[int]  # collections with a limit of instances on a machine or switch
+    after_others: set[int]  # collections that start after others
 
 
 def read_google_2019(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
     """Read a cell of Google's traces of 2019 with recorded starts and servers. O(rows).
 
-    `path` has the files of ``collection_events``, ``instance_events`` and ``machine_events``, all
-    in it or in a folder for each table.
+    `path` has the files of ``collection_events``, ``instance_events`` and ``machine_events``, or a
+    folder for each of these tables.
 
     A job arrives with the first event of its tasks that ran. A task counts once, with the duration
-    of its last attempt, from its scheduling to its end of any kind. It takes the last amounts that
-    are not all 0. Amounts are shares of the largest machine; times are seconds from the start of
-    the trace.
+    of its last attempt, from the attempt's scheduling to its end of any kind. The task takes the
+    last amounts that are not all 0. Amounts are shares of the largest machine; times are seconds
+    from the start of the trace.
     """
     parts = {table: parts_of(path, table) for table in TABLES}
     for table, files in parts.items():
@@ -173,7 +174,7 @@ def _last_attempts(events: pl.DataFrame, notes: Counter[str]) -> pl.DataFrame:
 
 
 def _with_servers(tasks: pl.DataFrame, machines: GoogleMachines) -> pl.DataFrame:
-    """Add the server that each task's machine was at the task's start; -1 if unknown."""
+    """Add a column `server`: the server that was the task's machine at its start; -1 if unknown."""
     import polars as pl
 
     schema = {"since": pl.Float64, "machine": pl.Int64, "server": pl.Int32}
@@ -188,7 +189,7 @@ def _with_servers(tasks: pl.DataFrame, machines: GoogleMachines) -> pl.DataFrame
 
 
 def _with_users(tasks: pl.DataFrame, collections: Collections, notes: Counter[str]) -> pl.DataFrame:
-    """Add the users of tasks, null for unknown ones; count the limits of their jobs."""
+    """Add a column `user`, null if unknown; count limits and unknown users of jobs in `notes`."""
     import polars as pl
 
     jobs = tasks["job"].unique().to_list()

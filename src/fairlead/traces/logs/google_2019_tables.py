@@ -1,10 +1,11 @@
 """Read the rows of the tables of Google's traces of 2019, by their published schema.
 
-Version 3 of the format. A cell has files such as ``instance_events-000000000000.json.gz``: JSON
-lines as BigQuery exports them: whole numbers are in quotes, and empty fields are absent. The result
-of a query may be CSV with a heading, where a field of a record is ``resource_request.cpus`` or
-``resource_request_cpus``. Rows have no order. Source: J. Wilkes, "Google cluster-usage traces v3",
-and ``clusterdata_trace_format_v3.proto`` in github.com/google/cluster-data.
+Version 3 of the format. A cell has files such as ``instance_events-000000000000.json.gz``. They are
+JSON lines as BigQuery exports them: whole numbers are in quotes, and empty fields are absent. The
+result of a query may also be CSV with a heading, where a field of a record is named
+``resource_request.cpus`` or ``resource_request_cpus``. Rows have no order. Source: J. Wilkes,
+"Google cluster-usage traces v3", and ``clusterdata_trace_format_v3.proto`` in
+github.com/google/cluster-data.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fairlead.traces._csv_tables import (
 )
 from fairlead.traces._stored_files import error_source, quoted
 from fairlead.traces.logs.google_tables import AFTER_TRACE, Progress, each_once, stem_of
-from fairlead.traces.logs.job_collector import LARGEST_POOL
+from fairlead.traces.logs.job_collector import LARGEST_GIVEN
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,16 +57,16 @@ INSTANCE_COLUMNS = (
     TraceColumn("instance_index", "whole", most=2**31 - 1),
     TraceColumn("machine_id", "whole", least=-1, most=AFTER_TRACE, optional=True),
     TraceColumn("alloc_collection_id", "whole", least=-1, most=AFTER_TRACE, optional=True),
-    TraceColumn("resource_request.cpus", "real", most=LARGEST_POOL, optional=True),
-    TraceColumn("resource_request.memory", "real", most=LARGEST_POOL, optional=True),
+    TraceColumn("resource_request.cpus", "real", most=LARGEST_GIVEN, optional=True),
+    TraceColumn("resource_request.memory", "real", most=LARGEST_GIVEN, optional=True),
     TraceColumn("constraint", "flag", optional=True),
 )
 MACHINE_COLUMNS = (
     _TIME,
     TraceColumn("machine_id", "whole", most=AFTER_TRACE),
     TraceColumn("type", "whole", least=ADD, most=UPDATE),
-    TraceColumn("capacity.cpus", "real", most=LARGEST_POOL, optional=True),
-    TraceColumn("capacity.memory", "real", most=LARGEST_POOL, optional=True),
+    TraceColumn("capacity.cpus", "real", most=LARGEST_GIVEN, optional=True),
+    TraceColumn("capacity.memory", "real", most=LARGEST_GIVEN, optional=True),
 )
 
 _FILE = r"(-\d+)?\.(json|jsonl|ndjson|csv)(\.(gz|bz2|xz|zip))?"
@@ -80,7 +81,10 @@ def is_google_2019(folder: Path) -> bool:
 
 
 def parts_of(folder: Path, table: str) -> list[Path]:
-    """Return a table's files by name; refuse a file that is there plain and compressed."""
+    """Return a table's files in order of their names.
+
+    Raises InputError for a file that is there both plain and compressed.
+    """
     return each_once(_files_of(folder, table))
 
 
@@ -95,9 +99,9 @@ def read_rows(
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of a table, a block at a time; O(rows).
 
-    A column of kind ``flag`` is true where a list has an entry. Raises InputError with file, row
-    and column: for a file that is damaged or is neither JSON lines nor CSV; for a field that is
-    absent, no number or out of range.
+    A column of kind ``flag`` is a list in the file, and true if the list has an entry. Raises
+    InputError with file, row and column for a file that is damaged or is neither JSON lines nor
+    CSV, and for a field that is absent, is no number or is out of range.
     """
     for part in parts:
         source, heading = str(part), list[str]()
@@ -105,7 +109,7 @@ def read_rows(
             lines = numbered_lines(text, row, source)
             if len(lines) and not heading and not lines["line"][0].startswith("{"):
                 with error_source(source, f"row {lines[ROW][0]}"):
-                    heading = _heading(lines["line"][0], columns)
+                    heading = _parse_heading(lines["line"][0], columns)
                 lines = lines[1:]
             if len(lines):
                 fields = split_rows(lines, heading, source) if heading else None
@@ -114,8 +118,11 @@ def read_rows(
                 yield convert(_as_texts(fields, columns), columns, source).frame
 
 
-def _heading(line: str, columns: Sequence[TraceColumn]) -> list[str]:
-    """Return the names in a heading, with a dot before the field of a record."""
+def _parse_heading(line: str, columns: Sequence[TraceColumn]) -> list[str]:
+    """Return the names in a heading, with a dot before the field of a record.
+
+    Raises InputError if a required column is absent, or a name occurs twice.
+    """
     names = [name.strip().replace(".", "_") for name in split_row(line, 0, "")]
     for column in columns:
         flat = column.name.replace(".", "_")
@@ -129,13 +136,14 @@ def _heading(line: str, columns: Sequence[TraceColumn]) -> list[str]:
 
 
 def _json_fields(lines: pl.DataFrame, columns: Sequence[TraceColumn], source: str) -> pl.DataFrame:
+    """Return the fields of JSON lines as text, by column; absent fields are empty."""
     import polars as pl
 
     paths = [column.name.partition(".") for column in columns]
     found: list[list[str]] = [[] for _ in columns]
     for row, line in lines.iter_rows():
         with error_source(source, f"row {row}"):
-            record = _record(line)
+            record = _parse_record(line)
             for fields, (name, _, inner) in zip(found, paths, strict=True):
                 value = record.get(name)
                 if inner and value is not None:
@@ -147,7 +155,7 @@ def _json_fields(lines: pl.DataFrame, columns: Sequence[TraceColumn], source: st
     return pl.DataFrame(texts).with_columns(lines[ROW])
 
 
-def _record(line: str) -> dict[str, object]:
+def _parse_record(line: str) -> dict[str, object]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -158,7 +166,7 @@ def _record(line: str) -> dict[str, object]:
 
 
 def _as_texts(fields: pl.DataFrame, columns: Sequence[TraceColumn]) -> pl.DataFrame:
-    """Return the fields of the columns as text like that of other tables; empty if absent."""
+    """Return the fields of `columns`, as text that `convert` reads; absent columns are empty."""
     import polars as pl
 
     texts = []

@@ -1,10 +1,10 @@
 """Read the tables of Google's trace of 2011, by their published schema.
 
-Clusterdata-2011-2, format version 2.1: tables without headers, one folder each, in parts
-``part-00000-of-00500.csv.gz``. Times are whole microseconds: 0 is before the trace, which starts at
-600 s, and 2^63 - 1 is after its end. Sizes are shares of the largest machine. Source: C. Reiss,
-J. Wilkes, J. L. Hellerstein, "Google cluster-usage traces: format + schema"; field names as in the
-trace's own ``schema.csv``.
+Clusterdata-2011-2, format version 2.1: each table is a folder of parts without headers, such as
+``part-00000-of-00500.csv.gz``. Times are whole microseconds. The trace starts at 600 s; 0 means
+before the trace, and 2^63 - 1 after its end. Amounts are shares of the largest machine. Source:
+C. Reiss, J. Wilkes, J. L. Hellerstein, "Google cluster-usage traces: format + schema"; field names
+are those of the trace's own ``schema.csv``.
 """
 
 from __future__ import annotations
@@ -79,12 +79,15 @@ TASK_CONSTRAINTS = (
 
 
 def parts_of(folder: Path, table: str) -> list[Path]:
-    """Return a table's parts in order; none if it has no folder. Refuse a repeated part."""
+    """Return a table's parts in order; none if it has no folder.
+
+    Raises InputError for a part that is there both plain and compressed.
+    """
     return each_once(sorted((folder / table).glob(PART)))
 
 
 def each_once(parts: list[Path]) -> list[Path]:
-    """Return sorted parts; refuse a part that is there plain and compressed."""
+    """Return the parts, which are sorted; InputError for a part that is plain and compressed."""
     for previous, part in pairwise(parts):
         if stem_of(previous) == stem_of(part):
             raise InputError(f"is there twice, also as {previous.name}", "", str(part))
@@ -105,7 +108,7 @@ class Progress:
         self._total = sum(file.stat().st_size for file in files if file.exists())
 
     def report_bytes(self, done: int, size: int) -> None:
-        """Report the bytes read of the current file; after all of them, the next file follows."""
+        """Report the bytes read of the current file; once all are read, the next file follows."""
         if self._report is not None:
             self._report(self._before + done, self._total)
         if done == size:
@@ -115,7 +118,7 @@ class Progress:
 def read_parts(
     parts: Sequence[Path], columns: Sequence[TraceColumn], progress: Progress
 ) -> Iterator[Block]:
-    """Yield the blocks of a table; refuse times that descend, also between parts."""
+    """Yield the blocks of a table; raise InputError for times that descend, also between parts."""
     latest = 0
     for part in parts:
         for block in read_blocks(part, columns, on_progress=progress.report_bytes):

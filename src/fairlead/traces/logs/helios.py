@@ -8,9 +8,9 @@ a row for each job, and ``cluster_gpu_number.csv``, the GPUs of each virtual clu
 - **Placement.** A task may run on all servers. Each virtual cluster had servers of its own, but
   servers moved between virtual clusters daily, and the log names no server of a job.
 - **Left out.** Jobs that never ran, had not ended, end before they start, or request nothing.
-- **Servers.** Equal servers, given by options: the trace lists neither cores nor servers. A server
+- **Servers.** Options give equal servers, as the trace lists neither cores nor servers. A server
   has 8 GPUs, as in all four clusters, or as many as the largest task if that has more. The number
-  of servers of a day is the column ``total`` of ``cluster_gpu_number.csv`` divided by 8.
+  of servers on a day is the column ``total`` of ``cluster_gpu_number.csv`` divided by 8.
 
 A job has one run, from ``start_time`` to ``end_time``. The columns ``duration`` and ``queue`` are
 differences of these times, and are not read. Times are by the cluster's clock.
@@ -36,11 +36,11 @@ from fairlead.traces._stored_files import ProgressReport, error_source, only_fil
 from fairlead.traces.logs.job_collector import (
     EARLY_START,
     HALF_SECOND,
-    LARGEST_POOL,
+    LARGEST_GIVEN,
     NO_USER,
     ROUNDED_UP,
     JobCollector,
-    check_given,
+    check_server_options,
     check_user_from,
 )
 
@@ -55,9 +55,9 @@ COLUMNS = (
     TraceColumn("user", optional=True),
     TraceColumn("vc", optional=True),
     TraceColumn("jobname", optional=True),  # in some versions of the log
-    TraceColumn("gpu_num", "whole", most=LARGEST_POOL),
-    TraceColumn("cpu_num", "whole", most=LARGEST_POOL),
-    TraceColumn("node_num", "whole", most=LARGEST_POOL),
+    TraceColumn("gpu_num", "whole", most=LARGEST_GIVEN),
+    TraceColumn("cpu_num", "whole", most=LARGEST_GIVEN),
+    TraceColumn("node_num", "whole", most=LARGEST_GIVEN),
     TraceColumn("state"),
     *(TraceColumn(name, optional=True) for name in TIMES),
     TraceColumn("duration", optional=True),
@@ -94,7 +94,7 @@ def read_helios(
     A server has `GPUS_PER_SERVER` GPUs, or as many as the largest task if that has more. Users are
     those of the column `user_from`: ``user`` (default), or ``vc`` for virtual clusters.
     """
-    check_given(servers, cores)
+    check_server_options(servers, cores)
     log = only_file(path, JOB_LOGS, "name one of them") if path.is_dir() else path
     if servers is None or cores is None:
         raise InputError("names no servers; give --servers and --cores", "", str(log))
@@ -172,14 +172,17 @@ def _parse_times(block: Block, name: str) -> pl.Series:
 
 
 def _count_tasks(cores: int, gpus: int, nodes: int, notes: Counter[str]) -> int:
-    """Return the number of tasks of a job: one a node, but at most its cores, or GPUs if more."""
+    """Return the number of tasks of a job: one per node, but no more than its cores or its GPUs.
+
+    The larger of these two numbers is the bound, so that each task takes something.
+    """
     notes[NO_NODES] += nodes == 0
     notes[FEWER_TASKS] += nodes > max(cores, gpus)
     return min(max(nodes, 1), max(cores, gpus))
 
 
 def _divide(cores: int, gpus: int, tasks: int) -> Iterator[tuple[tuple[float, float], int]]:
-    """Yield the shapes of a job's tasks with their number of tasks, larger shapes first.
+    """Yield each shape of a job's tasks with its number of tasks, larger shapes first.
 
     The first ``cores % tasks`` tasks have one core more than the others; GPUs are divided likewise.
     """

@@ -20,9 +20,9 @@ Shape = tuple[float, ...]
 Place = tuple[bool, ...]
 # A task takes some 90 bytes while a workload is built: 4.5 GB at this limit.
 MOST_TASKS = 50_000_000
-LARGEST_POOL = 10**9
+LARGEST_GIVEN = 10**9  # cores, GiB, GPUs or nodes that an option or a field may state
 EARLIEST_DATE = 1e8  # 1973; smaller times are seconds from the start of a log
-HALF_SECOND = 0.5  # duration of a run within one second, where a log has whole seconds
+HALF_SECOND = 0.5  # duration of a run within one second, in a log with whole seconds
 OUT_OF_ORDER = "jobs submitted before the job of an earlier row; jobs are sorted by submission"
 # Notes of several formats.
 ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
@@ -61,7 +61,7 @@ class JobCollector:
         """Begin a job; calls of `add_tasks` follow. Raises InputError for a repeated name.
 
         `submit`, and `cancel` (when its user withdraws it), are seconds on the log's clock or from
-        the first submission; `limit` is the limit of a task in seconds, and counts if positive.
+        the first submission. `limit` is the time limit of a task in seconds; 0 or less is none.
         """
         if name in self._names:
             raise InputError(f"duplicate job {name!r}")
@@ -74,9 +74,10 @@ class JobCollector:
         self._sets_of_job.append(0)
 
     def refuse_beyond(self, tasks: int, what: str) -> None:
-        """Raise InputError if further tasks would exceed `MOST_TASKS`; `what` names their number.
+        """Raise InputError if the workload would get more than `MOST_TASKS` tasks.
 
-        Call this before the tasks are listed: a number with a digit too many would fill memory.
+        `tasks` is the number to be added; `what` tells in the error where it is from. Call this
+        before the tasks are listed: a number with a digit too many would fill memory.
         """
         if len(self._duration) + tasks > MOST_TASKS:
             raise InputError(f"{what}: {tasks:,} make more than {MOST_TASKS:,} tasks in all")
@@ -92,9 +93,11 @@ class JobCollector:
     ) -> None:
         """Add a set of equal tasks to the last job.
 
-        `shape` is (R,) amounts of a task; `place` (G,) bool, None for everywhere; `durations` are
-        in seconds, one for each task. `start` is on the clock of `submit`, NaN if unknown.
-        `servers` are numbers of the log (see `workload`), -1 if unknown.
+        - `shape` (R,): amounts of a task;
+        - `place` (G,): whether a group is allowed; None if all are;
+        - `durations`: seconds of each task;
+        - `start`: of all tasks, on the clock of `submit`; NaN if unknown;
+        - `servers`: the log's number of each task's server (see `workload`), -1 if unknown.
         """
         before = len(self._duration)
         self._duration.extend(durations)
@@ -103,8 +106,8 @@ class JobCollector:
         self._server.extend(repeat(-1, n_tasks) if servers is None else servers)
         self._sets_of_job[-1] += 1
         self._set_shape.append(self._shapes.setdefault(shape, len(self._shapes)))
-        where = None if place is None or all(place) else place
-        self._set_place.append(self._places.setdefault(where, len(self._places)))
+        allowed = None if place is None or all(place) else place
+        self._set_place.append(self._places.setdefault(allowed, len(self._places)))
         self._set_tasks.append(n_tasks)
 
     def workload(
@@ -132,11 +135,12 @@ class JobCollector:
         first : float
             The first submission on the log's clock, if the reader has subtracted it already.
         start_date : float, optional
-            Date of the first submission, where the log's clock does not show it.
+            Date of the first submission in seconds since 1970, if the log's clock does not show it.
         has_dates : bool
-            Whether the log's clock is seconds since 1970, if its times are not small.
+            Whether times from `EARLIEST_DATE` on are seconds since 1970.
         server_numbers : mapping, optional
-            The log's numbers of servers to the cluster's, where they differ; others are unknown.
+            The cluster's server by the log's number; other numbers are unknown servers. By default
+            the numbers are the same.
         """
         if not self._names:
             raise InputError(f"holds no job that ever ran{in_brackets(self.notes)}")
@@ -178,7 +182,7 @@ class JobCollector:
             task_server=self._servers(server_numbers)[tasks],
             origin=origin,
             start_date=start_date,
-            notes=counted(self.notes),
+            notes=without_zeros(self.notes),
         )
 
     def _servers(self, numbers: Mapping[int, int] | None) -> IntArray:
@@ -187,43 +191,47 @@ class JobCollector:
         if numbers is None:
             return found
         known, of_task = np.unique(found, return_inverse=True)
-        servers: IntArray = np.array([numbers.get(number, -1) for number in known.tolist()])[
-            of_task
-        ]
-        return servers
+        servers: IntArray = np.array([numbers.get(number, -1) for number in known.tolist()])
+        return servers[of_task]
 
 
-def counted(notes: Mapping[str, int]) -> dict[str, int]:
-    """Return the notes with a count above 0, in alphabetical order."""
+def without_zeros(notes: Mapping[str, int]) -> dict[str, int]:
+    """Return the notes whose count is above 0, in alphabetical order."""
     return {what: count for what, count in sorted(notes.items()) if count}
 
 
 def in_brackets(notes: Mapping[str, int]) -> str:
     """Return the notes as text such as `` (jobs left out: 2)``; empty without notes."""
-    listed = "; ".join(f"{what}: {count:,}" for what, count in counted(notes).items())
+    listed = "; ".join(f"{what}: {count:,}" for what, count in without_zeros(notes).items())
     return f" ({listed})" if listed else ""
 
 
 def _rows_in_order(counts: Any, order: Any) -> Any:
-    """Return row indices sorted by owner; owner k has `counts[k]` rows, after those of k - 1."""
+    """Return the indices of rows, with their owners in another order.
+
+    Rows are stored owner by owner, `counts[k]` for owner k; `order` has the owners in the new
+    order.
+    """
     first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
     sizes = counts[order]
     offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return np.repeat(first[order], sizes) + offsets
 
 
-def check_given(servers: int | None, cores: int | None, memory: float | None = None) -> None:
-    """Raise InputError if only one of ``--servers`` and ``--cores`` is given, or out of range."""
+def check_server_options(
+    servers: int | None, cores: int | None, memory: float | None = None
+) -> None:
+    """Raise InputError if a number is out of range, or only one of the first two is given."""
     if (servers is None) != (cores is None):
         given, missing = ("--servers", "--cores") if cores is None else ("--cores", "--servers")
         raise InputError(f"needs {missing} as well", given)
-    for name, number, most in (
+    for name, number, largest in (
         ("--servers", servers, MOST_SERVERS),
-        ("--cores", cores, LARGEST_POOL),
-        ("--memory", memory, LARGEST_POOL),
+        ("--cores", cores, LARGEST_GIVEN),
+        ("--memory", memory, LARGEST_GIVEN),
     ):
-        if number is not None and not 0 < number <= most:
-            raise InputError(f"must be a positive number, at most {most:,}, not {number}", name)
+        if number is not None and not 0 < number <= largest:
+            raise InputError(f"must be a positive number, at most {largest:,}, not {number}", name)
 
 
 def check_user_from(user_from: str | None, known: Sequence[str]) -> None:
@@ -233,7 +241,7 @@ def check_user_from(user_from: str | None, known: Sequence[str]) -> None:
 
 
 def equal_servers(group: str, count: int, cores: float, memory: float | None = None) -> Cluster:
-    """Return one group of equal servers, with `memory` GiB each; without it, only cores."""
+    """Return a cluster of one group of equal servers, with cores, and memory in GiB if given."""
     capacity = [float(cores)] if memory is None else [float(cores), memory]
     return Cluster(
         groups=(group,),

@@ -26,9 +26,9 @@ def read_pods(
 ) -> Workload:
     """Read the ended pods of ``kubectl get nodes,pods -A -o json`` as a workload.
 
-    A pod is a job of one task that takes the pod's requests. Node selectors, node affinity and
-    taints restrict where it may run. It was submitted when it was created. Equal nodes are a group.
-    Users are namespaces, or values of a label with `user_from` ``label:KEY``.
+    A pod is a job of one task that takes the pod's requests, submitted when the pod was created.
+    Node selectors, node affinity and taints restrict where it may run. Equal nodes are a group.
+    Users are namespaces; with `user_from` ``label:KEY``, they are the values of this label of pods.
     """
     found = read_pod_runs(path, user_from or "namespace")
     cluster, group_of, server_of = _group_nodes(found.cluster, [run.allowed for run in found.runs])

@@ -1,7 +1,7 @@
 """Read logs of MetaCentrum's PBS, as published with the Alea simulator.
 
-The Standard Workload Format with three more columns: the host of every core in braces, the name of
-the queue, and the node specification. Requested memory is in bytes per node.
+The format is the Standard Workload Format with three more columns: the host of every core in
+braces, the name of the queue, and the node specification. Requested memory is in bytes per node.
 
 Each node of a job is a task, and the nodes of a job are a gang. Nodes of different sizes are
 several sets of tasks of the gang.
@@ -60,9 +60,9 @@ _HOSTS = re.compile(r"\{[0-9]{1,18}(?:,[0-9]{1,18})*\}")
 NEVER_RAN = "jobs left out, as they never ran"
 NODE_NAMED = "jobs that name single nodes, read as the group of those nodes"
 NODE_EXCLUDED = "jobs that exclude single nodes, which is ignored"
-WHOLE_NODES = "jobs with exclusive nodes, read as asking for all of a node"
-NOT_WHOLE_NODES = "jobs with exclusive nodes of several kinds, which is ignored"
-NO_START = "jobs whose start the log does not say"
+WHOLE_NODES = "jobs with exclusive nodes, read as requests for whole nodes"
+NOT_WHOLE_NODES = "jobs with exclusive nodes of several kinds, whose exclusiveness is ignored"
+NO_START = "jobs whose start is not in the log"
 CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread evenly"
 
 
@@ -70,9 +70,9 @@ CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread e
 class LoggedJob:
     """A job of a log."""
 
-    row: SwfRow  # its requested memory is in bytes per node
+    row: SwfRow  # here `memory_requested` is in bytes per node
     cores: int  # of the whole job
-    spec: NodeSpec  # requested nodes, which start together
+    spec: NodeSpec  # the requested nodes, whose tasks start together
     hosts: tuple[int, ...]  # the host of each core
 
     @property
@@ -101,12 +101,15 @@ def read_metacentrum(
 ) -> Workload:
     """Read a MetaCentrum log and its machine file, O(rows), about 35 us each.
 
-    The machine file of ``x.swf.gz`` is ``x.swf.machines`` in the same folder, unless `machines` is
-    given. Times are seconds from the first submission. A task lasts for the run time of its job,
-    and starts at the end of the job's wait. Servers are the hosts of the log, but the log does not
-    name the groups of hosts: a host belongs to the group on which most of its tasks fit and were
-    allowed. A job with exclusive nodes (``#excl``) requests whole nodes if all nodes open to it are
-    equal, otherwise the stated cores and memory. Users are ``user-<id>`` by ascending id.
+    - The machine file of ``x.swf.gz`` is ``x.swf.machines`` in the same folder, unless `machines`
+      is given.
+    - Times are seconds from the first submission. A task starts at the end of its job's wait, and
+      lasts for the job's run time.
+    - Servers are the hosts of the log. As the log does not name their groups, a host belongs to the
+      group on which most of its tasks fit and were allowed.
+    - A job with exclusive nodes (``#excl``) requests whole nodes if all nodes open to it are equal,
+      otherwise the stated cores and memory.
+    - Users are ``user-<id>`` by ascending id.
     """
     park = machines_of(path, machines)
     cluster = cluster_of(park)
@@ -177,10 +180,14 @@ class _Reader:
         if len(chunks) == 1 or differ:
             cores = [job.cores_per_node] * len(chunks)
         notes[CORES_OF_SPEC] += len(chunks) > 1 and differ
-        of_nodes = [k for k, chunk in zip(cores, chunks, strict=True) for _ in range(chunk.nodes)]
-        hosts = iter(self.hosts.assign(job.hosts, of_nodes))
-        for chunk, chunk_cores, place, node in zip(chunks, cores, places, whole_nodes, strict=True):
-            shape = node or (float(chunk_cores), row.memory_requested / GIB)
+        cores_of_nodes = [
+            number for number, chunk in zip(cores, chunks, strict=True) for _ in range(chunk.nodes)
+        ]
+        hosts = iter(self.hosts.assign(job.hosts, cores_of_nodes))
+        for chunk, chunk_cores, place, whole_node in zip(
+            chunks, cores, places, whole_nodes, strict=True
+        ):
+            shape = whole_node or (float(chunk_cores), row.memory_requested / GIB)
             ran_on = list(islice(hosts, chunk.nodes))
             self.hosts.count(ran_on, shape, place)
             self.collected.add_tasks(
@@ -194,9 +201,12 @@ class _Reader:
     def _interpret_spec(
         self, spec: NodeSpec
     ) -> tuple[list[Place], list[Shape | None], dict[str, int]]:
-        """Return the place of each chunk, its nodes' capacity if it takes whole ones, and notes."""
+        """Return the place of each chunk, the capacity of a node if it takes whole ones, and notes.
+
+        The capacity is None for a chunk that does not take whole nodes.
+        """
         places: list[Place] = []
-        nodes: list[Shape | None] = []
+        whole_nodes: list[Shape | None] = []
         remarks: set[str] = set()
         for chunk in spec.chunks:
             allowed = self._park.groups_allowed_to(chunk, spec)
@@ -204,12 +214,13 @@ class _Reader:
             remarks |= self._remarks(chunk)
             kinds = {self._capacity[name] for name in allowed}
             alike = spec.exclusive and len(kinds) == 1
-            nodes.append(kinds.pop() if alike else None)
+            whole_nodes.append(kinds.pop() if alike else None)
             if spec.exclusive:
                 remarks.add(WHOLE_NODES if alike else NOT_WHOLE_NODES)
-        return places, nodes, dict.fromkeys(remarks, 1)
+        return places, whole_nodes, dict.fromkeys(remarks, 1)
 
     def _remarks(self, chunk: Chunk) -> set[str]:
+        """Return the notes about single nodes that a chunk names."""
         found = set()
         for names, remark in ((chunk.required, NODE_NAMED), (chunk.excluded, NODE_EXCLUDED)):
             for name in names:
@@ -222,20 +233,21 @@ class _LoggedHosts:
     """Assigns the hosts of a log to servers by the tasks that ran on them.
 
     A host belongs to the group on which most of its tasks fit and were allowed; if two groups tie,
-    the host is unknown. The hosts of a group, by ascending number in the log, are its servers; if
-    there are more hosts than servers, the last hosts are unknown.
+    its server is unknown. The hosts of a group, by ascending number in the log, are its servers. If
+    there are more hosts than servers, the servers of the last hosts are unknown.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._numbers: dict[int, int] = {}
-        self._ran: Counter[tuple[int, Shape, Place]] = Counter()
+        self._number_of_host: dict[int, int] = {}  # by number in the log, in order of first use
+        # Tasks by host (its number in order of first use), shape and place.
+        self._tasks: Counter[tuple[int, Shape, Place]] = Counter()
 
     def assign(self, hosts: Sequence[int], cores: Sequence[float]) -> list[int]:
-        """Return the host of each node of a job, as numbers for `count`.
+        """Return the host of each node of a job, numbered by first use.
 
-        `hosts` has the host of each core, `cores` the cores of each node. Nodes and hosts are
-        matched by descending number of cores. All are `UNKNOWN_HOST` unless there are as many
+        `hosts` has the host of each core, `cores` the number of cores of each node. Nodes and hosts
+        are matched by descending number of cores. All are `UNKNOWN_HOST` unless there are as many
         different hosts as nodes.
         """
         given = Counter(hosts).most_common()
@@ -244,31 +256,32 @@ class _LoggedHosts:
         found = [UNKNOWN_HOST] * len(cores)
         by_cores = sorted(range(len(cores)), key=lambda node: -cores[node])
         for node, (host, _) in zip(by_cores, given, strict=True):
-            found[node] = self._numbers.setdefault(host, len(self._numbers))
+            found[node] = self._number_of_host.setdefault(host, len(self._number_of_host))
         return found
 
-    def count(self, numbers: Sequence[int], shape: Shape, place: Place) -> None:
-        """Count tasks of this shape and place on hosts."""
-        for number in numbers:
-            self._ran[number, shape, place] += 1
+    def count(self, hosts: Sequence[int], shape: Shape, place: Place) -> None:
+        """Count a task of this shape and place on each of these hosts, numbered by `assign`."""
+        for host in hosts:
+            self._tasks[host, shape, place] += 1
 
     def server_numbers(self) -> dict[int, int]:
-        """Return the server of each known host, by the numbers of `assign`."""
+        """Return the server of each host whose server is known, by its number of `assign`."""
         count = self._cluster.count
         first = np.cumsum(count) - count
         taken = np.zeros(len(count), dtype=np.int64)
         largest: FloatArray = self._cluster.capacity * (1 + ROUNDING)
-        votes = np.zeros((len(self._numbers), len(count)), dtype=np.int64)
-        for (number, shape, place), tasks in self._ran.items():
-            if number != UNKNOWN_HOST:
+        # For each host and group: the tasks that ran on the host, and may run on the group.
+        possible = np.zeros((len(self._number_of_host), len(count)), dtype=np.int64)
+        for (host, shape, place), tasks in self._tasks.items():
+            if host != UNKNOWN_HOST:
                 fits = (np.array(shape) <= largest).all(axis=1)
-                votes[number] += tasks * (np.array(place) & fits)
+                possible[host] += tasks * (np.array(place) & fits)
         servers: dict[int, int] = {}
-        for _, number in sorted(self._numbers.items()):
-            most = np.flatnonzero(votes[number] == votes[number].max())
-            group = int(most[0])
-            if len(most) == 1 and taken[group] < count[group]:
-                servers[number] = int(first[group] + taken[group])
+        for _, host in sorted(self._number_of_host.items()):
+            best = np.flatnonzero(possible[host] == possible[host].max())
+            group = int(best[0])
+            if len(best) == 1 and taken[group] < count[group]:
+                servers[host] = int(first[group] + taken[group])
                 taken[group] += 1
         return servers
 

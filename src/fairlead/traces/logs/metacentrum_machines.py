@@ -1,9 +1,12 @@
 """Read MetaCentrum's machine file, and find the groups that a PBS node specification allows.
 
 A node specification is ``2:ppn=8:x86_64:^zewura12+1:ppn=4#excl``: chunks joined by ``+``. A chunk
-is a number of nodes (1 when absent), then, in any order, cores per node (``ppn=``, 1 when absent)
-and properties that each node must have or, with ``^``, must not have. ``#excl`` at the end requests
-nodes without other jobs.
+is a number of nodes (1 if absent), followed in any order by
+
+- the cores per node (``ppn=``, 1 if absent),
+- properties that each node must have or, with ``^``, must not have.
+
+``#excl`` at the end requests nodes without other jobs.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ _PROPERTY = re.compile(r"\^?[A-Za-z_][\w.=/-]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Equal nodes of one job."""
+    """Equal nodes that a job requests."""
 
     nodes: int
     cores: float  # of each node, possibly a fraction
@@ -71,7 +74,10 @@ class NodeSpec:
 # A log has few different specifications.
 @lru_cache(maxsize=65536)
 def parse_node_spec(text: str) -> NodeSpec:
-    """Parse a node specification such as ``1:ppn=12:cl_zewura#excl``; may raise InputError."""
+    """Parse a node specification such as ``1:ppn=12:cl_zewura#excl``.
+
+    Raises InputError for a malformed one.
+    """
     body, hash_sign, suffix = text.partition("#")
     if hash_sign and suffix != EXCLUSIVE:
         raise InputError(f"node specification {text!r}: unknown suffix '#{suffix}'")
@@ -122,7 +128,7 @@ class Machines:
 
     @cached_property
     def _by_property(self) -> dict[str, frozenset[str]]:
-        """The groups by each property that names groups: their names, and their number of cores."""
+        """The groups by each property that names groups, by name or by number of cores."""
         found: dict[str, frozenset[str]] = {}
         for group in self.groups:
             for alias in (group.name, f"cl_{group.name}"):
@@ -164,7 +170,7 @@ class Machines:
 
         A chunk that names groups or nodes is allowed only on their groups. Excluded groups are
         closed; the group of an excluded single node stays open. The result is the union over
-        chunks. Raises InputError for an unknown name, or a chunk that no group is open to.
+        chunks. Raises InputError for an unknown name, or a chunk to which no group is open.
         """
         allowed: frozenset[str] = frozenset()
         for chunk in spec.chunks:
@@ -230,10 +236,11 @@ def read_machines(path: Path) -> Machines:
 
 
 def _positive(fields: list[str], column: int, place: str, source: str) -> int:
+    """Return the number in a column; raise InputError if KiB of it, in bytes, may be inexact."""
     text = fields[column]
     usable = len(text) <= 16 and text.isascii() and text.isdigit()
     if not usable or not 0 < int(text) <= LARGEST_COUNT // 1024:
-        fault = f"{text[:40]!r} is not a positive whole number of usable size"
+        fault = f"{text[:40]!r} is not a whole number from 1 to {LARGEST_COUNT // 1024:,}"
         what = f"column {column + 1} ({MACHINE_COLUMNS[column]})"
         raise InputError(f"{what}: {fault}", place, source)
     return int(text)

@@ -1,7 +1,8 @@
 """Read Alibaba's openb trace: nodes with GPUs of several models, and pods that request them.
 
-Source: github.com/alibaba/clusterdata, cluster-trace-gpu-v2023. One table of nodes and one of pods;
-in some of the published tables, some pods may use only certain GPU models (``gpu_spec``).
+Source: github.com/alibaba/clusterdata, cluster-trace-gpu-v2023. The trace has one table of nodes
+and one of pods. In some of the published tables, some pods may use only certain GPU models
+(``gpu_spec``).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ POD_COLUMNS = (
     TraceColumn("deletion_time", "whole"),
     TraceColumn("scheduled_time", "real", optional=True),
 )
-# Columns by which a table is recognised; errors name the missing ones.
+# A table is recognised by so many of its columns; errors name the missing ones.
 _MIN_COLUMNS = 3
 
 RESOURCES = ("cpu", "memory", "gpu")
@@ -67,11 +68,13 @@ SHARED_GPU = "pods that ask for part of a GPU"
 def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = None) -> Workload:
     """Read an openb table of pods and its table of nodes, O(pods + nodes), 12 us a pod.
 
-    A pod is a job of one task. Its user is its quality of service, as the trace names no users. It
-    arrives at its creation and runs from its scheduled time to its deletion; times are seconds from
-    the first creation. GPUs are devices: a pod takes several, or ``gpu_milli / 1000`` of one.
-    ``gpu_spec`` restricts a pod to nodes of the listed models. The node on which it ran is unknown.
-    Nodes with equal cores, memory, GPUs and GPU model are a group.
+    - A pod is a job of one task. Its user is its quality of service, as the trace names no users.
+    - A pod arrives at its creation and runs from its scheduled time to its deletion. Times are
+      seconds from the first creation.
+    - GPUs are devices: a pod takes whole GPUs, or ``gpu_milli / 1000`` of one.
+    - ``gpu_spec`` restricts a pod to nodes of the listed models. The node on which it ran is
+      unknown.
+    - Nodes with equal cores, memory, GPUs and GPU model are a group.
     """
     cluster = cluster_of_nodes(nodes)
     models = [label.get("gpu", "") for label in cluster.labels]
@@ -96,7 +99,7 @@ def table_of(header: Sequence[str]) -> Literal["pods", "nodes"] | None:
 def read_openb_beside(
     path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
 ) -> Workload:
-    """Read a folder or a table of pods, with `machines` or the folder's only table of nodes."""
+    """Read a folder or a table of pods; the nodes are `machines`, or the folder's only table."""
     folder = path if path.is_dir() else path.parent
     pods = path if path.is_file() else only_file(folder, POD_TABLES, "name one of them")
     nodes = machines or only_file(folder, NODE_TABLES, "name one with --machines")
@@ -104,7 +107,7 @@ def read_openb_beside(
 
 
 def cluster_of_nodes(nodes: Path) -> Cluster:
-    """Read a table of nodes; equal nodes are a group, in order of the first node."""
+    """Read a table of nodes; equal nodes are a group. Groups are in order of their first nodes."""
     machines: dict[str, Machine] = {}
     for block in read_blocks(nodes, NODE_COLUMNS, header=True):
         frame = block.frame
@@ -130,7 +133,7 @@ class Machine(NamedTuple):
 
 
 def add_machine(machines: dict[str, Machine], name: str, machine: Machine) -> None:
-    """Add a machine by its name; refuse a repeated name, and no CPU and no memory."""
+    """Add a machine by its name; InputError for a repeated name, or neither CPU nor memory."""
     if name in machines:
         raise InputError(f"duplicate machine {name!r}")
     if machine.cpu + machine.memory <= 0:
@@ -139,7 +142,10 @@ def add_machine(machines: dict[str, Machine], name: str, machine: Machine) -> No
 
 
 def group_machines(machines: Mapping[str, Machine]) -> tuple[Cluster, dict[str, int]]:
-    """Group equal machines, in order of the first; also return the server of each name."""
+    """Group equal machines; also return the server of each name.
+
+    Groups are in order of their first machines. Raises InputError if there is no machine.
+    """
     if not machines:
         raise InputError("holds no machine")
     groups: dict[Machine, list[str]] = {}
@@ -165,14 +171,12 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
     import polars as pl
 
     frame, notes = block.frame, collected.notes
-    shared = (frame["num_gpu"] == 1) & (frame["gpu_milli"] < 1000)
-    block.refuse(
-        shared & (frame["gpu_milli"] == 0), "asks for a GPU and takes nothing of it", "name"
-    )
-    block.refuse(frame["gpu_milli"] > 1000, "is more than one GPU", "gpu_milli")
-    none = (frame["num_gpu"] == 0) & (frame["gpu_milli"] > 0)
-    block.refuse(none, "is part of a GPU, and num_gpu is 0", "gpu_milli")
-    parts = (frame["num_gpu"] > 1) & (frame["gpu_milli"] != 1000)
+    gpus, milli = frame["num_gpu"], frame["gpu_milli"]
+    shared = (gpus == 1) & (milli < 1000)
+    block.refuse(shared & (milli == 0), "asks for a GPU and takes nothing of it", "name")
+    block.refuse(milli > 1000, "is more than one GPU", "gpu_milli")
+    block.refuse((gpus == 0) & (milli > 0), "is part of a GPU, and num_gpu is 0", "gpu_milli")
+    parts = (gpus > 1) & (milli != 1000)
     block.refuse(parts, "is not 1000, and num_gpu is more than 1", "gpu_milli")
     usable = {
         NEVER_SCHEDULED: pl.col("scheduled_time").is_not_null(),
@@ -195,12 +199,12 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
             notes[NO_MEMORY] += row["memory_mib"] == 0
             notes[SHARED_GPU] += row["part"]
             gpu = row["gpu_milli"] / 1000 if row["part"] else float(row["num_gpu"])
-            starts = row["scheduled_time"] >= row["creation_time"]
-            notes[NO_START] += not starts
+            is_start_known = row["scheduled_time"] >= row["creation_time"]
+            notes[NO_START] += not is_start_known
             collected.add_job(row["name"], row["qos"], row["creation_time"])
             collected.add_tasks(
                 (row["cpu_milli"] / 1000, row["memory_mib"] / 1024, gpu),
                 allowed,
                 (row["deletion_time"] - row["scheduled_time"],),
-                start=row["scheduled_time"] if starts else nan,
+                start=row["scheduled_time"] if is_start_known else nan,
             )

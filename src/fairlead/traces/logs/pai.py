@@ -8,9 +8,9 @@ Wild", NSDI 2022. The folder has four tables without headings: jobs, their tasks
    one gang if they all ran at some common time. The trace does not mark gangs, but instances that
    never all ran together cannot have been a gang.
 2. An instance may run on machines of the ``gpu_type`` of its PAI task, or everywhere if the task
-   names no type. This is the assigned type; the trace states the requested one elsewhere.
-3. Left out are instances that never started, had not ended, or whose task or job has no row, and
-   earlier runs of a worker. Failed instances count, as they held their amounts.
+   names no type. This is the assigned type; tables that are not read state the requested type.
+3. Instances that never started, had not ended, or whose task or job has no row are left out, and
+   also earlier runs of a worker. Failed instances count, as they held their amounts.
 4. The servers are the machines of ``pai_machine_spec.csv``, present for the whole time.
 
 A job is submitted at its ``start_time``, which the publishers define as its submission; its
@@ -35,10 +35,10 @@ from fairlead.traces._stored_files import ProgressReport, error_source, stored_a
 from fairlead.traces.logs.google_tables import Progress
 from fairlead.traces.logs.job_collector import (
     HALF_SECOND,
-    LARGEST_POOL,
+    LARGEST_GIVEN,
     NO_USER,
-    counted,
     in_brackets,
+    without_zeros,
 )
 from fairlead.traces.logs.openb import RESOURCES, Machine, add_machine, group_machines
 
@@ -64,9 +64,9 @@ TASK_COLUMNS = (
     TraceColumn("status", optional=True),
     TraceColumn("start_time", "real", optional=True),
     TraceColumn("end_time", "real", optional=True),
-    TraceColumn("plan_cpu", "real", most=LARGEST_POOL, optional=True),
-    TraceColumn("plan_mem", "real", most=LARGEST_POOL, optional=True),
-    TraceColumn("plan_gpu", "real", most=LARGEST_POOL, optional=True),
+    TraceColumn("plan_cpu", "real", most=LARGEST_GIVEN, optional=True),
+    TraceColumn("plan_mem", "real", most=LARGEST_GIVEN, optional=True),
+    TraceColumn("plan_gpu", "real", most=LARGEST_GIVEN, optional=True),
     TraceColumn("gpu_type", optional=True),
 )
 INSTANCE_COLUMNS = (
@@ -83,9 +83,9 @@ INSTANCE_COLUMNS = (
 MACHINE_COLUMNS = (
     TraceColumn("machine"),
     TraceColumn("gpu_type"),
-    TraceColumn("cap_cpu", "real", most=LARGEST_POOL),
-    TraceColumn("cap_mem", "real", most=LARGEST_POOL),
-    TraceColumn("cap_gpu", "real", most=LARGEST_POOL),
+    TraceColumn("cap_cpu", "real", most=LARGEST_GIVEN),
+    TraceColumn("cap_mem", "real", most=LARGEST_GIVEN),
+    TraceColumn("cap_gpu", "real", most=LARGEST_GIVEN),
 )
 PERCENT = 100
 NO_GPU = "CPU"  # the type of machines without GPUs
@@ -97,14 +97,14 @@ NO_TASK = "instances left out, as no row describes their task"
 NO_JOB = "instances left out, as no row describes their job"
 NO_INSTANCE = "jobs left out, as none of their instances is usable"
 NO_DEMAND = "instances left out, as their task plans nothing"
-EARLIER_RUNS = "earlier runs of workers, left out; the last one is the work"
+EARLIER_RUNS = "earlier runs of workers, left out; only the last run counts"
 JOBS_AGAIN = "rows of a job again, left out"
 TASKS_AGAIN = "rows of a task again, left out"
 ROUNDED_UP = "instances that ended in the second of their start, taken as half a second"
-FAILED = "instances that failed; their time is taken as the work"
+FAILED = "instances that failed; their duration counts"
 UNKNOWN_TYPE = "instances of a GPU type that no machine has; they may run everywhere"
 NO_SERVER = "instances whose machine is not known"
-NOT_TOGETHER = "jobs whose instances never all ran at one moment; they are no gang"
+NOT_TOGETHER = "jobs whose instances never all ran at the same time; they are no gang"
 NO_SUBMISSION = "jobs whose submission is not known, taken as their first start"
 LATE_SUBMISSION = "jobs submitted after their first start, which is taken instead"
 
@@ -114,7 +114,7 @@ def read_pai(
 ) -> Workload:
     """Read a folder of PAI tables as a workload with recorded starts and servers. O(rows).
 
-    `machines` is the table of machines, if it is not in the folder. Raises InputError with file and
+    `machines` is the table of machines if it is not in the folder. Raises InputError with file and
     row for tables that are missing or malformed, or if no instance ran.
     """
     names = (JOB_TABLE, TASK_TABLE, INSTANCE_TABLE)
@@ -163,7 +163,7 @@ def _read_machines(path: Path) -> tuple[Cluster, pl.DataFrame]:
 
 
 def _read_jobs(path: Path, notes: Counter[str], progress: Progress) -> pl.DataFrame:
-    """Read a row for each job: its number `job`, name, user and submission, null if unknown."""
+    """Return a row for each job: its number `job`, name, user and submission (null if unknown)."""
     import polars as pl
 
     known = pl.when(pl.col("start_time") > 0).then("start_time").alias("submit")
@@ -182,7 +182,7 @@ def _read_jobs(path: Path, notes: Counter[str], progress: Progress) -> pl.DataFr
 def _read_tasks(
     path: Path, jobs: pl.DataFrame, notes: Counter[str], progress: Progress
 ) -> pl.DataFrame:
-    """Read a row for each PAI task: its number `task`, names, job, amounts and GPU type."""
+    """Return a row for each PAI task: its number `task`, names, job, amounts and GPU type."""
     import polars as pl
 
     numbers = jobs.select("job_name", "job")
@@ -207,7 +207,10 @@ def _read_tasks(
 
 
 def _places(tasks: pl.DataFrame, types: list[str]) -> tuple[list[list[bool]], pl.DataFrame]:
-    """Return the distinct places, everywhere first, and the tasks with a column `place`."""
+    """Return the distinct places, and the tasks with the number of their place, `place`.
+
+    The first place has all groups. `types` has the GPU type of each group.
+    """
     import polars as pl
 
     places = [[True] * len(types)]
@@ -237,7 +240,7 @@ def _read_instances(
     """Read the instances that ran and ended, in order of the table; count the others."""
     import polars as pl
 
-    # Names of workers have 60 characters; hashes distinguish the workers of a task.
+    # Hashes suffice to distinguish the workers of a task; their names have 60 characters.
     worker = pl.when(pl.col("worker_name").is_not_null()).then(pl.col("worker_name").hash())
     usable = {
         NEVER_RAN: pl.col("start_time") > 0,
@@ -282,7 +285,10 @@ def _note_instances(instances: pl.DataFrame, notes: Counter[str]) -> None:
 def _jobs_that_ran(
     instances: pl.DataFrame, jobs: pl.DataFrame, notes: Counter[str]
 ) -> pl.DataFrame:
-    """Return the jobs with usable instances, with `gang`, by submission and then by row."""
+    """Return the jobs with usable instances, and whether each is a `gang`.
+
+    They are sorted by submission, and then in order of the table.
+    """
     import polars as pl
 
     ran = instances.group_by("job").agg(
@@ -321,10 +327,10 @@ def _workload(
     jobs = _jobs_that_ran(instances, jobs, notes).with_row_index("position")
     tasks = instances.join(jobs.select("job", "position"), on="job", how="inner")
     tasks = tasks.sort("position", "task", ROW)
-    starts_set = (tasks["task"] != tasks["task"].shift(1)).fill_null(True)
-    sets = tasks.filter(starts_set)
+    is_first_of_set = (tasks["task"] != tasks["task"].shift(1)).fill_null(True)
+    sets = tasks.filter(is_first_of_set)
     first = float(jobs["submit"][0])
-    set_starts = np.flatnonzero(starts_set.to_numpy())
+    first_of_sets = np.flatnonzero(is_first_of_set.to_numpy())
     users = jobs["user"].unique(maintain_order=True).to_list()
     number = {user: n for n, user in enumerate(users)}
     return Workload.from_arrays(
@@ -335,7 +341,7 @@ def _workload(
         job_submit=jobs["submit"].to_numpy() - first,
         job_gang=jobs["gang"].to_numpy(),
         set_job=sets["position"].to_numpy(),
-        set_tasks=np.diff(set_starts, append=len(tasks)),
+        set_tasks=np.diff(first_of_sets, append=len(tasks)),
         shapes=sets.select(RESOURCES).to_numpy(),
         places=places,
         set_place=sets["place"].to_numpy(),
@@ -343,5 +349,5 @@ def _workload(
         task_start=tasks["start"].to_numpy() - first,
         task_server=tasks["server"].to_numpy(),
         origin=f"PAI tables {name}, time from second {first:.15g} of their clock",
-        notes=counted(notes),
+        notes=without_zeros(notes),
     )

@@ -4,16 +4,16 @@ Source: github.com/msr-fiddle/philly-traces. ``cluster_job_log`` is a JSON list 
 its attempts; ``cluster_machine_list`` is a table of servers.
 
 - **Tasks and gangs.** A job runs again after a failure or a preemption, and each run is an attempt.
-  A job counts once, with its last attempt, as the job's status is that of its last attempt, and
-  attempts differ in servers and GPUs. Its GPUs on each server are a task; several tasks are a gang.
+  Attempts differ in servers and GPUs. Only the last attempt counts, as the job's status is that of
+  its last attempt. The GPUs of this attempt on each server are a task; several tasks are a gang.
   The wait until its start includes earlier attempts. The log names neither cores nor memory.
 - **Placement.** A task may run on all servers: the log names no requested kind of GPU, and a
   virtual cluster is a share of all servers, not a set of servers.
 - **Left out.** Earlier attempts; jobs that never ran or had not ended; jobs whose last attempt has
   no start, ends before its start, or lists no GPU.
-- **Servers.** Those of the machine list, which contradicts the log (issue 8 of the repository: a
-  job ran on eight GPUs of a server listed with two). So a server has at least the GPUs that
-  attempts used on it, including attempts that are left out.
+- **Servers.** The servers are those of the machine list, which contradicts the log (issue 8 of the
+  repository: a job ran on eight GPUs of a server listed with two). So a server has at least the
+  GPUs that attempts used on it, including attempts that are left out.
 
 Times are by the cluster's clock; when summer time ends, an hour occurs twice.
 """
@@ -69,19 +69,19 @@ STILL_RAN = "jobs left out, as they had not ended"
 BACKWARDS = "jobs left out, as their last attempt ends before it starts"
 NO_GPU = "jobs left out, as their last attempt lists no GPU"
 EARLIER_ATTEMPTS = "earlier attempts of jobs, left out"
-MORE_GPUS = "servers on which attempts used more GPUs than listed; they have as many"
+MORE_GPUS = "servers on which attempts used more GPUs than listed; they have the used ones"
 NOT_LISTED = "servers that are not listed; they have the GPUs that attempts used"
 
 
-class _Share(TypedDict):
-    ip: str
+class _GpusOnServer(TypedDict):
+    ip: str  # the server
     gpus: list[str]
 
 
 class _Attempt(TypedDict):
     start_time: NotRequired[str | None]
     end_time: NotRequired[str | None]
-    detail: list[_Share]
+    detail: list[_GpusOnServer]
 
 
 class _Record(TypedDict):
@@ -101,7 +101,7 @@ class _Machine(NamedTuple):
 
 
 class _UsedServers:
-    """Collects the servers that attempts used, numbered in order of the log, and their GPUs."""
+    """Collects the servers that attempts used, numbered by first use, and the GPUs used there."""
 
     def __init__(self) -> None:
         self.gpus: dict[str, set[str]] = {}
@@ -128,8 +128,9 @@ def read_philly(
 ) -> Workload:
     """Read the folder or log of a Philly trace, with recorded starts and servers. O(attempts).
 
-    Without `machines` the table of servers is the ``cluster_machine_list`` in the folder of the
-    log. Users are those of the key `user_from`: ``user`` (default), or ``vc`` for virtual clusters.
+    Without `machines`, the table of servers is the ``cluster_machine_list`` in the folder of the
+    log. Users are the values of the key `user_from` of jobs: ``user`` (default), or ``vc`` for
+    virtual clusters.
     """
     check_user_from(user_from, USERS)
     folder = path if path.is_dir() else path.parent
@@ -198,15 +199,15 @@ def _collect(
     if not record["jobid"]:
         raise InputError("jobid: is empty")
     check_name(record["jobid"], "jobid")
-    shares: dict[int, int] = {}  # GPUs of the last attempt by server
+    gpus_on: dict[int, int] = {}  # number of GPUs of the last attempt, by server
     for number, attempt in enumerate(attempts):
-        shares = _gpus_by_server(attempt, number, used)
+        gpus_on = _gpus_by_server(attempt, number, used)
     if not attempts:
         notes[NEVER_RAN] += 1
         return
     start = _parse_time(attempts[-1].get("start_time"), "start_time")
     end = _parse_time(attempts[-1].get("end_time"), "end_time")
-    if start is None or end is None or end < start or not shares:
+    if start is None or end is None or end < start or not gpus_on:
         notes[_why_left_out(start, end)] += 1
         return
     submit = _parse_time(record.get("submitted_time"), "submitted_time")
@@ -217,25 +218,29 @@ def _collect(
     notes[EARLIER_ATTEMPTS] += len(attempts) - 1
     notes[ROUNDED_UP] += end == start
     notes[EARLY_START] += start < submit
-    gang = len(shares) > 1
+    gang = len(gpus_on) > 1
     collected.add_job(record["jobid"], user or "unknown", min(submit, start), gang=gang)
-    servers_by_share: dict[int, list[int]] = {}
-    for server, gpus in shares.items():
-        servers_by_share.setdefault(gpus, []).append(server)
+    servers_by_gpus: dict[int, list[int]] = {}
+    for server, gpus in gpus_on.items():
+        servers_by_gpus.setdefault(gpus, []).append(server)
     seconds = end - start or HALF_SECOND
-    for gpus, servers in servers_by_share.items():
+    for gpus, servers in servers_by_gpus.items():
         durations = repeat(seconds, len(servers))
         collected.add_tasks((float(gpus),), None, durations, start=start, servers=servers)
 
 
 def _gpus_by_server(attempt: _Attempt, number: int, used: _UsedServers) -> dict[int, int]:
-    """Return the number of GPUs of an attempt on each server, by the server's number."""
+    """Return the number of GPUs of an attempt on each server, by the server's number.
+
+    `number` is that of the attempt, for errors. Adds the GPUs to `used`.
+    """
     gpus: dict[int, set[str]] = {}
-    for share in attempt["detail"]:
-        if not share["ip"]:
+    for detail in attempt["detail"]:
+        if not detail["ip"]:
             raise InputError(f"attempts[{number}]: an ip is empty")
-        if share["gpus"]:
-            gpus.setdefault(used.add(share["ip"], share["gpus"]), set()).update(share["gpus"])
+        if detail["gpus"]:
+            server = used.add(detail["ip"], detail["gpus"])
+            gpus.setdefault(server, set()).update(detail["gpus"])
     return {server: len(names) for server, names in gpus.items()}
 
 
@@ -263,9 +268,9 @@ def _parse_time(text: str | None, key: str) -> float | None:
 def _correct_gpus(
     known: Mapping[str, _Machine], used: _UsedServers, notes: Counter[str]
 ) -> dict[str, _Machine]:
-    """Return the servers with at least the GPUs that attempts used on them.
+    """Return the servers, each with at least the GPUs that attempts used on it.
 
-    A corrected server has GPUs of unknown memory, as its row is wrong.
+    The memory of a corrected server's GPUs is unknown, as its row is wrong.
     """
     servers = dict(known)
     for name, gpus in used.gpus.items():
@@ -281,18 +286,17 @@ def _correct_gpus(
 
 def _cluster(servers: Mapping[str, _Machine], used: _UsedServers) -> tuple[Cluster, dict[int, int]]:
     """Group equal servers; also return the cluster's number of each server by the log's number."""
-    names_of: dict[_Machine, list[str]] = {}
+    groups: dict[_Machine, list[str]] = {}
     for name, machine in servers.items():
-        names_of.setdefault(machine, []).append(name)
-    in_order = {name: k for k, name in enumerate(chain.from_iterable(names_of.values()))}
+        groups.setdefault(machine, []).append(name)
+    numbers = {name: k for k, name in enumerate(chain.from_iterable(groups.values()))}
     cluster = Cluster(
-        groups=tuple(
-            f"{gpus}x{memory or 'unknown'}" for gpus, memory in names_of
-        ),  # such as 8x24GB
+        # For example 8x24GB.
+        groups=tuple(f"{gpus}x{memory or 'unknown'}" for gpus, memory in groups),
         resources=("gpu",),
-        capacity=np.array([[float(machine.gpus)] for machine in names_of]),
-        count=np.array([len(names) for names in names_of.values()], dtype=np.int64),
+        capacity=np.array([[float(machine.gpus)] for machine in groups]),
+        count=np.array([len(names) for names in groups.values()], dtype=np.int64),
         units=("GPUs",),
-        labels=tuple({"gpu_memory": memory} if memory else {} for _, memory in names_of),
+        labels=tuple({"gpu_memory": memory} if memory else {} for _, memory in groups),
     )
-    return cluster, {number: in_order[name] for number, name in enumerate(used.gpus)}
+    return cluster, {number: numbers[name] for number, name in enumerate(used.gpus)}

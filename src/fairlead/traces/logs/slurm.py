@@ -1,9 +1,9 @@
 """Read Slurm's accounting: the output of ``sacct --parsable2``, and a list of nodes.
 
 A job is a gang of as many tasks as it had nodes, and its allocated amounts are divided among them.
-Rows of job steps add nothing and are left out. Each element of a job array is a job. The rows
-``7+0`` and ``7+1`` of a heterogeneous job are one gang. Jobs that never started, still ran, or
-ended before their start are left out.
+Each element of a job array is a job. The rows ``7+0`` and ``7+1`` of a heterogeneous job are one
+gang. Rows of job steps are left out, as the row of a job has the amounts of its steps. Jobs that
+never started, still ran, or ended before their start are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from fairlead.traces.logs.job_collector import (
     ROUNDED_UP,
     JobCollector,
     Place,
-    check_given,
+    check_server_options,
     check_user_from,
 )
 from fairlead.traces.logs.slurm_nodes import NodeTable, amounts_of, host_names, read_nodes
@@ -49,7 +49,7 @@ USERS = ("user", "account", "partition", "qos", "group", "wckey")
 ABSENT = frozenset({"", "unknown", "none", "n/a", "(null)"})
 NO_LIMIT = frozenset({*ABSENT, "unlimited", "infinite", "partition_limit", "invalid"})
 
-STEPS = "rows of steps left out, as their jobs hold them"
+STEPS = "rows of steps left out, as the rows of their jobs include them"
 CANCELLED_WHILE_PENDING = "jobs left out, as they were cancelled while pending"
 STILL_PENDING = "jobs left out, as they were still pending"
 NEVER_RAN = "jobs left out, as they never ran"
@@ -58,7 +58,7 @@ ENDED_BEFORE_SUBMISSION = "jobs left out, as they ended before they were submitt
 STILL_RAN = "jobs left out, as they had not ended"
 EARLIER_RUNS = "earlier runs of requeued jobs, left out"
 NO_LIMIT_NAMED = "jobs with the time limit of their partition, which is not known"
-NOT_ELIGIBLE = "jobs left out, as they were held or waited for other jobs or a time to the end"
+NOT_ELIGIBLE = "jobs left out, as to the end they were held, or waited for other jobs or a time"
 NO_REQUEST = "jobs left out, as the table does not say what they ask for; ask sacct for ReqTRES"
 NO_PARTITION = "jobs that may run on all nodes, as the table has no column Partition"
 NO_NODE_PARTITION = (
@@ -69,13 +69,13 @@ GPUS_IGNORED = "jobs that ask for GPUs, which no node has; read without them"
 CUT_ARRAY = (
     "pending arrays whose jobs cannot be read, taken as one job; ask sacct with SLURM_BITSTR_LEN=0"
 )
-GPUS_GUESSED = "jobs with GPUs, of which each server has as many as the largest task holds"
+GPUS_GUESSED = "jobs with GPUs; each server is given as many GPUs as the largest task holds"
 CUT_OFF = "last row without a line end, where the table may be cut off"
 NO_SERVER = "jobs whose nodes are not known, or not among the machines"
-OUT_OF_SERVICE = "nodes in state DOWN, DRAIN or FAIL ({}), which count, as the state is of today"
+OUT_OF_SERVICE = "nodes in state DOWN, DRAIN or FAIL ({}), which count, as it is today's state"
 OUT_AT_END = (
-    "nodes in state DOWN, DRAIN or FAIL ({}), which count before the last time of the table, and "
-    "then if jobs run on them"
+    "nodes in state DOWN, DRAIN or FAIL ({}), which count until the last time of the table, and "
+    "after that only while jobs run on them"
 )
 NODES_NAMED = 5
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,7}(?:\.\d+)?)")
@@ -86,7 +86,7 @@ _DAYS_AND_HOURS = re.compile(r"(\d{1,7})-(\d{1,7})")
 class SlurmRow(NamedTuple):
     """A job, or a component of a heterogeneous job; times are seconds by the cluster's clock."""
 
-    row: int  # of the file
+    row: int  # number in the file
     job: str
     user: str
     submit: float
@@ -95,9 +95,9 @@ class SlurmRow(NamedTuple):
     cancel: float  # time at which it was cancelled while pending; else infinite
     limit: float  # seconds
     amounts: Mapping[str, float]  # of the whole job
-    nodes: int
-    hosts: str
-    partition: str
+    nodes: int  # number of nodes
+    hosts: str  # names of nodes, such as ``gpu[01-03]``
+    partition: str  # names of partitions, with commas
 
 
 class _RowOptions(NamedTuple):
@@ -146,7 +146,7 @@ def read_slurm(
         since 1970 by the cluster's clock, or until the table's last time if that is later. Pending
         jobs never start.
     """
-    check_given(servers, cores, memory)
+    check_server_options(servers, cores, memory)
     if machines is None and servers is None:
         fault = "names no servers; give --machines FILE with the output of scontrol show node, or "
         raise InputError(f"{fault}--servers and --cores", "", str(path))
@@ -168,15 +168,16 @@ def read_slurm(
         collected.notes[GPUS_GUESSED] = sum("gpu" in row.amounts for row in rows)
         table = NodeTable.equal(servers, cores, memory, gpus)
     used = [r for r, name in enumerate(RESOURCES) if table.has(name)]
-    of_nodes = frozenset[str]().union(*table.partitions)
-    of_jobs = {row.partition for row in rows if row.partition}
-    if len(of_nodes) < 2:
+    # Notes about partitions matter only if there are several.
+    node_partitions = frozenset[str]().union(*table.partitions)
+    job_partitions = {row.partition for row in rows if row.partition}
+    if len(node_partitions) < 2:
         del collected.notes[NO_PARTITION]
-    if not of_nodes and len(of_jobs) > 1:
+    if not node_partitions and len(job_partitions) > 1:
         collected.notes[NO_NODE_PARTITION] = sum(bool(row.partition) for row in rows)
-    for parts in sorted(_jobs_of(rows), key=lambda parts: parts[0].submit):
-        with error_source(str(path), f"row {parts[0].row}"):
-            _collect(parts, table, used, collected)
+    for components in sorted(_jobs_of(rows), key=lambda rows_of_job: rows_of_job[0].submit):
+        with error_source(str(path), f"row {components[0].row}"):
+            _collect(components, table, used, collected)
     cluster = Cluster(
         groups=table.groups,
         resources=tuple(RESOURCES[r] for r in used),
@@ -186,8 +187,8 @@ def read_slurm(
         labels=table.labels,
     )
     if table.out:
-        what = OUT_AT_END if unended is not None else OUT_OF_SERVICE
-        collected.notes[what.format(listed(table.out, NODES_NAMED))] = len(table.out)
+        note = OUT_AT_END if unended is not None else OUT_OF_SERVICE
+        collected.notes[note.format(listed(table.out, NODES_NAMED))] = len(table.out)
     with error_source(str(path)):
         workload = collected.workload(
             cluster,
@@ -210,6 +211,7 @@ def read_slurm(
 def _read_rows(
     path: Path, options: _RowOptions, notes: Counter[str], on_progress: ProgressReport | None
 ) -> Iterator[SlurmRow]:
+    """Check the heading, and yield the rows of jobs to keep."""
     source = str(path)
     names: list[str] = []
     for number, line in read_lines(path, on_progress, on_cut=lambda: notes.update([CUT_OFF])):
@@ -245,8 +247,8 @@ def _parse_row(
 ) -> SlurmRow | None:
     """Return the row of a job to keep; count any other row in `notes` and return None.
 
-    Only jobs that ran and ended are kept, unless `options.unended`. A job that had not ended has an
-    infinite run time, and a job that never started an infinite start.
+    Only jobs that ran and ended are kept, unless `options.unended`. A job that had not ended gets
+    an infinite run time, and a job that never started an infinite start.
     """
     job = values["jobid"]
     if not job:
@@ -257,10 +259,10 @@ def _parse_row(
     times = {name: _parse_time(values[name], name) for name in ("submit", "start", "end")}
     start, end = times["start"], times["end"]
     state = values["state"].partition(" ")[0].upper()
-    held = values["alloctres"] if "alloctres" in values else values["reqtres"]
+    tres = values["alloctres"] if "alloctres" in values else values["reqtres"]
     is_unended = end is None or state in ("RUNNING", "SUSPENDED", "COMPLETING")
     cancel = inf
-    if start is None or state == "PENDING" or (not held and end is not None):
+    if start is None or state == "PENDING" or (not tres and end is not None):
         reason = NEVER_RAN
         if state == "PENDING" or (end is None and state != "REVOKED"):  # such as REQUEUE_HOLD
             reason = STILL_PENDING
@@ -269,15 +271,15 @@ def _parse_row(
         if not options.unended or reason == NEVER_RAN:
             notes[reason] += len(_jobs_of_array(job))
             return None
-        start, held = inf, values.get("reqtres", "") or held
+        start, tres = inf, values.get("reqtres", "") or tres
     elif end is not None and end < start:
         notes[ENDED_BEFORE_START] += 1
         return None
     if is_unended and not options.unended:
         notes[STILL_RAN] += 1
         return None
-    held = held or values.get("reqtres", "")
-    if not held:
+    tres = tres or values.get("reqtres", "")
+    if not tres:
         notes[NO_REQUEST] += 1
         return None
     seconds = inf
@@ -290,15 +292,15 @@ def _parse_row(
         raise InputError("column submit: is not known")
     if "eligible" in values:  # a held or dependent job requests nothing until it is eligible
         eligible = _parse_time(values["eligible"], "eligible")
-        is_never = eligible is None and not isfinite(start)
-        if is_never or (eligible is not None and submit <= cancel < eligible):
+        never_eligible = eligible is None and not isfinite(start)
+        if never_eligible or (eligible is not None and submit <= cancel < eligible):
             notes[NOT_ELIGIBLE] += len(_jobs_of_array(job))
             return None
         submit = max(submit, eligible or submit)
     if cancel < submit:
         notes[ENDED_BEFORE_SUBMISSION] += 1
         return None
-    amounts = amounts_of(held)
+    amounts = amounts_of(tres)
     nodes = int(amounts.get("node", 0) or _whole(values.get("nnodes", ""), "nnodes") or 1)
     user = values[options.user]
     notes[NO_USER] += not user
@@ -332,7 +334,7 @@ def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmR
 
 
 def _jobs_of_array(job: str) -> list[str]:
-    """Return the jobs of a pending array, ``9_[1-3%2]`` or ``9_[0-9:3]``; for others, the job."""
+    """Return the jobs of a pending array, ``9_[1-3%2]`` or ``9_[0-9:3]``; else the job itself."""
     whole = re.sub(r"%[0-9]+", "", job)
     with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cut off
         if (steps := _STEPS.fullmatch(whole)) is not None:
@@ -351,11 +353,11 @@ def _last_time(rows: list[SlurmRow]) -> float:
 
 
 def _end_unended(rows: list[SlurmRow], last: float) -> list[SlurmRow]:
-    """Give every row an end, and every job of a pending array a row.
+    """Give every row an end, and every job of a pending array a row of its own.
 
-    Running jobs end a second after the time `last`, so that they still run then. Times of rows
-    without an end are moved to the first submission of the others if they are earlier, so that
-    second 0 of the trace stays the same.
+    Running jobs end a second after the time `last`, so that they still run at `last`. If a row
+    without an end has times before the first submission of the other rows, these times are moved to
+    it, so that second 0 of the trace stays the same.
     """
     first = min((row.submit for row in rows if isfinite(row.seconds)), default=-inf)
     found: list[SlurmRow] = []
@@ -365,12 +367,12 @@ def _end_unended(rows: list[SlurmRow], last: float) -> list[SlurmRow]:
             found.append(row)
             continue
         submit, start, cancel = (max(time, first) for time in (row.submit, row.start, row.cancel))
-        later = row._replace(submit=submit, start=start, cancel=cancel)
+        moved = row._replace(submit=submit, start=start, cancel=cancel)
         if isfinite(start):
-            found.append(later._replace(seconds=last + 1.0 - start))
+            found.append(moved._replace(seconds=last + 1.0 - start))
             continue
         names = [name for name in _jobs_of_array(row.job) if name == row.job or name not in known]
-        found += [later._replace(job=name, seconds=1.0) for name in names]
+        found += [moved._replace(job=name, seconds=1.0) for name in names]
     return found
 
 
@@ -383,67 +385,70 @@ def _jobs_of(rows: list[SlurmRow]) -> list[list[SlurmRow]]:
 
 
 def _collect(
-    parts: list[SlurmRow], table: NodeTable, used: list[int], collected: JobCollector
+    components: list[SlurmRow], table: NodeTable, used: list[int], collected: JobCollector
 ) -> None:
-    """Add a job of one or more components; `used` are the indices of resources that count."""
-    first = parts[0]
-    places = [_place(part, table, collected.notes) for part in parts]
-    parts = [_spread(part, table, place, used) for part, place in zip(parts, places, strict=True)]
-    collected.refuse_beyond(sum(part.nodes for part in parts), "column nnodes")
-    tasks = sum(part.nodes for part in parts)
-    limit = min(part.limit for part in parts)
+    """Add a job of one or more components; `used` are the indices of resources that nodes have."""
+    first = components[0]
+    places = [_place(row, table, collected.notes) for row in components]
+    rows = [_spread(row, table, place, used) for row, place in zip(components, places, strict=True)]
+    tasks = sum(row.nodes for row in rows)
+    collected.refuse_beyond(tasks, "column nnodes")
+    limit = min(row.limit for row in rows)
     name = first.job.partition("+")[0]
-    cancel = max(part.cancel for part in parts)
+    cancel = max(row.cancel for row in rows)
     collected.add_job(name, first.user, first.submit, gang=tasks > 1, limit=limit, cancel=cancel)
     has_gpus = any(RESOURCES[r] == "gpu" for r in used)
-    collected.notes[GPUS_IGNORED] += not has_gpus and any(part.amounts.get("gpu") for part in parts)
-    for part, place in zip(parts, places, strict=True):
-        hosts = [table.numbers.get(name, -1) for name in host_names(part.hosts)]
-        if len(hosts) != part.nodes:
-            hosts = [-1] * part.nodes
-        collected.notes[NO_SERVER] += -1 in hosts and isfinite(part.start)
+    collected.notes[GPUS_IGNORED] += not has_gpus and any(row.amounts.get("gpu") for row in rows)
+    for row, place in zip(rows, places, strict=True):
+        hosts = [table.numbers.get(name, -1) for name in host_names(row.hosts)]
+        if len(hosts) != row.nodes:
+            hosts = [-1] * row.nodes
+        collected.notes[NO_SERVER] += -1 in hosts and isfinite(row.start)
         first_host = 0
-        for shape, count in _divide_amounts(part, used):
+        for shape, count in _divide_amounts(row, used):
             collected.add_tasks(
-                shape, place, repeat(part.seconds, count), start=part.start,
+                shape, place, repeat(row.seconds, count), start=row.start,
                 servers=hosts[first_host : first_host + count],
             )  # fmt: skip
             first_host += count
 
 
-def _spread(part: SlurmRow, table: NodeTable, place: Place, used: list[int]) -> SlurmRow:
-    """Return a row with as many nodes as a job that never started needs.
+def _spread(row: SlurmRow, table: NodeTable, place: Place, used: list[int]) -> SlurmRow:
+    """Return a row; if its job never started, with as many nodes as its amounts need.
 
     Until a job starts, ReqTRES has one node, unless the job requested several.
     """
-    if isfinite(part.start):
-        return part
+    if isfinite(row.start):
+        return row
     largest = table.capacity[np.array(place)][:, used].max(axis=0).tolist()
-    requested = (part.amounts.get(RESOURCES[r], 0.0) for r in used)
+    requested = (row.amounts.get(RESOURCES[r], 0.0) for r in used)
     needed = [ceil(amount / each) for amount, each in zip(requested, largest, strict=True) if each]
-    nodes = max([part.nodes, *needed])
-    return part._replace(nodes=nodes) if nodes <= table.count[np.array(place)].sum() else part
+    nodes = max([row.nodes, *needed])
+    return row._replace(nodes=nodes) if nodes <= table.count[np.array(place)].sum() else row
 
 
-def _divide_amounts(part: SlurmRow, used: list[int]) -> list[tuple[tuple[float, ...], int]]:
-    """Divide a job's amounts among its nodes: whole cores and GPUs, larger shares first."""
-    shares: Counter[tuple[float, ...]] = Counter()
-    for node in range(part.nodes):
+def _divide_amounts(row: SlurmRow, used: list[int]) -> list[tuple[tuple[float, ...], int]]:
+    """Divide a job's amounts among its nodes; return each shape with its number of nodes.
+
+    Cores and GPUs are divided in whole numbers, larger shares first.
+    """
+    shapes: Counter[tuple[float, ...]] = Counter()
+    for node in range(row.nodes):
         amounts = []
         for r in used:
-            whole = part.amounts.get(RESOURCES[r], 0.0)
-            if RESOURCES[r] == "memory" or not whole.is_integer():
-                amounts.append(whole / part.nodes)
+            total = row.amounts.get(RESOURCES[r], 0.0)
+            if RESOURCES[r] == "memory" or not total.is_integer():
+                amounts.append(total / row.nodes)
             else:
-                each, more = divmod(int(whole), part.nodes)
+                each, more = divmod(int(total), row.nodes)
                 amounts.append(float(each + (node < more)))
-        shares[tuple(amounts)] += 1
-    return list(shares.items())
+        shapes[tuple(amounts)] += 1
+    return list(shapes.items())
 
 
-def _place(part: SlurmRow, table: NodeTable, notes: Counter[str]) -> Place:
+def _place(row: SlurmRow, table: NodeTable, notes: Counter[str]) -> Place:
     """Return whether each group is in a partition of the job; all groups if none is."""
-    names = set(part.partition.split(",")) if part.partition else set()
+    names = set(row.partition.split(",")) if row.partition else set()
     place = tuple(bool(names & of_group) for of_group in table.partitions)
     if any(place):
         return place
@@ -452,7 +457,10 @@ def _place(part: SlurmRow, table: NodeTable, notes: Counter[str]) -> Place:
 
 
 def _parse_time(text: str, column: str) -> float | None:
-    """Return seconds since 1970 of ``2025-01-31T08:00:00``, or of such seconds; None if absent."""
+    """Parse a time such as ``2025-01-31T08:00:00``, or seconds since 1970; return such seconds.
+
+    The result is None for an absent time.
+    """
     if text.lower() in ABSENT:
         return None
     try:

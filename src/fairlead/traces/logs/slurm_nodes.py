@@ -24,9 +24,10 @@ _MEMORY = {"": 2**-10, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2**10, "P": 2**2
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)(?:i?B|[nc])?", re.IGNORECASE)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 MOST_HOSTS = 1_000_000
-# States of nodes without new jobs; a state may be ``MIXED+DRAIN``. A node in POWERED_DOWN is
-# powered up for a job.
+# States in which a node gets no new jobs; a field may have several, such as ``MIXED+DRAIN``.
+# POWERED_DOWN is not among them: such a node is powered up for a job.
 OUT = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING"})
+# By heading of a column of sinfo: the name by which this module calls the column.
 SINFO = {"nodelist": "name", "cpus": "cpu", "memory": "memory", "gres": "gres",
          "partition": "partition", "avail_features": "features"}  # fmt: skip
 
@@ -36,16 +37,16 @@ class NodeTable:
     """Nodes in groups of equal nodes."""
 
     groups: tuple[str, ...]  # (G,): names
-    capacity: FloatArray  # (G, 3): cores, GiB, GPUs of one node
-    count: IntArray  # (G,)
-    partitions: tuple[frozenset[str], ...]  # (G,): empty if the list names none
-    labels: tuple[Mapping[str, str], ...]  # (G,)
-    numbers: Mapping[str, int]  # the server of each name of a node
+    capacity: FloatArray  # (G, 3): cores, GiB, GPUs of one node; negative GiB if not known
+    count: IntArray  # (G,): number of nodes
+    partitions: tuple[frozenset[str], ...]  # (G,): names; empty if the list has no partitions
+    labels: tuple[Mapping[str, str], ...]  # (G,): labels of the nodes
+    numbers: Mapping[str, int]  # the server of each node, by name
     out: tuple[str, ...] = ()  # names of nodes in one of the states `OUT`, if states are known
 
     @classmethod
     def equal(cls, servers: int, cores: int, memory: float | None, gpus: float) -> NodeTable:
-        """Return equal nodes without names; without memory, it is no resource."""
+        """Return equal nodes without names; without `memory`, memory is no resource."""
         amounts = [float(cores), -1.0 if memory is None else memory, gpus]
         count = np.array([servers], dtype=np.int64)
         return cls(("server",), np.array([amounts]), count, (frozenset(),), ({},), {})
@@ -58,9 +59,9 @@ class NodeTable:
 
 @dataclass(frozen=True)
 class _Node:
-    amounts: tuple[float, float, float]
+    amounts: tuple[float, float, float]  # cores, GiB, GPUs
     partitions: frozenset[str]
-    features: str
+    features: str  # with commas
 
 
 def read_nodes(path: Path) -> NodeTable:
@@ -98,7 +99,7 @@ def read_nodes(path: Path) -> NodeTable:
 
 
 def _read_scontrol(content: list[tuple[int, str]], source: str, out: list[str]) -> dict[str, _Node]:
-    """Read blocks of ``Key=value``; a value with blanks is cut at its first blank.
+    """Read blocks of ``Key=value`` as nodes by name; a value is cut at its first blank.
 
     Appends the names of nodes in a state of `OUT` to `out`.
     """
@@ -134,7 +135,7 @@ def _read_scontrol(content: list[tuple[int, str]], source: str, out: list[str]) 
 
 
 def _read_sinfo(content: list[tuple[int, str]], source: str) -> dict[str, _Node]:
-    """Read a row for each node and partition."""
+    """Read a table of nodes, by name; it has a row for each partition of a node."""
     heading = [SINFO.get(name.strip().lower(), "") for name in content[0][1].split("|")]
     for needed in ("name", "cpu", "memory"):
         if needed not in heading:
@@ -162,10 +163,10 @@ def _read_sinfo(content: list[tuple[int, str]], source: str) -> dict[str, _Node]
 def amounts_of(tres: str) -> dict[str, float]:
     """Parse amounts such as ``cpu=4,mem=16G,node=2,gres/gpu=1``; other resources are left out.
 
-    GPUs by type (``gres/gpu:a100=1``) are summed if their total is not stated.
+    GPUs by type (``gres/gpu:a100=1``) are summed if their total is not stated. Memory is in GiB.
     """
     found: dict[str, float] = {}
-    typed = 0.0
+    gpus_by_type = 0.0
     for pair in tres.split(","):
         name, equals, text = pair.partition("=")
         is_typed = name.startswith("gres/gpu:")
@@ -180,11 +181,11 @@ def amounts_of(tres: str) -> dict[str, float]:
                 raise InputError(f"{quoted(pair)} is not an amount")
             amount = float(parts[1]) * scale
             if is_typed:
-                typed += amount
+                gpus_by_type += amount
             else:
                 found[name] = amount
-    if typed:
-        found.setdefault("gpu", typed)
+    if gpus_by_type:
+        found.setdefault("gpu", gpus_by_type)
     return found
 
 
@@ -193,14 +194,14 @@ def host_names(text: str) -> list[str]:
     if not text or text.lower() in ("none assigned", "none", "(null)"):
         return []
     found: list[str] = []
-    for part in _split(text):
-        found += _expand(part)
+    for part in _split_hosts(text):
+        found += _expand_host(part)
         if len(found) > MOST_HOSTS:
             raise InputError(f"{quoted(text)} has more than {MOST_HOSTS:,} hosts")
     return found
 
 
-def _split(text: str) -> Iterator[str]:
+def _split_hosts(text: str) -> Iterator[str]:
     """Split a list of hosts at the commas outside of brackets."""
     depth = start = 0
     for k, character in enumerate(text):
@@ -211,8 +212,8 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _expand(name: str) -> list[str]:
-    """Return the names for which a name with brackets stands."""
+def _expand_host(name: str) -> list[str]:
+    """Return the names for which a name with brackets, such as ``gpu[01-03]``, stands."""
     before, bracket, rest = name.partition("[")
     if not bracket:
         return [name]
@@ -227,7 +228,7 @@ def _expand(name: str) -> list[str]:
             raise InputError(f"{quoted(name)} has more than {MOST_HOSTS:,} hosts")
         numbers = range(int(first), int(last) + 1)
         found += [f"{before}{number:0{len(first)}}{after}" for number in numbers]
-    return [each for name in found for each in _expand(name)] if "[" in after else found
+    return [each for name in found for each in _expand_host(name)] if "[" in after else found
 
 
 def _parse_gpus(gres: str) -> float:
@@ -236,7 +237,8 @@ def _parse_gpus(gres: str) -> float:
     for part in re.split(r",(?![^(]*\))", gres):
         name, *more = part.partition("(")[0].split(":")
         if name == "gpu":
-            has_count = len(more) > 1 or "".join(more).isdigit()  # else a type, or nothing
+            # A single field after ``gpu`` is a count if it is a number, else a type.
+            has_count = len(more) > 1 or "".join(more).isdigit()
             count = more[-1] if has_count else "1"
             gpus += int(_number(count, "Gres"))
     return float(gpus)

@@ -4,9 +4,9 @@ Version 2.2 of the format of D. Feitelson and others, for the Parallel Workloads
 append columns of their own, which are kept as text.
 
 The format has processors, not nodes. Simulators of the field (those of the archive, Alea, Batsim)
-give a job p processors of one pool at once. So does this reader: a job is one task of p processors,
-on one server with all processors (the header's ``MaxProcs``, else ``MaxNodes``). If servers are
-given, a job is a gang of p tasks of one core, which may run on any server.
+give a job its p processors of one pool at once. So does this reader: a job is one task of p
+processors, on one server with all processors (the header's ``MaxProcs``, else ``MaxNodes``). If
+options give servers, a job is a gang of p tasks of one core, which may run on any server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fairlead.traces.logs.job_collector import (
     HALF_SECOND,
     NO_USER,
     JobCollector,
-    check_given,
+    check_server_options,
     equal_servers,
 )
 
@@ -62,7 +62,7 @@ FIELDS = (
 )
 COMMENT = ";"
 UNKNOWN = -1
-EXCERPT = "jobs that the header's MaxJobs counts but the log lacks: it is part of a larger one"
+EXCERPT = "jobs that the header's MaxJobs counts and that are not in the log, which is an excerpt"
 # Notes of columns that no reader uses.
 UNUSED_COLUMNS = {
     "queue": "jobs with a queue (column 15), which is not used",
@@ -78,7 +78,7 @@ _HEADER_NUMBER = re.compile(
     r"(?:\s*\(.*|\s*[,;#]\s+[^0-9\s].*)?",
     re.IGNORECASE,
 )
-# The columns of counts and identifiers; all others may have a fraction.
+# The indices of columns of counts and identifiers; numbers in other columns may have a fraction.
 WHOLE_COLUMNS = frozenset((0, 4, 7, 10, 11, 12, 13, 14, 15, 16))
 # Whole numbers below this are exact as floats.
 LARGEST_NUMBER = 2.0**53
@@ -93,9 +93,9 @@ NO_SUBMISSION = "jobs left out, as their submission is not known"
 PARTS = "rows left out, as they are parts of a job that another row sums up"
 NO_PROCESSORS = "jobs left out, as their processors are not known"
 ROUNDED_UP = "jobs of less than half a second, taken as half a second"
-USED_MEMORY = "jobs whose requested memory is not known; what they used stands in"
+USED_MEMORY = "jobs whose requested memory is not known; the memory that they used is taken instead"
 NO_MEMORY = "jobs whose memory is not known, taken as none"
-NO_START = "jobs whose start the log does not say"
+NO_START = "jobs whose start is not in the log"
 
 
 def read_swf_workload(
@@ -108,10 +108,11 @@ def read_swf_workload(
 ) -> Workload:
     """Read a log as a workload, O(rows), 23 us each.
 
-    A job has its requested processors, else its allocated ones; with `memory`, its requested memory
-    for each processor, else its used memory, else none. Its duration is its run time, its limit the
-    requested time (column 9), its start the end of its wait (column 3). Its servers are unknown.
-    Users are ``user-<id>`` by ascending id; times are seconds from the first submission.
+    - A job has its requested processors, else its allocated ones.
+    - With `memory` it has its requested memory for each processor, else its used memory, else none.
+    - Its duration is its run time, its limit the requested time (column 9), its start the end of
+      its wait (column 3). Its servers are unknown.
+    - Users are ``user-<id>`` by ascending id; times are seconds from the first submission.
 
     The cluster has `servers` servers of `cores` cores and `memory` GiB; by default one server with
     the processors of the header. Without `memory`, memory is no resource.
@@ -159,7 +160,7 @@ class SubmissionClock:
 
 
 def number_in_name(user: str) -> int:
-    """Return the number of ``user-7``, to sort users by; -1 without one."""
+    """Return the number in a name such as ``user-7``, to sort users; -1 if there is none."""
     number = user.removeprefix("user-")
     return int(number) if number.isdigit() else -1
 
@@ -170,7 +171,7 @@ def _cluster(
     cores: int | None,
     memory: float | None,
 ) -> Cluster:
-    check_given(servers, cores, memory)
+    check_server_options(servers, cores, memory)
     if servers is None or cores is None:
         return equal_servers("pool", 1, _processors(header), memory)
     return equal_servers("server", servers, cores, memory)
@@ -188,7 +189,11 @@ def _processors(header: SwfHeader) -> int:
 def _collect(
     row: SwfRow, submit: float, collected: JobCollector, on_servers: bool, with_memory: bool
 ) -> None:
-    """Add a job submitted at `submit`, in seconds from the first submission, if it ran."""
+    """Add a job submitted at `submit`, in seconds from the first submission, if it ran.
+
+    It is a task for each processor if `on_servers`, else one task. Its memory counts if
+    `with_memory`.
+    """
     notes = collected.notes
     processors = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
     rounded = row.run == 0 and row.status == COMPLETED
@@ -199,15 +204,15 @@ def _collect(
         return
     note_unused_columns(row, notes)
     notes[ROUNDED_UP] += rounded
-    tasks, of_task = (processors, 1) if on_servers else (1, processors)
+    tasks, cores_of_task = (processors, 1) if on_servers else (1, processors)
     column = "8 (cores requested)" if row.cores_requested > 0 else "5 (cores allocated)"
     collected.refuse_beyond(tasks, f"column {column}")
-    shape: tuple[float, ...] = (float(of_task),)
+    shape: tuple[float, ...] = (float(cores_of_task),)
     if with_memory:
         notes[USED_MEMORY] += row.memory_requested < 0 <= row.memory_used
         notes[NO_MEMORY] += row.memory_requested < 0 and row.memory_used < 0
         kib = row.memory_requested if row.memory_requested >= 0 else max(row.memory_used, 0.0)
-        shape = (*shape, of_task * kib / KIB_PER_GIB)
+        shape = (*shape, cores_of_task * kib / KIB_PER_GIB)
     collected.add_job(str(row.job), row.user_name, submit, gang=tasks > 1, limit=row.walltime)
     notes[NO_START] += row.wait < 0
     collected.add_tasks(
@@ -279,7 +284,7 @@ class SwfHeader:
     """The comments above the first job, such as ``; MaxProcs: 128``."""
 
     source: str
-    # By name: the row in the file and the value of each occurrence.
+    # By name of an entry: for each occurrence, the row in the file and the value.
     entries: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
@@ -335,12 +340,12 @@ def _parse_header_number(value: str) -> int | None:
 
 
 def note_excerpt(header: SwfHeader, jobs: int, notes: Counter[str]) -> None:
-    """Note jobs that the header counts and the log lacks: the log is then an excerpt."""
+    """Note how many of the jobs that the header counts are not among the `jobs` of the log."""
     notes[EXCERPT] += max(0, header.number("MaxJobs") - jobs)
 
 
 def is_left_out(reasons: Mapping[str, bool], notes: Counter[str]) -> bool:
-    """Return whether a job is left out for any of `reasons`; count it under the first one."""
+    """Return whether any of `reasons` applies to a job; count the job under the first of them."""
     reason = next((reason for reason, applies in reasons.items() if applies), "")
     notes[reason] += bool(reason)
     return bool(reason)
