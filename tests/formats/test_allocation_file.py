@@ -155,7 +155,7 @@ ROWS: list[tuple[Any, str]] = [
     (row(servers={"big": True}), "users[0].servers.big: must be a number, not true"),
     (row(servers={"big": float("nan")}), "users[0].servers.big: must be a finite number, not nan"),
     (row(weight="2"), "users[0].weight: must be a number, not '2'"),
-    (row(tasks=2), "users[0].tasks: says 2 where servers hold 1"),
+    (row(tasks=2), "users[0].tasks: is 2, and the sum over servers is 1"),
     (
         row(servers={"big": 9}),
         "users[0].servers.big: 9 tasks need 36 GiB of memory, and the group has 24 GiB",
@@ -272,9 +272,8 @@ def test_allocations_of_another_problem_are_refused(tmp_path: Path) -> None:
         "users[0].name: no user is named 'anna'; did you mean 'ana'?"
     )
     for lenient in (False, True):
-        document = {"users": [row("cy"), row(weight=3), row("bo", weight=9)]}
-        assert fault_of(tmp_path, document, lenient=lenient) == (
-            "users[1].weight: belongs to another problem: user 'ana' has weight 3 here and 2 there"
+        assert fault_of(tmp_path, {"users": [row("cy"), row(weight=3)]}, lenient=lenient) == (
+            "users[1].weight: belongs to another problem: user 'ana' has weight 3 here and 2 in"
         )
 
 

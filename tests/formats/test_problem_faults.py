@@ -40,7 +40,7 @@ SHAPE = {
     "": "is empty",
     "hello\n": "must be one mapping with servers and users, not 'hello'",
     f"{HEAD}---\n{HEAD}": "holds 2 documents, where there must be one",
-    "servers: []\n": "the key 'fairlead', the format's version, is missing: write fairlead: 1",
+    "servers: []\n": "the key 'fairlead', the version of the format, is missing: write fairlead: 1",
     "fairlead: 2\n": "fairlead: unknown format version 2; this reader knows 1",
     HEAD: "the key 'servers' is missing",
     f"{HEAD}servers:\n{USERS}": "servers: must be a list, not empty",

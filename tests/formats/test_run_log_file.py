@@ -166,7 +166,7 @@ SECOND = pl.int_range(pl.len()) == 1
         ({"start": pl.lit(float("nan"))}, "row 1: start: must be a number of seconds from 0"),
         (
             {"end": pl.when(SECOND).then(1.0).otherwise("end")},
-            "row 2: end: must be a time after the start, not 1.0",
+            "row 2: end: must be a time at or after the start, not 1.0",
         ),
         ({"lost": pl.lit(False)}, "row 3: task: ends a second time: 1"),
     ],

@@ -1,6 +1,6 @@
 """Files of users: problems, allocations, Kubernetes dumps and run logs.
 
-Unusable files raise an `InputError` of one line: file, place in the file, fault.
+Reading an unusable file raises an `InputError` of one line: file, place in the file, fault.
 """
 
 __all__ = [

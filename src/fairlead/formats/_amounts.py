@@ -20,17 +20,18 @@ Row = Mapping[str, Any]
 
 @dataclass
 class AmountTable:
-    """The capacities of all servers or the demands of all users in a file, as a sparse table."""
+    """The capacities of all servers or the demands of all users of a file, as a sparse table."""
 
     what: Literal["servers", "users"]
     key: Literal["capacity", "demand"]
     source: Sequence[Row]  # the rows of the file
-    # One entry for each amount in the file.
-    rows: list[int] = field(default_factory=list)
-    columns: list[int] = field(default_factory=list)
+    # The next three have an entry for each amount in the file.
+    rows: list[int] = field(default_factory=list)  # index in `source`
+    columns: list[int] = field(default_factory=list)  # the resource
     values: list[float] = field(default_factory=list)  # in the unit of the resource
 
     def place(self, row: int, name: object) -> str:
+        """Return the key path of the amount of a resource in a row."""
         return f"{self.what}[{row}].{self.key}.{short(name)}"
 
     def error(self, fault: str, row: int, name: object) -> ProblemError:
@@ -44,7 +45,7 @@ class Resources:
     """The resources of a file: order, units and amounts.
 
     The key ``resources`` of the file is a mapping of names to units, or a list of names. Without
-    it, columns are in the order in which the file first names them.
+    this key, columns are in the order in which the file first names the resources.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -70,6 +71,7 @@ class Resources:
         return self.known_column(text, place)
 
     def known_column(self, name: str, place: str) -> int:
+        """Return the column of a resource; raise InputError for an unknown one."""
         if name not in self.index:
             raise InputError(f"unknown resource{did_you_mean(name, self.index)}", place)
         return self.index[name]
@@ -80,7 +82,7 @@ class Resources:
         what: Literal["servers", "users"],
         key: Literal["capacity", "demand"],
     ) -> AmountTable:
-        """Read the amounts of all rows, in O(cells): 0.2 s for 200,000."""
+        """Read the amounts of all rows, in O(amounts): 0.2 s for 200,000."""
         table = AmountTable(what, key, rows)
         for row, content in enumerate(rows):
             for name, value in content.get(key, _NOTHING).items():
@@ -102,7 +104,7 @@ class Resources:
         return table
 
     def matrix(self, table: AmountTable) -> FloatArray:
-        """Return amounts as (rows, R), 0 where absent."""
+        """Return the table as (rows, R), with 0 for absent amounts."""
         matrix = np.zeros((len(table.source), len(self.index)))
         matrix[table.rows, table.columns] = table.values
         return matrix
@@ -121,7 +123,7 @@ class Resources:
 
 
 def _declared_units(declared: object) -> dict[str, str]:
-    """Read ``resources`` into units by name, empty where none is given."""
+    """Read the key ``resources`` into units by name; a resource without a unit has an empty one."""
     if isinstance(declared, list):
         pairs: list[tuple[Any, Any]] = [(name, None) for name in declared]
     elif isinstance(declared, dict):

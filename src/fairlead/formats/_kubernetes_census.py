@@ -1,4 +1,4 @@
-"""The pods of a Kubernetes cluster as arrays of requests and of nodes open to them."""
+"""The pods of a Kubernetes cluster as arrays: their requests, and the nodes open to them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.formats._kubernetes_objects import Dump, LostPod, Pod
 from fairlead.formats._kubernetes_placement import NodeChoice
-from fairlead.formats._kubernetes_requests import NVIDIA_GPU, PODS, gpu_part, unit_of
+from fairlead.formats._kubernetes_requests import NVIDIA_GPU, PODS, gpu_part_annotation, unit_of
 from fairlead.formats._kubernetes_unmodelled import (
     Repulsion,
     split_request,
@@ -28,25 +28,25 @@ _FIRST_COLUMNS = ("cpu", "memory", PODS, "ephemeral-storage")
 
 @dataclass(frozen=True, eq=False)
 class Census:
-    """Pods as arrays: P pods of N users, G nodes, R resources (all that any pod asks for)."""
+    """Pods as arrays: P pods of N users, G nodes, R resources (all that any pod requests)."""
 
     cluster: Cluster
     names: list[str]  # (N,): the users
     pods: list[Pod]  # (P,)
     user: IntArray  # (P,): user of each pod
     node: IntArray  # (P,): node of each bound pod, -1 for pending ones
-    # (P, R), in whole units (thousandths of a core, bytes, pieces), and in parts of GPUs.
+    # (P, R): in whole units (thousandths of a core, bytes, pieces); of GPUs also parts.
     request: FloatArray
     size: FloatArray  # (R,): whole units per displayed unit of each resource
-    allowed: dict[int, BoolArray]  # by pending pod, (G,): the nodes where it may run
-    # By user and requested resources, which are (R,) bool as bytes: (G,), the nodes where such pods
-    # run or may run.
+    allowed: dict[int, BoolArray]  # by pending pod: (G,), whether it may run on a node
+    # By user and requested resources, an array (R,) of bool as bytes: (G,), whether such pods run
+    # or may run on a node.
     reach: dict[tuple[int, bytes], BoolArray]
-    unrunnable: dict[int, str]  # pending pods that fit no node, with the reason
-    undecided: dict[int, str]  # pending pods with a constraint that is not modelled, named
+    unrunnable: dict[int, str]  # by pending pod that fits no node: the reason
+    undecided: dict[int, str]  # by pending pod: the name of a constraint that is not modelled
     gpu_parts: list[int]  # bound pods whose parts of GPUs are not counted
     sharing: list[int]  # bound pods with a counted part of one GPU
-    shares_gpus: bool  # whether a part of one GPU counts for any pod, bound or pending
+    shares_gpus: bool  # whether any pod, bound or pending, has a counted part of one GPU
     not_modelled: dict[str, list[str]]  # names of pods, by a request that is not modelled
     lost: list[LostPod]  # skipped pods, and pods with an unreadable placement constraint
     lost_nodes: bool  # whether nodes were skipped
@@ -59,7 +59,10 @@ class Census:
 
 
 def take_census(dump: Dump, faults: RowFaults) -> Census:
-    """Arrange a dump's pods in arrays, and find the nodes open to each. O(P G + P R)."""
+    """Arrange the pods of a dump in arrays, and find the nodes open to each pod. O(P G + P R).
+
+    Errors of single pods go to `faults`. Raises InputError if no pod is left.
+    """
     nodes = list(dump.nodes.values())
     placement = NamedGroups(list(dump.nodes), [node.labels for node in nodes])
     choice = NodeChoice(placement, [node.taints for node in nodes])
@@ -89,7 +92,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
             lost.append(LostPod(pod.user, "", holds=False, waits=waits, repels=False))
             if waits:
                 continue
-            allowed = np.zeros(len(nodes), dtype=bool)  # its own node is added below
+            allowed = np.zeros(len(nodes), dtype=bool)  # the pod's own node is added below
         n = names.setdefault(pod.user, len(names))
         if pod.node:
             allowed = allowed.copy()
@@ -120,7 +123,9 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
             why = _why_undecided(pods[k], repulsion) or partial.get(kept[k], "")
             if why:
                 undecided[k] = why
-    parts = [k for k, pod in enumerate(pods) if pod.node and gpu_part(pod.annotations)]
+    with_part = [
+        k for k, pod in enumerate(pods) if pod.node and gpu_part_annotation(pod.annotations)
+    ]
     counts_parts = NVIDIA_GPU in listed
     return Census(
         cluster=cluster,
@@ -134,8 +139,8 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         reach=reach,
         unrunnable=unrunnable,
         undecided=undecided,
-        gpu_parts=[k for k in parts if not (counts_parts and pods[k].gpu_part)],
-        sharing=[k for k in parts if counts_parts and pods[k].gpu_part],
+        gpu_parts=[k for k in with_part if not (counts_parts and pods[k].gpu_part)],
+        sharing=[k for k in with_part if counts_parts and pods[k].gpu_part],
         shares_gpus=counts_parts and any(pod.gpu_part for pod in pods),
         not_modelled=not_modelled,
         lost=lost,
@@ -146,7 +151,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
 def _requests(
     dump: Dump, listed: frozenset[str], not_modelled: dict[str, list[str]]
 ) -> tuple[list[Mapping[str, float]], dict[int, str]]:
-    """Return the requests of pods, and by pod a requested resource that is not modelled.
+    """Return the requests of pods, and by pod the first requested resource that is not modelled.
 
     Adds the names of pods to `not_modelled`.
     """
@@ -155,15 +160,15 @@ def _requests(
     for p, pod in enumerate(dump.pods):
         # A pending pod may get a claim for any resource that some pod claims.
         claimed = pod.claimed if pod.node else dump.claimed
-        whole, apart = split_request(pod.request, listed, claimed)
-        request: dict[str, float] = dict(whole)
+        counted, uncounted = split_request(pod.request, listed, claimed)
+        request: dict[str, float] = dict(counted)
         if PODS not in listed:  # files written by hand may leave it out
             request.pop(PODS, None)
-        for resource, why in apart.items():
+        for resource, why in uncounted.items():
             what = f"{resource}, {why}"
             partial.setdefault(p, f"a request of {what}")
             not_modelled.setdefault(what, []).append(f"{pod.namespace}/{pod.name}")
-        annotation = gpu_part(pod.annotations)
+        annotation = gpu_part_annotation(pod.annotations)
         if pod.gpu_part and NVIDIA_GPU in listed:
             request[NVIDIA_GPU] = pod.gpu_part
         elif annotation:
@@ -174,14 +179,14 @@ def _requests(
 
 
 def _columns(requests: Sequence[Mapping[str, float]]) -> dict[str, int]:
-    """Return the resources that any pod requests, the ordinary ones first."""
+    """Return the index of each resource that any pod requests; `_FIRST_COLUMNS` come first."""
     asked = {name for request in requests for name, amount in request.items() if amount > 0}
     first = [name for name in _FIRST_COLUMNS if name in asked]
     return {name: r for r, name in enumerate([*first, *sorted(asked.difference(first))])}
 
 
 def table_of(rows: Sequence[Mapping[str, float]], columns: Mapping[str, int]) -> FloatArray:
-    """Return amounts as (rows, R), 0 where absent; resources without a column are left out."""
+    """Return amounts as (rows, R), 0 if absent; resources without a column are left out."""
     table = np.zeros((len(rows), len(columns)))
     for row, amounts in enumerate(rows):
         for name, amount in amounts.items():
@@ -194,6 +199,7 @@ def table_of(rows: Sequence[Mapping[str, float]], columns: Mapping[str, int]) ->
 def _add_reach(
     reach: dict[tuple[int, bytes], BoolArray], key: tuple[int, bytes], allowed: BoolArray
 ) -> None:
+    """Add nodes to an entry of `Census.reach`."""
     if key in reach:
         reach[key] |= allowed
     else:
@@ -203,7 +209,7 @@ def _add_reach(
 def _unrunnable(
     cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray], suffix: str
 ) -> dict[int, str]:
-    """Return the pending pods that fit no empty node, with the reason followed by `suffix`."""
+    """Return the reason, followed by `suffix`, for each pending pod that fits no empty node."""
     alike: dict[tuple[bytes, bytes], list[int]] = {}
     for k, allowed in allowed_of.items():
         alike.setdefault((demand[k].tobytes(), allowed.tobytes()), []).append(k)
@@ -221,6 +227,7 @@ def _unrunnable(
 
 
 def _why_undecided(pod: Pod, repulsion: Repulsion) -> str:
+    """Name a constraint that is not modelled and may keep a pod away; empty if there is none."""
     constraint = unmodelled_constraint(pod.spec, pod.annotations, pod.labels)
     if constraint:
         return constraint

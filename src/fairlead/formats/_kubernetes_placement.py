@@ -1,4 +1,4 @@
-"""Nodes open to a pod: node selectors, node affinity, taints and tolerations.
+"""Find the nodes open to a pod, by node selectors, node affinity, taints and tolerations.
 
 Source: Kubernetes documentation, "Assigning Pods to Nodes" and "Taints and Tolerations".
 """
@@ -29,7 +29,7 @@ NAME_FIELD = "metadata.name"
 # The taint of a cordoned node; pods may tolerate it.
 CORDONED: Taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
-# Effects that keep pods away; others only discourage them.
+# Effects of taints that keep pods away; other effects only discourage pods.
 _FORBIDDING = frozenset(("NoSchedule", "NoExecute"))
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 # Whole numbers in taints: Kubernetes accepts neither leading zeros nor a plus sign.
@@ -40,7 +40,7 @@ TaintKey = tuple[str, str, str]
 
 
 def forbidding_taints(spec: KubernetesNodeSpec) -> frozenset[TaintKey]:
-    """Return the taints that keep pods from a node, including that of a cordoned node."""
+    """Return the taints that keep pods away from a node, including that of a cordoned node."""
     taints = [*(spec.get("taints") or ()), *([CORDONED] if spec.get("unschedulable") else ())]
     return frozenset(
         (taint["key"], taint.get("value") or "", taint["effect"])
@@ -50,20 +50,23 @@ def forbidding_taints(spec: KubernetesNodeSpec) -> frozenset[TaintKey]:
 
 
 class NodeChoice:
-    """Finds the nodes open to a pod among G; `taints` has the `forbidding_taints` of each node."""
+    """Finds, among G nodes, those open to a pod.
+
+    `taints` has the `forbidding_taints` of each node.
+    """
 
     def __init__(self, placement: NamedGroups, taints: Sequence[frozenset[TaintKey]]) -> None:
         self.placement = placement
         kinds = {kind: k for k, kind in enumerate(dict.fromkeys(taints))}
-        self._kinds = list(kinds)
-        self._kind_of = np.array([kinds[kind] for kind in taints], dtype=np.int64)
-        self._known: dict[str, BoolArray] = {}
+        self._kinds = list(kinds)  # the distinct sets of taints
+        self._kind_of = np.array([kinds[kind] for kind in taints], dtype=np.int64)  # (G,)
+        self._known: dict[str, BoolArray] = {}  # (G,) by condition, as text
 
     def allowed(self, spec: PodSpec, place: str) -> BoolArray:
-        """Return the nodes open to a pod, (G,) bool, read-only.
+        """Return (G,) bool: whether each node is open to a pod; read-only. O(G).
 
-        O(G). Each condition is computed once for all pods that share it. Raises InputError for an
-        unknown operator or field.
+        Each condition is computed once for all pods that share it. Raises InputError, with a key
+        path that begins with `place`, for an unknown operator or field.
         """
         affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
             "requiredDuringSchedulingIgnoredDuringExecution"
@@ -87,6 +90,7 @@ class NodeChoice:
         return allowed
 
     def _once(self, key: str, compute: Callable[[], BoolArray]) -> BoolArray:
+        """Return the nodes that meet a condition, computed on its first use."""
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = compute()
@@ -96,10 +100,12 @@ class NodeChoice:
         return np.zeros(len(self._kind_of), dtype=bool)
 
     def _all(self, conditions: Sequence[BoolArray]) -> BoolArray:
+        """Return the nodes that meet all conditions."""
         met: BoolArray = np.logical_and.reduce(conditions)
         return met
 
     def _tolerated(self, tolerations: Sequence[Toleration], place: str) -> BoolArray:
+        """Return the nodes of which every taint is tolerated."""
         for k, toleration in enumerate(tolerations):
             if toleration.get("operator") not in (None, "", "Equal", "Exists", "Gt", "Lt"):
                 raise InputError(
@@ -113,14 +119,14 @@ class NodeChoice:
         return np.array(tolerated)[self._kind_of]
 
     def _selected(self, selector: NodeSelector, place: str) -> BoolArray:
-        """Return the nodes that meet at least one term; without terms, none."""
+        """Return the nodes that meet at least one term of a selector; none if it has no terms."""
         selected = self._no_node()
         for k, term in enumerate(selector["nodeSelectorTerms"]):
             selected |= self._meeting_term(term, f"{place}[{k}]")
         return selected
 
     def _meeting_term(self, term: NodeSelectorTerm, place: str) -> BoolArray:
-        """Return the nodes that meet all conditions; without conditions, none."""
+        """Return the nodes that meet all conditions of a term; none if it has no conditions."""
         conditions = [
             self._meeting_expression(requirement, f"{place}.matchExpressions[{k}]")
             for k, requirement in enumerate(term.get("matchExpressions") or ())
@@ -134,6 +140,7 @@ class NodeChoice:
         return self._once(f"expression {requirement!r}", lambda: self._matching(requirement, place))
 
     def _matching(self, requirement: Requirement, place: str) -> BoolArray:
+        """Return the nodes whose labels meet a requirement."""
         key, operator, values = (
             requirement["key"],
             requirement["operator"],
@@ -177,6 +184,7 @@ class NodeChoice:
         return named if requirement["operator"] == "In" else ~named
 
     def _with_label(self, key: str, values: Sequence[str]) -> BoolArray:
+        """Return the nodes on which a label has one of these values."""
         labelled = self._no_node()
         nodes_by_value = self.placement.by_label.get(key, {})
         for value in values:

@@ -1,10 +1,13 @@
 """Effective requests of pods, by the rule of the Kubernetes scheduler, in whole units.
 
-A pod's effective request of a resource is the larger of two: that of its containers and sidecars
-together, and that of any init container with the sidecars started before it. A pod-level request
-replaces it, and the pod's overhead is added. Source:
-Kubernetes documentation, "Effective Pod requests and limits" and "Assign Pod-level CPU and memory
-resources"; KEP-753 (sidecars), KEP-2837 (pod-level requests).
+A pod's effective request of a resource is the larger of
+
+- the sum over its containers and sidecars, and
+- the largest sum of an init container and the sidecars started before it.
+
+A pod-level request replaces it, and the pod's overhead is added. Source: Kubernetes documentation,
+"Effective Pod requests and limits" and "Assign Pod-level CPU and memory resources"; KEP-753
+(sidecars), KEP-2837 (pod-level requests).
 
 A pod that gets a part of one GPU by KAI's annotations requests no GPU. For each shared GPU, KAI and
 Run:ai run a pod in a namespace of their own that requests the whole GPU. Sources: KAI scheduler,
@@ -36,7 +39,7 @@ _NANO = 10**9
 _BYTES = ("memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 
-# Resources that a pod-level request may name, besides huge pages.
+# Resources that a pod-level request may name; it may also name huge pages.
 _POD_LEVEL = ("cpu", "memory")
 
 _NO_RESOURCES: ResourceRequirements = {}
@@ -44,10 +47,10 @@ _NO_RESOURCES: ResourceRequirements = {}
 # The resource of which pods may take parts, and the namespaces of pods that hold shared GPUs.
 NVIDIA_GPU = "nvidia.com/gpu"
 HOLDERS = ("kai-resource-reservation", "runai-reservation")
-# Annotations that request a part of a GPU, and the number of GPUs of which a part is requested.
+# Annotations that request a part of a GPU.
 FRACTION = "gpu-fraction"
 GPU_PARTS = (FRACTION, "gpu-memory")
-SEVERAL = "gpu-fraction-num-devices"
+SEVERAL = "gpu-fraction-num-devices"  # annotation: of how many GPUs this part is requested
 
 
 def unit_of(resource: str) -> tuple[str, int]:
@@ -65,7 +68,7 @@ def allocatable(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
 
 
 def effective_request(spec: PodSpec, place: str) -> dict[str, int]:
-    """Return the amounts that a pod takes on its node, in whole units, and 1 of ``pods``.
+    """Return the amounts that a pod takes on its node, in whole units; of ``pods`` it takes 1.
 
     A container with a limit and no request requests its limit. While a pod is resized, its new
     request counts.
@@ -92,10 +95,10 @@ def _pod_level_excess(spec: PodSpec, summed: Mapping[str, int], place: str) -> d
     """Return the pod-level request minus `summed`, the request of the containers."""
     resources = spec.get("resources") or _NO_RESOURCES
     asked = _nanos(resources.get("requests") or {}, f"{place}.requests")
-    for name, most in _nanos(resources.get("limits") or {}, f"{place}.limits").items():
-        # As in the API server, the limit is the request where no container requests anything.
+    for name, limit in _nanos(resources.get("limits") or {}, f"{place}.limits").items():
+        # As in the API server, the limit is the request if no container requests the resource.
         if name not in asked and not summed.get(name):
-            asked[name] = most
+            asked[name] = limit
     return {
         name: amount - summed.get(name, 0)
         for name, amount in asked.items()
@@ -110,21 +113,22 @@ def _container_request(container: Container, place: str) -> dict[str, int]:
 
 
 def _nanos(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
+    """Return amounts in nano-units; raise ProblemError for an invalid one."""
     nanos = {}
     for name, value in quantities.items():
         text_of(name, place)
         try:
-            nanos[name] = _nano_text(value) if type(value) is str else _nano(read_amount(value)[0])
+            nanos[name] = _parse_nano(value) if type(value) is str else _nano(read_amount(value)[0])
         except ProblemError as error:
             raise ProblemError(error.fault, f"{place}.{short(name)}") from None
     return nanos
 
 
 @lru_cache(maxsize=65536)
-def _nano_text(text: str) -> int:
+def _parse_nano(text: str) -> int:
     amount, _ = parse_quantity(text)
     if amount < 0:
-        amount, _ = read_amount(text)  # which refuses it
+        amount, _ = read_amount(text)  # raises ProblemError for a negative amount
     return _nano(amount)
 
 
@@ -142,8 +146,8 @@ def _whole_units(nanos: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def gpu_part(annotations: Mapping[str, Any]) -> str:
-    """Return the annotation that requests a part of a GPU; empty without one."""
+def gpu_part_annotation(annotations: Mapping[str, Any]) -> str:
+    """Return the name of the annotation that requests a part of a GPU; empty if none does."""
     return next((name for name in GPU_PARTS if name in annotations), "")
 
 

@@ -2,7 +2,7 @@
 
 pydantic checks the shape and drops all other keys. Keys are those of the Kubernetes API, version
 ``v1``. Optional keys may also be null. Values of type `Any` are not checked here: amounts and
-annotations are read elsewhere; most of the others are only reported as not modelled.
+annotations are checked where they are read; most of the others are only reported as not modelled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Constraints and amounts of pods that are not modelled, only reported.
+"""Find constraints and amounts of pods that are reported, but not modelled.
 
 A pending pod with such a constraint may be kept from a node that looks free, so an audit concludes
 nothing from that pod. Sources: Kubernetes documentation, "Assigning Pods to Nodes", "Pod Topology
@@ -16,12 +16,12 @@ from typing import Any
 from fairlead.formats._kubernetes_requests import GPU_PARTS, Amounts
 from fairlead.formats._kubernetes_shapes import PodSpec
 
-# Resources, without the domain, that HAMi's scheduler counts and no node lists.
+# Names, without the domain, of resources that HAMi's scheduler counts and no node lists.
 _HAMI_RESOURCES = frozenset((
     "gpumem", "gpumem-percentage", "gpucores", "dcumem", "dcucores", "vcuda-core", "vcuda-memory",
     "vcore", "vmemory", "smlu.mim", "vmlu.memory", "vmlu.percentage", "priority",
 ))  # fmt: skip
-# Annotations that divide or choose GPUs (of HAMi), even if empty.
+# Annotations that divide GPUs, or choose them (HAMi), even if empty.
 _GPU_ANNOTATIONS = (
     *GPU_PARTS,
     "nvidia.com/use-gputype",
@@ -29,8 +29,8 @@ _GPU_ANNOTATIONS = (
     "nvidia.com/use-gpuuuid",
     "nvidia.com/nouse-gpuuuid",
 )
-# Fields (Kubernetes 1.35 and later), annotations and labels that put a pod into a gang, if they
-# are not empty.
+# Fields (Kubernetes 1.35 and later), annotations and labels that put a pod into a gang unless they
+# are empty.
 _FIELDS = ("workloadRef", "schedulingGroup")
 _ANNOTATIONS = (
     "scheduling.k8s.io/group-name",
@@ -54,7 +54,7 @@ _BINDING_VOLUMES = ("persistentVolumeClaim", "ephemeral")
 def unmodelled_constraint(
     spec: PodSpec, annotations: Mapping[str, Any], labels: Mapping[str, str]
 ) -> str:
-    """Return the name of the first placement constraint that is not modelled; empty without one."""
+    """Name the first placement constraint that is not modelled; empty if there is none."""
     if spec.get("resourceClaims"):
         return "resourceClaims"
     affinity = spec.get("affinity") or {}
@@ -92,7 +92,7 @@ def unmodelled_constraint(
 
 
 def claimed_resources(pod: Mapping[str, Any]) -> frozenset[str]:
-    """Return the extended resources that a pod holds or held by a claim; the pod is unchecked."""
+    """Return the extended resources that an unchecked pod holds, or held, by a resource claim."""
     status = pod.get("status")
     claim = status.get("extendedResourceClaimStatus") if isinstance(status, dict) else None
     mappings = _mappings(claim.get("requestMappings")) if isinstance(claim, dict) else []
@@ -103,11 +103,12 @@ def claimed_resources(pod: Mapping[str, Any]) -> frozenset[str]:
 class Repulsion:
     """The required anti-affinity of running pods, which keeps other pods away from them."""
 
-    # By the namespace of the pods that are kept away ("" for any) and the selector as text: the
-    # selector, and the first pod with it.
+    # By the namespace of the pods that are kept away ("" for any), and by the text of the selector
+    # of these pods: the selector, and the name of the first pod that keeps them away.
     _against: dict[str, dict[str, tuple[object, str]]] = field(default_factory=dict)
 
     def add(self, spec: PodSpec, namespace: str, name: str) -> None:
+        """Add the required anti-affinity of a running pod."""
         for term in _terms((spec.get("affinity") or {}).get("podAntiAffinity")):
             named, selector = term.get("namespaces"), term.get("labelSelector")
             against = named if isinstance(named, list) and named else [namespace]
@@ -118,7 +119,7 @@ class Repulsion:
                 terms.setdefault(repr(selector), (selector, f"{namespace}/{name}"))
 
     def keeps_away(self, namespace: str, labels: Mapping[str, str]) -> str:
-        """Return the name of a running pod that may keep a pod away; empty without one."""
+        """Name a running pod that may keep away a pod with these labels; empty if none does."""
         for against in ("", namespace):
             for selector, name in self._against.get(against, {}).values():
                 if _may_select(selector, labels):
@@ -127,7 +128,10 @@ class Repulsion:
 
 
 def _may_select(selector: object, labels: Mapping[str, str]) -> bool:
-    """Return whether a label selector may select labels; a missing selector selects no pod."""
+    """Return whether a label selector may select a pod with these labels.
+
+    A missing selector selects no pod. A condition that cannot be read may be met.
+    """
     if not isinstance(selector, dict):
         return False
     wanted = selector.get("matchLabels")
@@ -155,9 +159,10 @@ def _mappings(found: object) -> list[Mapping[str, Any]]:
 def split_request(
     request: Amounts, listed: frozenset[str], claimed: frozenset[str]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Split a request into counted amounts, and uncounted resources with the reason.
+    """Split a request into counted amounts, and uncounted resources with the reason for each.
 
-    Resources of HAMi that no node lists, and resources allocated by claims, are not counted.
+    Resources of HAMi that no node lists are not counted, nor resources allocated by claims.
+    `listed` are the resources that nodes list, `claimed` those that are allocated by claims.
     """
     by_claim = claimed | {name for name in request if name.startswith(_DEVICE_CLASS)}
     uncounted = {

@@ -1,4 +1,4 @@
-"""Placement constraints and rates of users, and the users without a server for one task."""
+"""Read placement constraints and rates of users, and find the users that fit no server."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from fairlead.formats.file_faults import (
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
 from fairlead.model.quantity import show
 
-# A task as large as a server must still fit after a conversion of units rounds its demand up.
+# Relative tolerance: a task of a server's size still fits if a conversion of units rounded it up.
 _ROUNDING = 1e-12
 
 
 def read_labels(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, str], ...]:
-    """Read the labels of groups; whole numbers and ``true`` stand for their text."""
+    """Read the labels of groups; whole numbers, ``true`` and ``false`` become text."""
     return tuple(
-        _labels(row.get("labels", {}), f"servers[{g}].labels") for g, row in enumerate(rows)
+        _read_labels(row.get("labels", {}), f"servers[{g}].labels") for g, row in enumerate(rows)
     )
 
 
-def _labels(given: Mapping[Any, Any], place: str) -> dict[str, str]:
+def _read_labels(given: Mapping[Any, Any], place: str) -> dict[str, str]:
     labels = keyed_by_text(given, place)
     for key, value in labels.items():
         if not isinstance(value, str | int):
@@ -45,15 +45,15 @@ class NamedGroups:
 
     def __init__(self, groups: Sequence[str], labels: Sequence[Mapping[str, str]]) -> None:
         self.index = {name: g for g, name in enumerate(groups)}
-        self.by_label: dict[str, dict[str, list[int]]] = {}
+        self.by_label: dict[str, dict[str, list[int]]] = {}  # groups by key and value of a label
         for g, group_labels in enumerate(labels):
             for key, value in group_labels.items():
                 self.by_label.setdefault(key, {}).setdefault(value, []).append(g)
 
     def eligible(self, constraint: object, place: str) -> BoolArray:
-        """Return the groups that a constraint allows, (G,) bool.
+        """Return (G,) bool: whether a constraint allows each group.
 
-        A constraint is a list of names of groups, or a mapping of labels that must all match.
+        The constraint is a list of names of groups, or a mapping of labels that must all match.
         Raises InputError for any other value, ProblemError for an unknown group or label.
         """
         allowed = np.zeros(len(self.index), dtype=bool)
@@ -68,7 +68,7 @@ class NamedGroups:
                 place,
             )
         allowed[:] = True
-        for key, value in _labels(constraint, place).items():
+        for key, value in _read_labels(constraint, place).items():
             values = self.by_label.get(key)
             if values is None:
                 raise ProblemError(
@@ -85,7 +85,7 @@ class NamedGroups:
         return allowed
 
     def rates(self, given: Mapping[Any, Any], place: str) -> FloatArray:
-        """Return (G,) rates of a user on one server of each group; 0 if not named."""
+        """Return (G,) rates of a user on one server of each group; 0 for groups not named."""
         rates = np.zeros(len(self.index))
         for name, value in keyed_by_text(given, place).items():
             here = f"{place}.{name}"
@@ -109,11 +109,11 @@ class NamedGroups:
 def find_unplaceable(
     cluster: Cluster, demand: FloatArray, eligible: BoolArray, rates: FloatArray | None
 ) -> dict[int, str]:
-    """Return the users whose task fits no server, with the reason.
+    """Return, for each user whose task fits no server, the reason.
 
-    `demand` is (N, R) per task, `eligible` (N, G), `rates` (N, G) with NaN for users without rates.
-    A user with rates needs a positive rate on some group; its demand does not matter.
-    O(N (G + K R)) for K distinct capacities.
+    `demand` (N, R) is that of one task; `eligible` (N, G); `rates` (N, G) has NaN rows for users
+    without rates. A user with rates fits if a rate is positive on an eligible group with servers,
+    whatever its demand. O(N (G + K R)) for K distinct capacities.
     """
     open_to = eligible & (cluster.count > 0)
     capacity, kind = np.unique(cluster.capacity, axis=0, return_inverse=True)

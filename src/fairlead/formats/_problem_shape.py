@@ -1,6 +1,6 @@
 """Check the shape of a problem file: its keys, and the type of each value.
 
-Amounts, constraints and names of groups are read elsewhere; here they have the type `Any`.
+Amounts and constraints have the type `Any` here, and are checked where they are read.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def check_shape(document: object) -> ProblemDocument:
         raise InputError(f"must be one mapping with servers and users, not {show(document)}")
     if "fairlead" not in document:
         raise InputError(
-            f"the key 'fairlead', the format's version, is missing: write fairlead: "
-            f"{FORMAT_VERSION}"
+            f"the key 'fairlead', the version of the format, is missing: write "
+            f"fairlead: {FORMAT_VERSION}"
         )
     check_version(document["fairlead"])
     _check_keys(document, "", "")
@@ -106,7 +106,7 @@ def check_version(version: object) -> None:
 
 
 def _check_keys(mapping: Mapping[Any, Any], what: str, prefix: str) -> None:
-    """Refuse the first unknown key; pydantic would report each of possibly a million keys."""
+    """Raise InputError for the first unknown key (pydantic would report up to a million)."""
     for key in mapping:
         if key not in _KEYS[what]:
             raise InputError(
@@ -117,7 +117,7 @@ def _check_keys(mapping: Mapping[Any, Any], what: str, prefix: str) -> None:
 def _first_fault(error: ValidationError) -> InputError:
     """Return one of pydantic's errors as one line.
 
-    An unknown key comes first: it may be the misspelled form of a missing one.
+    An unknown key takes precedence, as it may be a misspelled required key.
     """
     faults = error.errors(include_url=False, include_context=False)
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]

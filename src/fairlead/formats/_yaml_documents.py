@@ -1,7 +1,7 @@
-"""Parse YAML 1.2 into plain values.
+"""Parse YAML 1.2, of which JSON is a subset, into plain values.
 
-``yes``, ``no``, ``on``, ``off`` and dates are text, ``1e3`` is a number, and JSON is a subset. A
-key that appears twice is an error. Nesting and the expansion of aliases are bounded.
+``yes``, ``no``, ``on``, ``off`` and dates are text, and ``1e3`` is a number. A key that appears
+twice is an error. Nesting and the expansion of aliases are bounded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import yaml_rs
 from fairlead.errors import InputError
 from fairlead.formats.documents import check_characters, repeated_key
 
-# The parser recurses for each level of block nesting, and each level is at least a column deep.
+# The parser recurses for each level of block nesting, and each level indents by a column or more.
 _DEEPEST_INDENT = 200
 _TOO_DEEP = re.compile(
     rf"^(?:[ \t]{{{_DEEPEST_INDENT}}}[ \t]*+[^ \t\r\n#]"
@@ -22,13 +22,13 @@ _TOO_DEEP = re.compile(
     re.MULTILINE,
 )
 
-# Every alias copies its value, which may be as long as the file.
+# Every alias copies its value, which may be as long as the file, so the product is bounded.
 _ALIAS_BUDGET = 2**28
 _MOST_ALIASED = 100_000
 
 
 def parse_yaml(text: str) -> Any:
-    """Parse YAML text of one document into plain values; InputError for other text."""
+    """Parse YAML text of one document into plain values; InputError for any other text."""
     documents = parse_yaml_documents(text)
     if len(documents) > 1:
         raise InputError(f"holds {len(documents)} documents, where there must be one")
@@ -57,21 +57,21 @@ def parse_yaml_documents(text: str) -> list[Any]:
 
 
 def _holds_several(text: str) -> bool:
-    """Return whether text that the parser returns as a list is several documents."""
-    marks, begun, ended = 0, False, False
+    """Return whether a text, which the parser returns as a list, has several documents."""
+    n_marks, has_content, has_ended = 0, False, False
     for line in text.splitlines():
         mark, rest = line[:3], line[3:].strip()
         if mark == "---" and line[3:4].strip() == "":
-            marks += 1
-            if begun or marks > 1:
+            n_marks += 1
+            if has_content or n_marks > 1:
                 return True
-            begun = bool(rest)
+            has_content = bool(rest)
         elif mark == "..." and not rest:
-            ended = begun
+            has_ended = has_content
         elif line.strip() and line.lstrip()[0] not in "#%":
-            if ended:
+            if has_ended:
                 return True
-            begun = True
+            has_content = True
     return False
 
 

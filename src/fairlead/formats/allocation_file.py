@@ -4,11 +4,11 @@ The layout is that of ``allocate --json`` and ``fill --json``; these keys suffic
 
     {"users": [{"name": "ana", "servers": {"big": 3, "old": 0.5}}]}
 
-Where tasks of a user have several shapes, amounts of resources replace tasks::
+If tasks of a user have several shapes, amounts of resources replace numbers of tasks::
 
     {"users": [{"name": "ana", "amounts": {"big": {"cpu": 12, "memory": 40}}}]}
 
-Unknown keys are ignored, as other programs write these files too.
+Unknown keys are ignored, because other programs also write these files.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from fairlead.model.quantity import LARGEST_AMOUNT, show
 from fairlead.model.ties import first_largest, first_smallest
 
 WAITING_UNKNOWN = (
-    "the file lists what users hold and not which tasks wait, so whether one of these would fit "
-    "is not known"
+    "the file lists the amounts that users hold, but no waiting tasks, so it is not known whether "
+    "a waiting task would fit"
 )
 # The name of the only group in answers of mechanisms that treat all servers as one pool.
 POOL = "pool"
 
-# Tasks in a file were rounded when they were written.
+# Relative tolerances. Tasks in a file were rounded when they were written.
 _ROUNDING = 1e-6
 _SAME_WEIGHT = 1e-9
 
@@ -79,23 +79,25 @@ def read_allocation(
     Returns
     -------
     Holdings
-        ``tasks`` is (N, G), in the problem's order. The problem is `Problem.pooled` where the file
+        ``tasks`` is (N, G), in the problem's order. The problem is `Problem.pooled` if the file
         names only the group ``pool`` and the problem has no such group. ``amounts`` are converted
-        to tasks by the user's dominant resource. `Holdings.doubts` lists facts that skipped rows or
-        the file leave unknown.
+        to tasks by the user's dominant resource. `Holdings.doubts` tells what skipped rows, or the
+        file, leave unknown.
 
     Raises
     ------
     InputError
-        For a file that cannot be read, has another layout or belongs to another problem; for an
-        unknown or repeated user, an unknown group, a malformed amount, a total that differs from
-        the sum over groups, more tasks than the user has, or more than its group can run. Names the
-        file, the key path and the fault.
+        With the file, the key path and the fault, for
+
+        - a file that cannot be read, has another layout or belongs to another problem;
+        - an unknown or repeated user, an unknown group, or a malformed amount;
+        - a total that differs from the sum over groups;
+        - more tasks than the user has, or than the group can run.
 
     Notes
     -----
-    An audit, not this function, finds tasks on forbidden groups, and groups that several users
-    overuse. Numbers of tasks may differ by a relative 1e-6, weights by 1e-9. Cost O(rows + N G).
+    Tasks on forbidden groups, and groups that several users overuse, are left to the audit. Numbers
+    of tasks may differ by a relative 1e-6, weights by 1e-9. Cost O(rows + N G).
     """
     try:
         document = _check_layout(read_document(path))
@@ -144,9 +146,11 @@ class _Reading:
         if any(isinstance(row, dict) and "amounts" in row for row in rows):
             self.amounts = np.zeros((*self.tasks.shape, problem.n_resources))
         self.row_of: dict[int, str] = {}  # key path of the row of each user that was read
-        self.is_named = np.zeros(problem.n_users, dtype=bool)  # (N,): also by a skipped row
-        self.repeated = np.zeros(problem.n_users, dtype=bool)  # (N,): users with several rows
-        self.other_problem: InputError | None = None  # the first weight unlike the problem's
+        # (N,): whether a row has the user's name, even a skipped row; whether several rows have it.
+        self.is_named = np.zeros(problem.n_users, dtype=bool)
+        self.repeated = np.zeros(problem.n_users, dtype=bool)
+        # The error for a row whose weight is not that of the problem.
+        self.other_problem: InputError | None = None
 
     def add_row(self, row: object, place: str) -> None:
         """Check a user's row and store its holdings; raise InputError for a malformed row."""
@@ -167,9 +171,8 @@ class _Reading:
         if "tasks" in row:
             stated = _non_negative(row["tasks"], f"{place}.tasks")
             if abs(stated - total) > _ROUNDING * max(stated, total):
-                raise InputError(
-                    f"says {stated:.12g} where servers hold {total:.12g}", f"{place}.tasks"
-                )
+                fault = f"is {stated:.12g}, and the sum over servers is {total:.12g}"
+                raise InputError(fault, f"{place}.tasks")
         limit = self.problem.task_limit[n]
         if total > limit * (1 + _ROUNDING):
             raise ProblemError(
@@ -186,13 +189,14 @@ class _Reading:
         weight = self.problem.weight[n]
         if not math.isclose(given, weight, rel_tol=_SAME_WEIGHT):
             name = show(self.problem.users.names[n])
-            fault = f"user {name} has weight {given:.12g} here and {weight:.12g} there"
-            error = InputError(f"belongs to another problem: {fault}", f"{place}.weight")
-            self.other_problem = self.other_problem or error
-            raise error
+            fault = f"user {name} has weight {given:.12g} here and {weight:.12g} in the problem"
+            self.other_problem = InputError(
+                f"belongs to another problem: {fault}", f"{place}.weight"
+            )
+            raise self.other_problem
 
     def doubts(self) -> Doubts | None:
-        """Return the facts left unknown by skipped rows, or by amounts without waiting tasks."""
+        """Return the doubts left by skipped rows, or by a file that lists no waiting tasks."""
         skipped = bool(self.faults.skipped)
         if not skipped and (self.amounts is None or self._all_run(self.amounts)):
             return None
@@ -211,12 +215,13 @@ class _Reading:
     def _all_run(self, amounts: FloatArray) -> bool:
         """Return whether each user holds the demand of all its tasks, so that no task waits."""
         demand = self.problem.demand
-        with np.errstate(invalid="ignore"):  # of a resource that unlimited tasks do not take
+        with np.errstate(invalid="ignore"):  # infinitely many tasks times a demand of 0
             wanted = self.problem.task_limit[:, None] * demand
         lacks = (amounts.sum(axis=1) < wanted * (1 - _ROUNDING)) & (demand > 0)
         return not lacks.any()
 
     def _find_user(self, row: Mapping[Any, Any], place: str) -> int:
+        """Return the index of a row's user; raise InputError if it is unknown or has a row."""
         if "name" not in row:
             raise InputError("the key 'name' is missing", place)
         name = row["name"]
@@ -235,7 +240,7 @@ class _Reading:
         return n
 
     def _held_tasks(self, row: Mapping[Any, Any], n: int, place: str) -> dict[int, float]:
-        """Return tasks by group."""
+        """Return the tasks of a row by group."""
         if "servers" not in row:
             raise InputError("the key 'servers' is missing", place)
         held: dict[int, float] = {}
@@ -247,7 +252,7 @@ class _Reading:
         return held
 
     def _held_amounts(self, by_group: object, place: str) -> dict[int, FloatArray]:
-        """Return (R,) amounts by group."""
+        """Return the amounts of a row, (R,), by group."""
         held: dict[int, FloatArray] = {}
         for g, by_resource, here in self._by_group(by_group, "amounts", place):
             if not isinstance(by_resource, dict):
@@ -266,7 +271,7 @@ class _Reading:
     def _by_group(
         self, mapping: object, values: str, place: str
     ) -> Iterator[tuple[int, object, str]]:
-        """Yield the group, value and key path of each entry; errors call the values `values`."""
+        """Yield the group, value and key path of each entry; `values` names values in errors."""
         if not isinstance(mapping, dict):
             raise InputError(f"must be a mapping of groups to {values}, not {show(mapping)}", place)
         for name, value in keyed_by_text(mapping, place).items():
@@ -301,7 +306,7 @@ class _Reading:
         )
 
     def _hint(self, name: str, known: Mapping[str, int]) -> str:
-        # A lenient reading may meet 100,000 unknown names, and a search for a near one takes ms.
+        # A lenient reading may meet 100,000 unknown names; each search for a similar one takes ms.
         return "" if self.faults.lenient else did_you_mean(name, known)
 
 
@@ -332,7 +337,7 @@ def _check_layout(document: object) -> dict[str, Any]:
 def _problem_of_groups(
     rows: Sequence[object], problem: Problem
 ) -> tuple[Problem, Mapping[str, int]]:
-    """Return the problem, or its pool if the file names only `POOL`, and its groups by name."""
+    """Return the problem, or its pool if the file names only `POOL`; and the groups by name."""
     groups = {name: g for g, name in enumerate(problem.cluster.groups)}
     named = set[object]()
     for row in rows:

@@ -13,9 +13,10 @@ from fairlead.errors import InputError
 
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
-    """Yield the path of a draft, which replaces the file and keeps its mode if the block succeeds.
+    """Yield the path of a draft, which replaces the file if the ``with`` block succeeds.
 
-    Raises InputError when the file cannot be written; an existing file then stays.
+    The mode of an existing file is kept. Raises InputError when the file cannot be written; an
+    existing file then stays.
     """
     target = Path(os.path.realpath(path))  # `resolve` would fail for a link to itself
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -31,10 +32,10 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replaced_folder(path: Path, marker: str) -> Iterator[Path]:
-    """Yield an empty folder to fill, which replaces the folder if the block succeeds.
+    """Yield an empty folder to fill, which replaces the folder if the ``with`` block succeeds.
 
-    Raises InputError when the path is a file or cannot be written. Raises it also for a folder that
-    is not empty and has no file `marker`, so that no foreign folder is replaced.
+    Raises InputError when the path is a file or cannot be written; and for a folder that is not
+    empty and has no file `marker`, as its files may have nothing to do with fairlead.
     """
     if path.exists() and not path.is_dir():
         raise InputError("is a file, not a folder", "", str(path))
@@ -73,7 +74,8 @@ def writing_faults(path: Path) -> Iterator[None]:
 def check_writable(path: Path, source: str = "-", what: str = "problem file") -> None:
     """Raise InputError for an output path that cannot be written, before the work starts.
 
-    `source` is the input, a file or folder that errors call `what`; the output must not replace it.
+    `source` is the input, a file or folder, which the output must not replace; `what` names the
+    input in errors.
     """
     folder = path.parent
     if path.is_dir():
@@ -94,7 +96,7 @@ def write_text(path: Path, text: str) -> None:
     """Write text to a file, completely or not at all; raise InputError when it cannot be written.
 
     Links are followed, a device or pipe is written directly, and an existing file keeps its mode.
-    Lone surrogates become question marks.
+    Surrogates, which UTF-8 cannot encode, become question marks.
     """
     content = text.encode("utf-8", "replace")
     if path.exists() and not path.is_file():

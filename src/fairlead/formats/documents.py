@@ -1,7 +1,7 @@
 """Parse YAML or JSON files into plain values; raise InputError for any other content.
 
-A key that appears twice in a mapping is an error. Size and number of entries are bounded before a
-file is parsed, and for YAML nesting and aliases (`fairlead.formats._yaml_documents`).
+A key that appears twice in a mapping is an error. Before a file is parsed, its size and number of
+entries are checked, and for YAML also its nesting (`fairlead.formats._yaml_documents`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STANDARD_INPUT = "-"
 LARGEST_FILE = 32 * 2**20
 MOST_ENTRIES = 1_500_000
 
-# Files that are not UTF-8 text: the first bytes, and the error with its remedy.
+# By the first bytes of a file that is not UTF-8 text: the error, with its remedy.
 _NOT_TEXT = {
     b"\x1f\x8b": "is compressed by gzip; decompress it first",
     b"BZh": "is compressed by bzip2; decompress it first",
@@ -52,7 +52,7 @@ def read_document(path: str | Path) -> Any:
     ----------
     path : str or Path
         A file, or ``-`` for standard input. A file whose name ends in ``.json`` must be JSON; any
-        other is YAML (which includes JSON).
+        other source is YAML (which includes JSON).
 
     Raises
     ------
@@ -62,7 +62,7 @@ def read_document(path: str | Path) -> Any:
 
     Notes
     -----
-    Any source takes at most some seconds and some hundred MB.
+    Reading takes at most some seconds and some hundred MB, whatever the source.
     """
     content = read_bytes(path, LARGEST_FILE)
     if len(content) > LARGEST_FILE:
@@ -129,7 +129,7 @@ def _decode(content: bytes) -> str:
 
 
 def check_characters(text: str) -> None:
-    """Refuse control characters other than tabs and line ends."""
+    """Raise InputError for control characters other than tabs and line ends."""
     control = _CONTROL.search(text)
     if control:
         line = text.count("\n", 0, control.start()) + 1
@@ -172,10 +172,10 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
-    """Return the key path of a repeated key; empty where both of its values are equal.
+    """Return the key path of a repeated key; empty if both of its values are equal.
 
-    The parsers do not name the place. So the text is parsed twice, into `first` with the first
-    value of repeated keys and into `last` with the last value, and the results are compared.
+    The parsers do not tell the place. So the text is parsed twice: `first` has the first value of
+    each repeated key, and `last` the last value. The place is where they differ.
     """
     if first == last:
         return ""

@@ -1,4 +1,4 @@
-"""Check names and values of files that users write, and name key paths in errors."""
+"""Check names and values of files that users write; errors have the key path of the value."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _MOST_CANDIDATES = 10_000
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return ``; did you mean 'x'?`` for the nearest known name, or nothing."""
+    """Return ``; did you mean 'x'?`` with the most similar known name; empty if none is similar."""
     candidates = [name for name, _ in zip(known, range(_MOST_CANDIDATES), strict=False)]
     near = difflib.get_close_matches(str(name)[:LONGEST_NAME], candidates, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def is_name(value: object) -> TypeGuard[str | int]:
-    """Return whether a value is text or a whole number: ``name: 7`` is the name ``"7"``.
+    """Return whether a value may be a name: text or a whole number (``name: 7`` names ``"7"``).
 
-    ``true`` and other numbers are no names, since ``1.10`` would become ``1.1``.
+    ``true`` is no name, nor are other numbers, since ``1.10`` would become ``1.1``.
     """
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def text_of(name: str | int, place: str) -> str:
-    """Return a name as text; refuse empty and very long ones, and control characters."""
+    """Return a name as text; InputError if it is empty, very long or has control characters."""
     if isinstance(name, int):
         if abs(name) >= 10**LONGEST_NAME:
             raise InputError(f"is too long for a name: {show(name)}", place)
@@ -55,7 +55,10 @@ def text_of(name: str | int, place: str) -> str:
 
 
 def keyed_by_text(mapping: Mapping[Any, Any], place: str) -> dict[str, Any]:
-    """Return a mapping with its keys as text; refuse keys that are no names, or equal as text."""
+    """Return a mapping with its keys as text.
+
+    Raises InputError for a key that is no name, and for two keys that are equal as text.
+    """
     named: dict[str, Any] = {}
     for key, value in mapping.items():
         if not is_name(key):
@@ -76,7 +79,7 @@ def number_at(value: object, place: str, expected: str = "a number") -> float:
 
 
 def short(key: object) -> str:
-    """Return a key as a part of a key path, on one line of at most some 80 characters."""
+    """Return a key as it appears in a key path: on one line of at most some 80 characters."""
     text = str(key) if isinstance(key, str) else show(key)
     return text if text.isprintable() and len(text) <= 80 else show(text)
 
@@ -93,7 +96,7 @@ def key_path(location: Sequence[str | int], start: str = "") -> str:
 
 
 def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
-    """Return a plain object with only the keys of its shape; raise InputError for another shape."""
+    """Return an object with only the keys of its shape; raise InputError if its shape is wrong."""
     try:
         return shape.validate_python(item, strict=True)
     except ValidationError as error:
@@ -111,13 +114,13 @@ class RowFaults:
 
     def __init__(self, lenient: bool) -> None:
         self.lenient = lenient
-        self.skipped: list[str] = []
+        self.skipped: list[str] = []  # the messages of the errors
 
     @contextmanager
     def collected(self, source: str = "") -> Iterator[None]:
-        """Raise an InputError of the block, which reads one row; if lenient, note it instead.
+        """Handle an InputError of a ``with`` block that reads one row.
 
-        `source` is the file of the row, where there are several.
+        `source` is the file of the row, if several files are read.
         """
         try:
             yield

@@ -1,9 +1,10 @@
 """Read the holdings of a Kubernetes cluster: namespaces or labels as users, nodes as groups.
 
-A namespace has pods of many shapes, a user has tasks of one. So a user's task is the mean request
-of its bound and pending pods; the requests of its bound pods are kept as well.
-Not modelled: affinity between pods, topology spread, volumes, priorities and preemption, quotas,
-dynamic resource allocation, parts of GPUs by memory, and use beyond requests.
+The pods of a namespace have many shapes, but the tasks of a user have one. So a user's task is the
+mean request of its bound and pending pods; the requests of its bound pods are kept as well.
+
+Affinity between pods, topology spread, volumes, priorities and preemption, quotas, dynamic resource
+allocation, parts of GPUs by memory, and use beyond requests are not modelled.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fairlead.model.quantity import MOST_DEVICES, show
 from fairlead.model.ties import first_largest_of_rows
 
 _EQUAL_WEIGHTS: Mapping[str, float] = {}
-_LEAST_PART = 1e-6  # of a GPU: the grain of requests for parts
+_LEAST_PART = 1e-6  # of a GPU: the unit in which parts of GPUs are counted
 
 
 def read_kubernetes(
@@ -64,27 +65,28 @@ def read_kubernetes(
     Returns
     -------
     Holdings
-        Of N users in order of first appearance, G nodes in the files' order (groups of one server
-        each) and the R resources that count.
+        The holdings of N users, in order of first appearance, on G nodes, in the files' order
+        (groups of one server each), of the R resources that count.
 
-        A user's demand is the mean effective request of its bound and pending pods. ``tasks`` is
-        its holding on a node in such tasks, by the dominant resource of its mean task;
-        ``task_limit`` is the number of its pods. ``amounts`` are the requests of its bound pods, or
-        None where all pods of each user have equal requests: then ``tasks`` are pods.
-
-        GPUs of which pods request parts are devices if all pods of each user request equal amounts
-        of GPUs.
-
-        A user is eligible on a node where one of its pods runs or may run. ``waiting`` are the
-        pending pods, except gated ones. ``unrunnable`` are pending pods that fit no node, even
-        empty; no other field counts them. ``idle`` are users without any pod that counts.
+        - A user's demand is the mean effective request of its bound and pending pods.
+        - ``tasks`` has the user's holding on a node in such mean tasks, by their dominant resource.
+          ``task_limit`` is the number of the user's pods.
+        - ``amounts`` are the requests of bound pods. They are None if all pods of each user have
+          equal requests, so that ``tasks`` are pods.
+        - GPUs of which pods request parts are devices if all pods of each user request equal
+          amounts of GPUs.
+        - A user is eligible on a node if one of its pods runs or may run there.
+        - ``waiting`` are the pending pods, except gated ones.
+        - ``unrunnable`` are pending pods that fit no node, even an empty one; no other field counts
+          them.
+        - ``idle`` are users without a pod that counts.
 
     Raises
     ------
     InputError
         For a file that cannot be read or is no dump; a node or pod that is malformed or repeated; a
         pod on an unknown node; an unknown operator of a placement constraint; files in which no pod
-        counts; an unknown user or resource; a bad weight.
+        counts; an unknown user or resource; a weight that is not a positive number.
 
     Notes
     -----
@@ -117,7 +119,7 @@ def _check_names(given: Collection[str], argument: str) -> list[str]:
 def _select_resources(
     columns: Sequence[str], dump: Dump, chosen: list[str] | None, ignored: list[str]
 ) -> BoolArray:
-    """Return (R,) bool: the requested resources that count, by the caller's choice."""
+    """Return (R,) bool: whether a requested resource counts, by the caller's choice."""
     known = {*columns, *(name for node in dump.nodes.values() for name in node.allocatable)}
     for argument, names in (("resources", chosen or []), ("ignore", ignored)):
         for name in names:
@@ -136,11 +138,11 @@ def _compute_holdings(
 ) -> Holdings:
     """Compute each user's mean task and its holdings from the pods that count.
 
-    `selected` has the resources of the census that may count; R in the result are those that pods
-    request.
+    `selected` (R,) tells whether a resource of the census may count. The result has only the
+    resources that pods request.
     """
-    pod_counts, requested, stranded = _counting_pods(census, selected)
-    # Users of the census that have pods that count, and their numbers in the result.
+    pod_counts, requested, stranded = _find_counting_pods(census, selected)
+    # The users with pods that count, by number in the census; and their numbers in the result.
     users = np.unique(census.user[pod_counts])
     names = [census.names[n] for n in users]
     user_number = np.full(len(census.names), -1)
@@ -211,11 +213,13 @@ def _compute_holdings(
     )
 
 
-def _counting_pods(census: Census, selected: BoolArray) -> tuple[BoolArray, BoolArray, BoolArray]:
-    """Find the pods that count.
+def _find_counting_pods(
+    census: Census, selected: BoolArray
+) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """Find the pods that count, and the stranded ones, which are those of `_stranded_users`.
 
-    Returns (P,) bool: the pods that count; (R,) bool: the selected resources that they or stranded
-    pods request; (P,) bool: the stranded pods. Raises InputError if no pod counts.
+    Returns whether each pod (P,) counts, whether these or stranded pods request each selected
+    resource (R,), and whether each pod (P,) is stranded. Raises InputError if no pod counts.
     """
     runnable = np.array([p not in census.unrunnable for p in range(len(census.pods))])
     pod_counts = runnable & (census.request[:, selected] > 0).any(axis=1)
@@ -232,7 +236,7 @@ def _counting_pods(census: Census, selected: BoolArray) -> tuple[BoolArray, Bool
 def _mean_requests(
     user: IntArray, request: FloatArray, n_pods: IntArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Return (N, R): the mean request of each user's pods, and (R,) bool: uniform resources.
+    """Return (N, R) the mean request of each user's pods; and whether each resource is uniform.
 
     A resource is uniform if all pods of each user request equal amounts of it.
     """
@@ -244,7 +248,7 @@ def _mean_requests(
 
 
 def _stranded_users(census: Census, pod_counts: BoolArray, requested: BoolArray) -> BoolArray:
-    """Return (N,) bool: users whose nodes no longer have any of the resources that they hold."""
+    """Return (N,) bool: whether the user's nodes have lost all resources that its pods request."""
     n_users = len(census.names)
     requests = np.zeros((n_users, int(requested.sum())), dtype=bool)
     pods = np.flatnonzero(pod_counts)
@@ -258,7 +262,7 @@ def _stranded_users(census: Census, pod_counts: BoolArray, requested: BoolArray)
 def _stranded_holdings(
     census: Census, stranded: BoolArray, requested: BoolArray
 ) -> FloatArray | None:
-    """Return (G, R) holdings of stranded pods; None without such pods."""
+    """Return (G, R) the holdings of stranded pods; None if there are no such pods."""
     pods = np.flatnonzero(stranded)
     held = np.zeros((len(census.cluster.groups), int(requested.sum())))
     np.add.at(held, census.node[pods], census.request[pods][:, requested])
@@ -268,10 +272,9 @@ def _stranded_holdings(
 def _open_nodes(
     census: Census, requested: BoolArray, user_number: IntArray, n_users: int
 ) -> tuple[BoolArray, BoolArray]:
-    """Return two tables, (N, G) bool: nodes where a user's pods may run, and where one fits.
+    """Return (N, G) whether a user's pods may run on a node, and (N, G) whether one fits there.
 
-    A pod fits a node that has all resources it requests, also those that do not count.
-    `census.reach` lists the nodes by user and requested resources.
+    A pod fits a node that has all resources that it requests, also those that do not count.
     """
     eligible = np.zeros((n_users, len(census.cluster.groups)), dtype=bool)
     able = np.zeros_like(eligible)
@@ -287,11 +290,11 @@ def _open_nodes(
 def _fit_to_some_node(
     mean: FloatArray, user: IntArray, request: FloatArray, eligible: BoolArray, has: BoolArray
 ) -> dict[int, BoolArray]:
-    """Drop resources from `mean` for users whose mean task fits no node; return the dropped ones.
+    """Drop resources from `mean` for users whose mean task fits no node.
 
-    The pods of such a user request resources that no node has together, or no longer. Its mean
-    keeps the resources of the node that could run most of its pods. `has` is (G, R) bool: the
-    resources of nodes. Returns (R,) bool by user.
+    No node has, or still has, all resources that the pods of such a user request. Its mean keeps
+    the resources of the node that could run most of its pods. `has` (G, R) tells whether a node has
+    a resource. Returns, by such user, whether each resource (R,) was dropped.
     """
     cut: dict[int, BoolArray] = {}
     requests = mean > 0
@@ -301,7 +304,7 @@ def _fit_to_some_node(
         lacking = kinds.astype(np.float32) @ (~has).T.astype(np.float32) > 0
         runs_pods = members @ ~lacking
         kept = (has & requests[n]).sum(axis=1)
-        # An eligible node, then the most pods, then the most resources, then the earlier node.
+        # Prefer an eligible node, then one with more pods, with more resources, an earlier one.
         best = np.lexsort((-kept, -runs_pods, ~eligible[n]))[0]
         cut[int(n)] = requests[n] & ~has[best]
         mean[n, cut[int(n)]] = 0.0
@@ -329,9 +332,9 @@ def _describe_cut_resources(
 def _pending_pods(
     census: Census, pod_counts: BoolArray, requested: BoolArray, user_number: IntArray
 ) -> tuple[WaitingTask, ...]:
-    """Return the pending pods that count; allow nodes where their other resources are free.
+    """Return the pending pods that count.
 
-    The other resources are those that do not count.
+    A pod is allowed on a node only if enough is free there of the resources that do not count.
     """
     other = ~requested
     bound = np.flatnonzero(census.node >= 0)
@@ -365,7 +368,7 @@ def _idle_users(
     stranded: BoolArray,
     requested: BoolArray,
 ) -> tuple[IdleUser, ...]:
-    """Return the users without a pod that counts, with the reason."""
+    """Return the users without a pod that counts, with the reason for each."""
     idle = []
     resources = np.array(census.cluster.resources, dtype=object)[requested]
     for n, name in enumerate(census.names):
@@ -385,7 +388,7 @@ def _idle_users(
 def _find_doubts(
     census: Census, requested: BoolArray, user_number: IntArray, n_users: int
 ) -> Doubts | None:
-    """Collect the doubts that skipped pods and nodes and shared GPUs leave; None without any."""
+    """Return the doubts left by skipped pods, skipped nodes and shared GPUs; None if none is."""
     index = {name: int(user_number[n]) for n, name in enumerate(census.names)}
     nodes = {name: g for g, name in enumerate(census.cluster.groups)}
     used = np.zeros((len(nodes), int(requested.sum())), dtype=bool)
@@ -403,7 +406,7 @@ def _find_doubts(
         if lost.node in nodes:
             used[nodes[lost.node]] = True
         elif lost.holds and not (lost.node and census.lost_nodes):
-            used[:] = True  # it may run on any node
+            used[:] = True  # the pod may run on any node
     shared_gpu = [name == NVIDIA_GPU for name in np.array(census.cluster.resources)[requested]]
     for p in (*census.gpu_parts, *census.sharing):
         used[census.node[p]] |= np.array(shared_gpu)

@@ -31,7 +31,7 @@ from fairlead.formats._kubernetes_requests import (
     NVIDIA_GPU,
     PODS,
     effective_request,
-    gpu_part,
+    gpu_part_annotation,
     part_of_one_gpu,
     unit_of,
 )
@@ -54,31 +54,31 @@ class PodRun(NamedTuple):
     """A pod that ran; times are seconds since 1970."""
 
     place: str  # key path in the file
-    name: str  # with its namespace
+    name: str  # such as ``namespace/name``
     user: str
     submitted: float
     started: float
     ended: float
     request: Mapping[str, float]  # in whole units
-    allowed: BoolArray  # (G,): nodes where it may run; all if none is known
+    allowed: BoolArray  # (G,): whether it may run on a node; True for all if none is known
     node: int  # number of its node; -1 if the node is not in the dump
 
 
 @dataclass(frozen=True)
 class PodRuns:
-    """Ended pods and all nodes; `notes` counts, by reason, pods left out or changed."""
+    """The ended pods and all nodes of a dump."""
 
     cluster: Cluster
     runs: list[PodRun]
     amounts: FloatArray  # (P, R): of each pod, in the units of the cluster
-    notes: Counter[str]
+    notes: Counter[str]  # pods that were left out or changed, by reason
 
 
 def read_pod_runs(path: Path, user_from: str = BY_NAMESPACE) -> PodRuns:
     """Read the ended pods of the output of ``kubectl get nodes,pods -A -o json``.
 
-    Users are namespaces, or by ``label:KEY`` the values of a label. Raises InputError for a file
-    that is no dump, or a malformed node or pod. O(file + pods times nodes).
+    Users are namespaces; with ``label:KEY``, they are the values of this label. Raises InputError
+    for a file that is no dump, or a malformed node or pod. O(file + pods times nodes).
     """
     rule, faults = UserRule.parse(user_from), RowFaults(lenient=False)
     try:
@@ -127,7 +127,7 @@ def _read_run(
     choice: NodeChoice,
     notes: Counter[str],
 ) -> PodRun | None:
-    """Return the run of an ended pod; for any other object return None and count it in `notes`."""
+    """Return the run of an ended pod; for any other pod return None, and count it in `notes`."""
     found = check_object(POD, content, place)
     metadata, status = found["metadata"], content.get("status") or {}
     namespace = metadata.get("namespace") or "default"
@@ -156,7 +156,7 @@ def _read_run(
     part = part_of_one_gpu(annotations, place)
     if part:
         request[NVIDIA_GPU] = part
-    elif gpu_part(annotations):
+    elif gpu_part_annotation(annotations):
         notes[OTHER_PARTS] += 1
     if not request:
         notes[WITHOUT_REQUEST] += 1

@@ -1,6 +1,6 @@
 """Read and write Parquet files with a JSON header and a checksum in their metadata.
 
-The key of the header identifies the kind of file.
+The key under which the metadata has the header identifies the kind of file.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from fairlead.errors import InputError
 from fairlead.formats.atomic_files import replaced_file
 
 MAGIC = b"PAR1"
-# The checksum is of the file with zeros in place of the checksum. It detects damaged pages before
-# they are decoded, since the decoder prints many lines about them.
+# The checksum is that of the file with zeros in place of the checksum. It detects damaged pages
+# before the decoder, which prints many lines about them.
 CHECKSUM_KEY = "fairlead_checksum"
 _CHECKSUM = re.compile(rb"blake2b:([0-9a-f]{32})")
 _NO_CHECKSUM = b"blake2b:" + b"0" * 32
@@ -29,8 +29,8 @@ _NO_CHECKSUM = b"blake2b:" + b"0" * 32
 class ParquetKind(NamedTuple):
     """A kind of file."""
 
-    name: str  # in messages
-    key: str  # of the header in the metadata
+    name: str  # for messages
+    key: str  # key of the header in the metadata
     version: int
 
 
@@ -47,7 +47,7 @@ def write_parquet_file(
 ) -> None:
     """Write a table and its header of plain values, completely or not at all.
 
-    Adds the version to the header. Raises InputError when the file cannot be written.
+    The version is added to the header. Raises InputError when the file cannot be written.
     """
     text = json.dumps({"version": kind.version, **header}, allow_nan=False)
     metadata = {kind.key: text, CHECKSUM_KEY: _NO_CHECKSUM.decode()}
@@ -77,9 +77,9 @@ def read_parquet_header(path: Path, kind: ParquetKind) -> Mapping[str, Any]:
 def check_columns(
     frame: pl.DataFrame, kinds: Mapping[str, Any], may_be_empty: Mapping[str, pl.Expr]
 ) -> None:
-    """Raise InputError for other columns, or for an empty field.
+    """Raise InputError for columns other than `kinds` (types by name), or for an empty field.
 
-    A field of column `name` may be empty in the rows where `may_be_empty[name]` holds.
+    A field of column `name` may be empty in the rows where `may_be_empty[name]` is true.
     """
     if dict(frame.schema) != kinds:
         found = ", ".join(f"{name} {kind}" for name, kind in frame.schema.items())
@@ -98,7 +98,7 @@ def refuse_rows(wrong: pl.Series, fault: str, values: pl.Series | None = None) -
 
 
 def _with_checksum(content: bytes) -> bytes:
-    """Replace the zeros reserved for the checksum; the last ones, as a table may hold such text."""
+    """Put the checksum in place of its zeros: the last such text, as a table may also hold it."""
     end = content.rindex(_NO_CHECKSUM) + len(_NO_CHECKSUM)
     digest = blake2b(content, digest_size=16).hexdigest().encode()
     return content[: end - len(digest)] + digest + content[end:]

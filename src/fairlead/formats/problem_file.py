@@ -1,4 +1,4 @@
-"""Problem files: read one into a `Problem`, and write one.
+"""Read problem files into a `Problem`, and write them.
 
 The format is YAML or JSON, version 1::
 
@@ -9,13 +9,13 @@ The format is YAML or JSON, version 1::
     users:
       - {name: ana, demand: {cpu: 500m, memory: 2Gi}, weight: 2, servers: {gpu: T4}, tasks: 40}
 
-`devices: [gpu]` names resources that come in devices: a server has whole devices, and a task takes
-a part of one device, or whole devices.
+``devices: [gpu]`` names resources that come in devices: a server has whole devices, and a task
+takes a part of one device, or several whole devices. There may be ``queues``, each with a name, a
+weight and a parent; then users name their ``queue``.
 
-There may be `queues`, each with a name, a weight and a parent; then users name their `queue`.
 The checks are stricter than those of `Problem.from_arrays`: one whole task of each user must fit on
-a server that the user may use, or the user must have a positive rate there. A user with 0 tasks is
-idle, and not checked for this.
+a server that the user may use, or the user must have a positive rate there. Users with 0 tasks,
+which are idle, are exempt.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from fairlead.model.problem import LARGEST_COUNT, Problem
 from fairlead.model.quantity import read_number, show
 from fairlead.model.queues import TOP, Queues, read_queues
 
-# Pairs of a user and a group: each table with a value a pair takes some hundred MB.
+# Largest number of pairs of a user and a group: a table of such pairs takes some hundred MB.
 MOST_PAIRS = 200_000_000
-# Pairs of a row and a resource, likewise.
+# The same of pairs of a row and a resource.
 MOST_CELLS = 50_000_000
 
-# Text that needs no quotes in YAML 1.1 or 1.2.
+# Text that needs no quotes in YAML 1.1 or 1.2, unless it is one of `_WORDS`.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
 
@@ -76,8 +76,8 @@ def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
     Returns
     -------
     Problem
-        With users and groups in file order. Identical groups are not merged; for that see
-        `fairlead.model.reductions`.
+        The problem, with users and groups in file order. Identical groups are not merged
+        (`fairlead.model.reductions` can do so).
 
     Raises
     ------
@@ -109,7 +109,7 @@ def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
 def load_with_report(
     path: str | Path, *, skip_unplaceable: bool = False
 ) -> tuple[Problem, list[str]]:
-    """Read a problem file as `load` does; also return a line for each user left out."""
+    """Read a problem file as `load` does; also return a line for each user that is left out."""
     file_name(path, "path")
     switch(skip_unplaceable, "skip_unplaceable")
     try:
@@ -122,7 +122,7 @@ def load_with_report(
 def dump(problem: Problem, path: str | Path) -> None:
     """Write a problem file that reads back as the same problem, completely or not at all.
 
-    JSON when the path ends in ``.json``, else YAML; ``-`` is standard output. Amounts are plain
+    It is JSON if the path ends in ``.json``, else YAML; ``-`` is standard output. Amounts are plain
     numbers in the declared units. Raises InputError when the file cannot be written, ProblemError
     when a file cannot express the problem, such as a user whose whole task fits no server.
     """
@@ -137,7 +137,7 @@ def dump(problem: Problem, path: str | Path) -> None:
 
 
 def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Problem, list[str]]:
-    """Build the problem of a checked document; also return a line for each user left out."""
+    """Build the problem of a checked document; also return a line for each omitted user."""
     servers, users = document["servers"], document["users"]
     groups = _unique_names(servers, "servers")
     names = _unique_names(users, "users")
@@ -155,16 +155,16 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
         groups=groups,
         resources=resources.names,
         capacity=resources.matrix(tables[0]),
-        count=np.array([_count(row, g) for g, row in enumerate(servers)], dtype=np.int64),
+        count=np.array([_read_count(row, g) for g, row in enumerate(servers)], dtype=np.int64),
         units=tuple(resources.units.values()),
         labels=read_labels(servers),
-        devices=_devices(document, resources.names),
+        devices=_read_devices(document, resources.names),
     )
     demand = resources.matrix(tables[1])
-    weight = _weights(users, resources)
-    task_limit = np.array([_task_limit(user, n) for n, user in enumerate(users)])
+    weight = _read_weights(users, resources)
+    task_limit = np.array([_read_task_limit(user, n) for n, user in enumerate(users)])
     eligible, rates = _read_placement(users, cluster)
-    queues = _queues(document.get("queues", []), users, names)
+    queues = _read_queues(document.get("queues", []), users, names)
     for n, name in enumerate(names):
         if not demand[n].any() and (rates is None or np.isnan(rates[n, 0])):
             raise ProblemError(f"user {name!r} demands nothing", f"users[{n}].demand")
@@ -206,14 +206,14 @@ def _unique_names(rows: Sequence[ServerRow] | Sequence[UserRow], what: str) -> t
     return tuple(seen)
 
 
-def _devices(document: ProblemDocument, resources: Sequence[str]) -> tuple[str, ...]:
+def _read_devices(document: ProblemDocument, resources: Sequence[str]) -> tuple[str, ...]:
     names = document.get("devices", [])
     for k, name in enumerate(names):
         text_of(name, f"devices[{k}]")
     return device_names([str(name) for name in names], resources)
 
 
-def _count(row: ServerRow, g: int) -> int:
+def _read_count(row: ServerRow, g: int) -> int:
     count = row.get("count", 1)
     whole = isinstance(count, int | float) and not isinstance(count, bool) and count == count // 1
     if not (whole and 0 <= count <= LARGEST_COUNT):
@@ -236,7 +236,7 @@ def _non_negative(value: object, place: str, name: object) -> float:
     return number
 
 
-def _weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
+def _read_weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
     """Read weights: (N,), or (N, R) if any user has weights per resource."""
     weight = np.ones((len(users), len(resources.names)))
     per_resource = False
@@ -255,13 +255,13 @@ def _weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
     return weight if per_resource else weight[:, 0].copy()
 
 
-def _task_limit(user: UserRow, n: int) -> float:
+def _read_task_limit(user: UserRow, n: int) -> float:
     if "tasks" not in user:
         return np.inf
     return _non_negative(user["tasks"], f"users[{n}].tasks", user["name"])
 
 
-def _queues(
+def _read_queues(
     rows: Sequence[QueueRow], users: Sequence[UserRow], names: Sequence[str]
 ) -> Queues | None:
     if not rows and not any("queue" in user for user in users):
@@ -274,7 +274,10 @@ def _queues(
 def _read_placement(
     users: Sequence[UserRow], cluster: Cluster
 ) -> tuple[BoolArray, FloatArray | None]:
-    """Read eligibility, (N, G), and rates: (N, G), NaN for users without rates, or None."""
+    """Read which groups each user may use, (N, G), and the given rates.
+
+    Rates are (N, G) with NaN rows for users without rates, or None if no user has rates.
+    """
     placement = NamedGroups(cluster.groups, cluster.labels)
     shape = (len(users), len(cluster.groups))
     if shape[0] * shape[1] > MOST_PAIRS:
@@ -297,7 +300,10 @@ def _read_placement(
 def _split_placeable(
     names: Sequence[str], unplaceable: Mapping[int, str], skip: bool
 ) -> tuple[NDArray[Any], list[str]]:
-    """Return the users to keep, and a line for each that is left out."""
+    """Return the users to keep, and a line for each user that is left out.
+
+    Raises ProblemError if a user would be left out without `skip`, or no user would be kept.
+    """
     lines = {n: f"user {names[n]!r} fits no server: {why}" for n, why in unplaceable.items()}
     for n, line in lines.items():
         if not skip:
@@ -328,7 +334,8 @@ def document_of(problem: Problem) -> dict[str, Any]:
 def write_document(document: Mapping[str, Any], path: str | Path) -> None:
     """Write plain values to a file, completely or not at all.
 
-    JSON when the path ends in ``.json``, else YAML with one row a line; ``-`` is standard output.
+    It is JSON if the path ends in ``.json``, else YAML with a row on each line; ``-`` is standard
+    output.
     """
     if str(path).lower().endswith(".json"):
         text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
@@ -393,7 +400,7 @@ def _yaml_lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _flow_text(value: Any) -> str:
-    """Return a value in YAML's flow style; text has quotes only where needed."""
+    """Return a value in YAML's flow style; text has quotes only if it needs them."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_flow_text(k)}: {_flow_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):

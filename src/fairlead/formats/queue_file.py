@@ -8,9 +8,10 @@ YAML or JSON, version 1::
     limits: {physics: {gpu: 4}, ana: {gpu: 2, tasks: 10}}
     quotas: {physics: {gpu: 3}, bo: [{gpu: 2}, {gpu: 1, where: {type: a100}}]}
 
-Users that the file does not name are siblings of the topmost queues. Limits of queues and users
-bound the amount of a resource that running tasks hold, the running tasks, and the waiting and
-running jobs. Quotas are guaranteed amounts, on all servers or on servers chosen by label or name.
+Users that the file does not name are siblings of the topmost queues. A limit of a queue or user
+bounds the amounts that its running tasks hold, the number of these tasks (``tasks``), or the number
+of its waiting and running jobs (``jobs``). Quotas are guaranteed amounts, on all servers or on
+servers chosen by label or name.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ KEYS = ("fairlead", "queues", "users", "limits", "quotas")
 class QueueFile:
     """A checked tree of queues, and the users that the file places in it."""
 
-    rows: list[dict[str, Any]]  # the queues
-    queue_of: dict[str, str]  # the queue of each user that has one
+    rows: list[dict[str, Any]]  # the queues, as for `read_queues`
+    queue_of: dict[str, str]  # the queue of each user that the file puts into one
     limits: Limits = field(default_factory=dict)
     quotas: Quotas = field(default_factory=dict)
 
     def to_dict(self, users: Sequence[str]) -> dict[str, Any]:
-        """Return plain values, once the tree is checked with the users of a service (see `of`)."""
+        """Return plain values, after a check of the tree with the users of a service (see `of`)."""
         self.of(users)
         tree = {"rows": self.rows, "users": self.queue_of, "limits": self.limits}
         return tree | ({"quotas": self.quotas} if self.quotas else {})
 
     def of(self, users: Sequence[str]) -> Queues | None:
-        """Return the tree with N users in it; None if the file has no queues.
+        """Return the tree with these users in it; None if the file has no queues.
 
         Raises ProblemError if a user has the name of a queue, or if quotas contradict each other or
         the limits.

@@ -1,4 +1,4 @@
-"""Read and write a run log as one Parquet file, which other programs can read too.
+"""Read and write a run log as one Parquet file, which other programs can also read.
 
 A row is a start of a task, in the order of the decisions, with names as well as numbers. The policy
 and the unplaceable sets of tasks are JSON in the file's metadata, under `METADATA_KEY`.
@@ -47,14 +47,17 @@ _COLUMNS: dict[str, Any] = {
 def write_run_log(workload: Workload, log: RunLog, path: Path, *, fingerprint: str = "") -> None:
     """Write a run log as one Parquet file, completely or not at all.
 
-    Columns: ``user`` and ``job`` (names), ``set`` and ``task`` (numbers in the workload),
-    ``server`` (its group and its number in the group, such as ``big-0``; null if unknown),
-    ``submit`` (of the job), ``wait`` (from submit to start), ``start`` and ``end`` (all in
-    seconds), ``lost`` (whether the task was lost with its server), and ``server_number`` (counted
-    through all groups; -1 if unknown). `fingerprint` identifies the run.
+    The columns are
 
-    Raises InputError when the file cannot be written. O(P + K + J + servers): a million starts take
-    a second.
+    - ``user``, ``job``: names;
+    - ``set``, ``task``: numbers in the workload;
+    - ``server``: its group and its number in the group, such as ``big-0``; null if unknown;
+    - ``submit`` of the job, ``wait`` from submit to start, ``start``, ``end``: seconds;
+    - ``lost``: whether the task was lost with its server;
+    - ``server_number``: counted through all groups; -1 if unknown.
+
+    `fingerprint` identifies the run. Raises InputError when the file cannot be written.
+    O(P + K + J + servers): a million starts take a second.
     """
     header = {
         "policy": log.policy,
@@ -78,9 +81,9 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
     Raises
     ------
     InputError
-        For a file that is no Parquet file, is damaged, is no run log or of another version, has
-        other columns or values without meaning, or is of another workload. The error names the file
-        and the row or entry.
+        With the file and the row or entry, for a file that is no Parquet file, is damaged, is no
+        run log or is of another version, has other columns or meaningless values, or is of another
+        workload.
 
     Notes
     -----
@@ -107,7 +110,7 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
 
 
 def read_fingerprint(path: Path) -> str:
-    """Return the fingerprint of a run log, or empty text; the rows are not read."""
+    """Return the fingerprint of a run log, without reading its rows; empty if it has none."""
     return str(read_parquet_header(path, _KIND).get("fingerprint", ""))
 
 
@@ -116,8 +119,8 @@ def _frame(workload: Workload, log: RunLog) -> pl.DataFrame:
     of_set = set_of_task[log.task]
     job = workload.set_job[of_set]
     submit = workload.job_submit[job]
-    # Names repeat many times: gathered from a short list by number, they are written ten times as
-    # fast as text.
+    # Names repeat many times. Gathering them by number from a short list is ten times as fast as
+    # writing them from an array of text.
     users = _gather(list(workload.users), workload.job_user[job])
     jobs = _gather(workload.job_names.tolist(), job)
     unknown = workload.n_servers
@@ -190,6 +193,7 @@ def _run_log(frame: pl.DataFrame, header: Mapping[str, Any], sizes: dict[str, in
 
 
 def _check_rows(frame: pl.DataFrame, sizes: dict[str, int], least_server: int) -> None:
+    """Raise InputError for the first number out of range, and for a task that ends twice."""
     task, start, end = pl.col("task"), pl.col("start"), pl.col("end")
     last_task, last_server = sizes["tasks"] - 1, sizes["servers"] - 1
     for column, usable, fault in (
@@ -200,7 +204,7 @@ def _check_rows(frame: pl.DataFrame, sizes: dict[str, int], least_server: int) -
             f"must be from {least_server} to {last_server}, not",
         ),
         ("start", start.is_finite() & (start >= 0), "must be a number of seconds from 0, not"),
-        ("end", end.is_finite() & (end >= start), "must be a time after the start, not"),
+        ("end", end.is_finite() & (end >= start), "must be a time at or after the start, not"),
     ):
         refuse_rows(~frame.select(usable).to_series(), f"{column}: {fault}", frame[column])
     done = frame.with_row_index("row").filter(~pl.col("lost"))
@@ -211,6 +215,7 @@ def _check_rows(frame: pl.DataFrame, sizes: dict[str, int], least_server: int) -
 
 
 def _check_same_workload(frame: pl.DataFrame, expected: pl.DataFrame) -> None:
+    """Raise InputError for the first row whose names or numbers are not the expected ones."""
     for column in ("user", "job", "set", "server", "submit"):
         differs = frame[column].ne_missing(expected[column])
         refuse_rows(differs, f"{column}: is of another workload:", frame[column])
