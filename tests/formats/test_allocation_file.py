@@ -273,7 +273,8 @@ def test_allocations_of_another_problem_are_refused(tmp_path: Path) -> None:
     )
     for lenient in (False, True):
         assert fault_of(tmp_path, {"users": [row("cy"), row(weight=3)]}, lenient=lenient) == (
-            "users[1].weight: belongs to another problem: user 'ana' has weight 3 here and 2 in"
+            "users[1].weight: belongs to another problem: "
+            "user 'ana' has weight 3 here and 2 in the problem"
         )
 
 

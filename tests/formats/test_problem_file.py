@@ -312,7 +312,7 @@ def test_users_belong_to_queues(tmp_path: Path) -> None:
         ("name: 7", "name: sales", r"queues\[2\].name: there is already a queue named 'sales'"),
         ("name: 7", "name: bo", r"queues\[2\].name: there is already a user named 'bo'"),
         ("weight: 0.5", "wait: 0.5", r"queues\[2\].wait: unknown key; did you mean 'weight'\?"),
-        ("weight: 3", "weight: {cpu: 3, gpu: 1}", r"queues: have no meaning beside weights"),
+        ("weight: 3", "weight: {cpu: 3, gpu: 1}", r"queues: have no meaning with weights"),
         ("queues:", "queues: 3\nexpect:", "queues: must be a list, not 3"),
     ],
 )

@@ -124,8 +124,8 @@ def test_tiny_days_fit_their_servers(servers: int) -> None:
     [
         ({"servers": 0}, "servers: must be from 1 to 10,000,000, not 0"),
         ({"load": 1e5}, "jobs: must be from 1 to"),
-        ({"hours": 0.0}, "hours: must be a positive number"),
-        ({"load": float("nan")}, "load: must be a positive number"),
+        ({"hours": 0.0}, "hours: must be from 0.001 to 1000000, such as 24, not 0.0"),
+        ({"load": float("nan")}, "load: must be from 1e-06 to 1000000, such as 0.8, not nan"),
         ({"seed": -1}, "seed: must be a whole number from 0, not -1"),
     ],
 )

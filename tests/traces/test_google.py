@@ -246,8 +246,8 @@ def test_machines_come_and_go(tmp_path: Path) -> None:
     assert list(happened) == [(5, 0, 1), (6, 1, 0), (7, 1, 2), (7, 0, 3), (8, 0, 0)]
     assert workload.notes == {
         _google_machines.NO_CAPACITY: 1,
-        _google_machines.NOT_THERE: 1,
-        _google_machines.UPDATE_AWAY: 1,
+        _google_machines.REMOVAL_OF_ABSENT: 1,
+        _google_machines.UPDATE_OF_ABSENT: 1,
     }
 
 

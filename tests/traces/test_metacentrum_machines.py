@@ -149,7 +149,7 @@ def test_read(tmp_path: Path) -> None:
         (b"0\tzewura\t20\t80\t1\n", "row 1", "5 columns, not 6 (cluster id, name, "),
         (b"0 a 1 1 1 1 30 9\n", "row 1", "8 columns, not 6"),
         (b"0\ta\t1\t1\t1\t1\n1\ta\t1\t1\t1\t1\n", "row 2", "duplicate name 'a'"),
-        (b"0\ta\t0\t1\t1\t1\n", "row 1", "column 3 (nodes): '0' is not a positive"),
+        (b"0\ta\t0\t1\t1\t1\n", "row 1", "column 3 (nodes): '0' is not a whole number from 1"),
         (b"0\ta\t9\t1\t1\t1\n1\tb\t10000000\t1\t1\t1\n", "row 2", "column 3 (nodes): 10,000,000"),
         (b"0\ta\t1\tx\t1\t1\n", "row 1", "column 4 (CPUs per node): 'x' is not"),
         (b"0\ta\t1\t1\t1\t9999999999999999\n", "row 1", "column 6 (RAM per node in KiB)"),

@@ -17,7 +17,7 @@ from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces.logs import job_collector as _job_collector
 from fairlead.traces.logs import swf as reader
-from fairlead.traces.logs.job_collector import check_given
+from fairlead.traces.logs.job_collector import check_server_options
 from fairlead.traces.logs.swf import EXCERPT, UNUSED_COLUMNS, read_swf_workload
 from fairlead.traces.readers import SWF, read_workload
 from faults import fault_of
@@ -325,4 +325,4 @@ def test_too_many_tasks_are_refused_at_their_row(
     ],
 )
 def test_servers_need_cores_and_usable_numbers(given: tuple[Any, ...], message: str) -> None:
-    assert fault_of(check_given, *given) == message
+    assert fault_of(check_server_options, *given) == message

@@ -77,6 +77,8 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
             f"for its {len(nodes):,} nodes and {len(dump.pods):,} pods"
         )
     request = table_of(requests, columns)
+    # Find the nodes open to each pod, and drop pending pods whose constraint cannot be read. Pods
+    # are numbered by `p` in the dump, and by their position in `kept` in the census.
     lost = list(dump.lost_pods)
     names: dict[str, int] = {}
     kept: list[int] = []
@@ -112,6 +114,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         units=tuple(unit_of(name)[0] for name in columns),
         labels=tuple(node.labels for node in nodes),
     )
+    # Find the pending pods that fit no node, or may be kept away by what is not modelled.
     pods, request = [dump.pods[p] for p in kept], request[kept]
     suffix = "; nodes were skipped" if dump.lost_nodes else ""
     unrunnable = _unrunnable(cluster, request / size, allowed_of, suffix)

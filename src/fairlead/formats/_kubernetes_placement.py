@@ -193,6 +193,7 @@ class NodeChoice:
 
 
 def _tolerates(toleration: Toleration, taint: TaintKey) -> bool:
+    """Return whether a toleration matches a taint: its effect, key and value."""
     key, value, effect = taint
     if toleration.get("effect") and toleration["effect"] != effect:
         return False

@@ -311,6 +311,7 @@ class _Reading:
 
 
 def _check_layout(document: object) -> dict[str, Any]:
+    """Return a document that lists users; raise InputError for any other layout."""
     if not isinstance(document, dict):
         raise InputError(f"must be one mapping with users, not {show(document)}")
     if "fairlead" in document:

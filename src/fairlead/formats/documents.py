@@ -96,15 +96,18 @@ class _RepeatedKeyError(InputError):
     """A key that appears twice in one JSON mapping; `fault` is the key."""
 
 
-def read_bytes(path: str | Path, most: int) -> bytes:
-    """Return at most the first `most` + 1 bytes of a file or of standard input."""
+def read_bytes(path: str | Path, limit: int) -> bytes:
+    """Return a file or standard input, cut after `limit` + 1 bytes if it is longer.
+
+    Raises InputError if it cannot be read.
+    """
     try:
         if str(path) == STANDARD_INPUT:
-            return sys.stdin.buffer.read(most + 1)
+            return sys.stdin.buffer.read(limit + 1)
         if stat.S_ISDIR(os.stat(path).st_mode):
             raise InputError("is a directory, not a file")
         with open(path, "rb") as file:
-            return file.read(most + 1)
+            return file.read(limit + 1)
     except FileNotFoundError:
         raise InputError("no such file") from None
     except OSError as error:

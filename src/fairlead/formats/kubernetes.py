@@ -304,7 +304,7 @@ def _fit_to_some_node(
         lacking = kinds.astype(np.float32) @ (~has).T.astype(np.float32) > 0
         runs_pods = members @ ~lacking
         kept = (has & requests[n]).sum(axis=1)
-        # Prefer an eligible node, then one with more pods, with more resources, an earlier one.
+        # Order of preference: eligible, runs most pods, has most of the resources, comes first.
         best = np.lexsort((-kept, -runs_pods, ~eligible[n]))[0]
         cut[int(n)] = requests[n] & ~has[best]
         mean[n, cut[int(n)]] = 0.0
@@ -398,7 +398,7 @@ def _find_doubts(
         n = index.get(lost.user, -1)
         users |= n < 0
         if n >= 0 or not lost.user:
-            owners = n if n >= 0 else slice(None)  # a pod of unknown user may be of any
+            owners = n if n >= 0 else slice(None)  # a pod of unknown user may be of any user
             holds[owners] |= lost.holds
             wants[owners] |= not lost.holds or lost.waits
         waits |= lost.waits

@@ -359,6 +359,7 @@ def _server_row(problem: Problem, g: int) -> dict[str, Any]:
 
 
 def _user_row(problem: Problem, n: int) -> dict[str, Any]:
+    """Return the row of a user, without keys whose values are defaults."""
     users, groups = problem.users, np.array(problem.cluster.groups, dtype=object)
     row: dict[str, Any] = {"name": users.names[n]}
     if users.queues is not None and users.queues.of_user[n] != TOP:

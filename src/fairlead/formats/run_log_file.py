@@ -67,7 +67,7 @@ def write_run_log(workload: Workload, log: RunLog, path: Path, *, fingerprint: s
         "servers": workload.n_servers,
         "unplaceable_sets": np.flatnonzero(log.set_unplaceable).tolist(),
     }
-    write_parquet_file(_frame(workload, log), header, _KIND, path)
+    write_parquet_file(_make_frame(workload, log), header, _KIND, path)
 
 
 def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
@@ -81,9 +81,11 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
     Raises
     ------
     InputError
-        With the file and the row or entry, for a file that is no Parquet file, is damaged, is no
-        run log or is of another version, has other columns or meaningless values, or is of another
-        workload.
+        With the file and the row or entry, for a file that
+
+        - is no Parquet file, is damaged, is no run log or is of another version;
+        - has other columns or meaningless values;
+        - is of another workload.
 
     Notes
     -----
@@ -93,14 +95,14 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
     content = read_parquet_file(path, _KIND)
     try:
         sizes = _read_sizes(content.header)
-        log = _run_log(content.frame, content.header, sizes)
+        log = _make_run_log(content.frame, content.header, sizes)
         if workload is not None:
             for name, size in sizes.items():
                 expected = getattr(workload, f"n_{name}")
                 if size != expected:
                     fault = f"is of another workload: it has {size} {name}, not {expected}"
                     raise InputError(fault)
-            _check_same_workload(content.frame, _frame(workload, log))
+            _check_same_workload(content.frame, _make_frame(workload, log))
     except InputError as error:
         raise error.within(source) from None
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -114,7 +116,8 @@ def read_fingerprint(path: Path) -> str:
     return str(read_parquet_header(path, _KIND).get("fingerprint", ""))
 
 
-def _frame(workload: Workload, log: RunLog) -> pl.DataFrame:
+def _make_frame(workload: Workload, log: RunLog) -> pl.DataFrame:
+    """Return the rows of a log, with the names that the workload has for its numbers."""
     set_of_task = np.repeat(np.arange(workload.n_sets, dtype=np.int32), workload.set_tasks)
     of_set = set_of_task[log.task]
     job = workload.set_job[of_set]
@@ -167,7 +170,7 @@ def _read_sizes(header: Mapping[str, Any]) -> dict[str, int]:
     return sizes
 
 
-def _run_log(frame: pl.DataFrame, header: Mapping[str, Any], sizes: dict[str, int]) -> RunLog:
+def _make_run_log(frame: pl.DataFrame, header: Mapping[str, Any], sizes: dict[str, int]) -> RunLog:
     # Servers of some recorded tasks are unknown.
     check_columns(frame, _COLUMNS, {"server": pl.col("server_number") < 0})
     policy, sets = header["policy"], header["unplaceable_sets"]

@@ -20,7 +20,7 @@ class WaitingTask(ReadOnlyArrays):
     name: str  # its name in the scheduler
     user: int  # an index into the problem's users
     request: FloatArray  # (R,): amount of each resource that it takes
-    allowed: BoolArray  # (G,): the groups on which it may run
+    allowed: BoolArray  # (G,): whether it may run on a group
     # A constraint that is not modelled and may exclude a group of `allowed`; empty if none is.
     undecided: str = ""
 
@@ -62,8 +62,8 @@ class Doubts(ReadOnlyArrays):
 
     why: str  # the reason, in a few words
     used: BoolArray  # (G, R): whether more may be used than counted
-    holds: BoolArray  # (N,): users that may hold more than counted
-    wants: BoolArray  # (N,): users that may demand more than counted, or on other servers
+    holds: BoolArray  # (N,): whether the user may hold more than counted
+    wants: BoolArray  # (N,): whether the user may demand more than counted, or on other servers
     waits: bool  # whether further tasks may wait
     repels: bool  # whether missing tasks may keep waiting ones off servers with room for these
     servers: bool  # whether servers are missing
@@ -92,15 +92,15 @@ class Holdings(ReadOnlyArrays):
     skipped: tuple[str, ...] = field(default=())
     unrunnable: tuple[UnrunnableTask, ...] = ()
     idle: tuple[IdleUser, ...] = ()
-    # (G, R): amounts that users outside of the problem hold; None where they hold nothing.
+    # (G, R): amounts that users outside of the problem hold; None if they hold nothing.
     outside: FloatArray | None = None
     # Requests and constraints of tasks that are not modelled, one line each.
     not_modelled: tuple[str, ...] = ()
     # (N,): whether tasks of the user fit where its average task does not, so that its slice and
     # bundle are underestimated. None without such users.
     partial: BoolArray | None = None
-    doubts: Doubts | None = None  # None where the source was read in full
-    # (R,): the unit in which the source counts each resource; None where amounts are continuous.
+    doubts: Doubts | None = None  # None if the source was read in full
+    # (R,): the unit in which the source counts each resource; None if amounts are continuous.
     grain: FloatArray | None = None
 
     def __repr__(self) -> str:

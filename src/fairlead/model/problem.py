@@ -121,9 +121,12 @@ class Problem(ReadOnlyArrays):
         Raises
         ------
         ProblemError
-            For a wrong shape, a negative, NaN, infinite or extreme amount, a duplicate name,
-            labels that differ between tables, a user without demand, a user with tasks that no
-            server can run, or a cluster without servers.
+            With the entry, for
+
+            - a wrong shape, a duplicate name, or labels that differ between tables;
+            - a negative, NaN, infinite or extreme amount;
+            - a user without demand, or a user with tasks that no server can run;
+            - a cluster without servers.
 
         Notes
         -----
@@ -161,8 +164,8 @@ class Problem(ReadOnlyArrays):
         users = name_axis(
             users, ((demands, 0), (weights, 0), (allowed, 0), (limits, 0), (speeds, 0))
         )
-        capacity_array = _matrix(capacities.laid_out(groups, resources), "capacity")
-        demand_array = _matrix(demands.laid_out(users, resources), "demand")
+        capacity_array = _read_matrix(capacities.laid_out(groups, resources), "capacity")
+        demand_array = _read_matrix(demands.laid_out(users, resources), "demand")
         weight = weights.laid_out(users, resources)
         n_groups, n_resources = capacity_array.shape
         n_users = demand_array.shape[0]
@@ -170,24 +173,24 @@ class Problem(ReadOnlyArrays):
             raise ProblemError(
                 f"has {demand_array.shape[1]} resources where capacity has {n_resources}", "demand"
             )
-        resource_names = _names(resources, n_resources, "r", "resources")
+        resource_names = _read_names(resources, n_resources, "r", "resources")
         cluster = Cluster(
-            groups=_names(groups, n_groups, "g", "groups"),
+            groups=_read_names(groups, n_groups, "g", "groups"),
             resources=resource_names,
             capacity=capacity_array,
-            count=_count(counts.laid_out(groups), n_groups),
-            units=_units(units, n_resources),
-            labels=_labels(labels, n_groups),
+            count=_read_count(counts.laid_out(groups), n_groups),
+            units=_read_units(units, n_resources),
+            labels=_read_labels(labels, n_groups),
             devices=device_names(texts(devices, "devices"), resource_names),
         )
-        weight_array, resource_weight = _weight(weight, n_users, n_resources)
+        weight_array, resource_weight = _read_weight(weight, n_users, n_resources)
         members = Users(
-            names=_names(users, n_users, "u", "users"),
+            names=_read_names(users, n_users, "u", "users"),
             demand=demand_array,
             weight=weight_array,
-            eligible=_eligible(allowed.laid_out(users, groups), n_users, n_groups),
-            task_limit=_task_limit(limits.laid_out(users), n_users),
-            rates=_rates(speeds.laid_out(users, groups), n_users, n_groups),
+            eligible=_read_eligible(allowed.laid_out(users, groups), n_users, n_groups),
+            task_limit=_read_task_limit(limits.laid_out(users), n_users),
+            rates=_read_rates(speeds.laid_out(users, groups), n_users, n_groups),
             resource_weight=resource_weight,
         )
         problem = cls(cluster, members)
@@ -377,7 +380,7 @@ def tasks_within(amounts: FloatArray, demand: FloatArray) -> FloatArray:
     return tasks
 
 
-def _matrix(values: ArrayLike | None, name: str) -> FloatArray:
+def _read_matrix(values: ArrayLike | None, name: str) -> FloatArray:
     if values is None:
         raise ProblemError("must be a table of numbers, not None", name)
     matrix = np.atleast_2d(read_numbers(values, name))
@@ -392,7 +395,9 @@ def _shaped(table: _Array, shape: tuple[int, ...], name: str) -> _Array:
     return table
 
 
-def _names(names: Sequence[str] | None, length: int, prefix: str, what: str) -> tuple[str, ...]:
+def _read_names(
+    names: Sequence[str] | None, length: int, prefix: str, what: str
+) -> tuple[str, ...]:
     if names is None:
         return tuple(f"{prefix}{k + 1}" for k in range(length))
     if len(names) != length:
@@ -405,7 +410,7 @@ def _names(names: Sequence[str] | None, length: int, prefix: str, what: str) -> 
     return tuple(names)
 
 
-def _units(units: Sequence[str] | None, n_resources: int) -> tuple[str, ...]:
+def _read_units(units: Sequence[str] | None, n_resources: int) -> tuple[str, ...]:
     if units is None:
         return ("",) * n_resources
     given = texts(units, "units")
@@ -414,9 +419,10 @@ def _units(units: Sequence[str] | None, n_resources: int) -> tuple[str, ...]:
     return given
 
 
-def _labels(
+def _read_labels(
     labels: Sequence[Mapping[str, str]] | None, n_groups: int
 ) -> tuple[Mapping[str, str], ...]:
+    """Return the labels of each group as text; bools become ``true`` and ``false``."""
     if labels is None:
         return ({},) * n_groups
     given = several(labels, "labels", "mappings")
@@ -434,7 +440,7 @@ def _labels(
     return tuple(rows)
 
 
-def _count(count: ArrayLike | None, n_groups: int) -> IntArray:
+def _read_count(count: ArrayLike | None, n_groups: int) -> IntArray:
     if count is None:
         return np.ones(n_groups, dtype=np.int64)
     given = _shaped(read_numbers(count, "count"), (n_groups,), "count")
@@ -450,7 +456,7 @@ def _count(count: ArrayLike | None, n_groups: int) -> IntArray:
     return given.astype(np.int64)
 
 
-def _weight(
+def _read_weight(
     weight: ArrayLike | None, n_users: int, n_resources: int
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return the weights (N,); and weights per resource (N, R), or None if a user has one weight.
@@ -476,13 +482,13 @@ def _weight(
     return np.where(is_zero, 0.0, 1.0), given
 
 
-def _eligible(eligible: ArrayLike | None, n_users: int, n_groups: int) -> BoolArray:
+def _read_eligible(eligible: ArrayLike | None, n_users: int, n_groups: int) -> BoolArray:
     if eligible is None:
         return np.ones((n_users, n_groups), dtype=bool)
     return _shaped(read_switches(eligible, "eligible"), (n_users, n_groups), "eligible")
 
 
-def _task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
+def _read_task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
     if task_limit is None:
         return np.full(n_users, np.inf)
     given = _shaped(read_numbers(task_limit, "task_limit"), (n_users,), "task_limit")
@@ -491,7 +497,7 @@ def _task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
     return given
 
 
-def _rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray | None:
+def _read_rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray | None:
     if rates is None:
         return None
     given = _shaped(read_numbers(rates, "rates"), (n_users, n_groups), "rates")

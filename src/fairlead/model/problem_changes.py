@@ -99,7 +99,7 @@ def with_weights(problem: Problem, weights: Mapping[str, float]) -> Problem:
             continue
         rows = [position[name]] if name in position else split.get(name, [])
         if not rows:
-            raise _unknown(name, users.names)
+            raise _unknown_user_error(name, users.names)
         if not usable_amounts(np.array(number)):
             raise InputError(f"must be a number from 0, not {number:g}", name)
         weight[rows] = number * _parts_of_kinds(problem, name, rows)
@@ -114,18 +114,19 @@ def _parts_of_kinds(problem: Problem, user: str, rows: Sequence[int]) -> FloatAr
     limit = problem.task_limit[rows]
     asks = problem.demand[rows].any(axis=1)
     if not np.isfinite(limit).all() or not (limit[asks] > 0).any():
-        raise _several_kinds(user, rows, problem.users.names)
+        raise _several_kinds_error(user, rows, problem.users.names)
     of_user = np.zeros(len(rows), dtype=np.int64)
     wanted = problem.demand[rows] * limit[:, None]
     return weights_of_kinds(np.ones(1), of_user, wanted, problem.total_capacity)
 
 
-def _several_kinds(name: str, rows: Sequence[int], names: Sequence[str]) -> InputError:
+def _several_kinds_error(name: str, rows: Sequence[int], names: Sequence[str]) -> InputError:
     kinds = ", ".join(names[n] for n in rows)
     return InputError(f"{name!r:.60} has several kinds of tasks; name one: {kinds}")
 
 
 def _with_number(problem: Problem, kind: str, rest: str) -> Problem:
+    """Return the problem with another weight or task limit; `rest` is ``USER=NUMBER``."""
     name, equals, text = rest.rpartition("=")
     if not equals:
         raise InputError(f"must be {kind}:USER=NUMBER, such as {kind}:ana=3")
@@ -139,14 +140,15 @@ def _with_number(problem: Problem, kind: str, rest: str) -> Problem:
     if name not in users.names:
         split = rows_of_split_users(users.names, problem.cluster)
         if name in split:
-            raise _several_kinds(name, split[name], users.names)
-        raise _unknown(name, users.names)
+            raise _several_kinds_error(name, split[name], users.names)
+        raise _unknown_user_error(name, users.names)
     limit = users.task_limit.copy()
     limit[users.names.index(name)] = number
     return rebuilt(problem, task_limit=limit)
 
 
 def _with_servers(problem: Problem, rest: str) -> Problem:
+    """Return the problem with another number of servers; `rest` is ``GROUP+NUMBER`` or with -."""
     parts = _SERVERS.fullmatch(rest)
     if parts is None:
         raise InputError("must be servers:GROUP+NUMBER or servers:GROUP-NUMBER")
@@ -154,7 +156,7 @@ def _with_servers(problem: Problem, rest: str) -> Problem:
     count = problem.count.copy()
     more = int(parts[3]) if parts[2] == "+" else -int(parts[3])
     if count[g] + more < 0:
-        raise InputError(f"{parts[1]} has {_servers(count[g])}")
+        raise InputError(f"{parts[1]} has {_format_servers(count[g])}")
     count[g] += more
     return rebuilt(problem, count=count)
 
@@ -182,10 +184,10 @@ def _describe_group(cluster: Cluster, g: int) -> str:
     columns = zip(cluster.capacity[g].tolist(), cluster.units, cluster.resources, strict=True)
     amounts = [" ".join(filter(None, (f"{v:g}", unit, name))) for v, unit, name in columns if v]
     of = f" of {', '.join(amounts)}" if amounts else ""
-    return f"{cluster.groups[g]} ({_servers(int(cluster.count[g]))}{of})"
+    return f"{cluster.groups[g]} ({_format_servers(int(cluster.count[g]))}{of})"
 
 
-def _unknown(user: str, known: Sequence[str]) -> InputError:
+def _unknown_user_error(user: str, known: Sequence[str]) -> InputError:
     some = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
     return InputError(f"no user is named {user!r:.60}; known: {some}")
 
@@ -254,7 +256,7 @@ class TwoProblems:
         found = []
         for kind, (old, new) in (("group", self._groups), ("user", self._users)):
             for name in [*old, *(name for name in new if name not in old)]:
-                text = _in_words(kind, name, old.get(name), new.get(name))
+                text = _describe_change(kind, name, old.get(name), new.get(name))
                 if text:
                     found.append(ProblemDifference(kind, name, text))
         return found
@@ -272,9 +274,10 @@ class TwoProblems:
             table[difference.name] = new[difference.name]
         else:
             del table[difference.name]
-        return self._built(groups, users)
+        return self._build(groups, users)
 
-    def _built(self, groups: dict[str, _Group], users: dict[str, _User]) -> Problem:
+    def _build(self, groups: dict[str, _Group], users: dict[str, _User]) -> Problem:
+        """Build a problem of these groups and users, with the resources of both problems."""
         resources = list(self._units)
         has_rates = any(user.rates is not None for user in users.values())
         weights: Any = [user.weight for user in users.values()]
@@ -342,26 +345,28 @@ def _users_of(problem: Problem) -> dict[str, _User]:
     }
 
 
-def _in_words(kind: str, name: str, old: Any, new: Any) -> str:
+def _describe_change(kind: str, name: str, old: Any, new: Any) -> str:
     """Describe a difference; empty if there is none."""
     if new is None:
         return f"without {name}"
     if old is None:
-        return f"{_servers(new.count)} {name}" if kind == "group" else f"new user {name}"
+        return f"{_format_servers(new.count)} {name}" if kind == "group" else f"new user {name}"
     parts = []
     if kind == "group":
         if old.count != new.count:
-            parts.append(f"{old.count:,} to {_servers(new.count)}")
-        parts += _amounts("", old.capacity, new.capacity)
+            parts.append(f"{old.count:,} to {_format_servers(new.count)}")
+        parts += _describe_amounts("", old.capacity, new.capacity)
         if old.labels != new.labels:
             parts.append("labels")
     else:
         if old.weight != new.weight:
             numbers = isinstance(old.weight, float) and isinstance(new.weight, float)
             parts.append(f"weight {old.weight:g} to {new.weight:g}" if numbers else "weights")
-        parts += _amounts("demand of ", old.demand, new.demand)
+        parts += _describe_amounts("demand of ", old.demand, new.demand)
         if old.task_limit != new.task_limit:
-            parts.append(f"{_limit(old.task_limit)} to {_limit(new.task_limit)} tasks")
+            parts.append(
+                f"{_describe_limit(old.task_limit)} to {_describe_limit(new.task_limit)} tasks"
+            )
         if any(old.eligible[g] != new.eligible[g] for g in old.eligible if g in new.eligible):
             parts.append("where it may run")
         if old.rates != new.rates:
@@ -369,15 +374,15 @@ def _in_words(kind: str, name: str, old: Any, new: Any) -> str:
     return f"{name}: {', '.join(parts)}" if parts else ""
 
 
-def _amounts(what: str, old: Mapping[str, float], new: Mapping[str, float]) -> list[str]:
+def _describe_amounts(what: str, old: Mapping[str, float], new: Mapping[str, float]) -> list[str]:
     names = dict.fromkeys([*old, *new])
     changed = [(r, old.get(r, 0.0), new.get(r, 0.0)) for r in names]
     return [f"{what}{r} {a:g} to {b:g}" for r, a, b in changed if a != b]
 
 
-def _servers(count: int) -> str:
+def _format_servers(count: int) -> str:
     return f"{count:,} {'server' if count == 1 else 'servers'}"
 
 
-def _limit(tasks: float) -> str:
+def _describe_limit(tasks: float) -> str:
     return f"{tasks:g}" if np.isfinite(tasks) else "any number of"

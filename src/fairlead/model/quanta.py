@@ -28,8 +28,8 @@ LARGEST_QUANTA = 2**62
 class Quanta:
     """A problem's amounts in whole quanta, one quantum per resource."""
 
-    capacity: IntArray  # (G, R): of one server of each group
-    demand: IntArray  # (N, R): of one task of each user; positive where the demand is
+    capacity: IntArray  # (G, R): quanta of one server of each group
+    demand: IntArray  # (N, R): quanta of one task of each user; positive if the demand is
     per_unit: tuple[Fraction, ...]  # (R,): quanta per unit of the resource
     device: dict[int, int]  # quanta of one device, by the index of each resource in devices
     # Whether every amount is a whole number of quanta. If not, each amount is rounded down, but a

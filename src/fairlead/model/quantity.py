@@ -69,7 +69,7 @@ def parse_quantity(text: str, unit: str = "") -> tuple[float, bool]:
     """Return a quantity such as ``500m`` in a unit, correctly rounded; and whether it has a suffix.
 
     The quantity may be negative. Raises ProblemError for other text, a size out of range, or a
-    suffix where the unit has no absolute size. Refuses long texts and large exponents before any
+    suffix if the unit has no absolute size. Refuses long texts and large exponents before any
     arithmetic.
     """
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST_TEXT else None

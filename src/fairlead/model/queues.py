@@ -21,7 +21,8 @@ MOST_TASKS = 2**61  # larger limits of tasks are lowered to this one, which is n
 TASKS = "tasks"
 JOBS = "jobs"
 
-# By the name of a queue or user: the largest amount of each resource that its running tasks hold.
+# By the name of a queue or user: the largest amount of each resource that its running tasks may
+# hold, and the largest numbers by `TASKS` and `JOBS`.
 Limits = dict[str, dict[str, float]]
 
 ROW_KEYS = ("name", "weight", "parent")
@@ -63,7 +64,7 @@ class Queues(ReadOnlyArrays):
     def with_weight(self, name: str, weight: float) -> Queues:
         """Return the tree with another weight of a queue; ProblemError unless it is positive."""
         weights = self.weight.copy()
-        weights[self.names.index(name)] = _weight(weight, f"weight of {name}")
+        weights[self.names.index(name)] = _read_weight(weight, f"weight of {name}")
         return replace(self, weight=weights)
 
     def select_users(self, users: IntArray) -> Queues:
@@ -140,7 +141,7 @@ def read_queues(
         depths.append(1 if above is None else depths[parents[-1]] + 1)
         if depths[-1] > DEEPEST:
             raise ProblemError(f"is more than {DEEPEST} levels deep", f"{place}.parent")
-        weights.append(_weight(row.get("weight", 1), f"{place}.weight"))
+        weights.append(_read_weight(row.get("weight", 1), f"{place}.weight"))
         index[name] = q
     of_user = [
         TOP if name is None else _index_of(name, index, f"users[{n}].queue ({users[n]})")
@@ -166,7 +167,7 @@ def read_limits(given: object) -> Limits:
         limit: dict[str, float] = {}
         for resource, value in row.items():
             place = f"limits.{name}.{text(resource, f'limits.{name}')}"
-            largest = _number(value, "a number from 0", place)
+            largest = _read_number(value, "a number from 0", place)
             is_count = resource in (TASKS, JOBS)
             if largest < 0 or (is_count and largest % 1):
                 wanted = "a whole number from 0" if is_count else "a number from 0"
@@ -193,15 +194,15 @@ def _index_of(name: Any, index: Mapping[str, int], place: str, where: str = "") 
     return index[named]
 
 
-def _number(value: Any, wanted: str, place: str) -> float:
+def _read_number(value: Any, wanted: str, place: str) -> float:
     try:
         return read_number(value, wanted)
     except ProblemError as error:
         raise ProblemError(error.fault, place) from None
 
 
-def _weight(value: Any, place: str) -> float:
-    weight = _number(value, "a positive number", place)
+def _read_weight(value: Any, place: str) -> float:
+    weight = _read_number(value, "a positive number", place)
     if weight <= 0:
         raise ProblemError(f"must be a positive number, not {show(value)}", place)
     return weight

@@ -125,9 +125,9 @@ def check_quotas(quotas: Quotas, queues: Queues | None, limits: Limits) -> None:
     for name, rows in quotas.items():
         for quota in quotas_of(rows):
             for resource, amount in quota.amounts.items():
-                most = limits.get(name, {}).get(resource, np.inf)
-                if amount > most:
-                    fault = f"{amount:.6g} is more than the limit of {name}, {most:.6g}"
+                limit = limits.get(name, {}).get(resource, np.inf)
+                if amount > limit:
+                    fault = f"{amount:.6g} is more than the limit of {name}, {limit:.6g}"
                     raise ProblemError(fault, f"quotas.{name}.{resource}")
     for _ in _needs(quotas, queues):
         pass
@@ -161,7 +161,8 @@ def check_cluster(quotas: Quotas, queues: Queues | None, cluster: Cluster) -> No
 def check_servers(quotas: Quotas, queues: Queues | None, servers: Sequence[ServerKind]) -> None:
     """Raise ProblemError for quotas that the servers cannot satisfy together.
 
-    It solves one linear programme per resource, with up to quotas times kinds of servers unknowns.
+    It solves a linear programme for each resource, whose unknowns are the pairs of a quota and a
+    kind of servers that the quota includes.
     """
     for resource, needs in _needs(quotas, queues):
         short = _unmet(resource, needs, servers)

@@ -33,7 +33,7 @@ class RunLog(Shown):
     start: FloatArray  # (P,): seconds
     end: FloatArray  # (P,): when the task ended or was lost, seconds
     lost: BoolArray  # (P,): whether the task was lost with its server
-    # (K,): sets that could not run even on the empty cluster with all its servers.
+    # (K,): whether the set could not run even on the empty cluster with all its servers.
     set_unplaceable: BoolArray
 
     def __repr__(self) -> str:
@@ -50,7 +50,7 @@ class RunLog(Shown):
         return self.policy == RECORDED
 
     def task_times(self, workload: Workload) -> tuple[FloatArray, FloatArray]:
-        """Return (T,) start and end of each task's completed run; NaN for tasks without one."""
+        """Return (T,) start and (T,) end of each task's completed run; NaN if it has none."""
         start, end = np.full((2, workload.n_tasks), np.nan)
         done = ~self.lost
         start[self.task[done]] = self.start[done]

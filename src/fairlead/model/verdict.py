@@ -10,7 +10,7 @@ Finding = Literal["holds", "fails", "unknown"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a property holds, with a witness where it fails."""
+    """Whether a property holds, with a witness if it fails."""
 
     name: str  # of the property
     # "holds" after an exhaustive check, "fails" with a witness, "unknown" when a search found no
@@ -19,8 +19,8 @@ class Verdict:
     witness: dict[str, Any] = field(default_factory=dict)  # plain values; empty unless it fails
     searched: int = 0  # cases checked
     detail: str = ""  # the checked cases, in words
-    sentence: str = ""  # the finding in a sentence; empty where the report words it
-    applies: bool = True  # False where the property's premise is not met, so that it holds
+    sentence: str = ""  # the finding in a sentence; empty if the report words it
+    applies: bool = True  # False if the property's premise is not met; it then holds
     # The relative size of the violation: tasks that a user lacks or gains, over its tasks; or the
     # overused amount, over the capacity. Infinite if the divisor is 0.
     severity: float = 0.0

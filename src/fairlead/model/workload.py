@@ -78,13 +78,13 @@ class Workload(Tabular):
     task_start: FloatArray
     task_server: IndexArray  # (T,): recorded server; -1 if the log lacks it
     server_time: FloatArray  # (X,): time of the event, ascending
-    # (X,): JOIN; LEAVE, which loses the running tasks; or DRAIN, which lets them finish.
+    # (X,): JOIN; LEAVE, by which running tasks are lost; or DRAIN, after which they still finish.
     server_event: NDArray[np.int8]
     # (X,): the server of the event. A server whose first event is a join is absent at time 0.
     server: IndexArray
     queues: Queues | None = None  # the tree to which the users belong, if any
-    limits: Limits = field(default_factory=dict)  # of queues and users, while their tasks run
-    quotas: Quotas = field(default_factory=dict)  # of queues and users
+    limits: Limits = field(default_factory=dict)  # by name of a queue or user
+    quotas: Quotas = field(default_factory=dict)  # by name of a queue or user
     origin: str = ""  # source of the workload, for reports
     # Date of second 0 by the clock of the log, as seconds since 1970; None if the log has none.
     start_date: float | None = None
@@ -158,10 +158,12 @@ class Workload(Tabular):
         Raises
         ------
         ProblemError
-            For wrong lengths, numbers out of range, times that run backwards, a job without tasks,
-            a task that takes nothing, a task that starts before its job's submission or after its
-            cancellation, a place without a group, a duplicate name, or an impossible server event.
-            It names the entry.
+            With the entry, for
+
+            - wrong lengths, numbers out of range, times that run backwards, or a duplicate name;
+            - a job without tasks, a task that takes nothing, or a place without a group;
+            - a task that starts before its job's submission or after its cancellation;
+            - an impossible server event.
 
         Notes
         -----
@@ -177,24 +179,24 @@ class Workload(Tabular):
         if not n_jobs:
             raise ProblemError("there is no job", "jobs")
         user = index(job_user, n_jobs, n_users, "jobs", "user")
-        names_of_jobs = _job_names(job_names, n_jobs)
-        cancel = _job_cancellations(job_cancel, submit)
-        jobs_of_sets, tasks = _sets(set_job, set_tasks, n_jobs)
+        names_of_jobs = _read_job_names(job_names, n_jobs)
+        cancel = _read_cancellations(job_cancel, submit)
+        jobs_of_sets, tasks = _read_sets(set_job, set_tasks, n_jobs)
         n_sets = len(jobs_of_sets)
         shape_rows, shape_of_set = shared(
             amounts(shapes, cluster.resources, "shapes"),
-            _rows_of_sets(set_shape, n_sets, shapes, "shape"),
+            _read_rows_of_sets(set_shape, n_sets, shapes, "shape"),
         )
         check_devices(cluster, shape_rows, "groups[{}].capacity", "shapes[{}]")
         if places is None:
             places, set_place = np.ones((1, n_groups), dtype=bool), np.zeros(n_sets, dtype=np.int32)
         place_rows, place_of_set = shared(
-            _places(places, n_groups), _rows_of_sets(set_place, n_sets, places, "place")
+            _read_places(places, n_groups), _read_rows_of_sets(set_place, n_sets, places, "place")
         )
-        duration = _durations(task_duration, int(tasks.sum()))
+        duration = _read_durations(task_duration, int(tasks.sum()))
         job_of_task = np.repeat(jobs_of_sets, tasks)
-        start = _task_starts(task_start, submit[job_of_task], cancel[job_of_task])
-        server_of_task = _task_servers(task_server, start, int(cluster.count.sum()))
+        start = _read_task_starts(task_start, submit[job_of_task], cancel[job_of_task])
+        server_of_task = _read_task_servers(task_server, start, int(cluster.count.sum()))
         # Merge each set with the previous one if job, shape and place are the same.
         differs_from_previous = np.ones(n_sets, dtype=bool)
         differs_from_previous[1:] = (
@@ -216,9 +218,9 @@ class Workload(Tabular):
             job_names=names_of_jobs,
             job_user=user,
             job_submit=submit,
-            job_gang=_gangs(job_gang, n_jobs),
+            job_gang=_read_gangs(job_gang, n_jobs),
             job_cancel=cancel,
-            job_limit=_job_limits(job_limit, n_jobs),
+            job_limit=_read_job_limits(job_limit, n_jobs),
             set_job=jobs_of_sets[kept_sets],
             set_shape=shape_of_set,
             set_place=place_of_set,
@@ -235,10 +237,10 @@ class Workload(Tabular):
             limits=dict(limits or {}),
             quotas=dict(quotas or {}),
             origin=origin,
-            start_date=None if start_date is None else _start_date(start_date),
+            start_date=None if start_date is None else _read_start_date(start_date),
             recorded_until=None
             if recorded_until is None
-            else _recorded_until(recorded_until, submit[-1]),
+            else _read_recorded_until(recorded_until, submit[-1]),
             notes=dict(notes or {}),
         )
 
@@ -355,7 +357,7 @@ def _offsets(counts: NDArray[np.int32] | IntArray) -> IntArray:
     return offsets
 
 
-def _job_names(job_names: ArrayLike | None, n_jobs: int) -> NameArray:
+def _read_job_names(job_names: ArrayLike | None, n_jobs: int) -> NameArray:
     if job_names is None:
         return np.char.add("job-", np.arange(n_jobs).astype(f"U{len(str(n_jobs - 1))}"))
     names = np.asarray(job_names).astype(np.str_)
@@ -366,7 +368,7 @@ def _job_names(job_names: ArrayLike | None, n_jobs: int) -> NameArray:
     return names
 
 
-def _job_cancellations(job_cancel: ArrayLike | None, submit: FloatArray) -> FloatArray:
+def _read_cancellations(job_cancel: ArrayLike | None, submit: FloatArray) -> FloatArray:
     if job_cancel is None:
         return np.full(len(submit), np.inf)
     cancel = vector(job_cancel, len(submit), "job cancel")
@@ -375,7 +377,7 @@ def _job_cancellations(job_cancel: ArrayLike | None, submit: FloatArray) -> Floa
     return cancel
 
 
-def _job_limits(job_limit: ArrayLike | None, n_jobs: int) -> FloatArray:
+def _read_job_limits(job_limit: ArrayLike | None, n_jobs: int) -> FloatArray:
     if job_limit is None:
         return np.full(n_jobs, np.inf)
     limit = vector(job_limit, n_jobs, "job limit")
@@ -383,7 +385,7 @@ def _job_limits(job_limit: ArrayLike | None, n_jobs: int) -> FloatArray:
     return limit
 
 
-def _gangs(job_gang: ArrayLike | None, n_jobs: int) -> BoolArray:
+def _read_gangs(job_gang: ArrayLike | None, n_jobs: int) -> BoolArray:
     if job_gang is None:
         return np.zeros(n_jobs, dtype=bool)
     gangs = np.array(job_gang)
@@ -392,7 +394,9 @@ def _gangs(job_gang: ArrayLike | None, n_jobs: int) -> BoolArray:
     return gangs
 
 
-def _sets(set_job: ArrayLike, set_tasks: ArrayLike, n_jobs: int) -> tuple[IndexArray, IndexArray]:
+def _read_sets(
+    set_job: ArrayLike, set_tasks: ArrayLike, n_jobs: int
+) -> tuple[IndexArray, IndexArray]:
     """Check and return the job of each set, (K,), and its number of tasks, (K,)."""
     jobs = index(set_job, None, n_jobs, "sets", "job")
     fail_at(np.diff(jobs, prepend=0) < 0, jobs, "sets", "job", "runs backwards to job")
@@ -406,7 +410,9 @@ def _sets(set_job: ArrayLike, set_tasks: ArrayLike, n_jobs: int) -> tuple[IndexA
     return jobs, tasks
 
 
-def _rows_of_sets(given: ArrayLike | None, n_sets: int, rows: ArrayLike, field: str) -> IndexArray:
+def _read_rows_of_sets(
+    given: ArrayLike | None, n_sets: int, rows: ArrayLike, field: str
+) -> IndexArray:
     """Return the row of each set: the given one, or a row of its own."""
     n_rows = len(np.asarray(rows))
     if given is not None:
@@ -416,7 +422,7 @@ def _rows_of_sets(given: ArrayLike | None, n_sets: int, rows: ArrayLike, field: 
     return np.arange(n_sets, dtype=np.int32)
 
 
-def _places(places: ArrayLike, n_groups: int) -> BoolArray:
+def _read_places(places: ArrayLike, n_groups: int) -> BoolArray:
     rows = np.array(places)
     if rows.ndim != 2 or rows.shape[1] != n_groups or rows.dtype != np.bool_:
         raise ProblemError(f"must be booleans of shape (E, {n_groups})", "places")
@@ -426,14 +432,14 @@ def _places(places: ArrayLike, n_groups: int) -> BoolArray:
     return rows
 
 
-def _durations(task_duration: ArrayLike, n_tasks: int) -> FloatArray:
+def _read_durations(task_duration: ArrayLike, n_tasks: int) -> FloatArray:
     duration = vector(task_duration, n_tasks, "task duration")
     usable = (duration > 0) & np.isfinite(duration)
     fail_at(~usable, duration, "tasks", "duration", "must be a positive number of seconds, not")
     return duration
 
 
-def _task_starts(
+def _read_task_starts(
     task_start: ArrayLike | None, submit: FloatArray, cancel: FloatArray
 ) -> FloatArray:
     """Check and return the start of each task; `submit`, `cancel` are (T,) times of its job."""
@@ -448,7 +454,9 @@ def _task_starts(
     return start
 
 
-def _task_servers(task_server: ArrayLike | None, start: FloatArray, n_servers: int) -> IndexArray:
+def _read_task_servers(
+    task_server: ArrayLike | None, start: FloatArray, n_servers: int
+) -> IndexArray:
     if task_server is None:
         return np.full(len(start), -1, dtype=np.int32)
     given = np.asarray(task_server)
@@ -542,7 +550,7 @@ def first_seconds(workload: Workload, until: float) -> Workload:
     return part if jobs.all() else replace(part, recorded_until=float(until))
 
 
-def _recorded_until(seconds: float, last_submission: float) -> float:
+def _read_recorded_until(seconds: float, last_submission: float) -> float:
     is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
     if not (is_number and last_submission <= seconds < np.inf):
         fault = f"must be seconds, at least the last submission ({last_submission:g})"
@@ -550,7 +558,7 @@ def _recorded_until(seconds: float, last_submission: float) -> float:
     return float(seconds)
 
 
-def _start_date(seconds: float) -> float:
+def _read_start_date(seconds: float) -> float:
     is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
     if not (is_number and 0 <= seconds <= LATEST_DATE):
         fault = f"must be seconds since 1970, from 0 to {LATEST_DATE:.0f}, not {seconds!r:.60}"

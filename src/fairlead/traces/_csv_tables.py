@@ -267,6 +267,7 @@ def convert(texts: pl.DataFrame, columns: Sequence[TraceColumn], source: str) ->
 
 
 def _convert_column(block: Block, column: TraceColumn) -> pl.Series:
+    """Check and convert a column; empty fields of an optional one become null."""
     import polars as pl
 
     name = column.name

@@ -115,6 +115,7 @@ def _users_frame(workload: Workload) -> pl.DataFrame:
 
 
 def _jobs_frame(workload: Workload) -> pl.DataFrame:
+    """Return a row for each job; times that are infinite are null."""
     frame = pl.DataFrame(
         {
             "job": workload.job_names,
@@ -219,6 +220,7 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
 
 
 def _read_marker(path: Path) -> dict[str, Any]:
+    """Check and return the values of `MARKER`; raise InputError for an invalid one."""
     found = read_json(path, most=LARGEST_FILE)
     with error_source(str(path)):
         if not isinstance(found, dict) or VERSION_KEY not in found:
@@ -261,6 +263,7 @@ def _is_mapping_to(kind: type, found: object) -> bool:
 
 
 def _read_servers(path: Path, units: dict[str, str], devices: tuple[str, ...]) -> Cluster:
+    """Read the groups of servers; `units` has the unit of each resource."""
     amounts = [TraceColumn(name, "real") for name in units]
     labels = TraceColumn("labels", optional=True)
     columns = (TraceColumn("group"), TraceColumn("count", "whole", least=1), *amounts, labels)
@@ -298,9 +301,10 @@ def _check_unique(block: Block, column: str, what: str = "") -> Block:
 
 
 def _read_jobs(path: Path, users: pl.Series) -> dict[str, Any]:
+    """Return the arguments of `Workload.from_arrays` for jobs."""
     block = _check_unique(read_table(path, JOB_COLUMNS, may_follow=LIMIT_COLUMNS), "job")
     frame = block.frame
-    user = _positions(frame["user"], users)
+    user = _indices_of(frame["user"], users)
     block.refuse(user.is_null(), f"is no user of {USERS}", "user")
     submit = frame["submit"]
     block.refuse((submit.diff() < 0).fill_null(False), "is before the row above", "submit")
@@ -317,7 +321,7 @@ def _read_jobs(path: Path, users: pl.Series) -> dict[str, Any]:
     }
 
 
-def _positions(names: pl.Series, known: pl.Series) -> pl.Series:
+def _indices_of(names: pl.Series, known: pl.Series) -> pl.Series:
     """Return the index of each name among the known ones; null for unknown names."""
     numbers = pl.int_range(len(known), eager=True)
     return names.replace_strict(known, numbers, default=None, return_dtype=pl.Int64)
@@ -341,7 +345,7 @@ def _read_tasks(
         path, columns, header=True, may_follow=RECORDED_COLUMNS, on_progress=on_progress
     ):
         frame = block.frame
-        job = _positions(frame["job"], names)
+        job = _indices_of(frame["job"], names)
         _check_order(block, job, last, jobs)
         last = int(job[-1])
         block.refuse(frame["duration"] == 0, "is not positive", "duration")
@@ -440,7 +444,7 @@ def _server_numbers(block: Block, cluster: Cluster) -> pl.Series:
     """
     names = block.frame["server"]
     parts = names.str.extract_groups(_SERVER).struct
-    group = _positions(parts["group"], pl.Series(cluster.groups))
+    group = _indices_of(parts["group"], pl.Series(cluster.groups))
     number = parts["number"].cast(pl.Int64)
     count = pl.Series(cluster.count).cast(pl.Int64)
     first = count.cum_sum() - count
@@ -454,7 +458,7 @@ def _read_events(path: Path, cluster: Cluster) -> dict[str, Any]:
     if not len(block.frame):
         return {}
     server = _server_numbers(block, cluster)
-    event = _positions(block.frame["event"], pl.Series(EVENT_NAMES))
+    event = _indices_of(block.frame["event"], pl.Series(EVENT_NAMES))
     block.refuse(event.is_null(), f"is none of {', '.join(EVENT_NAMES)}", "event")
     return {
         "server_time": block.frame["time"].to_numpy(),

@@ -1,7 +1,7 @@
 """Generate a day like one of Google's cluster of 2011, and the workload of a published figure.
 
-Each distribution is *measured*, *published* by the paper named, or *chosen* where no number was
-found that could be checked. Measured means: on the first 40 of 500 parts of the trace's job events
+Each distribution is *measured*, *published* by the paper named, or *chosen* because no number was
+found that could be checked. Measured means: in the first 40 of 500 parts of the trace's job events
 (clusterdata-2011-2; 55.7 hours, 50,057 jobs submitted by 251 users).
 
 - Servers, published: Wang, Liang and Li 2014, Table I (`fairlead.traces.google_park`).

@@ -47,13 +47,13 @@ FIGURE_4_COUNTS = (72, 12, 8, 6, 1, 1, 0, 0, 0, 0)
 def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
     """Draw servers at random from Table I; groups are in the order of the table."""
     _check_number(servers)
-    return _cluster(rng.multinomial(servers, _counts() / SERVERS))
+    return _make_cluster(rng.multinomial(servers, _counts() / SERVERS))
 
 
 def scale_park(servers: int = SERVERS) -> Cluster:
     """Return a cluster of this many servers, in the proportions of Table I."""
     _check_number(servers)
-    return _cluster(_divide(_counts(), servers))
+    return _make_cluster(_divide(_counts(), servers))
 
 
 def figure_4_park(servers: int = 100) -> Cluster:
@@ -64,7 +64,7 @@ def figure_4_park(servers: int = 100) -> Cluster:
     of Table I.
     """
     _check_number(servers)
-    return _cluster(_divide(np.array(FIGURE_4_COUNTS, dtype=np.int64), servers))
+    return _make_cluster(_divide(np.array(FIGURE_4_COUNTS, dtype=np.int64), servers))
 
 
 def _counts() -> IntArray:
@@ -85,7 +85,7 @@ def _check_number(servers: int) -> None:
         raise InputError(f"must be from 1 to {MOST_SERVERS:,}, not {show(servers)}", "servers")
 
 
-def _cluster(counts: IntArray) -> Cluster:
+def _make_cluster(counts: IntArray) -> Cluster:
     kept = [(int(count), row) for count, row in zip(counts, TABLE_I, strict=True) if count]
     return Cluster(
         groups=tuple(f"cpu-{cpu:.2f}-memory-{memory:.2f}" for _, (_, cpu, memory) in kept),

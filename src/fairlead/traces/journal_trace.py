@@ -46,13 +46,14 @@ class Recording:
     # Time of the first event, or of the first job or start if that is earlier.
     begin: float = inf
     end: float = inf  # time of the last event
-    starts: dict[TaskKey, tuple[str, float]] = field(default_factory=dict)  # server and time
+    # Server and time of each start, by the key of the attempt.
+    starts: dict[TaskKey, tuple[str, float]] = field(default_factory=dict)
     # Seconds and exit status of each task that ended by itself.
     completed_runs: dict[Task, tuple[float, int]] = field(default_factory=dict)
     numbers: dict[Task, int] = field(default_factory=dict)  # number of each task in the workload
     # By name of a server: the time from which it has a number in the workload, and the number.
     servers: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
-    # Tasks that ended before the first event, of jobs that still had other tasks then.
+    # Tasks that ended before the first event, though their jobs had not ended by then.
     ended_before: set[Task] = field(default_factory=set)
     # For each job that its user modified: its final requests, with the largest demand of its tasks.
     final_requests: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -165,7 +166,7 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     recording.end = last_time
     history.note_running(state)
     try:
-        workload = _workload(history, state)
+        workload = _make_workload(history, state)
         return workload if recorded_starts is None else workload.as_trace()
     except ProblemError as error:
         raise InputError(error.fault, error.place, str(path)) from None
@@ -319,7 +320,7 @@ def _list_tasks(history: _History, resources: tuple[str, ...]) -> _TaskTable:
     return table
 
 
-def _workload(history: _History, state: ServiceState) -> JournalWorkload:
+def _make_workload(history: _History, state: ServiceState) -> JournalWorkload:
     """Return the workload of a journal, and complete its recording."""
     recording, jobs, spans = history.recording, history.jobs, history.spans
     if not spans:
@@ -353,7 +354,7 @@ def _workload(history: _History, state: ServiceState) -> JournalWorkload:
         server_time=[time - recording.begin for time, _, _ in events],
         server_event=[event for _, event, _ in events],
         server=[number for _, _, number in events],
-        queues=_queues(state, list(users)),
+        queues=_make_queues(state, list(users)),
         limits=state.limits,
         quotas=state.quotas,
         origin=f"journal {recording.path.name}",
@@ -380,7 +381,7 @@ def _cluster_of_spans(spans: list[_ServerSpan], resources: tuple[str, ...]) -> C
     )
 
 
-def _queues(state: ServiceState, users: list[str]) -> Queues | None:
+def _make_queues(state: ServiceState, users: list[str]) -> Queues | None:
     if not state.queue_rows:
         return None
     return read_queues(state.queue_rows, [state.queue_of.get(user) for user in users], users)

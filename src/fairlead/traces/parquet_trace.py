@@ -45,7 +45,7 @@ def write_parquet(workload: Workload, path: Path) -> None:
     Raises InputError when the file cannot be written. Cost O(K + T): a million tasks in 50,000 jobs
     take half a second.
     """
-    write_parquet_file(_frame(workload), _header(workload), _KIND, path)
+    write_parquet_file(_make_frame(workload), _make_header(workload), _KIND, path)
 
 
 def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
@@ -58,7 +58,7 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     content = read_parquet_file(path, _KIND)
     try:
         with error_source(source):
-            workload = _workload(content.frame, content.header)
+            workload = _make_workload(content.frame, content.header)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         fault = f"the metadata is not that of a trace: {type(error).__name__} {error}"
         raise InputError(fault, METADATA_KEY, source) from None
@@ -85,7 +85,8 @@ def metadata_of(workload: Workload) -> dict[str, Any]:
     }
 
 
-def _header(workload: Workload) -> dict[str, Any]:
+def _make_header(workload: Workload) -> dict[str, Any]:
+    """Return the values for the metadata: all that is not in the rows."""
     cluster, queues = workload.cluster, workload.queues
     user_queue = {} if queues is None else {"user_queue": queues.user_queue()}
     return {
@@ -116,7 +117,8 @@ def _header(workload: Workload) -> dict[str, Any]:
     }
 
 
-def _frame(workload: Workload) -> pl.DataFrame:
+def _make_frame(workload: Workload) -> pl.DataFrame:
+    """Return a row for each set; columns that have no known value are left out."""
     job = workload.set_job
     demands = workload.shapes[workload.set_shape]
     owner = np.repeat(np.arange(workload.n_sets, dtype=np.int32), workload.set_tasks)
@@ -152,7 +154,8 @@ def _frame(workload: Workload) -> pl.DataFrame:
     return frame.drop([name for name, is_known in known.items() if not is_known])
 
 
-def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
+def _make_workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
+    """Check rows and metadata, and make a workload of them."""
     resources = tuple(header["resources"])
     _check_columns(frame, resources)
     cluster = Cluster(

@@ -61,7 +61,7 @@ class ProblemAtTime:
     def allocation(self) -> dict[str, Any]:
         """Return the held amounts in the layout of allocation files.
 
-        Raises InputError where the trace does not record the server of each running task.
+        Raises InputError if the trace does not record the server of each running task.
         """
         if self.unplaced:
             fault = f"the trace does not record the servers of {self.unplaced:,} of "

@@ -255,6 +255,7 @@ def _is_csv_folder(path: Path) -> bool:
 
 
 def _format_of_folder(path: Path) -> str:
+    """Return the format of a folder by its files; raise InputError for another folder."""
     if _is_csv_folder(path):
         return CSV_FOLDER
     if is_google_2019(path):

@@ -130,14 +130,14 @@ def group_machines(
     in_order = chain.from_iterable(groups.values())
     position = {number: k for k, number in enumerate(in_order)}
     return GoogleMachines(
-        cluster=_cluster(groups),
+        cluster=_make_cluster(groups),
         events=[(time, event, position[number]) for time, event, number in history.events],
         joined=[(time, machine, position[number]) for time, machine, number in history.joined],
         meets=np.array([met for _, _, met in groups], dtype=bool).reshape(len(groups), -1),
     )
 
 
-def _cluster(groups: dict[tuple[float, float, tuple[bool, ...]], list[int]]) -> Cluster:
+def _make_cluster(groups: dict[tuple[float, float, tuple[bool, ...]], list[int]]) -> Cluster:
     kinds: Counter[str] = Counter()  # groups of each capacity
     names: list[str] = []
     for cpu, memory, _ in groups:

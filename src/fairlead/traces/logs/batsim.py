@@ -48,7 +48,7 @@ ONE_CORE = (1.0,)
 NEEDS_PLATFORM = "jobs left out, as the duration of their profile depends on a platform"
 NO_HOST = "jobs left out, as they ask for no host"
 STOPPED = "jobs that Batsim stops at their walltime, which end there"
-DEPENDENCIES = "jobs that depend on other jobs, which is not used"
+DEPENDENCIES = "jobs that depend on other jobs; dependencies are ignored"
 
 _BYTES_FOR_DETECTION = 2**16
 _KEY = re.compile(r'"(?:nb_res|jobs|profiles)"\s*:')
@@ -75,7 +75,7 @@ def read_batsim(
     check_server_options(servers, cores)
     with error_source(str(path)):
         workload = json_files.mapping(json_files.read_json(path, on_progress), "")
-        cluster = _cluster(workload, servers, cores)
+        cluster = _make_cluster(workload, servers, cores)
         profiles = json_files.field(workload, "profiles", "")
         durations = _ProfileDurations(json_files.mapping(profiles, "profiles"))
         jobs = json_files.sequence(json_files.field(workload, "jobs", ""), "jobs")
@@ -86,7 +86,7 @@ def read_batsim(
         return collected.workload(cluster, f"Batsim workload {path.name}", from_first=True)
 
 
-def _cluster(workload: dict[str, object], servers: int | None, cores: int | None) -> Cluster:
+def _make_cluster(workload: dict[str, object], servers: int | None, cores: int | None) -> Cluster:
     if servers is not None and cores is not None:
         return equal_servers("server", servers, cores)
     if "nb_res" not in workload:
@@ -100,6 +100,7 @@ def _cluster(workload: dict[str, object], servers: int | None, cores: int | None
 def _add_job(
     job: dict[str, object], place: str, durations: _ProfileDurations, collected: JobCollector
 ) -> None:
+    """Add a job whose duration is known and which requests hosts; count any other job."""
     notes, field = collected.notes, partial(json_files.field, job, place=place)
     name = json_files.text(field("id"), f"{place}.id")
     submit = json_files.real(field("subtime"), f"{place}.subtime")

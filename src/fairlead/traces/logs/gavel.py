@@ -197,20 +197,20 @@ def _split_values(line: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _parse_row(values: dict[str, str]) -> GavelRow:
-    weight = _number(values, "priority_weight")
+    weight = _parse_number(values, "priority_weight")
     if weight <= 0:
         raise InputError(f"column priority_weight: must be positive, not {weight:g}")
     return GavelRow(
         values["job_type"],
-        _whole(values, "total_steps"),
-        _whole(values, "scale_factor"),
+        _parse_whole(values, "total_steps"),
+        _parse_whole(values, "scale_factor"),
         weight,
-        _number(values, "SLO"),
-        _number(values, "arrival_time"),
+        _parse_number(values, "SLO"),
+        _parse_number(values, "arrival_time"),
     )
 
 
-def _number(values: dict[str, str], column: str) -> float:
+def _parse_number(values: dict[str, str], column: str) -> float:
     try:
         number = float(values[column])
     except ValueError:
@@ -220,8 +220,8 @@ def _number(values: dict[str, str], column: str) -> float:
     return number
 
 
-def _whole(values: dict[str, str], column: str) -> int:
-    number = _number(values, column)
+def _parse_whole(values: dict[str, str], column: str) -> int:
+    number = _parse_number(values, column)
     if not number.is_integer() or number < 1:
         fault = f"must be a whole number from 1, not {quoted(values[column])}"
         raise InputError(f"column {column}: {fault}")

@@ -48,7 +48,7 @@ EARLIER_ATTEMPTS = "earlier attempts of tasks, left out; only the last attempt c
 STILL_RUNNING = "tasks still running at the end of the trace, cut there"
 RAN_BEFORE = "tasks that already ran when the trace began, cut there"
 LAST_ATTEMPT = "tasks whose last attempt was {}; its duration counts"
-DIFFERENT_MACHINES = "tasks that must be on different machines, which is ignored"
+DIFFERENT_MACHINES = "tasks that must be on different machines; this constraint is ignored"
 NO_ATTRIBUTES = "tasks with constraints, ignored, as there is no table of machine attributes"
 MET_BY_NONE = "tasks with constraints that no machine meets, which are ignored"
 BEFORE = "jobs of the job events left out, as they came before the trace began"
@@ -92,7 +92,7 @@ def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     if not len(tasks):
         raise InputError("holds no task that ran", "", str(path / "task_events"))
     has_attributes = bool(tables["machine_attributes"])
-    places, place = _places(tasks, wanted, conditions, machines, has_attributes, notes)
+    places, place = _find_places(tasks, wanted, conditions, machines, has_attributes, notes)
     tasks = tasks.with_columns(place=np.array(place, dtype=np.int32))
     with error_source(str(path)):
         origin = f"Google's trace of 2011, {path.name}"
@@ -254,7 +254,7 @@ def tasks_that_ran(
     return tasks
 
 
-def _places(
+def _find_places(
     tasks: pl.DataFrame,
     wanted: dict[tuple[int, int], tuple[Condition, ...]],
     conditions: list[Condition],

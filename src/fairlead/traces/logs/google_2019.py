@@ -50,7 +50,7 @@ CONSTRAINED = "tasks with constraints, which are ignored"
 NO_SERVER = "tasks whose machine is not known"
 AFTER_END = "events of machines after the trace, left out"
 SPREAD = "jobs with a limit of tasks on a machine or switch, which is ignored"
-AFTER_OTHERS = "jobs that start after others, which is ignored"
+AFTER_OTHERS = "jobs that start after others; this order is ignored"
 
 
 class Collections(NamedTuple):

@@ -100,8 +100,8 @@ def read_rows(
     """Yield the rows of a table, a block at a time; O(rows).
 
     A column of kind ``flag`` is a list in the file, and true if the list has an entry. Raises
-    InputError with file, row and column for a file that is damaged or is neither JSON lines nor
-    CSV, and for a field that is absent, is no number or is out of range.
+    InputError with file, row and column, for a file that is damaged or is neither JSON lines nor
+    CSV; and for a field that is absent, no number, or out of range.
     """
     for part in parts:
         source, heading = str(part), list[str]()
@@ -175,7 +175,7 @@ def _as_texts(fields: pl.DataFrame, columns: Sequence[TraceColumn]) -> pl.DataFr
         text = (pl.col(column.name).str.strip_chars() if is_present else pl.lit("")).alias(
             column.name
         )
-        if column.kind == "whole":  # pandas writes 4.0 where some fields of a column are empty
+        if column.kind == "whole":  # pandas writes 4.0 if some fields of a column are empty
             text = text.str.replace(r"\.0+$", "")
         elif column.kind == "flag":
             text = (~text.is_in(["", "[]"])).cast(pl.String)

@@ -163,7 +163,7 @@ def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
 
 
 def _parse_times(block: Block, name: str) -> pl.Series:
-    """Return a column of times as seconds since 1970, null where a time is absent."""
+    """Return a column of times as seconds since 1970; absent times are null."""
     texts = block.frame[name]
     given = texts.is_not_null() & ~texts.str.to_lowercase().is_in(ABSENT).fill_null(False)
     times = texts.str.to_datetime(TIME_FORMAT, strict=False)

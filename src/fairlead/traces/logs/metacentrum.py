@@ -59,7 +59,7 @@ _HOSTS = re.compile(r"\{[0-9]{1,18}(?:,[0-9]{1,18})*\}")
 
 NEVER_RAN = "jobs left out, as they never ran"
 NODE_NAMED = "jobs that name single nodes, read as the group of those nodes"
-NODE_EXCLUDED = "jobs that exclude single nodes, which is ignored"
+NODE_EXCLUDED = "jobs that exclude single nodes; the exclusion is ignored"
 WHOLE_NODES = "jobs with exclusive nodes, read as requests for whole nodes"
 NOT_WHOLE_NODES = "jobs with exclusive nodes of several kinds, whose exclusiveness is ignored"
 NO_START = "jobs whose start is not in the log"
@@ -298,6 +298,7 @@ def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[Lo
 
 
 def _parse_job(row: SwfRow) -> LoggedJob:
+    """Parse the additional columns of a row; raise InputError for an unknown required value."""
     hosts, _, spec = row.extra
     cores = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
     for what, column, known in (

@@ -224,7 +224,7 @@ def read_machines(path: Path) -> Machines:
         if name in names:
             raise InputError(f"duplicate name {name!r}", place, source)
         names.add(name)
-        nodes, cores, memory = (_positive(fields, k, place, source) for k in (2, 3, 5))
+        nodes, cores, memory = (_parse_positive(fields, k, place, source) for k in (2, 3, 5))
         total += nodes
         if total > MOST_SERVERS:
             fault = f"column 3 (nodes): {nodes:,} make more than {MOST_SERVERS:,} nodes in all"
@@ -235,7 +235,7 @@ def read_machines(path: Path) -> Machines:
     return Machines(tuple(groups))
 
 
-def _positive(fields: list[str], column: int, place: str, source: str) -> int:
+def _parse_positive(fields: list[str], column: int, place: str, source: str) -> int:
     """Return the number in a column; raise InputError if KiB of it, in bytes, may be inexact."""
     text = fields[column]
     usable = len(text) <= 16 and text.isascii() and text.isdigit()

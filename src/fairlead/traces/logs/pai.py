@@ -125,14 +125,14 @@ def read_pai(
     cluster, servers = _read_machines(spec)
     jobs = _read_jobs(job_table, notes, progress)
     tasks = _read_tasks(task_table, jobs, notes, progress)
-    places, tasks = _places(tasks, [label.get("gpu", NO_GPU) for label in cluster.labels])
+    places, tasks = _find_places(tasks, [label.get("gpu", NO_GPU) for label in cluster.labels])
     instances = _read_instances(instance_table, tasks, servers, notes, progress)
     if not len(instances):
         fault = f"holds no instance that ran{in_brackets(notes)}"
         raise InputError(fault, "", str(instance_table))
     _note_instances(instances, notes)
     with error_source(str(path)):
-        found = _workload(instances, jobs, cluster, places, notes, path.name)
+        found = _make_workload(instances, jobs, cluster, places, notes, path.name)
         return replace(found, cluster=with_devices(found.cluster, found.shapes, ("gpu",)))
 
 
@@ -206,7 +206,7 @@ def _read_tasks(
     return tasks.with_row_index("task")
 
 
-def _places(tasks: pl.DataFrame, types: list[str]) -> tuple[list[list[bool]], pl.DataFrame]:
+def _find_places(tasks: pl.DataFrame, types: list[str]) -> tuple[list[list[bool]], pl.DataFrame]:
     """Return the distinct places, and the tasks with the number of their place, `place`.
 
     The first place has all groups. `types` has the GPU type of each group.
@@ -310,7 +310,7 @@ def _jobs_that_ran(
     ).sort("submit", "job")
 
 
-def _workload(
+def _make_workload(
     instances: pl.DataFrame,
     jobs: pl.DataFrame,
     cluster: Cluster,
@@ -318,6 +318,7 @@ def _workload(
     notes: Counter[str],
     name: str,
 ) -> Workload:
+    """Make a workload of usable instances, whose tasks are in order of jobs and of PAI tasks."""
     import polars as pl
 
     end, rounded_up = pl.col("end"), pl.col("start") + HALF_SECOND

@@ -147,7 +147,7 @@ def read_philly(
             record = check_object(_RECORD, item, place)
         with error_source(str(log), f"{place} ({quoted(record['jobid'])})"):
             _collect(record, user_from or "user", used, collected)
-    cluster, numbers = _cluster(_correct_gpus(known, used, collected.notes), used)
+    cluster, numbers = _make_cluster(_correct_gpus(known, used, collected.notes), used)
     with error_source(str(log)):
         return collected.workload(
             cluster,
@@ -284,7 +284,9 @@ def _correct_gpus(
     return servers
 
 
-def _cluster(servers: Mapping[str, _Machine], used: _UsedServers) -> tuple[Cluster, dict[int, int]]:
+def _make_cluster(
+    servers: Mapping[str, _Machine], used: _UsedServers
+) -> tuple[Cluster, dict[int, int]]:
     """Group equal servers; also return the cluster's number of each server by the log's number."""
     groups: dict[_Machine, list[str]] = {}
     for name, machine in servers.items():

@@ -301,7 +301,7 @@ def _parse_row(
         notes[ENDED_BEFORE_SUBMISSION] += 1
         return None
     amounts = amounts_of(tres)
-    nodes = int(amounts.get("node", 0) or _whole(values.get("nnodes", ""), "nnodes") or 1)
+    nodes = int(amounts.get("node", 0) or _parse_whole(values.get("nnodes", ""), "nnodes") or 1)
     user = values[options.user]
     notes[NO_USER] += not user
     notes[NO_PARTITION] += "partition" not in values
@@ -389,7 +389,7 @@ def _collect(
 ) -> None:
     """Add a job of one or more components; `used` are the indices of resources that nodes have."""
     first = components[0]
-    places = [_place(row, table, collected.notes) for row in components]
+    places = [_allowed_groups(row, table, collected.notes) for row in components]
     rows = [_spread(row, table, place, used) for row, place in zip(components, places, strict=True)]
     tasks = sum(row.nodes for row in rows)
     collected.refuse_beyond(tasks, "column nnodes")
@@ -446,7 +446,7 @@ def _divide_amounts(row: SlurmRow, used: list[int]) -> list[tuple[tuple[float, .
     return list(shapes.items())
 
 
-def _place(row: SlurmRow, table: NodeTable, notes: Counter[str]) -> Place:
+def _allowed_groups(row: SlurmRow, table: NodeTable, notes: Counter[str]) -> Place:
     """Return whether each group is in a partition of the job; all groups if none is."""
     names = set(row.partition.split(",")) if row.partition else set()
     place = tuple(bool(names & of_group) for of_group in table.partitions)
@@ -489,7 +489,7 @@ def _parse_limit(text: str) -> float:
     raise InputError(f"column timelimit: {quoted(text)} is not a time limit")
 
 
-def _whole(text: str, column: str) -> int:
+def _parse_whole(text: str, column: str) -> int:
     if text.lower() in ABSENT:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) < 10):

@@ -116,9 +116,9 @@ def _read_scontrol(content: list[tuple[int, str]], source: str, out: list[str]) 
             configured = amounts_of(pairs.get("CfgTRES", ""))
             # Either may be absent. CfgTRES takes precedence, but CPUTot is always checked.
             total = pairs.get("CPUTot", "0" if configured.get("cpu") else "")
-            cpus = _number(total, "CPUTot")
+            cpus = _parse_number(total, "CPUTot")
             # A truncated block lacks RealMemory or what follows it.
-            mib = _number(pairs.get("RealMemory", ""), "RealMemory")
+            mib = _parse_number(pairs.get("RealMemory", ""), "RealMemory")
             gpus = configured.get("gpu") or _parse_gpus(pairs.get("Gres", ""))
             if OUT & {*re.findall("[A-Z_]+", pairs.get("State", "").upper())}:
                 out.append(pairs["NodeName"])
@@ -128,7 +128,7 @@ def _read_scontrol(content: list[tuple[int, str]], source: str, out: list[str]) 
                     configured.get("memory") or mib / MIB_PER_GIB,
                     gpus,
                 ),
-                _names(pairs.get("Partitions", "")),
+                _parse_names(pairs.get("Partitions", "")),
                 pairs.get("AvailableFeatures", "").replace("(null)", ""),
             )
     return nodes
@@ -147,9 +147,9 @@ def _read_sinfo(content: list[tuple[int, str]], source: str) -> dict[str, _Node]
             if len(fields) != len(heading):
                 raise InputError(f"has {len(fields)} columns, not {len(heading)}")
             values = dict(zip(heading, map(str.strip, fields), strict=True))
-            cpus = _number(values["cpu"].rstrip("+"), "%c")
-            mib = _number(values["memory"].rstrip("+"), "%m")
-            partitions = _names(values.get("partition", "").replace("*", ""))
+            cpus = _parse_number(values["cpu"].rstrip("+"), "%c")
+            mib = _parse_number(values["memory"].rstrip("+"), "%m")
+            partitions = _parse_names(values.get("partition", "").replace("*", ""))
             for name in host_names(values["name"]):
                 known = nodes.get(name)
                 nodes[name] = _Node(
@@ -240,15 +240,15 @@ def _parse_gpus(gres: str) -> float:
             # A single field after ``gpu`` is a count if it is a number, else a type.
             has_count = len(more) > 1 or "".join(more).isdigit()
             count = more[-1] if has_count else "1"
-            gpus += int(_number(count, "Gres"))
+            gpus += int(_parse_number(count, "Gres"))
     return float(gpus)
 
 
-def _names(text: str) -> frozenset[str]:
+def _parse_names(text: str) -> frozenset[str]:
     return frozenset(name for name in text.split(",") if name and name != "(null)")
 
 
-def _number(text: str, column: str) -> float:
+def _parse_number(text: str, column: str) -> float:
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise InputError(f"{column}: {quoted(text)} is not a whole number")
     return float(text)

@@ -118,7 +118,7 @@ def read_swf_workload(
     the processors of the header. Without `memory`, memory is no resource.
     """
     header = read_header(path)
-    cluster = _cluster(header, servers, cores, memory)
+    cluster = _make_cluster(header, servers, cores, memory)
     collected = JobCollector()
     clock = SubmissionClock()
     jobs = 0
@@ -165,7 +165,7 @@ def number_in_name(user: str) -> int:
     return int(number) if number.isdigit() else -1
 
 
-def _cluster(
+def _make_cluster(
     header: SwfHeader,
     servers: int | None,
     cores: int | None,
@@ -363,11 +363,11 @@ def note_unused_columns(row: SwfRow, notes: Counter[str]) -> None:
 def swf_row(row: int, fields: list[str], source: str) -> SwfRow:
     """Convert the fields of a row; raise InputError for a field that is no usable number."""
     place = f"row {row}"
-    values = [_value(k, text, place, source) for k, text in enumerate(fields[: len(FIELDS)])]
+    values = [_parse_value(k, text, place, source) for k, text in enumerate(fields[: len(FIELDS)])]
     return SwfRow._make([row, *values, tuple(fields[len(FIELDS) :])])
 
 
-def _value(column: int, text: str, place: str, source: str) -> float:
+def _parse_value(column: int, text: str, place: str, source: str) -> float:
     """Return the number in a field, an int in `WHOLE_COLUMNS`."""
     try:
         # Python also reads 1_000 and digits of other scripts as numbers.
