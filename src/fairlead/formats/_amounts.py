@@ -110,16 +110,17 @@ class Resources:
         return matrix
 
     def _check_mixing(self, table: AmountTable, row: int, name: str, is_absolute: bool) -> None:
-        """Refuse a resource without a unit that has both plain and absolute amounts."""
+        """Raise ProblemError for a resource without a unit that has plain and absolute amounts."""
         first = self._first.get(name)
         if first is None:
             self._first[name] = is_absolute, table.place(row, name)
-        elif first[0] != is_absolute:
-            here, there = "an absolute quantity", "a plain number"
-            if first[0]:
-                here, there = there, here
-            fault = f"{here} where {first[1]} is {there}; declare the unit of {name!r}"
-            raise table.error(f"{fault} under resources", row, name)
+            return
+        first_is_absolute, first_place = first
+        if first_is_absolute != is_absolute:
+            names = {True: "an absolute quantity", False: "a plain number"}
+            fault = f"{names[is_absolute]} where {first_place} is {names[first_is_absolute]}"
+            remedy = f"declare the unit of {name!r} under resources"
+            raise table.error(f"{fault}; {remedy}", row, name)
 
 
 def _declared_units(declared: object) -> dict[str, str]:

@@ -40,7 +40,7 @@ TaintKey = tuple[str, str, str]
 
 
 def forbidding_taints(spec: KubernetesNodeSpec) -> frozenset[TaintKey]:
-    """Return the taints that keep pods away from a node, including that of a cordoned node."""
+    """Return the taints that keep pods away from a node; a cordoned node has one more."""
     taints = [*(spec.get("taints") or ()), *([CORDONED] if spec.get("unschedulable") else ())]
     return frozenset(
         (taint["key"], taint.get("value") or "", taint["effect"])

@@ -148,6 +148,7 @@ def _compute_holdings(
     user_number = np.full(len(census.names), -1)
     user_number[users] = np.arange(len(users))
 
+    # Requests, holdings and means are in whole units; capacity is in displayed units.
     cluster, size = census.cluster, census.size[requested]
     columns = np.flatnonzero(requested)
     resources = [cluster.resources[r] for r in columns]
@@ -160,9 +161,10 @@ def _compute_holdings(
     np.add.at(held, (user[bound], node[bound]), request[bound])
     n_pods = np.bincount(user, minlength=len(users))
     mean, is_uniform = _mean_requests(user, request, n_pods)
-    eligible, able = _open_nodes(census, requested, user_number, len(users))
+    eligible, pod_fits = _open_nodes(census, requested, user_number, len(users))
     cut = _fit_to_some_node(mean, user, request, eligible, capacity > 0)
 
+    # Express holdings in mean tasks, by the dominant resource of the mean task.
     total_capacity = capacity.sum(axis=0) * size
     share = np.divide(mean, total_capacity, out=np.zeros_like(mean), where=total_capacity > 0)
     dominant = first_largest_of_rows(share)
@@ -188,7 +190,7 @@ def _compute_holdings(
     # A node may have lost a resource that its pods still hold; tasks cannot express that.
     holds_lost_resource = ((held > 0).any(axis=0) & ~(capacity > 0)).any()
     tasks_suffice = is_uniform.all() and not cut and not holds_lost_resource
-    partial: BoolArray = np.logical_or.reduce(able & ~problem.runnable, axis=1)
+    partial: BoolArray = np.logical_or.reduce(pod_fits & ~problem.runnable, axis=1)
     return Holdings(
         problem=problem,
         tasks=tasks,
@@ -277,14 +279,14 @@ def _open_nodes(
     A pod fits a node that has all resources that it requests, also those that do not count.
     """
     eligible = np.zeros((n_users, len(census.cluster.groups)), dtype=bool)
-    able = np.zeros_like(eligible)
+    pod_fits = np.zeros_like(eligible)
     lacks = ~(census.cluster.capacity > 0)
     for (n, key), nodes in census.reach.items():
         requests = np.frombuffer(key, dtype=bool)
         if user_number[n] >= 0 and (requests & requested).any():
             eligible[user_number[n]] |= nodes
-            able[user_number[n]] |= nodes & ~lacks[:, requests].any(axis=1)
-    return eligible, able
+            pod_fits[user_number[n]] |= nodes & ~lacks[:, requests].any(axis=1)
+    return eligible, pod_fits
 
 
 def _fit_to_some_node(

@@ -85,7 +85,7 @@ def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
         For a file that cannot be read or is not a problem file. The message is one line with the
         file, the key path and the fault.
     ProblemError
-        For values without meaning, with a message of the same kind.
+        For meaningless values, with such a message.
 
     Notes
     -----

@@ -87,6 +87,7 @@ def fitting_by_device(capacity: int, demand: IntArray, unit: int) -> IntArray:
 
     Amounts are in quanta; `unit` is the size of a device.
     """
-    taken = np.maximum(demand, 1)
-    tasks: IntArray = np.where(demand < unit, capacity // unit * (unit // taken), capacity // taken)
+    divisor = np.maximum(demand, 1)  # the number for a demand of 0 is meaningless
+    on_one_device = unit // divisor
+    tasks: IntArray = np.where(demand < unit, capacity // unit * on_one_device, capacity // divisor)
     return tasks

@@ -66,8 +66,7 @@ def unplaceable_sets(
     enough = max(int(workload.set_tasks.sum()), 1)
     fit = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
     for g, capacity in enumerate(quanta.capacity):
-        taken = np.maximum(quanta.demand, 1)
-        tasks = capacity // taken
+        tasks = capacity // np.maximum(quanta.demand, 1)  # (N, R): by each resource alone
         for r, unit in quanta.device.items():
             tasks[:, r] = fitting_by_device(int(capacity[r]), quanta.demand[:, r], unit)
         tasks[quanta.demand == 0] = np.iinfo(np.int64).max
@@ -92,10 +91,11 @@ def _too_large_together(
     all servers of each group.
     """
     key = kinds.gang[members] * len(workload.shapes) + workload.set_shape[members]
-    _, first, alike = np.unique(key, return_index=True, return_inverse=True)
-    needed = np.bincount(alike, workload.set_tasks[members])
-    somewhere = np.zeros((len(first), room.shape[1]), dtype=bool)
-    np.logical_or.at(somewhere, alike, workload.places[workload.set_place[members]])
-    enough = (room[kinds.of_set[members[first]]] * somewhere).sum(axis=1) >= needed
-    too_large: BoolArray = ~enough[alike]
+    _, first, of_key = np.unique(key, return_index=True, return_inverse=True)
+    needed = np.bincount(of_key, workload.set_tasks[members])
+    # Groups on which some set of the gang and shape may run.
+    allowed = np.zeros((len(first), room.shape[1]), dtype=bool)
+    np.logical_or.at(allowed, of_key, workload.places[workload.set_place[members]])
+    enough = (room[kinds.of_set[members[first]]] * allowed).sum(axis=1) >= needed
+    too_large: BoolArray = ~enough[of_key]
     return too_large

@@ -540,13 +540,13 @@ def first_seconds(workload: Workload, until: float) -> Workload:
         first = float(workload.job_submit[0])
         raise InputError(f"no job comes before {until:g} s; the first comes at {first:g} s")
     before = workload.server_time < until
-    there = workload.there_at_start.copy()
-    there[workload.server[before & (workload.server_event == JOIN)]] = True
+    servers = workload.there_at_start.copy()
+    servers[workload.server[before & (workload.server_event == JOIN)]] = True
     first_server = workload.first_server[:-1]
-    only_ones = first_server[np.add.reduceat(there, first_server, dtype=np.int64) == 0]
-    there[only_ones] = True
+    only_ones = first_server[np.add.reduceat(servers, first_server, dtype=np.int64) == 0]
+    servers[only_ones] = True
     events = before | np.isin(workload.server, only_ones)
-    part = excerpt(workload, jobs[workload.set_job], there, events).workload
+    part = excerpt(workload, jobs[workload.set_job], servers, events).workload
     return part if jobs.all() else replace(part, recorded_until=float(until))
 
 

@@ -21,9 +21,9 @@ BYTES_PER_READ = 2**20
 
 
 def read_json(
-    path: Path, on_progress: ProgressReport | None = None, *, most: int = LARGEST_JSON
+    path: Path, on_progress: ProgressReport | None = None, *, limit: int = LARGEST_JSON
 ) -> object:
-    """Return the values of a JSON file of at most `most` bytes.
+    """Return the values of a JSON file of at most `limit` bytes.
 
     Raises InputError with the file if it is larger, or is not JSON.
     """
@@ -33,8 +33,8 @@ def read_json(
         while piece := stream.read(BYTES_PER_READ):
             pieces.append(piece)
             length += len(piece)
-            if length > most:
-                raise InputError(f"is larger than {most // 2**20} MiB", "", source)
+            if length > limit:
+                raise InputError(f"is larger than {limit // 2**20} MiB", "", source)
             if on_progress is not None:
                 on_progress(stored.tell(), size)
         if on_progress is not None:

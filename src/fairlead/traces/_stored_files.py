@@ -84,11 +84,11 @@ def quoted(field: object) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
-def listed(names: Sequence[str], most: int, noun: str = "") -> str:
-    """Join the first `most` names by commas; then give the number of the others, and a noun."""
-    left = len(names) - most
+def listed(names: Sequence[str], n_first: int, noun: str = "") -> str:
+    """Join the first names by commas; then give the number of the others, and a noun."""
+    left = len(names) - n_first
     rest = f" and {left:,} more{noun and f' {noun}'}" if left > 0 else ""
-    return ", ".join(names[:most]) + rest
+    return ", ".join(names[:n_first]) + rest
 
 
 def _decode_row(line: bytes, row: int, source: str, comment: str | None) -> str:

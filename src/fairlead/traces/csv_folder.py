@@ -221,7 +221,7 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
 
 def _read_marker(path: Path) -> dict[str, Any]:
     """Check and return the values of `MARKER`; raise InputError for an invalid one."""
-    found = read_json(path, most=LARGEST_FILE)
+    found = read_json(path, limit=LARGEST_FILE)
     with error_source(str(path)):
         if not isinstance(found, dict) or VERSION_KEY not in found:
             raise InputError(f"has no key {VERSION_KEY!r}")
@@ -337,8 +337,9 @@ def _read_tasks(
     numbers = [TraceColumn(name, "real") for name in (*cluster.resources, "duration")]
     columns = (TraceColumn("job"), TraceColumn("place", optional=True), *numbers)
     names = pl.Series(jobs)
-    shapes: dict[Any, int] = {}  # number of each shape, in order of first use
-    places: dict[Any, int] = {}  # number of each place, the same
+    # The number of each shape and of each place, in order of first use.
+    shapes: dict[Any, int] = {}
+    places: dict[Any, int] = {}
     last = -1  # the job of the last task of the previous block
     parts: list[pl.DataFrame] = []
     for block in read_blocks(

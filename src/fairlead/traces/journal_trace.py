@@ -109,7 +109,7 @@ class _ServerSpan:
 def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
     """Read a journal of ``fairlead serve``, which may be running; about 60 us an event.
 
-    It returns a `JournalWorkload`, or a plain `Workload` if an earlier version wrote the journal:
+    Returns a `JournalWorkload`, or a plain `Workload` if an earlier version wrote the journal.
 
     - A task that never ended by itself gets an estimated duration: the median of its job's other
       tasks, else of its user's tasks, else of all; but at least its observed run time.
@@ -142,24 +142,12 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
             state = ServiceState(body.get("policy", "drf/best-fit"))
             if kind != "policy":
                 recording.policies.append((state.scheduler.policy.name, state.scheduler.seed))
+        outcome: Any = None
         if recorded_starts is not None and kind == "place":
             repeat_starts(state, recorded_starts.get(now, {}), now, path, seq)
         else:
             outcome = repeat_event(state, kind, body, now, path, seq)
-        if kind == "policy":
-            recording.policies.append((state.scheduler.policy.name, state.scheduler.seed))
-        if kind == "submit":
-            history.jobs |= {job: state.jobs[job] for job in outcome}
-        history.note_effects(state.take_effects(), now)
-        if kind == "cancel":
-            history.withdrawn.setdefault(body["job"], now)
-        elif kind == "modify":
-            history.modified.add(body["job"])
-        if kind == "server":
-            history.note_server(state, body["name"], now)
-        elif kind == "lost":
-            history.leaving.add(body["name"])
-        history.note_departures(state, now)
+        history.note_event(state, kind, body, outcome, now)
         last_time = now
     if state is None or not history.jobs:
         raise InputError("holds no job yet", "", str(path))
@@ -205,6 +193,26 @@ class _History:
             self.note_server(state, name, begin)
             if server.lost:
                 self.leaving.add(name)
+
+    def note_event(
+        self, state: ServiceState, kind: str, body: dict[str, Any], outcome: Any, now: float
+    ) -> None:
+        """Note an event that the state has applied; `outcome` of a submission is its jobs."""
+        if kind == "policy":
+            policy = state.scheduler.policy.name, state.scheduler.seed
+            self.recording.policies.append(policy)
+        elif kind == "submit":
+            self.jobs |= {job: state.jobs[job] for job in outcome}
+        self.note_effects(state.take_effects(), now)
+        if kind == "cancel":
+            self.withdrawn.setdefault(body["job"], now)
+        elif kind == "modify":
+            self.modified.add(body["job"])
+        elif kind == "server":
+            self.note_server(state, body["name"], now)
+        elif kind == "lost":
+            self.leaving.add(body["name"])
+        self.note_departures(state, now)
 
     def note_effects(self, effects: Effects, now: float) -> None:
         """Note the starts and ends of tasks, and the cancelled jobs, of one event."""

@@ -246,7 +246,7 @@ def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
 def _is_first_of_job(frame: pl.DataFrame) -> pl.Series:
     """Return whether each row is the first of its job.
 
-    Raises InputError for a row whose job differs from the row above with the same job name.
+    Raises InputError if the rows of a job differ in a column that describes the job.
     """
     is_first = (frame["job"] != frame["job"].shift(1)).fill_null(True)
     for column in ("user", "submit", "gang", "cancel", *((LIMIT,) * (LIMIT in frame.columns))):

@@ -153,20 +153,20 @@ def read_workload(
     or options that the format does not take.
     """
     try:
-        found = detect_format(path)
+        name = detect_format(path)
     except InputError:
         added = _added_format(path)
         if added is None:
             raise
         return added.read(path, machines, on_progress), added.name
-    reader = READERS[found]
-    _refuse_options(found, reader, machines)
-    given = {name: getattr(machines, name) for name in reader.takes}
+    reader = READERS[name]
+    _refuse_options(name, reader, machines)
+    given = {option: getattr(machines, option) for option in reader.takes}
     try:
         read = getattr(import_module(f"fairlead.traces.{reader.module}"), reader.function)
-        return read(path, **given, on_progress=on_progress), found
+        return read(path, **given, on_progress=on_progress), name
     except ModuleNotFoundError as fault:
-        needs = f"was read as {found}, and needs {fault.name}: {how_to_install('serve')}"
+        needs = f"was read as {name}, and needs {fault.name}: {how_to_install('serve')}"
         raise InputError(needs, "", str(path)) from None
 
 
@@ -195,15 +195,15 @@ def _added_format(path: Path) -> TraceFormat | None:
     return None
 
 
-def _refuse_options(found: str, reader: Reader, machines: MachineOptions) -> None:
-    """Raise InputError for an option that the format does not take."""
+def _refuse_options(name: str, reader: Reader, machines: MachineOptions) -> None:
+    """Raise InputError for an option that the format, with this name, does not take."""
     if machines.machines is not None and "machines" not in reader.takes:
-        raise InputError(f"this was read as {found}, which has no machine file", "--machines")
-    for name in ("servers", "cores", "memory", "user_from"):
-        if getattr(machines, name) is not None and name not in reader.takes:
-            known = (other.called for other in READERS.values() if name in other.takes)
-            fault = f"is for {' or '.join(known)}, and this was read as {found}"
-            raise InputError(fault, f"--{name.replace('_', '-')}")
+        raise InputError(f"this was read as {name}, which has no machine file", "--machines")
+    for option in ("servers", "cores", "memory", "user_from"):
+        if getattr(machines, option) is not None and option not in reader.takes:
+            formats = (other.called for other in READERS.values() if option in other.takes)
+            fault = f"is for {' or '.join(formats)}, and this was read as {name}"
+            raise InputError(fault, f"--{option.replace('_', '-')}")
 
 
 def detect_format(path: Path) -> str:
