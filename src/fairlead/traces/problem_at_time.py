@@ -123,6 +123,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     >>> problem_at(day, 3600).problem.n_users <= 5
     True
     """
+    # The sets with active tasks, their shapes and places; without those that fit no server.
     active, runs = _active_tasks(workload, seconds)
     n_active = np.add.reduceat(active, workload.first_task[:-1], dtype=np.int64)
     count = _present_servers(workload, seconds, runs)
@@ -136,16 +137,17 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     if not len(sets):
         fits = " that fits a server" if too_large else ""
         raise InputError(f"no task{fits} waits or runs at {workload.time_text(seconds)}", "--at")
+    # The users of the problem are the kinds of these tasks.
     user = workload.job_user[workload.set_job[sets]]
     kinds = kinds_of_tasks(user, place, workload.shapes[shape])
-    _, first = np.unique(kinds.of_set, return_index=True)
     limit = np.bincount(kinds.of_set, n_active[sets])
     # The mean is the first shape plus a mean difference, which is exact for equal tasks.
-    demand = workload.shapes[shape[first]]
-    sums = np.zeros_like(demand)
-    differences = workload.shapes[shape] - demand[kinds.of_set]
+    _, first = np.unique(kinds.of_set, return_index=True)
+    first_shape = workload.shapes[shape[first]]
+    differences = workload.shapes[shape] - first_shape[kinds.of_set]
+    sums = np.zeros_like(first_shape)
     np.add.at(sums, kinds.of_set, differences * n_active[sets, None])
-    demand = demand + sums / limit[:, None]
+    demand = first_shape + sums / limit[:, None]
     eligible = np.zeros((len(limit), len(count)), dtype=bool)  # also on absent servers
     np.logical_or.at(eligible, kinds.of_set, workload.places[workload.set_place[sets]])
     cluster = workload.cluster
@@ -171,6 +173,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     )
     if workload.queues is not None:
         problem = problem.in_tree(_queues_of_kinds(workload, workload.queues, kinds.user))
+    # The amounts that running tasks of these kinds hold.
     kind_of_set = np.full(workload.n_sets, -1)
     kind_of_set[sets] = kinds.of_set
     runs &= np.repeat(kind_of_set >= 0, workload.set_tasks)
@@ -178,19 +181,19 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     used = _sum_running(workload, runs, kind_of_set, len(users))
     split = _split_users(kinds.user)
     return ProblemAtTime(
-        problem,
-        used.held,
-        running,
-        int(n_active[sets].sum()) - running,
-        too_large,
-        used.unplaced,
-        {
+        problem=problem,
+        held=used.held,
+        running=running,
+        waiting=int(n_active[sets].sum()) - running,
+        too_large=too_large,
+        unplaced=used.unplaced,
+        kinds={
             workload.users[n]: [users[m] for m in np.flatnonzero(kinds.user == n).tolist()]
             for n in split
         },
-        not differences.any(),
-        used.overfull,
-        {
+        of_one_size=not differences.any(),
+        overfull=used.overfull,
+        renamed={
             workload.users[n]: name
             for n, name in zip(kinds.user.tolist(), users, strict=True)
             if n not in split and name != workload.users[n]
