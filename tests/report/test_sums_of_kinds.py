@@ -103,6 +103,6 @@ def test_one_line_says_why_several_are_unknown(
     problem.write_text(PROBLEM.replace("TASKS", "8"))
     held.write_text(json.dumps(HELD))
     run(["audit", str(problem), "--allocation", str(held)])
-    lines = [line for line in capsys.readouterr().out.splitlines() if "which tasks wait" in line]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "no waiting tasks" in line]
     assert len(lines) == 1
     assert "non-wastefulness, pareto-optimality" in lines[0]
