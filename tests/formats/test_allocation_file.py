@@ -272,7 +272,8 @@ def test_allocations_of_another_problem_are_refused(tmp_path: Path) -> None:
         "users[0].name: no user is named 'anna'; did you mean 'ana'?"
     )
     for lenient in (False, True):
-        assert fault_of(tmp_path, {"users": [row("cy"), row(weight=3)]}, lenient=lenient) == (
+        document = {"users": [row("cy"), row(weight=3), row("bo", weight=9)]}
+        assert fault_of(tmp_path, document, lenient=lenient) == (
             "users[1].weight: belongs to another problem: "
             "user 'ana' has weight 3 here and 2 in the problem"
         )

@@ -149,7 +149,7 @@ class _Reading:
         # (N,): whether a row has the user's name, even a skipped row; whether several rows have it.
         self.is_named = np.zeros(problem.n_users, dtype=bool)
         self.repeated = np.zeros(problem.n_users, dtype=bool)
-        # The error for a row whose weight is not that of the problem.
+        # The error for the first row whose weight is not that of the problem.
         self.other_problem: InputError | None = None
 
     def add_row(self, row: object, place: str) -> None:
@@ -190,10 +190,9 @@ class _Reading:
         if not math.isclose(given, weight, rel_tol=_SAME_WEIGHT):
             name = show(self.problem.users.names[n])
             fault = f"user {name} has weight {given:.12g} here and {weight:.12g} in the problem"
-            self.other_problem = InputError(
-                f"belongs to another problem: {fault}", f"{place}.weight"
-            )
-            raise self.other_problem
+            error = InputError(f"belongs to another problem: {fault}", f"{place}.weight")
+            self.other_problem = self.other_problem or error
+            raise error
 
     def doubts(self) -> Doubts | None:
         """Return the doubts left by skipped rows, or by a file that lists no waiting tasks."""

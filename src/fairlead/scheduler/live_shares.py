@@ -160,6 +160,7 @@ class SharesQuestion:
         if self.tree is not None:
             tree = self.tree
             names = (*tree.names, *names)
+            # (inner queues, N): whether a leaf is below an inner queue.
             below = np.array([tree.users_below(q) for q in range(len(tree.names))])
             of_queues = [
                 dominant_share(below @ amounts, self.usable) / tree.weight

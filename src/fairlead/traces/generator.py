@@ -31,8 +31,8 @@ Three choices were made so that days resemble the evaluation of Wang, Liang and 
 evaluation is no independent evidence for these choices:
 
 1. CPU in steps of a 32nd, and deviations of 0.5 and 0.6. Their Table II has a best slot size, 14 or
-   16 slots a server, because many tasks of a 16th need two slots of a 20th. With steps of a 160th,
-   or wider deviations, smaller slots are always better.
+   16 slots a server; here many tasks of a 16th, which need two slots of a 20th, cause such a best
+   size. With steps of a 160th, or wider deviations, smaller slots are always better.
 2. Job sizes that differ between users. If all users have equally large jobs, small jobs wait behind
    large ones of the same user, and jobs of 1 to 50 tasks complete 29 % sooner under Best-Fit than
    under slots. With this choice they complete 4 % sooner; in the paper's Fig. 6b, no sooner.

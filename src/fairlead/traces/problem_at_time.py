@@ -130,7 +130,8 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     sets = np.flatnonzero(n_active)
     # Places that differ only in groups without present servers are the same for kinds of tasks.
     places, place_number = np.unique(workload.places & (count > 0), axis=0, return_inverse=True)
-    place, shape = place_number[workload.set_place[sets]], workload.set_shape[sets]
+    place = place_number.reshape(-1)[workload.set_place[sets]]  # a column in NumPy 2.0.0
+    shape = workload.set_shape[sets]
     fit = (places[place] & workload.fits[shape]).any(axis=1)
     too_large = int(n_active[sets[~fit]].sum())
     sets, place, shape = sets[fit], place[fit], shape[fit]
