@@ -75,6 +75,6 @@ def test_json_of_too_many_steps_is_refused(
     monkeypatch.setattr(module, "MOST_STEPS_IN_JSON", 2)
     assert run(["dynamic", str(arrivals), "--json"]) == 2
     line = only_line(capsys)
-    assert "--json: 3 users at as many steps" in line
+    assert "--json: the shares of 3 users after each of 3 arrivals" in line
     assert "--last" in line
     assert len(answer_of(["dynamic", str(arrivals), "--last"], capsys)["steps"]) == 1

@@ -101,7 +101,7 @@ def test_one_trial_is_what_python_gives_and_the_order_is_written(
         (["--order", ""], "'--order': must be a path, not ''"),
         (["--order", "no/such/folder/x.csv"], "there is no folder"),
         (["--select", "rrr", "--trials", "2", "--order", "x.csv"], "ask for one trial"),
-        (["--report", "./x", "--order", "x"], "is both the page and the order"),
+        (["--report", "./x", "--order", "x"], "is also the file of --report"),
     ],
 )
 def test_unusable_input_is_one_line_and_exit_2(

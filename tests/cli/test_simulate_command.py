@@ -385,7 +385,7 @@ def test_unwritable_pages_are_refused_before_anything_runs(
         (["--policy", "recorded"], "the trace does not say when its tasks started"),
         (["--policy", "drf/rrr", "--what-if", "weight:anna=2"], "did you mean 'ana'?"),
         *(
-            (["--policy", "drf/rrr", f"--until={hours}"], "until: must be a positive number, not")
+            (["--policy", "drf/rrr", f"--until={hours}"], "--until: must be a positive number, not")
             for hours in (-3, 0, "nan", "inf")
         ),
         *(

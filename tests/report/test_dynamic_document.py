@@ -65,5 +65,5 @@ def test_the_verdict_has_the_least_level(count: int, mark: str, summary: str) ->
     verdict = text_of(run, count=count).splitlines()[1]
     ratio = run.levels / run.full_knowledge_levels
     assert verdict.startswith(f"{mark} In the end the least level is {percent(float(ratio[-1]))}")
-    assert f"{percent(float(ratio.min()))}, after step {ratio.argmin() + 1}." in verdict
+    assert f"after step {ratio.argmin() + 1}: {percent(float(ratio.min()))}." in verdict
     assert summary in verdict

@@ -67,7 +67,7 @@ def test_a_single_task_and_server_are_singular() -> None:
     ("users", "sentence"),
     [
         ([], "No users yet."),
-        ([user("ana", 0.5, 0.5)], "✓ Everybody holds what is fair."),
+        ([user("ana", 0.5, 0.5)], "✓ No waiting user is below its fair share."),
         (
             [user("ana", 0.1, 0.2)],
             "✗ One user holds less than is fair; ana holds 10.00 %, not 20.00 %.",

@@ -34,8 +34,8 @@ def texts(root: ElementTree.Element) -> list[str]:
 def test_bars_begin_and_end_at_their_values() -> None:
     figure = {
         "data": [
-            bars("a", [0, 1], [0.25, 0.5], ["x", "y"], "#111111", level=True),
-            bars("b", [0, 1], [0.75, 0.5], ["z", "w"], "#222222", level=True),
+            bars("a", [0, 1], [0.25, 0.5], ["x", "y"], "#111111", horizontal=True),
+            bars("b", [0, 1], [0.75, 0.5], ["z", "w"], "#222222", horizontal=True),
         ],
         "layout": listed(["ana", "bo"]) | {"barmode": "stack"},
     }
@@ -107,7 +107,7 @@ def test_areas_lie_on_one_another() -> None:
 
 def test_long_labels_have_room_and_their_whole_name() -> None:
     figure = {
-        "data": [bars("", [0, 1], [1, 2], ["", ""], "#111111", level=True)],
+        "data": [bars("", [0, 1], [1, 2], ["", ""], "#111111", horizontal=True)],
         "layout": listed([LONG, "<b>&amp;"]),
     }
     root = drawn(figure)

@@ -78,7 +78,7 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")
         (["drain", "a/b"], "'a/b' is not a valid name"),
         (["worker", "--memory=-1"], "--memory: must not be negative"),
         (["worker", "--cpu", "0", "--memory", "0", "--gpu", "0"], "--cpu: must be more"),
-        (["token", "add", "a/b"], "NAME: 'a/b' has characters that no name has"),
+        (["token", "add", "a/b"], "NAME: 'a/b' has characters that are not allowed"),
     ],
     ids=" ".join,
 )

@@ -248,7 +248,7 @@ def test_a_gate_refuses_a_copy_without_the_last_jobs(
     assert run(["trace", "audit", copy]) == 0
     capsys.readouterr()
     assert run(["trace", "audit", copy, "--max-owed", "3"]) == 2
-    assert "audit the table itself" in capsys.readouterr().err
+    assert "audit the sacct table itself" in capsys.readouterr().err
 
 
 def test_the_time_begins_where_the_table_is_complete(hog: list[str], capsys: Capture) -> None:
@@ -278,8 +278,8 @@ def test_an_old_log_is_noted(hog: list[str], capsys: Capture) -> None:
     ("rows", "window", "fault"),
     [
         (5, ("07:30", "07:40"), ""),  # ana's job runs, and later ones are in the table
-        (1, ("09:00", "20:00"), "no limit can be checked: no job ran or waited in this time"),
-        (1, ("07:30", "20:00"), "no job runs or waits at the end of this time"),
+        (1, ("09:00", "20:00"), "no limit can be checked: no job ran or waited in this period"),
+        (1, ("07:30", "20:00"), "no job runs or waits at the end of the period"),
         (1, ("07:30", "08:00"), ""),  # it ended then, and so does the time
         (2, ("07:30", "20:00"), ""),  # hugo's job had not ended
     ],
@@ -481,7 +481,7 @@ def test_parts_count_of_users_that_are_due_enough(hog: list[str], capsys: Captur
     window = ["--from", f"{DAY}10:00", "--to", f"{DAY}20:00", "--max-under", "50%"]
     assert run([*hog, *window, "--min-due", "3.3"]) == 1
     assert run([*hog, *window, "--min-due", "3.4"]) == 0
-    assert "no user's share is judged, as none is due more than 3.3" in capsys.readouterr().out
+    assert "no user's share is judged, as no user is due more than 3.3" in capsys.readouterr().out
     assert run([*hog, *window[:-1], "100%", "--min-due", "3.3"]) == 0
     assert "no user of 3 that are due 3.3 cluster-hours held more than 100.00 % less" in (
         capsys.readouterr().out
@@ -518,7 +518,7 @@ def test_a_page_draws_shares_over_time(hog: list[str], tmp_path: Path, capsys: C
     capsys.readouterr()
     text = page.read_text()
     for user in ("bo", "cy", "hugo"):
-        assert f"Share that {user} holds over time beside its fair share" in text
+        assert f"Held share and fair share of {user} over time" in text
 
 
 @st.composite

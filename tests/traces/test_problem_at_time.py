@@ -212,7 +212,7 @@ def test_users_of_several_kinds_and_overfull_servers_are_named(
     assert convert(path, "-o", tmp_path / "p.yaml", "--at", 35, "--held", held) == 0
     assert capsys.readouterr().out.splitlines()[1:-1] == [
         KINDS.rstrip(),
-        "servers on which more runs than they have: old-0",
+        "servers whose running tasks hold more than their capacity: old-0",
         f"wrote {held}",
     ]
 

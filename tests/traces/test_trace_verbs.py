@@ -77,8 +77,8 @@ def test_info_of_a_small_log(tmp_path: Path, capsys: Capture) -> None:
     for message in (
         "2 users, 3 jobs, 4 tasks (1 gang) over 11 s",
         "Tasks with a placement constraint: 50.00 %",
-        "Tasks larger than every server they may use, or of gangs larger than all of these: 1, "
-        "of 1 job: 12",
+        "Tasks that fit no server that they may use, or of gangs that do not fit all these servers "
+        "together: 1, of 1 job: 12",
         "Jobs left out, as they never ran: 1",
     ):
         assert message in text

@@ -40,22 +40,20 @@ READER_GONE = 141
 class Verb(NamedTuple):
     """A verb of the command line."""
 
-    place: str  # ``package.module:function``; ``.module`` is in `fairlead.cli`
+    function: str  # ``package.module:function``; ``.module`` is in `fairlead.cli`
     summary: str = ""  # in lists of verbs; if empty, the first line of the docstring
 
     def load(self) -> Callable[..., int | None]:
         """Import the verb's function; raise InputError if another package's module fails."""
-        module, _, function = self.place.partition(":")
+        module, _, name = self.function.partition(":")
         try:
-            found: Callable[..., int | None] = getattr(
-                import_module(module, "fairlead.cli"), function
-            )
+            found: Callable[..., int | None] = getattr(import_module(module, "fairlead.cli"), name)
         except Exception as fault:  # another package's module may raise anything
             if module.startswith("."):
                 raise
             text = " ".join(str(fault).split())
             raise InputError(
-                f"cannot be loaded: {type(fault).__name__}: {text}", self.place
+                f"cannot be loaded: {type(fault).__name__}: {text}", self.function
             ) from None
         return found
 
@@ -106,13 +104,13 @@ CLIENTS = {  # clients of a running service; they import little, to start fast
     "top": Verb(".top:top", "Show shares, servers and jobs live."),
     "what-if": Verb(".cluster:what_if", "Compute shares under other weights, servers or quotas."),
     "drain": Verb(".cluster:drain", "Drain a server: start no more tasks on it."),
-    "history": Verb(".cluster:history", "Show hours used by month and user."),
+    "history": Verb(".cluster:history", "Show core-, GiB- and GPU-hours by month and user."),
 }
 RAY = {
-    "start": Verb(".ray:start", "Start a dispatcher of fair shares."),
+    "start": Verb(".ray:start", "Start the dispatcher, which decides where tasks start."),
     "stop": Verb(".ray:stop", "Stop the dispatcher; running tasks go on."),
     "status": Verb(".ray:status", "Show the dispatcher and its policy."),
-    "submit": Verb(".ray:submit", "Queue a driver, and run it in your turn."),
+    "submit": Verb(".ray:submit", "Queue a driver, and run it when its user's turn comes."),
     "shares": Verb(".ray:shares", "Compare users' shares with the fair ones."),
     "explain": Verb(".ray:explain", "Explain why a job waits."),
     "jobs": Verb(".ray:list_jobs", "List jobs of a Ray cluster."),
@@ -189,9 +187,9 @@ def _run(words: Sequence[str]) -> None:
             _show_group(path, found, rest)
             return
         if "--ray" in rest:
-            from fairlead.cli.options import with_address
+            from fairlead.cli.options import with_ray_address
 
-            rest = with_address(rest)
+            rest = with_ray_address(rest)
         verb = _load(path, found, rest)
         values = parse_words(verb, _with_defaults(path, verb, rest))
     except UsageFault as fault:
@@ -203,9 +201,9 @@ def _run(words: Sequence[str]) -> None:
 
 
 def _load(path: str, found: Verb, rest: Sequence[str]) -> Callable[..., int | None]:
-    """Import the function of a verb, or the function that another package has for an option of it.
+    """Import a verb's function, or another package's function for an unknown option of the verb.
 
-    Such an entry point is named by the verb and the option, as in ``audit --random``.
+    The package names its entry point by the verb and the option, as in ``audit --random``.
     """
     verb = found.load()
     words = path.removeprefix("fairlead ")
@@ -241,7 +239,10 @@ def _with_defaults(path: str, verb: Callable[..., object], words: Sequence[str])
 
 
 def find_verb(words: Sequence[str]) -> tuple[str, Verb | Group, list[str]]:
-    """Find the verb or group of the first words; return its full name, itself, and later words."""
+    """Find the verb or group that the first words name.
+
+    Returns its full name, such as ``fairlead ray start``, the verb or group, and the later words.
+    """
     path, found, rest = "fairlead", FAIRLEAD, list(words)
     while rest and rest[0] in found.verbs:
         word = rest.pop(0)

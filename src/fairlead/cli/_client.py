@@ -90,12 +90,15 @@ def parse_amount(text: str) -> float | str:
 
 
 def gpus_of(number: float | None) -> float | None:
-    """Return a number of GPUs, a whole one as an integer, as older services require."""
+    """Return a number of GPUs; a whole number as an integer, as older services require."""
     return number if number is None or number != int(number) else int(number)
 
 
 def environment(clean: bool) -> dict[str, str]:
-    """Return this process's environment, without the token and what JSON cannot hold; or none."""
+    """Return this process's environment for a job; an empty one if `clean`.
+
+    The token is left out, and so are variables that JSON cannot hold or that are very long.
+    """
     if clean:
         return {}
     return {

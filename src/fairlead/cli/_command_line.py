@@ -31,12 +31,12 @@ class UsageFault(InputError):
 class _Option(optparse.Option):
     def __init__(self, parameter: Parameter, declared: Option) -> None:
         action = "store_true" if parameter.kind is bool else "store"
-        given = os.environ.get(declared.envvar)
+        from_environment = os.environ.get(declared.envvar)
         super().__init__(
             *parameter.spellings,
             dest=parameter.name,
             action="append" if parameter.is_list else action,
-            default=None if parameter.is_list else given or parameter.default,
+            default=None if parameter.is_list else from_environment or parameter.default,
             metavar=declared.metavar or parameter.kind.__name__.upper(),
             help=parameter.explanation,
         )
@@ -128,7 +128,7 @@ def help_of(
     rows: Mapping[str, str],
     parameters: Sequence[Parameter],
 ) -> str:
-    """Format the help of a verb or group, by its full name `path`.
+    """Format the help of a verb or group whose full name is `path`.
 
     The paragraphs of `texts` come first, then `rows` and arguments below `heading`, then options.
     """
@@ -144,8 +144,8 @@ def help_of(
     width = max(50, min(78, get_terminal_size().columns - 2))
     parts = [" ".join(["Usage:", path, "[OPTIONS]", *usage])]
     for paragraph in "\n\n".join(cleandoc(text) for text in texts if text).split("\n\n"):
-        lines_kept = paragraph.removeprefix(VERBATIM)
-        text = fill(paragraph, width - 2) if lines_kept == paragraph else lines_kept
+        verbatim = paragraph.removeprefix(VERBATIM)
+        text = fill(paragraph, width - 2) if verbatim == paragraph else verbatim
         parts.append(indent(text, "  "))
     column = 4 + max(map(len, rows), default=0)
     lines = [f"{heading}:"]

@@ -54,7 +54,12 @@ class TaskOptions:
     ] = None
     memory: Annotated[
         str | None,
-        Option("--memory", "-m", metavar="AMOUNT", help="Memory of each task: GiB, or 512Mi."),
+        Option(
+            "--memory",
+            "-m",
+            metavar="AMOUNT",
+            help="Memory of each task: a number of GiB, or with a unit, such as 512Mi.",
+        ),
     ] = None
     gpu: Annotated[
         float | None,
@@ -73,8 +78,8 @@ class TaskOptions:
             "--where",
             "-w",
             metavar="KEY=VALUE",
-            help="Run only on servers with this label, or with this name. Repeatable: a server "
-            "needs all labels.",
+            help="Run only on servers with this label, or on the server with this name. "
+            "Repeatable: a server needs all the labels, or one of the names.",
         ),
     ] = None
 
@@ -97,7 +102,8 @@ class RequestOptions(TaskOptions):
             "--time",
             "-t",
             metavar="T",
-            help="Time limit of each task: 90m, 2h, 1:30:00, 2-12 or UNLIMITED; 90 is 90 seconds.",
+            help="Time limit of each task: 90m, 2h, 1:30:00, 2-12 (2 days and 12 hours) or "
+            "UNLIMITED; 90 is 90 seconds.",
         ),
     ] = None
     priority: Annotated[
@@ -126,7 +132,10 @@ class JobOptions(RequestOptions):
     after: Annotated[
         list[str] | None,
         Option(
-            "--after", metavar="JOB", help="Start only after this job has finished; repeatable."
+            "--after",
+            metavar="JOB",
+            help="Start only after this job has succeeded; if it does not, cancel the new job. "
+            "Repeatable.",
         ),
     ] = None
     name: Annotated[
@@ -137,7 +146,8 @@ class JobOptions(RequestOptions):
         Option(
             "--chdir",
             metavar="FOLDER",
-            help="Working folder, unless run as nobody. [default: here]",
+            help="Working folder. Tasks under the account nobody run in a folder of their user "
+            "instead. [default: this folder]",
         ),
     ] = None
     env: Annotated[
@@ -152,8 +162,8 @@ class JobOptions(RequestOptions):
         Option(
             "--checkpoint-signal",
             metavar="SIGNAL",
-            help="Signal that asks a preempted task to save its state, TERM, INT, HUP, USR1 or "
-            "USR2; the task then runs again whatever its exit status is.",
+            help="Signal that asks a preempted task to save its state: TERM, INT, HUP, USR1 or "
+            "USR2. The task then runs again, whatever its exit status is.",
         ),
     ] = None
     shell: Annotated[bool, Option("--shell", help="Run COMMAND as one line of /bin/sh.")] = False
@@ -178,11 +188,11 @@ class JobOptions(RequestOptions):
 def submit_jobs(
     service: PlainClient, rows: list[Row], server: str | None, file: Path | None = None
 ) -> list[str]:
-    """Submit jobs, those without a user as this account's; return their ids.
+    """Submit jobs and return their ids; a job without a user gets this account's name.
 
     Normally only the service checks the jobs, as importing the checks is slow. They are checked
-    here before they are sent in several requests, and after a refusal, so that the error names the
-    option or the place in the file.
+    here, too, in two cases: before they are sent in several requests, and after the service has
+    refused them, so that the error names the option or the position in the file.
     Raises InputError for unusable jobs.
     """
     _name_users(rows, file, server)
@@ -209,7 +219,7 @@ def absent_servers(service: PlainClient, row: Row) -> list[str]:
 
 
 def warn(absent: Sequence[str], time: str | None) -> None:
-    """Warn of absent servers, and of a bare number in --time: seconds, in Slurm minutes."""
+    """Warn of absent servers, and of a --time without a unit: seconds here, minutes in Slurm."""
     for missing in absent:
         complain(f"there is no server {missing!r:.60} now; write a label as KEY=VALUE")
     if time is not None and is_bare_number(time):

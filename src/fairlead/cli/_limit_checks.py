@@ -11,7 +11,7 @@ from fairlead.report.numbers import duration
 from fairlead.simulation.log_audit import AuditLimits, LogAudit
 from fairlead.traces.logs import slurm
 
-# Notes on a table with missing data; with one of them no limit is checked.
+# Notes on missing data in a table; if a table has such a note, no limit is checked.
 MISSING_DATA = (
     slurm.CUT_OFF,
     slurm.CUT_ARRAY,
@@ -62,12 +62,12 @@ def why_limits_uncheckable(
             return f"{fault}: {workload.notes[fault]:,}"
     for left_out in (slurm.STILL_RAN, slurm.STILL_PENDING):
         if left_out in workload.notes:
-            return f"{left_out}; audit the table itself, and no copy of it"
+            return f"{left_out}; audit the sacct table itself, not a trace converted from it"
     if complete_since is not None and workload.n_users == 1:
         fault = f"the only user is {workload.users[0]!r:.60}"
         return f"{fault}; sacct --allusers shows others to operators (PrivateData)"
     if not audit.active.any():
-        return "no job ran or waited in this time"
+        return "no job ran or waited in this period"
     if complete_since is not None and (
         fault := _why_too_short(audit, limits, since, complete_since)
     ):
@@ -84,10 +84,10 @@ def _why_too_short(
 ) -> str:
     """Return why a sacct table does not cover the audited period; empty if it does."""
     if audit.is_after_log:
-        return "this time begins after the last event of the table; is it an old one?"
+        return "the period begins after the last event of the table; is the table an old copy?"
     if audit.ends_in_silence:
-        fault = "no job runs or waits at the end of this time, nor is there a later one"
-        return f"{fault}; is the table an old one, or of jobs in some states only?"
+        fault = "no job runs or waits at the end of the period or later"
+        return f"{fault}; is the table an old copy, or does it have only jobs of some states?"
     if since < complete_since:
         fault = f"the first job of the table ended {duration(complete_since)} after its start"
         if not np.isfinite(complete_since):
@@ -118,17 +118,18 @@ def _why_other_nodes(audit: LogAudit) -> str:
 
 
 def _is_overfull(workload: Workload, ran: BoolArray) -> bool:
-    """Return whether tasks together took more cores or GPUs of a node than it has, in O(T log T).
+    """Return whether tasks together took more cores or GPUs of a node than it has.
 
-    Jobs on several nodes are ignored, as sacct does not record how they divide their resources.
-    Memory is ignored, as not every cluster reserves it.
+    `ran` has an entry for each of the T tasks. Costs O(T log T). Jobs on several nodes are ignored,
+    as sacct does not record how they divide their resources. Memory is ignored, as not every
+    cluster reserves it.
     """
     job_of_task = np.repeat(workload.set_job, workload.set_tasks)
-    alone = np.bincount(job_of_task, minlength=workload.n_jobs)[job_of_task] == 1
-    tasks = np.flatnonzero(ran & alone & (workload.task_duration >= SHORT_RUN))
-    counted = [r for r, name in enumerate(workload.cluster.resources) if name != "memory"]
+    on_one_node = np.bincount(job_of_task, minlength=workload.n_jobs)[job_of_task] == 1
+    tasks = np.flatnonzero(ran & on_one_node & (workload.task_duration >= SHORT_RUN))
+    checked = [r for r, name in enumerate(workload.cluster.resources) if name != "memory"]
     shape = np.repeat(workload.set_shape, workload.set_tasks)[tasks]
-    amounts = workload.shapes[shape][:, counted]
+    amounts = workload.shapes[shape][:, checked]
     server = np.tile(workload.task_server[tasks], 2)
     start = workload.task_start[tasks]
     time = np.concatenate([start, start + workload.task_duration[tasks]])
@@ -137,4 +138,4 @@ def _is_overfull(workload: Workload, ran: BoolArray) -> bool:
     order = np.lexsort((is_start, time, server))  # ends before starts of the same second
     held = change[order].cumsum(axis=0)  # 0 after the last end on each server
     group = np.searchsorted(workload.first_server, server[order], side="right") - 1
-    return bool((held > workload.cluster.capacity[group][:, counted] + 1e-6).any())
+    return bool((held > workload.cluster.capacity[group][:, checked] + 1e-6).any())

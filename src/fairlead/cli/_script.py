@@ -34,7 +34,8 @@ _MEMORY = re.compile(r"([1-9][0-9]*)([KMGT]?)B?", re.IGNORECASE)
 _GPUS = re.compile(r"(?:([A-Za-z][^:,]*):)?([0-9]+)")
 _GRES = re.compile(r"gpu(?::([A-Za-z][^:,]*))?(?::([0-9]+))?")
 GPU_OPTIONS = ("--gpus", "--gpus-per-task", "--gpus-per-node", "--gres")
-# An untranslated one of these is an error: the job would do other work, or lack resources.
+# If one of these cannot be translated, the script is refused: the job would do other work, or
+# lack resources. A ``--gres`` may also name resources other than GPUs, which are only reported.
 ESSENTIAL = (
     "--array",
     "--dependency",
@@ -82,14 +83,14 @@ def directives_before(
     for name, _ in _split_options(sbatch_words):
         if not name.startswith("-"):
             raise InputError(f"takes options, not {name!r}", SBATCH, str(script))
-    translated, others = translate_sbatch(sbatch_words)
-    for each in others:
+    translated, untranslated = translate_sbatch(sbatch_words)
+    for each in untranslated:
         name = each.partition("=")[0]
         if name in ESSENTIAL or each.startswith("--gres=gpu"):
             hint = HINTS.get(name, "")
             raise InputError(f"{each} has no counterpart here{hint}", SBATCH, str(script))
-    if others:
-        complain(f"{script}: no counterpart of {', '.join(others)}; the job runs without")
+    if untranslated:
+        complain(f"{script}: ignored, without a counterpart here: {', '.join(untranslated)}")
     return ["--name", script.name, *translated, *fairlead_words, *words]
 
 
@@ -106,25 +107,25 @@ def translate_sbatch(words: Sequence[str]) -> tuple[list[str], list[str]]:
     Returns the options of ``submit``, and the options of ``sbatch`` without a counterpart.
     """
     found: dict[str, str] = {}
-    others: list[str] = []
+    untranslated: list[str] = []
     for name, value in _split_options(words):
         found[LONG_NAMES.get(name, name)] = value
     translated: list[str] = []
     cores = found.get("--cpus-per-task", "1")
     for name, value in found.items():
         if name == "--mem-per-cpu" and cores.isdecimal() and cores.isascii():
-            more = _translate_memory(value, int(cores))
+            options = _translate_memory(value, int(cores))
         else:
-            more = COUNTERPARTS[name](value) if name in COUNTERPARTS else None
+            options = COUNTERPARTS[name](value) if name in COUNTERPARTS else None
         pattern = _GRES if name == "--gres" else _GPUS
         if name in GPU_OPTIONS and (gpus := pattern.fullmatch(value)) and gpus[1]:
             # The number is translated, the model of GPU is not.
-            others.append(f"{gpus[1]} in {name}={value}")
-        if more is None:
-            others.append(f"{name}={value}" if name in COUNTERPARTS else name)
+            untranslated.append(f"{gpus[1]} in {name}={value}")
+        if options is None:
+            untranslated.append(f"{name}={value}" if name in COUNTERPARTS else name)
         else:
-            translated += more
-    return translated, others
+            translated += options
+    return translated, untranslated
 
 
 def _read_directives(script: Path) -> Iterator[tuple[int, str, str]]:

@@ -23,7 +23,7 @@ from fairlead.errors import InputError
 
 FILE = "config.toml"
 SERVER, TOKEN_FILE = "server", "token-file"
-KINDS = (str, int, float)
+VALUE_TYPES = (str, int, float)
 REFUSED = ("--script", "--file", "--weight")
 
 
@@ -42,8 +42,8 @@ def settings_before(
     """Insert the options that the configuration file has for `verb` before `words`.
 
     If `parameters` is None, no options are inserted. Sets FAIRLEAD_SERVER and FAIRLEAD_TOKEN if the
-    file names them and the environment does not. Raises InputError for unknown settings; `verbs`
-    are the known ones.
+    file names them and the environment does not. Raises InputError for unknown settings and for
+    tables of verbs that are not in `verbs`.
     """
     path = settings_file()
     if not path.is_file():
@@ -95,7 +95,7 @@ def _set_environment(settings: Mapping[str, object], is_elsewhere: bool) -> None
 
 
 def _words(name: str, value: object, parameters: Sequence[Parameter]) -> list[str]:
-    """Return a setting as words of a command line: one per value of a list."""
+    """Return a setting as words of a command line: one ``--name=value`` for each value."""
     spelling = f"--{name}"
     if spelling in REFUSED:
         raise InputError("must be typed with each command", spelling)
@@ -112,6 +112,6 @@ def _words(name: str, value: object, parameters: Sequence[Parameter]) -> list[st
         return [spelling] if value else []
     values = value if isinstance(value, list) and found[0].is_list else [value]
     for each in values:
-        if not isinstance(each, KINDS) or isinstance(each, bool):
+        if not isinstance(each, VALUE_TYPES) or isinstance(each, bool):
             raise InputError("must be a text or a number", spelling)
     return [f"{spelling}={each}" for each in values]

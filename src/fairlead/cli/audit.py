@@ -51,8 +51,8 @@ def audit(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="Mechanism to audit, or FILE.py:NAME; for an allocation or a dump, the mechanism "
-            "that defines fair shares. [default: ps-dsf]",
+            help="Mechanism to audit, or FILE.py:NAME; for an allocation or a Kubernetes dump, the "
+            "mechanism that defines fair shares. [default: ps-dsf]",
         ),
     ] = None,
     allocation: Annotated[
@@ -72,15 +72,20 @@ def audit(
     ] = None,
     properties: Annotated[
         list[str] | None,
-        Option("--property", metavar="PROPERTY", help="Check only this property; may be repeated."),
+        Option(
+            "--property",
+            metavar="PROPERTY",
+            help="Check only this property, such as envy-freeness; may be repeated.",
+        ),
     ] = None,
     max_under: Annotated[
         str | None,
         Option(
             "--max-under",
             metavar="20%",
-            help="Fail if a user is below its fair share (for a mechanism: its slice of every "
-            "server) by more. Without --property, only this and feasibility are checked.",
+            help="Fail if a user is below its fair share by more than this fraction of it. A "
+            "mechanism's users are compared with their slices of every server. Without --property, "
+            "only this and feasibility are checked.",
         ),
     ] = None,
     queues: TreeFile = None,
@@ -90,49 +95,60 @@ def audit(
             metavar="N",
             min=0,
             max=MOST_REPEATS,
-            help="Try N lies of users about their demands, rates or servers, in search of a gain. "
-            f"[default: {LIES}]",
+            help="Try N lies of users about their demands, rates or servers, to find a lie by "
+            f"which its user gains. [default: {LIES}]",
         ),
     ] = None,
     departures: Annotated[
         int,
-        Option(metavar="N", min=1, max=MOST_REPEATS, help="Try the departure of at most N users."),
+        Option(
+            metavar="N",
+            min=1,
+            max=MOST_REPEATS,
+            help="Remove at most N users, one at a time, to find a departure by which another user "
+            "loses.",
+        ),
     ] = 40,
-    seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the search.")] = 0,
+    seed: Annotated[
+        int, Option(metavar="N", min=0, help="Random seed of the tried lies and departures.")
+    ] = 0,
     lenient: Annotated[
         bool,
-        Option("--lenient", help="Skip unusable rows of an allocation or dump."),
+        Option("--lenient", help="Skip unusable rows of an allocation or a Kubernetes dump."),
     ] = False,
     weight: Annotated[
         list[str] | None,
         Option(
-            metavar="USER=W", help="Weight of a user of a dump, such as a namespace; repeatable."
+            metavar="USER=W",
+            help="Weight of a user of a Kubernetes dump, such as a namespace; repeatable.",
         ),
     ] = None,
     weights: Weights = None,
     resource: Annotated[
         list[str] | None,
-        Option(metavar="NAME", help="Count only this resource of a dump; may be repeated."),
+        Option(
+            metavar="NAME", help="Count only this resource of a Kubernetes dump; may be repeated."
+        ),
     ] = None,
     ignore: Annotated[
         list[str] | None,
         Option(
             metavar="NAME",
-            help="Ignore this resource of a dump, such as pods; may be repeated.",
+            help="Ignore this resource of a Kubernetes dump, such as pods; may be repeated.",
         ),
     ] = None,
     user_from: Annotated[
         str | None,
         Option(
             metavar="namespace|label:KEY",
-            help="User of each pod of a dump: its namespace, or the value of its label KEY. "
-            "Pods without the label belong to namespace:NAME. [default: namespace]",
+            help="User of each pod of a Kubernetes dump: its namespace, or the value of its label "
+            "KEY. Pods without the label belong to namespace:NAME. [default: namespace]",
         ),
     ] = None,
     *,
     mechanism_options: MechanismOptions,
     as_json: AsJson = False,
-    form: TableFormat = None,
+    table_format: TableFormat = None,
     report: ReportPath = None,
     save_witness: Annotated[
         Path | None,
@@ -162,9 +178,9 @@ def audit(
         from fairlead.properties.witness_files import check_folder
 
         check_folder(save_witness)
-    check_format(form, as_json)
-    most = None if max_under is None else parse_fraction(max_under, "--max-under")
-    if most is not None and properties is None:
+    check_format(table_format, as_json)
+    largest_shortfall = None if max_under is None else parse_fraction(max_under, "--max-under")
+    if largest_shortfall is not None and properties is None:
         properties = ["feasibility"]
     names = list(dict.fromkeys(map(load_mechanism, mechanism or ())))
     options = mechanism_options.given
@@ -216,7 +232,7 @@ def audit(
     if queues is not None:
         problem, subject, quotas = _in_queues(problem, subject, queues)
     if weights is not None:
-        # After the holdings were read, which repeat the weights of the problem file.
+        # Only now: the holdings, read above, repeat the weights of the problem file.
         problem = with_weights_of(problem, weights, needs_due=True)
         if not isinstance(subject, str):
             subject = replace(subject, problem=problem)
@@ -238,11 +254,11 @@ def audit(
             on_progress=on_progress,
             **options,
         )
-    share_limit = None if most is None else share_limit_of(found, most)
+    share_limit = None if largest_shortfall is None else share_limit_of(found, largest_shortfall)
     document = audit_document(found, title, left_out, share_limit)
     try:
         rows = [] if share_limit is None else [_row_of(share_limit)]
-        show(document, as_json, report, table=table_text(found, form, rows))
+        show(document, as_json, report, table=table_text(found, table_format, rows))
     finally:
         if save_witness is not None:
             _save_witnesses(found, save_witness)
@@ -251,7 +267,7 @@ def audit(
 
 
 def _row_of(limit: ShareLimit) -> tuple[object, ...]:
-    """Return the row of --max-under, below the properties."""
+    """Return the table's row of --max-under, with the columns of the rows of properties."""
     return "max-under", limit.finding, True, 0, limit.sentence
 
 

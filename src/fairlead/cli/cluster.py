@@ -73,7 +73,7 @@ def shares(
         str | None,
         Option(
             metavar="TIME",
-            help="Compare what users held and were due over the last period, such as 7d.",
+            help="Compare the shares that users held and were due over the last TIME, such as 7d.",
         ),
     ] = None,
     server: Service = None,

@@ -49,7 +49,7 @@ def explain(
             "--policy",
             "-p",
             metavar="POLICY",
-            help="Policy of the replay, CRITERION/SELECTION; not /oblivious or recorded.",
+            help="Policy of the replay, CRITERION/SELECTION; neither recorded nor with /oblivious.",
         ),
     ] = "drf/best-fit",
     at: Annotated[
@@ -73,8 +73,8 @@ def explain(
 ) -> None:
     """Explain why a job of a replayed trace, or of a running service, waits.
 
-    A trace is replayed under a policy. The explanation counts servers by the resource that they
-    lack, and lists changes that would let the job start.
+    A trace is replayed under a policy. The explanation counts servers by the resource of which
+    they have too little free, and lists changes that would let the job start.
 
     \b
     Example:

@@ -34,7 +34,7 @@ def fill(
         str,
         Option(
             metavar="CRITERION",
-            help="Score of users, of which the lowest is next: drf, tsf or ps-dsf.",
+            help="Score of users: drf, tsf or ps-dsf. The user with the lowest gets the next task.",
         ),
     ] = "drf",
     select: Annotated[
@@ -45,7 +45,7 @@ def fill(
         ),
     ] = "best-fit",
     residual: Annotated[
-        bool, Option("--residual", help="Compute scores by free instead of total capacity.")
+        bool, Option("--residual", help="Compute scores from free instead of total capacity.")
     ] = False,
     seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the selection rrr.")] = 0,
     trials: Annotated[
@@ -59,7 +59,7 @@ def fill(
     ] = 1,
     ray: RayAddress = None,
     as_json: AsJson = False,
-    form: TableFormat = None,
+    table_format: TableFormat = None,
     report: ReportPath = None,
     order: Annotated[
         Path | None,
@@ -78,7 +78,7 @@ def fill(
     """
     from fairlead.scheduler.policies import find_policy
 
-    check_format(form, as_json)
+    check_format(table_format, as_json)
     policy = find_policy(criterion, select, residual)
     if trials > 1 and not policy.is_random:
         raise InputError(
@@ -89,7 +89,7 @@ def fill(
     from fairlead.simulation.trials import run_trials
 
     with ExitStack() as stack:
-        # Without Ray this process does all trials.
+        # Without Ray all trials run in this process.
         executor = None if ray is None else stack.enter_context(executor_on(ray))
         on_progress = stack.enter_context(progress_bar(f"Filling by {policy.name}"))
         answer = run_trials(problem, policy, trials, seed, on_progress, executor)
@@ -103,7 +103,7 @@ def fill(
     from fairlead.report.filling import filling_document
 
     document = filling_document(answer, title_of(file), left_out)
-    table = table_text(answer.allocation, form)
+    table = table_text(answer.allocation, table_format)
     show(document, as_json, report, (order, placements), table=table)
 
 
@@ -119,6 +119,6 @@ def _check_outputs(
         if path is not None:
             check_writable(path, source=file)
     if order is not None and report is not None and order.resolve() == report.resolve():
-        raise InputError("is both the page and the order; name two files", "--order", str(order))
+        raise InputError("is also the file of --report; name two files", "--order", str(order))
     if order is not None and trials > 1 and policy.is_random:
         raise InputError(f"{trials} trials have as many orders; ask for one trial", "--order")

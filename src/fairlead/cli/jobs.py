@@ -34,7 +34,9 @@ from fairlead.service.client.plain_client import RefusedError, is_over
 OnlyUser = Annotated[
     str | None, Option("--user", "-u", metavar="USER", help="List only this user's jobs.")
 ]
-EveryJob = Annotated[bool, Option("--all", "-a", help="Also list ended jobs, the latest 1,000.")]
+EveryJob = Annotated[
+    bool, Option("--all", "-a", help="Also list the latest ended jobs, at most 1,000.")
+]
 
 
 def jobs(
@@ -91,9 +93,10 @@ def wait(
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
-    """Wait until jobs are over, and exit with the status of the last named job that failed.
+    """Wait until jobs are over; exit with 0 if all succeeded, else with a failed job's status.
 
-    The status of a job that is cancelled, or not over at --timeout, is 1.
+    If several failed, the status is that of the last one on the command line. A job that is
+    cancelled, or not over at --timeout, has status 1.
 
     \b
     Example:
@@ -157,7 +160,7 @@ def logs(
 def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> None:
     """Forecast when a job starts.
 
-    It is computed from run times of ended tasks and from time limits, as if no further job were
+    The forecast rests on run times of ended tasks and on time limits, as if no further job were
     submitted.
 
     \b

@@ -27,8 +27,9 @@ class LogOptions:
             "--machines",
             metavar="FILE",
             help=(
-                "Machine file of a log of MetaCentrum, FIT or openb, by default in the log's "
-                "folder. For a sacct table, the output of scontrol show node or sinfo -N."
+                "Machine file of a log of MetaCentrum, FIT or openb; for a sacct table, the output "
+                "of scontrol show node or sinfo -N. [default: the machine file in the folder of a "
+                "log of MetaCentrum, FIT or openb]"
             ),
         ),
     ] = None
@@ -49,7 +50,7 @@ class LogOptions:
         Option(
             "--memory",
             metavar="GIB",
-            help="Memory of each of the --servers, in GiB; ignored if absent.",
+            help="Memory of each of the --servers, in GiB. Without it memory is ignored.",
         ),
     ] = None
     user_from: Annotated[
@@ -141,7 +142,7 @@ def plain_trace(workload: Workload) -> Workload:
 
 
 def in_queues(workload: Workload, path: Path | None) -> Workload:
-    """Put users into the tree of the queue file at `path`; without one change nothing."""
+    """Put users into the tree of the queue file at `path`; without a path change nothing."""
     if path is None:
         return workload
     from fairlead.simulation.simulate import with_queues
@@ -150,7 +151,10 @@ def in_queues(workload: Workload, path: Path | None) -> Workload:
 
 
 def instant_in(workload: Workload, time: float | datetime, option: str) -> float:
-    """Convert a time as `seconds_in` does, and midnight of the trace's first day to 0."""
+    """Convert a time as `seconds_in` does, but midnight of the trace's first day to 0.
+
+    So a date without a time may name the first day, although the trace begins after midnight.
+    """
     begin = workload.date_of(0.0)
     if begin is not None and time == begin.replace(hour=0, minute=0, second=0, microsecond=0):
         return 0.0

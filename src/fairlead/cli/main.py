@@ -53,7 +53,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        if "worker" in arguments:  # before slow imports, as it may have a token
+        if "worker" in arguments:  # before slow imports: a worker may hold a token in its memory
             from fairlead.service.worker.worker_token import hide_memory
 
             hide_memory()
@@ -86,8 +86,8 @@ class _Interruptions:
         self.last = float("-inf")
 
     def __call__(self, _number: int, _frame: FrameType | None) -> None:
-        before, self.last = self.last, monotonic()
-        if self.last - before > REPEAT_SECONDS:
+        previous, self.last = self.last, monotonic()
+        if self.last - previous > REPEAT_SECONDS:
             raise KeyboardInterrupt
 
 

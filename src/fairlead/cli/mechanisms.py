@@ -51,15 +51,16 @@ def allocate(
     *,
     mechanism_options: MechanismOptions,
     as_json: AsJson = False,
-    form: TableFormat = None,
+    table_format: TableFormat = None,
     report: ReportPath = None,
     what_if: Annotated[
         list[str] | None,
         Option(
             "--what-if",
             metavar="CHANGE",
-            help="Also divide with one change: servers:GROUP+NUMBER, servers:GROUP-NUMBER, "
-            "weight:USER=NUMBER (or a queue) or tasks:USER=NUMBER. May be repeated.",
+            help="Also divide the cluster with this change: servers:GROUP+NUMBER, "
+            "servers:GROUP-NUMBER, weight:USER=NUMBER (or a queue) or tasks:USER=NUMBER. May be "
+            "repeated; each change is tried separately.",
         ),
     ] = None,
     weights: Weights = None,
@@ -75,7 +76,7 @@ def allocate(
     from fairlead.mechanisms.catalogue import find_mechanism, solve
     from fairlead.model.problem_changes import change_problem
 
-    check_format(form, as_json)
+    check_format(table_format, as_json)
     options = mechanism_options.given
     mechanism = load_mechanism(mechanism)
     find_mechanism(mechanism).refuse_unknown_options(options)
@@ -93,14 +94,14 @@ def allocate(
         from fairlead.report.allocation import allocation_document
 
         document = allocation_document(allocation, title_of(file), left_out)
-    table = table_text(allocation, form)
-    if form is not None and changed:
+    table = table_text(allocation, table_format)
+    if table_format is not None and changed:
         from fairlead.report.table_text import frame_text, in_words
 
         frame = allocation.to_frame()
         headings = [*map(in_words, frame.columns), *answers]
         columns = {text: answer.user_tasks for text, answer in answers.items()}
-        table = frame_text(frame.with_columns(**columns), form, headings)
+        table = frame_text(frame.with_columns(**columns), table_format, headings)
     show(document, as_json, report, table=table)
 
 
@@ -119,14 +120,14 @@ def compare(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="Mechanism to compare, or FILE.py:NAME; may be repeated. [default: all for "
-            "divisible tasks that accept the problem]",
+            help="Mechanism to compare, or FILE.py:NAME; may be repeated. [default: all "
+            "mechanisms for divisible tasks that accept the problem]",
         ),
     ] = None,
     *,
     mechanism_options: MechanismOptions,
     as_json: AsJson = False,
-    form: TableFormat = None,
+    table_format: TableFormat = None,
     report: ReportPath = None,
     weights: Weights = None,
     skip_unplaceable: SkipUnplaceable = False,
@@ -143,7 +144,7 @@ def compare(
     from fairlead.mechanisms.catalogue import COMPARED, find_mechanism
     from fairlead.mechanisms.comparison import compare as compare_mechanisms
 
-    check_format(form, as_json)
+    check_format(table_format, as_json)
     asked = list(dict.fromkeys(map(load_mechanism, mechanism or ())))
     rows = [find_mechanism(name) for name in asked or COMPARED]
     options = mechanism_options.given
@@ -157,7 +158,7 @@ def compare(
             raise InputError(
                 "is for one problem file; two files name their own weights", "--weights"
             )
-        document, table = _compare_files(files, asked, options, form, skip_unplaceable)
+        document, table = _compare_files(files, asked, options, table_format, skip_unplaceable)
         show(document, as_json, report, table=table)
         return
     file = files[0]
@@ -173,11 +174,11 @@ def compare(
     refused = answers.refused | failed
     document = comparison_document(answers, refused, title_of(file), left_out)
     table = None
-    if form is not None:
+    if table_format is not None:
         from fairlead.report.table_text import frame_text
 
         frame = answers.to_frame()
-        table = frame_text(frame, form, frame.columns)  # names of mechanisms
+        table = frame_text(frame, table_format, frame.columns)  # names of mechanisms
     show(document, as_json, report, table=table)
     for name, reason in failed.items():
         complain(f"{name}: {reason}")
@@ -189,7 +190,7 @@ def _compare_files(
     files: list[str],
     mechanisms: list[str],
     options: dict[str, float | str],
-    form: str | None,
+    table_format: str | None,
     skip_unplaceable: bool,
 ) -> tuple[Document, str | None]:
     """Divide the problems of two files by one mechanism; return the document and the table."""
@@ -199,7 +200,7 @@ def _compare_files(
     if len(files) > 2:
         raise InputError(f"takes one file or two, not {len(files):,}", "compare")
     if len(mechanisms) > 1:
-        raise InputError("two files are compared by one mechanism", "-m")
+        raise InputError("with two files, name one mechanism only", "-m")
     if files.count("-") > 1:
         raise InputError("standard input can be read once only", "-")
     before, after = (read_problem(file, skip_unplaceable)[0] for file in files)
@@ -209,7 +210,7 @@ def _compare_files(
     except InputError as error:
         raise error.within(error.source or files[1]) from None
     titles = title_of(files[0]), title_of(files[1])
-    return comparison_of_problems(found, titles), table_text(found, form)
+    return comparison_of_problems(found, titles), table_text(found, table_format)
 
 
 def _no_answer(answers: Allocations, failed: dict[str, str]) -> FairleadError:
@@ -238,7 +239,7 @@ def dynamic(
             metavar="N",
             min=0,
             max=MOST_REPEATS,
-            help="Try N false demands, in search of one by which a user gains.",
+            help="Try N false demands of users, to find one by which its user gains.",
         ),
     ] = 0,
     seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the false demands.")] = 0,
@@ -257,8 +258,8 @@ def dynamic(
     problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
     if as_json and not last and problem.n_users > MOST_STEPS_IN_JSON:
         raise InputError(
-            f"{problem.n_users:,} users at as many steps are too much for one JSON; ask for the "
-            "last step with --last",
+            f"the shares of {problem.n_users:,} users after each of {problem.n_users:,} arrivals "
+            "are too much for one JSON object; ask for the last step with --last",
             "--json",
         )
     from fairlead.mechanisms.dynamic_run import run_dynamic
@@ -273,7 +274,7 @@ def dynamic(
 
 
 def _check_properties(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
-    """Check the proved properties, and try `lies` false demands in search of a gain."""
+    """Check the proved properties, and try `lies` false demands to find one that pays."""
     from fairlead.properties.dynamic import (
         DynamicShares,
         check_envy_freeness,
@@ -281,18 +282,18 @@ def _check_properties(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
         check_sharing_incentive,
     )
 
-    course = DynamicShares.from_run(run)
+    shares = DynamicShares.from_run(run)
     verdicts = [
-        check_sharing_incentive(course),
-        check_envy_freeness(course),
-        check_pareto_optimality(course),
+        check_sharing_incentive(shares),
+        check_envy_freeness(shares),
+        check_pareto_optimality(shares),
     ]
     if lies:
         from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
 
-        divide = dynamic_drf(course.total_weight)
+        divide = dynamic_drf(shares.total_weight)
         with progress_bar("Lies") as on_progress:
-            verdicts.append(search_lies(course, divide, lies, seed, on_progress))
+            verdicts.append(search_lies(shares, divide, lies, seed, on_progress))
     return verdicts
 
 

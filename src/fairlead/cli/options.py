@@ -76,8 +76,8 @@ Columns = Annotated[
     Option(
         "--columns",
         metavar="NAME[:UNIT][=HEADING],...",
-        help="With --format, print only these columns (of a study, measures), times in s, min, h "
-        "or d: policy,mean_wait:h,p95_wait:h=Late,jain.",
+        help="With --format, print only these columns; of a study, only these measures. UNIT of a "
+        "time is s, min, h or d. Example: policy,mean_wait:h,p95_wait:h=Late,jain.",
     ),
 ]
 RayAddress = Annotated[
@@ -141,8 +141,8 @@ class PolicySuffixes:
             "--preempt",
             metavar="MODE",
             help=(
-                "Preempt tasks for queues below their quota (over-quota), or below quota or share "
-                "(over-share). over-share:600 spares tasks in their first 600 s."
+                "Preempt tasks for queues below their quota (over-quota), or below their quota or "
+                "share (over-share). over-share:600 spares tasks in their first 600 s."
             ),
         ),
     ] = "never"
@@ -212,13 +212,15 @@ class MechanismOptions:
         float | None,
         Option(
             metavar="A",
-            help="Alpha of alpha-fair: 0 runs the most tasks, large values even out. [default: 2]",
+            help="Alpha of the mechanism alpha-fair: 0 runs the most tasks, large values make the "
+            "users' tasks more equal. [default: 2]",
         ),
     ] = None
     score: Annotated[
         str | None,
         Option(
-            metavar="SCORE", help="Score that max-min equalises: drf, tsf or ps-dsf. [default: drf]"
+            metavar="SCORE",
+            help="Score that the mechanism max-min equalises: drf, tsf or ps-dsf. [default: drf]",
         ),
     ] = None
 
@@ -228,28 +230,28 @@ class MechanismOptions:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def check_format(form: str | None, as_json: bool, columns: str | None = None) -> None:
+def check_format(table_format: str | None, as_json: bool, columns: str | None = None) -> None:
     """Raise InputError for an unknown format, a format with ``--json``, or columns without one."""
-    if form is None and columns is not None:
+    if table_format is None and columns is not None:
         raise InputError(f"needs --format {' or '.join(FORMATS)}", "--columns")
-    if form is not None and form not in FORMATS:
-        raise InputError(f"must be {' or '.join(FORMATS)}, not {form!r:.60}", "--format")
-    if form is not None and as_json:
+    if table_format is not None and table_format not in FORMATS:
+        raise InputError(f"must be {' or '.join(FORMATS)}, not {table_format!r:.60}", "--format")
+    if table_format is not None and as_json:
         raise InputError("cannot be given with --json", "--format")
 
 
 def table_text(
-    answer: Shown, form: str | None, rows: Sequence[tuple[object, ...]] = ()
+    answer: Shown, table_format: str | None, rows: Sequence[tuple[object, ...]] = ()
 ) -> str | None:
     """Format an answer's main table and further `rows` as text; return None without a format."""
-    if form is None:
+    if table_format is None:
         return None
     from fairlead.report.table_text import frame_text
 
     frame = answer.to_frame()
     if rows:
         frame = frame.vstack(type(frame)(rows, schema=frame.schema, orient="row"))
-    return frame_text(frame, form)
+    return frame_text(frame, table_format)
 
 
 def title_of(file: str) -> str:
@@ -288,7 +290,7 @@ def parse_numbers(texts: list[str] | None, option: str) -> dict[str, float]:
     }
 
 
-def with_address(words: list[str]) -> list[str]:
+def with_ray_address(words: list[str]) -> list[str]:
     """Insert the address ``local`` after a `--ray` without one, as the parser needs a value."""
     end = words.index("--") if "--" in words else len(words)
     found: list[str] = []
@@ -332,13 +334,13 @@ def executor_on(ray: str | None, processes: int | None = None) -> Iterator[Execu
 def _silent_standard_error() -> Iterator[None]:
     """Drop the messages that Ray's compiled code prints while it joins a cluster."""
     sys.stderr.flush()
-    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    saved, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nothing, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)
         os.close(nothing)
 
 

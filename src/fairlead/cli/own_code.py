@@ -127,7 +127,7 @@ def refuse_mechanisms_on_ray(names: Sequence[str], ray: str | None) -> None:
 
 
 def _names_file(text: str) -> bool:
-    """Return whether a text is ``FILE.py:NAME``; raise InputError for a file without a function."""
+    """Return whether a text is ``FILE.py:NAME``; raise InputError for a file without NAME."""
     if text.endswith(".py"):
         raise InputError(f"name a function in it: {text}:NAME", "", text)
     return ".py:" in text
@@ -141,7 +141,8 @@ def _split_reference(text: str) -> tuple[Path, str]:
 def _load(file: Path, name: str, is_known: Callable[[], bool] = lambda: False) -> Any:
     """Run a file, with its folder on the import path, and return its function of that name.
 
-    Returns None if the file has no such function, but `is_known` is true after the run.
+    Returns None if the file has no such function, but `is_known` is true after the run: the file
+    has registered the name in another way.
     Raises InputError if the file is missing or fails, or has no such function.
     """
     if not file.is_file():
@@ -171,5 +172,5 @@ def _load(file: Path, name: str, is_known: Callable[[], bool] = lambda: False) -
 
 
 def _is_public(module: ModuleType, key: str, value: object) -> bool:
-    """Return whether a module defines a value, and it is a function without a leading _."""
+    """Return whether a value is a function that the module defines, named without a leading _."""
     return callable(value) and getattr(value, "__module__", "") == module.__name__ and key[0] != "_"

@@ -89,8 +89,8 @@ class Parameter(NamedTuple):
         elif self.kind is not bool and self.default is not None:
             notes.append(f"default: {self.default}")
         if isinstance(declared, Option) and declared.min is not None:
-            most = "" if declared.max is None else f"<={declared.max}"
-            notes.append(f"{declared.min}<=x{most}" if most else f"x>={declared.min}")
+            upper = "" if declared.max is None else f"<={declared.max}"
+            notes.append(f"{declared.min}<=x{upper}" if upper else f"x>={declared.min}")
         return f"{declared.help}  [{'; '.join(notes)}]" if notes else declared.help
 
 

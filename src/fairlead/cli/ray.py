@@ -51,13 +51,17 @@ def start(
     service: Annotated[
         str | None,
         Option(
-            metavar="URL", help="Let this fairlead service decide. Its token is in FAIRLEAD_TOKEN."
+            metavar="URL",
+            help="Let this fairlead service decide where tasks start; FAIRLEAD_TOKEN holds a token "
+            "for it.",
         ),
     ] = None,
     db: Annotated[
         str | None,
         Option(
-            "--db", metavar="FILE", help="Journal of users and jobs, a file on Ray's head node."
+            "--db",
+            metavar="FILE",
+            help="Keep users and jobs in this journal, a file on Ray's head node.",
         ),
     ] = None,
     grace: Annotated[
@@ -65,7 +69,8 @@ def start(
         Option(
             min=0,
             metavar="SECONDS",
-            help="Time between KeyboardInterrupt in a preempted call and its kill. [default: 10]",
+            help="Time between the KeyboardInterrupt in a preempted call and the kill of the call. "
+            "[default: 10]",
         ),
     ] = None,
     address: Address = None,
@@ -115,7 +120,7 @@ def status(address: Address = None, as_json: AsJson = False) -> None:
     lines = (
         f"policy    {view['policy']}",
         f"service   {view['service']}",
-        f"journal   {view['journal'] or 'of that service'}",
+        f"journal   {view['journal'] or 'kept by the service'}",
         f"nodes     {', '.join(view['nodes'])}",
         f"drivers   {len(view['agents'])}, of {drivers}",
         f"running   {counted(view['running'], 'task')}",
@@ -143,10 +148,10 @@ def submit(
     ] = 1,
     address: Address = None,
 ) -> None:
-    """Queue a driver, and run it in your turn.
+    """Queue a driver, and run it when its user's turn comes.
 
-    Its tasks and actors in Ray stay within the requested amounts. Its output is shown, and its exit
-    status is this command's.
+    The driver's tasks and actors stay within the requested amounts. This command prints the
+    driver's output, and exits with its status.
 
     \b
     Example:
@@ -226,7 +231,7 @@ def cancel(job: _client.JobArguments, address: Address = None, as_json: AsJson =
 
 
 def users(
-    name: Annotated[str | None, Argument(metavar="NAME", help="Only this user.")] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="List only this user.")] = None,
     weight: Annotated[float | None, Option(metavar="W", help=cluster.WEIGHT_HELP)] = None,
     address: Address = None,
     as_json: AsJson = False,

@@ -44,7 +44,8 @@ def serve(
         Option(
             "--socket",
             metavar="PATH",
-            help="Also listen on this Unix socket. [default: for root /run/fairlead/fairlead.sock]",
+            help="Also listen on this Unix socket. [default: fairlead.sock in a folder of "
+            "$XDG_RUNTIME_DIR or /tmp; for root /run/fairlead/fairlead.sock]",
         ),
     ] = None,
     db: Database = None,
@@ -74,15 +75,17 @@ def serve(
         Option(
             min=1.0,
             metavar="SECONDS",
-            help="Run a worker's tasks again elsewhere if it has been silent for so long.",
+            help="If a worker has sent no message for this time, run its tasks again elsewhere.",
         ),
     ] = 60.0,
     pending: Annotated[
         int,
-        Option("--max-pending", min=1, metavar="N", help="Limit on the waiting tasks of a user."),
+        Option(
+            "--max-pending", min=1, metavar="N", help="Limit on the waiting tasks of each user."
+        ),
     ] = 1_000_000,
     rate: Annotated[
-        float, Option(min=0.1, metavar="N", help="Limit on the requests of a user per second.")
+        float, Option(min=0.1, metavar="N", help="Limit on the requests of each user per second.")
     ] = 100.0,
     live: Annotated[
         int,
@@ -90,7 +93,7 @@ def serve(
             "--max-live",
             min=1,
             metavar="MIB",
-            help="Limit on the stored requests of a user's unfinished jobs, in MiB.",
+            help="Limit on the stored requests of each user's unfinished jobs, in MiB.",
         ),
     ] = 256,
     keep: Annotated[
@@ -118,8 +121,8 @@ def serve(
             "--alert-owed",
             min=0,
             metavar="HOURS",
-            help="Alert when a waiting user is owed more than so many GPU-hours, or core-hours "
-            "without GPUs.",
+            help="Alert when a user with waiting tasks is owed more than this many GPU-hours; in a "
+            "cluster without GPUs, core-hours.",
         ),
     ] = 24.0,
     alert_after: Annotated[
@@ -134,18 +137,20 @@ def serve(
 ) -> None:
     """Run the scheduler as a service: an API under /v1, with a journal on disk.
 
-    Killing it loses nothing, and tasks go on meanwhile. Clients on this machine use its Unix
-    socket, which identifies them by account. Clients on TCP need a token; until the first token is
-    made, root and the service's own account need none.
+    If the service is killed, nothing is lost, and tasks go on. Clients on this machine use the
+    service's Unix socket, which identifies them by account. Clients on TCP need a token; until the
+    first token is made, root and the service's own account need none.
 
     \b
     Example:
       fairlead serve --policy ps-dsf/best-fit
     """
-    _need("fastapi", "uvicorn", "sqlalchemy", "httpx", "prometheus_client", "cryptography")
+    require_modules(
+        "fastapi", "uvicorn", "sqlalchemy", "httpx", "prometheus_client", "cryptography"
+    )
     from fairlead.service.client import addresses
 
-    _log(json_logs)
+    format_log(json_logs)
     # Clients that connect during imports and the reading of the journal wait for their answers.
     listening = [addresses.listen_tcp(host, port)]
     try:
@@ -163,7 +168,7 @@ def serve(
             from fairlead.service.webhook import Receiver, check_url, read_secret
 
             if policy is None and suffixes.is_any:
-                raise InputError("go with --policy", "--preempt, --half-life, --reserve, --spare")
+                raise InputError("need --policy", "--preempt, --half-life, --reserve, --spare")
             if policy is not None:
                 policy = suffixes.added_to(policy)
                 parse_policy(policy)
@@ -172,7 +177,7 @@ def serve(
             tree = None if queues is None else load_queues(queues)
             thresholds = Thresholds(alert_owed, parse_seconds(alert_after, "--alert-after"))
             if notify_secret is not None and notify is None:
-                raise InputError("goes with --notify", "--notify-secret")
+                raise InputError("needs --notify", "--notify-secret")
             receiver = None
             if notify is not None:
                 check_url(notify)
@@ -228,7 +233,7 @@ def token(
         Option(
             "--for-server",
             metavar="SERVER",
-            help="The only server name that a worker with this token may take.",
+            help="Let a worker with this token take only this name as a server.",
         ),
     ] = None,
     db: Database = None,
@@ -237,14 +242,15 @@ def token(
     """Add, list and remove tokens; clients read theirs from FAIRLEAD_TOKEN.
 
     Only an account with write access to the journal can make tokens. A token is printed once; the
-    journal keeps a digest. A token also identifies the service's certificate, so that clients send
-    it to no other service. Once a token exists, TCP admits no client without one.
+    journal keeps only its digest. A token also holds the digest of the service's TLS certificate,
+    so that clients send the token to no other service. Once a token exists, every client on TCP
+    needs one.
 
     \b
     Example:
       fairlead token add ana --role user
     """
-    _need("sqlalchemy", "cryptography")
+    require_modules("sqlalchemy", "cryptography")
     import secrets
 
     from fairlead.service import tls_certificate
@@ -263,12 +269,12 @@ def token(
             raise InputError(f"must be admin, user or worker, not {role!r:.40}", "--role")
         for given, option, needed in ((user, "--user", "user"), (server, "--for-server", "worker")):
             if given is not None and role != needed:
-                raise InputError(f"goes with --role {needed}", option)
+                raise InputError(f"needs --role {needed}", option)
         for text, place in ((name, "NAME"), (user, "--user"), (server, "--for-server")):
             if text is not None and not 0 < len(text.strip()) <= LONGEST_NAME:
                 raise InputError(f"must have 1 to {LONGEST_NAME} characters", place)
             if text is not None and not re.fullmatch(NAME, text):
-                raise InputError(f"{text!r:.60} has characters that no name has", place)
+                raise InputError(f"{text!r:.60} has characters that are not allowed", place)
     journal = Journal(journal_path(db), shared=True, must_exist=action != "add")
     try:
         if action == "list":
@@ -289,13 +295,13 @@ def token(
         )
         secret = f"{PREFIX}{secrets.token_urlsafe(32)}.{pin}"
         answer = {"name": name, "role": role, "subject": subject, "token": secret}
-        with journal.tokens.adding(Token(name, role, subject), secret):  # kept if printed
+        with journal.tokens.adding(Token(name, role, subject), secret):  # undone if not printed
             emit(json.dumps(answer, indent=2) + "\n" if as_json else f"{secret}\n")
     finally:
         journal.close()
 
 
-def _need(*modules: str) -> None:
+def require_modules(*modules: str) -> None:
     """Raise InputError if a module of the extra ``serve`` is not installed."""
     from importlib.util import find_spec
 
@@ -304,7 +310,7 @@ def _need(*modules: str) -> None:
             raise InputError(f"{module} is not installed: {how_to_install('serve')}")
 
 
-def _log(as_json: bool) -> None:
+def format_log(as_json: bool) -> None:
     """Format the log on standard error as JSON lines, or as lines with a time."""
     for handler in logging.getLogger().handlers:
         if as_json:

@@ -62,15 +62,16 @@ def simulate(
             "-p",
             metavar="POLICY",
             help=(
-                "CRITERION/SELECTION, such as drf/best-fit, ps-dsf/joint or easy/first-fit, maybe "
-                "with /residual, /oblivious, /over-share or /over-quota; slots:S; FILE.py:NAME for "
-                "a rule of your own; or recorded, the starts in the trace. May be repeated."
+                "Policy to replay: CRITERION/SELECTION, such as drf/best-fit, ps-dsf/joint or "
+                "easy/first-fit, perhaps with /residual, /oblivious, /over-share or /over-quota; "
+                "slots:S; FILE.py:NAME for a rule of your own; or recorded, the starts in the "
+                "trace. May be repeated."
             ),
         ),
     ],
     *,
     as_json: AsJson = False,
-    form: TableFormat = None,
+    table_format: TableFormat = None,
     columns: Columns = None,
     report: ReportPath = None,
     today: Annotated[
@@ -88,8 +89,8 @@ def simulate(
         Option(
             "--runs",
             metavar="FOLDER",
-            help="Keep the run of each policy in this folder, as Parquet. Kept runs are not "
-            "repeated, except those of your own rules.",
+            help="Keep the run of each policy in this folder, as Parquet. A kept run is read and "
+            "not repeated, except that of a rule of your own.",
         ),
     ] = None,
     what_if: Annotated[
@@ -98,7 +99,7 @@ def simulate(
             "--what-if",
             metavar="CHANGE",
             help=(
-                "Run the first policy again with weight:USER=NUMBER (or a queue), "
+                "Run the first policy again with a change: weight:USER=NUMBER (or a queue), "
                 "quota:QUEUE.RESOURCE=NUMBER, limit:QUEUE.RESOURCE=NUMBER, servers:GROUP+NUMBER, "
                 "servers:GROUP-NUMBER or preempt:MODE. May be repeated."
             ),
@@ -122,7 +123,7 @@ def simulate(
         Option(
             "--warm-up",
             metavar="TIME",
-            help="Jobs submitted before this time run, but are not measured: 6h, or "
+            help="Run the jobs submitted before this time, but do not measure them: 6h, or "
             "2025-01-31T12:00 where the trace has dates.",
         ),
     ] = None,
@@ -130,7 +131,7 @@ def simulate(
         float | None,
         Option(
             metavar="NUMBER",
-            help="Submit jobs so many times faster than in the trace, such as 1.5.",
+            help="Submit jobs this many times faster than in the trace, such as 1.5.",
         ),
     ] = None,
     fair: Annotated[
@@ -173,8 +174,8 @@ def simulate(
 ) -> None:
     """Replay a trace under several policies, and compare the outcomes.
 
-    Tasks run as long as in the trace; the policy chooses the next user and the server. Tasks too
-    large for every server are counted, and their jobs named.
+    Tasks run as long as in the trace; the policy chooses the next user and the server. Jobs with
+    tasks too large for every server are listed.
 
     \b
     Example:
@@ -185,8 +186,9 @@ def simulate(
     from fairlead.simulation.runs import check_recorded
     from fairlead.simulation.simulate import check_fair
 
-    # Check names and files before reading a long trace.
-    check_format(form, as_json, columns)
+    # The steps: check names and files before a long trace is read; replay a study of several
+    # traces or variations, or else one trace; then show the outcomes and report failed runs.
+    check_format(table_format, as_json, columns)
     if suffixes.is_any and any(".py:" in name for name in policy):
         fault = "a user-defined rule takes no --preempt, --half-life, --reserve or --spare"
         raise InputError(f"{fault}; put these into the names of the other policies", "--policy")
@@ -198,7 +200,7 @@ def simulate(
     fair = load_mechanism(fair)
     check_fair(fair)
     if until is not None and not 0 < until < inf:
-        raise InputError(f"must be a positive number, not {until:g}", "until")
+        raise InputError(f"must be a positive number, not {until:g}", "--until")
     warm = 0.0 if warm_up is None else parse_time(warm_up, "--warm-up")
     if isinstance(warm, datetime) and len(traces) > 1:
         raise InputError("is a date; give a time such as 6h for several traces", "--warm-up")
@@ -259,10 +261,10 @@ def simulate(
         values |= {"failed": list(varied_runs.faults)} if varied_runs.faults else {}
         title = ", ".join(Path(name).name for name in workloads)
         table = None
-        if form is not None:
+        if table_format is not None:
             from fairlead.report.run_tables import study_text
 
-            table = study_text(varied_runs, form, measures)
+            table = study_text(varied_runs, table_format, measures)
             for caution in varied_runs.cautions:
                 complain(f"warning: {caution}")
         show(study_document(varied_runs, title, lambda: values), as_json, report, table=table)
@@ -360,11 +362,11 @@ def simulate(
             ),
         )
         table = None
-        if form is not None:
+        if table_format is not None:
             from fairlead.report.run_tables import outcomes_text
 
             _warn_of_unsolved(shown)
-            table = outcomes_text(shown, form, chosen)
+            table = outcomes_text(shown, table_format, chosen)
         show(document, as_json, report, table=table)
     except RunsInterrupted as interrupted:
         stopped = resume_text(interrupted.finished, interrupted.runs, interrupted.folder)

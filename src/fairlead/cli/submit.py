@@ -59,7 +59,11 @@ def submit(
     ] = None,
     gang: Annotated[
         int | None,
-        Option(min=1, metavar="N", help="Number of tasks, which start together or not at all."),
+        Option(
+            min=1,
+            metavar="N",
+            help="Submit N tasks that start together or not at all, instead of --count.",
+        ),
     ] = None,
     file: Annotated[
         Path | None,
@@ -67,7 +71,7 @@ def submit(
             "--file",
             "-f",
             metavar="FILE",
-            help="Submit the jobs of this YAML file, a list under jobs.",
+            help="Submit the jobs that this YAML file lists, perhaps under the key jobs.",
         ),
     ] = None,
     script: Annotated[
@@ -89,7 +93,7 @@ def submit(
 ) -> None:
     """Submit a command as a job, and print the job's id.
 
-    The command starts in its user's turn, in this folder and with this environment.
+    The command starts when its user's turn comes, in this folder and with this environment.
 
     \b
     Example:
@@ -149,7 +153,7 @@ def run(
 ) -> None:
     """Run a command on the cluster, print its output, and exit with its status.
 
-    The command starts in its user's turn, in this folder and with this environment. Ctrl-C
+    The command starts when its user's turn comes, in this folder and with this environment. Ctrl-C
     interrupts it.
 
     \b

@@ -39,12 +39,19 @@ def info(
 ) -> None:
     """Describe a trace: classes of machines, users, jobs, tasks, demands, durations.
 
-    The content decides the format: a trace of this project (Parquet, or a folder of CSV files), a
-    MetaCentrum log with its machine file, any log in Standard Workload Format, openb's table of
-    pods beside its table of nodes, a folder of Google's tables of 2011 or 2019, of PAI, Philly or
-    Helios, the output of Slurm's sacct --parsable2 or of kubectl get nodes,pods -A -o json, a
-    workload of Batsim, a trace of Gavel, the table of Alibaba's DLRM instances, a log of FIT's
-    workflows with its machine file, or the journal of a fairlead serve.
+    The format is found by the content of TRACE:
+
+    \b
+      a trace of this project: Parquet, or a folder of CSV files
+      the output of Slurm's sacct --parsable2
+      the output of kubectl get nodes,pods -A -o json
+      the journal of fairlead serve
+      a log in Standard Workload Format
+      a log of MetaCentrum, or of FIT's workflows, with its machine file
+      a folder of tables of Google (2011 or 2019), PAI, Philly or Helios
+      openb's table of pods, next to its table of nodes
+      a workload of Batsim, or a trace of Gavel
+      the table of Alibaba's DLRM instances
 
     \b
     Example:
@@ -99,13 +106,13 @@ def convert(
     """Convert a trace into this project's format, or a log or a dump into a problem file.
 
     A trace keeps every job with its arrival and duration. In a problem file each user's task is one
-    node of the user's median job, restricted to a group of servers if at least half of the jobs
-    require that group. With --at, a problem file has the users with active tasks at that time; each
-    user's task is the mean of these. --held writes the amounts that the running tasks held on the
-    servers that the trace records.
+    node of the user's median job; it is restricted to a group of servers if at least half of the
+    user's jobs require that group. With --at, a problem file has the users with waiting or running
+    tasks at that time; each user's task is the mean of these tasks. --held writes the amounts that
+    the running tasks held on the servers that the trace records.
 
     \b
-    Example:
+    Examples:
       fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.parquet
       fairlead trace convert examples/logs/metacentrum.swf.gz -o day.parquet --from 1d --to 2d
       fairlead trace convert examples/logs/metacentrum.swf.gz -o noon.yaml --at 12h
@@ -171,7 +178,8 @@ def generate(
         bool,
         Option(
             "--exact-park",
-            help="Take servers in the exact proportions of Google's park of 12583, not at random.",
+            help="Take servers in the exact proportions of Google's park of 12,583 servers, not at "
+            "random.",
         ),
     ] = False,
     users: Annotated[
@@ -184,8 +192,8 @@ def generate(
         float | None,
         Option(
             metavar="SHARE",
-            help="Total demand over the hours, relative to the servers' capacity. [default: 1 "
-            "without --jobs]",
+            help="Total demand of the jobs over --hours, relative to the servers' capacity. "
+            "[default: 1 without --jobs]",
         ),
     ] = None,
     hours: Annotated[
@@ -196,8 +204,8 @@ def generate(
         list[Path] | None,
         Option(
             metavar="PART",
-            help="Take users and arrivals from this file of Google's job events, or from all in "
-            "this folder. Repeatable.",
+            help="Take users and arrivals from this file of Google's job events, or from all such "
+            "files in this folder. Repeatable.",
         ),
     ] = None,
     figure_4: Annotated[
@@ -318,7 +326,7 @@ def _write_problem_at(
         figures["held"] = str(held)
         if found.overfull:
             names = named(found.overfull, USERS_NAMED)
-            text += f"servers on which more runs than they have: {names}\n"
+            text += f"servers whose running tasks hold more than their capacity: {names}\n"
         text += f"wrote {held}\n"
     _show_problem(text, figures, output, as_json)
 

@@ -37,8 +37,8 @@ def audit(
             "--from",
             metavar="TIME",
             help="Start of the audited period: 2d, or 2025-01-31T12:00 where the trace has dates. "
-            "[default: the first job; of a sacct table the first end of a job, as earlier jobs may "
-            "be missing]",
+            "[default: the first job; for a sacct table the first end of a job, as jobs that ended "
+            "earlier may be missing]",
         ),
     ] = None,
     end: Annotated[
@@ -46,8 +46,9 @@ def audit(
         Option(
             "--to",
             metavar="TIME",
-            help="End of the audited period. Unfinished jobs of a sacct table count as running or "
-            "waiting up to a date after the last event. [default: the last event]",
+            help="End of the audited period. For a sacct table, a date after the last event is "
+            "allowed: unfinished jobs count as running or waiting until then. [default: the last "
+            "event]",
         ),
     ] = None,
     last: Annotated[
@@ -55,7 +56,7 @@ def audit(
         Option(
             "--last",
             metavar="TIME",
-            help="Start the audited period so long before its end, such as 1d.",
+            help="Length of the audited period, up to its end, such as 1d.",
         ),
     ] = None,
     max_under: Annotated[
@@ -70,7 +71,7 @@ def audit(
         float,
         Option(
             metavar="HOURS",
-            help="Apply --max-under only to users with a fair share of at least so many hours of "
+            help="Apply --max-under only to users with a fair share of at least this many hours of "
             "the whole cluster.",
         ),
     ] = 0.0,
@@ -79,7 +80,7 @@ def audit(
         Option(
             "--max-owed",
             metavar="HOURS",
-            help="Fail if a user is owed more than so many hours of the whole cluster.",
+            help="Fail if a user is owed more than this many hours of the whole cluster.",
         ),
     ] = None,
     max_wait: Annotated[

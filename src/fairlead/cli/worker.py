@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli._client import parse_amount
 from fairlead.cli.options import parse_pairs
 from fairlead.cli.parameters import Option
-from fairlead.cli.serve import JsonLogs, _log, _need, state_folder
+from fairlead.cli.serve import JsonLogs, format_log, require_modules, state_folder
 from fairlead.errors import InputError, ProblemError
 
 if TYPE_CHECKING:
@@ -40,12 +40,18 @@ def worker(
         float | None, Option(min=0, metavar="CORES", help="Cores for tasks. [default: all]")
     ] = None,
     memory: Annotated[
-        str | None, Option(metavar="AMOUNT", help="Memory for tasks: GiB, or 64Gi. [default: all]")
+        str | None,
+        Option(
+            metavar="AMOUNT",
+            help="Memory for tasks: a number of GiB, or with a unit, such as 64Gi. [default: all]",
+        ),
     ] = None,
     gpu: Annotated[
         int | None,
         Option(
-            min=0, metavar="N", help="Number of GPUs for tasks. [default: what nvidia-smi lists]"
+            min=0,
+            metavar="N",
+            help="Number of GPUs for tasks. [default: all that nvidia-smi lists]",
         ),
     ] = None,
     label: Annotated[
@@ -67,7 +73,8 @@ def worker(
         Option(
             metavar="FILE",
             envvar="FAIRLEAD_ACCOUNTS",
-            help="For a worker of root: YAML file of each user's Unix account, * for all others.",
+            help="For a worker that runs as root: YAML file of each user's Unix account; * stands "
+            "for all other users.",
         ),
     ] = None,
     token_file: Annotated[
@@ -81,11 +88,15 @@ def worker(
     output: Annotated[
         int,
         Option(
-            "--max-output", min=1, metavar="MIB", help="Limit on the kept output of each stream."
+            "--max-output",
+            min=1,
+            metavar="MIB",
+            help="Limit on the kept output of a task, for each of its two streams, in MiB.",
         ),
     ] = 64,
     keep: Annotated[
-        float, Option("--keep-output", min=0, metavar="DAYS", help="Days to keep output.")
+        float,
+        Option("--keep-output", min=0, metavar="DAYS", help="Days to keep the output of tasks."),
     ] = 7.0,
     grace: Annotated[
         float | None,
@@ -99,17 +110,18 @@ def worker(
 ) -> None:
     """Run tasks of a service on this machine.
 
-    Tasks go on when the worker stops; restarted with the same folder, it finds them. Tasks run
-    under the worker's account, never as root. A worker of root uses the account with the user's
-    name, nobody if there is none, or the one in --accounts.
+    Tasks go on when the worker stops; a worker that is restarted with the same folder finds them.
+    Tasks run under the worker's account, never as root. A worker that runs as root starts each task
+    under the account of its user: the one in --accounts, or without that file the account with the
+    user's name, or nobody if there is none.
 
     \b
     Example:
       fairlead worker --server http://10.0.0.1:8400 --label gpu=A100
     """
     if sys.platform != "linux":
-        raise InputError("a worker needs Linux; all other commands run here, too", "worker")
-    _need("h11", "psutil")
+        raise InputError("needs Linux; all other commands also run on this system", "worker")
+    require_modules("h11", "psutil")
     import asyncio
 
     from fairlead.service.client.addresses import Address
@@ -121,7 +133,7 @@ def worker(
     from fairlead.service.worker.worker import SECRETS, LocalProcesses
     from fairlead.service.worker.worker_token import hide_memory, read_token
 
-    _log(json_logs)
+    format_log(json_logs)
     take_ignored_signals()
     if fault := hide_memory():
         LOG.warning("tasks may read the worker's memory: %s", fault)

@@ -66,16 +66,16 @@ class ComparedPolicy:
         same = np.abs(difference) < UNCHANGED * self.comparison.baseline_completion
         return np.where(same | np.isnan(difference), 0.0, difference)
 
-    def extreme(self, users: BoolArray, *, least: bool) -> str:
+    def extreme(self, users: BoolArray, *, reduction: bool) -> str:
         """Name the user with the largest change of completion time among `users`, and the change.
 
-        `least` picks the largest reduction, else the largest increase.
+        The change is the largest reduction if `reduction`, else the largest increase.
         """
         comparison = self.comparison
         ratios = np.where(users & (comparison.jobs > 0), comparison.completion_ratio, np.nan)
         if np.isnan(ratios).all():
             return BY_TASKS if users.any() else ""
-        n = first_smallest(ratios) if least else first_largest(ratios)
+        n = first_smallest(ratios) if reduction else first_largest(ratios)
         return f"{short_name(comparison.users[n])} {ratio_text(float(ratios[n]))}"
 
 
@@ -111,12 +111,12 @@ def compare_with_today(
         ours, theirs = outcomes[name], outcomes[base]
         return ComparedPolicy(name, ours, theirs, compare(ours.summary, theirs.summary))
 
-    apart = dedicated and dedicated[1]
-    others = tuple(against(name, today) for name in outcomes if name not in (today, apart))
+    dedicated_run = dedicated and dedicated[1]
+    others = tuple(against(name, today) for name in outcomes if name not in (today, dedicated_run))
     return Runs(outcomes, today, others, against(*dedicated) if dedicated else None)
 
 
-def most_used(outcome: Outcome) -> float:
+def largest_utilization(outcome: Outcome) -> float:
     """Return the largest utilization of any resource in any time bin; in some logs above 1."""
     return float(np.nanmax(outcome.summary.utilization.share, initial=0.0))
 
@@ -128,7 +128,7 @@ def takes_too_much(outcome: Outcome) -> bool:
     of 0 s, which count as half a second, overlap the next job by rounding; they are left out.
     """
     use, workload, log = outcome.summary.utilization, outcome.workload, outcome.log
-    if most_used(outcome) <= 1 + LARGEST_ROUNDING:
+    if largest_utilization(outcome) <= 1 + LARGEST_ROUNDING:
         return False
     brief = workload.task_duration[log.task] <= HALF_SECOND
     shape = np.repeat(workload.set_shape, workload.set_tasks)[log.task[brief]]

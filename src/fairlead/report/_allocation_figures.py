@@ -142,7 +142,7 @@ def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[
             shares,
             [hover(name, text, tasks) for text in texts],
             style.colour,
-            level=True,
+            horizontal=True,
         )
         drawn["marker"]["pattern"] = {"shape": style.pattern}
         return drawn | {
@@ -173,7 +173,7 @@ def share_figure(allocation: Allocation, styles: Sequence[Style]) -> Figure:
     texts = [_share_text(allocation, int(n)) for n in order]
     places = list(range(len(order)))
     colours = [styles[n].colour for n in order]
-    traces = [bars("dominant share", places, shares, texts, colours, level=True)]
+    traces = [bars("dominant share", places, shares, texts, colours, horizontal=True)]
     if is_weighted(allocation):
         weighted = np.flatnonzero(problem.weight[order] > 0)
         per_weight = shares[weighted] / problem.weight[order][weighted]

@@ -36,8 +36,8 @@ ENVY_SHOWN = 40
 # A heat map with more columns has too narrow cells for numbers.
 NUMBERED_COLUMNS = 12
 LARGEST_MARGIN = 4.0  # relative; larger margins and gains are drawn as this
-# The scale of colours reaches at least this gain, or a single small gain would look large.
-LEAST_SCALE = 0.5
+# The scale of colours reaches at least this gain; otherwise a single small gain would look large.
+SMALLEST_SCALE = 0.5
 
 
 def shares_figure(audit: Audit, comparison: FairComparison) -> Figure:
@@ -78,7 +78,7 @@ def margins_figure(audit: Audit, comparison: FairComparison) -> Figure:
     texts = [user_hover(audit, comparison, int(n)) for n in order]
     ends = np.maximum(length, 0.0).tolist()
     data = [
-        bars("", row, length, texts, colours, level=True),
+        bars("", row, length, texts, colours, horizontal=True),
         rule([0, 0], [-0.5, len(order) - 0.5]),
         texts_in_rows([change(m, "as due") for m in margin.tolist()], ends, row),
     ]
@@ -113,7 +113,7 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
     shown = gain[np.ix_(envious, envied)]
     # The gain of a user without tasks is infinite; it gets the colour of the largest gain.
     finite = shown[np.isfinite(shown) & (shown > 0)]
-    most = min(max(float(finite.max(initial=0.0)), LEAST_SCALE), LARGEST_MARGIN)
+    scale_end = min(max(float(finite.max(initial=0.0)), SMALLEST_SCALE), LARGEST_MARGIN)
 
     def text(n: int, m: int) -> str:
         return (
@@ -125,8 +125,8 @@ def envy_figure(audit: Audit, comparison: FairComparison, users: IntArray) -> Fi
         "type": "heatmap",
         "x": list(range(len(envied))),
         "y": list(range(len(envious))),
-        "z": [[min(g, most) if g > 0 else None for g in row] for row in shown.tolist()],
-        "zmax": most,
+        "z": [[min(g, scale_end) if g > 0 else None for g in row] for row in shown.tolist()],
+        "zmax": scale_end,
         "colorscale": [[0, "#fbe3d6"], [0.5, "#e8834a"], [1, "#8f2d06"]],
         "hovertext": [
             [text(n, m) if gain[n, m] > 0 else "" for m in envied.tolist()]

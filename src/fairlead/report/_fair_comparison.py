@@ -68,18 +68,22 @@ def compare_with_fair(audit: Audit) -> FairComparison:
     )
 
 
-def furthest_off(ratio: FloatArray, most: int) -> list[int]:
-    """Return users by known ratio, the largest first; at most `most`, from both ends."""
+def furthest_off(ratio: FloatArray, limit: int) -> list[int]:
+    """Return the users with a known ratio, the largest ratio first.
+
+    Of more than `limit` users, only those with the largest and the smallest ratios are returned.
+    """
     order = [int(n) for n in largest_first(ratio) if not np.isnan(ratio[n])]
-    half = most // 2
-    return order if len(order) <= most else order[:half] + order[-half:]
+    half = limit // 2
+    return order if len(order) <= limit else order[:half] + order[-half:]
 
 
 def gains_with_bundles(subject: Subject, users: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return tasks of user n with the bundle of user m, scaled by weight, and the relative gain.
+    """Return each user's tasks with each other user's bundle, and its relative gain.
 
-    Both are (K, K) float for K `users`, row n and column m. The diagonal has the users' own tasks.
-    Cost O(K^3 G R): for few users.
+    Both are (K, K) float for the K `users`: in row n and column m, user n has the bundle of user
+    m, scaled by weight. The diagonal has the users' own tasks, and gains of 0. Costs O(K^3 G R), so
+    it is for few users.
     """
     holdings = subject.holdings
     problem = restrict(subject.problem, users=users.tolist())

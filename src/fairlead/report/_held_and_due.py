@@ -57,19 +57,21 @@ def held_and_due(workload: Workload, fairness: FairnessError, under: str = "") -
 
     def pictures() -> Iterator[Block]:
         owed = fairness.owed.round(ROUNDED)
-        off = np.flatnonzero(fairness.active.any(axis=0))
-        furthest = off[largest_first(np.abs(owed[off]))[:USERS_DRAWN]]
+        active = np.flatnonzero(fairness.active.any(axis=0))
+        furthest = active[largest_first(np.abs(owed[active]))[:USERS_DRAWN]]
         for n in furthest[largest_first(owed[furthest])].tolist():
             name = short_name(workload.users[n])
             yield Picture(
                 "",
                 held_and_due_figure(workload, fairness, n),
-                f"Share that {name} holds over time beside its fair share",
+                f"Held share and fair share of {name} over time",
                 name,
                 small=True,
             )
-        of = f"; the {USERS_DRAWN} users furthest from theirs" if len(off) > USERS_DRAWN else ""
-        yield Prose(f"Dominant shares, the most owed user first{of}.", "small")
+        of = ""
+        if len(active) > USERS_DRAWN:
+            of = f", of the {USERS_DRAWN} users furthest from their fair shares"
+        yield Prose(f"Dominant shares{of}; the most owed user is the first.", "small")
 
     return Section(f"Held and fair shares over time{under}", pictures, page_only=True)
 

@@ -13,7 +13,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.ties import largest_first, smallest_first
 from fairlead.model.workload import Workload
-from fairlead.report._against_today import ComparedPolicy, most_used, ratio_text
+from fairlead.report._against_today import ComparedPolicy, largest_utilization, ratio_text
 from fairlead.report._dates import date_marks, date_text
 from fairlead.report.charts import (
     COLOUR_OF_OTHERS,
@@ -41,13 +41,13 @@ from fairlead.simulation.metrics.dominant_shares import Shares
 from fairlead.simulation.metrics.fairness_error import FairnessError
 from fairlead.simulation.simulate import Outcome
 
-POINTS = 500  # of a distribution
+POINTS = 500  # of a distribution, at most
 USERS_APART = 10  # drawn individually; all others together
 MARKED_USERS = 40  # with at most so many users, each is marked by a dot
 LONGEST_NAME = 60
 # Seconds at which zero times are drawn on a logarithmic axis; less if all times are short.
 SHORTEST = 1.0
-# Larger (or smaller) waits, errors, reductions and ratios are drawn as these limits.
+# Waits, errors, reductions and ratios beyond these limits are drawn at the limits.
 WIDEST_WAITS = 1e4  # ratio of the longest wait to the shortest that is drawn
 LARGEST_ERROR = 2.0
 LEAST_REDUCTION = -1.0
@@ -103,7 +103,7 @@ def balance_figure(others: Sequence[ComparedPolicy]) -> Figure:
             for name, mask in zip(names, masks, strict=True)
         ]
         places = list(range(len(names)))
-        traces.append(bars(what, places, parts, texts, colour, level=True))
+        traces.append(bars(what, places, parts, texts, colour, horizontal=True))
     drawn = listed(names, "users", legend=True) | {"barmode": "stack"}
     drawn["xaxis"] |= {"range": [0, 1]}
     return {"data": traces, "layout": drawn}
@@ -122,7 +122,7 @@ def utilisation_figure(
         drawn_as = styles[name].arguments
         traces.append(line(_short(name), middles / axis.size, y, texts, **drawn_as))
     drawn = axis.layout(250)
-    top = max(1.0, *(most_used(outcome) for outcome in outcomes.values()))
+    top = max(1.0, *(largest_utilization(outcome) for outcome in outcomes.values()))
     drawn["yaxis"] |= {"range": [0, 1.03 * top]}
     return {"data": traces, "layout": drawn}
 

@@ -127,11 +127,12 @@ class _Drawing:
     def __init__(self, figure: Figure) -> None:
         self.traces: list[Trace] = figure["data"]
         self.layout = figure["layout"]
-        self.curves: list[str] = []
-        self.shapes: list[str] = []
+        self.curves: list[str] = []  # paths of the open trace, for the stretched inner drawing
+        self.shapes: list[str] = []  # all other elements
         self.is_stacked = self.layout.get("barmode") == "stack"
         self.bars = [trace for trace in self.traces if trace["type"] == "bar"]
         self.is_level = any(trace["orientation"] == "h" for trace in self.bars)
+        # Ends of the stacks, by position and whether the stack is of values below 0.
         self.totals: dict[tuple[float, bool], float] = {}
         self.x = Axis(self.layout.get("xaxis", {}), self._values("x"))
         self.y = Axis(self.layout.get("yaxis", {}), self._values("y"))

@@ -112,7 +112,7 @@ class ShareLimit:
             users = [f"{user} ({percent(under)})" for user, under in self.beyond.items()]
             found = f"{counted(len(users), 'user')} are below by more: {named(users, NAMED)}"
         else:
-            by = "by an unknown part" if np.isnan(self.under) else f"by {percent(self.under)}"
+            by = "by an unknown amount" if np.isnan(self.under) else f"by {percent(self.under)}"
             found = f"{self.user} is furthest below, {by}"
         return f"{found}; not certain: {self.doubt}" if self.doubt else found
 
@@ -131,7 +131,8 @@ def share_limit_of(audit: Audit, most: float) -> ShareLimit:
         due_name += " by a task or more"
     doubt = ""
     if doubts is not None:
-        # A user that may hold more than was counted changes no due share, but may not be below.
+        # A user that may hold more than was counted leaves all due shares as they are, but it may
+        # itself not be below its due share.
         changes_due = doubts.wants.any() or doubts.servers or doubts.users
         certain = (under > most) & ~doubts.holds
         if changes_due or ((under > most).any() and not certain.any()):
@@ -462,9 +463,10 @@ def _users(audit: Audit, comparison: FairComparison) -> Table:
     columns += words("envies") if envies else []
     columns += words("holds") if is_given else []
     note = (
-        f"{DOMINANT_SHARE}. slice: the tasks of a part of every server, by weight; margin: how far "
-        "its tasks are from these. over/under: how far its dominant share is from the fair one. "
-        "envies: the user it envies most, and its own tasks with that bundle."
+        f"{DOMINANT_SHARE}. slice: the tasks that the user could run on its slice of every server, "
+        "by weight; margin: its tasks relative to the slice's. over/under: its dominant share "
+        "relative to the fair one. envies: the user it envies most, and its own tasks with the "
+        "bundle of that user."
     )
     if holdings.whole_tasks:
         note += " Tasks are whole: a user that lacks less than one does not fall short."

@@ -140,7 +140,7 @@ def _effects(before: Allocation, changed: Mapping[str, Allocation]) -> Statement
 def _effect(before: Allocation, after: Allocation, text: str) -> str:
     proved = "" if after.certificate.holds else "NOT PROVED: "
     what = f"{proved}With {change_in_words(text)}"
-    if not before.problem.demand.any(axis=1).all():  # users by rates alone hold no amounts
+    if not before.problem.demand.any(axis=1).all():  # a user with only rates holds no amounts
         sentence = _balance(_gains(before, after)).sentence
         return f"{what}, {sentence[0].lower()}{sentence[1:]}"
     names, held = _held_by_user(before)
@@ -157,7 +157,10 @@ def _effect(before: Allocation, after: Allocation, text: str) -> str:
 
 
 def _held_by_user(allocation: Allocation) -> tuple[list[str], FloatArray]:
-    """Return names and (P, R) held amounts of users, summed over their kinds of tasks."""
+    """Return the names of users and their held amounts, summed over their kinds of tasks.
+
+    The amounts have a row for each name and a column for each resource.
+    """
     names, cluster = allocation.problem.users.names, allocation.problem.cluster
     split = rows_of_split_users(names, cluster)
     user_of_row = {n: user for user, rows in split.items() for n in rows}
@@ -169,7 +172,10 @@ def _held_by_user(allocation: Allocation) -> tuple[list[str], FloatArray]:
 
 
 def _movers(names: Sequence[str], moved: FloatArray, answer: Allocation, verb: str) -> str:
-    """Name the users with the largest gains or losses `moved` (P, R), and count the others."""
+    """Name the users with the largest gains or losses, and count the others.
+
+    `moved` has a row for each name and a column for each resource, and no values below 0.
+    """
     cluster, total = answer.problem.cluster, answer.problem.total_capacity
     share = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0)
     largest = share.max(axis=1)

@@ -45,7 +45,7 @@ MORE, LESS, EVEN = COLOURS[0], COLOURS[5], COLOUR_OF_OTHERS
 # A picture shows at most so many users; the table below it lists all.
 USERS_DRAWN = 60
 LONGEST_LABEL = 26
-# Marks of logarithmic time axes; those of later lines only if there is room for all of the line.
+# Marks of logarithmic time axes. The marks of a later line are used only if all of them fit, too.
 _MARKS = (
     (("1 s", 1.0), ("1 min", 60.0), ("1 h", 3600.0), ("1 d", 86_400.0), ("30 d", 2_592_000.0)),
     (("10 s", 10.0), ("10 min", 600.0), ("6 h", 21_600.0), ("5 d", 432_000.0)),
@@ -134,15 +134,15 @@ def bars(
     texts: Sequence[str],
     colour: str | Sequence[str],
     *,
-    level: bool = False,
+    horizontal: bool = False,
     key: str = "",
 ) -> Trace:
-    """Draw vertical bars at `places`, or horizontal bars if `level`."""
-    across, up = ("x", "y") if not level else ("y", "x")
+    """Draw vertical bars at `places`, or horizontal bars if `horizontal`."""
+    across, up = ("x", "y") if not horizontal else ("y", "x")
     return {
         "type": "bar",
         "name": name,
-        "orientation": "h" if level else "v",
+        "orientation": "h" if horizontal else "v",
         across: list(places),
         up: values(lengths),
         "marker": {"color": colour},
@@ -199,7 +199,7 @@ def layout(
 
 
 def listed(names: Sequence[str], across: str = "", *, legend: bool = False) -> dict[str, Any]:
-    """Return a layout with a row for each name, the first on top, and a level axis of shares."""
+    """Return a layout with a row for each name, the first on top, and a horizontal share axis."""
     drawn = layout(across, height=70 + 22 * len(names) + (26 if across else 0), legend=legend)
     drawn["bargap"] = 0.25
     drawn["xaxis"] |= {"tickformat": ".3~%", "rangemode": "tozero", "nticks": 7, "showgrid": True}
@@ -219,19 +219,19 @@ def rows(labels: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def logarithmic_times(least: float, most: float) -> dict[str, Any]:
+def logarithmic_times(shortest: float, longest: float) -> dict[str, Any]:
     """Return a logarithmic axis between two positive times in seconds."""
     marks: list[tuple[str, float]] = []
     for more in _MARKS:
-        inside = [mark for mark in more if least <= mark[1] <= most]
+        inside = [mark for mark in more if shortest <= mark[1] <= longest]
         if len(marks) + len(inside) <= _MOST_MARKS:
             marks += inside
     if len(marks) < 2:
-        marks = [(duration(least), least), (duration(most), most)]
+        marks = [(duration(shortest), shortest), (duration(longest), longest)]
     marks.sort(key=lambda mark: mark[1])
     return {
         "type": "log",
-        "range": [log10(least), log10(most)],
+        "range": [log10(shortest), log10(longest)],
         "tickvals": [value for _, value in marks],
         "ticktext": [text for text, _ in marks],
         "tickangle": 0,

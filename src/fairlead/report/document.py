@@ -150,7 +150,7 @@ class Picture:
     """A picture of a page."""
 
     caption: str
-    figure: Any  # a figure of the chart kit, or a function that returns it
+    figure: Any  # a `Figure` of `fairlead.report.charts`, or a function that returns it
     about: str  # description for screen readers
     heading: str = ""
     small: bool = False  # whether the page shows two small pictures side by side

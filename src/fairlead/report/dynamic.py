@@ -37,10 +37,10 @@ MEANING = {
     "strategy-proofness": "no lie about demands pays",
 }
 _RULE = (
-    "Users arrive in the file's order. After each arrival those present may use their part of "
-    "every resource, by weight. The users with the least level (dominant share per unit of weight) "
-    "rise together until a resource that they demand is used up to that part. No user gives "
-    "anything back."
+    "Users arrive in the file's order. After each arrival the present users may use a fraction of "
+    "every resource: their weight over the weight of all users. The users with the least level "
+    "(dominant share per unit of weight) rise together until a resource that they demand is used "
+    "up to this fraction. No user gives anything back."
 )
 
 
@@ -97,9 +97,9 @@ def _verdict(run: DynamicRun, verdicts: Sequence[Verdict]) -> Statement:
     ratio = run.levels / run.full_knowledge_levels
     worst = first_smallest(ratio)
     text = (
-        f"In the end the least level is {percent(float(ratio[-1]))} of that of DRF with all "
-        f"users known from the start; the lowest was {percent(float(ratio[worst]))}, after step "
-        f"{worst + 1:,}."
+        f"In the end the least level is {percent(float(ratio[-1]))} of the least level under DRF "
+        f"with all users known from the start. This ratio was lowest after step {worst + 1:,}: "
+        f"{percent(float(ratio[worst]))}."
     )
     failed = [verdict.name for verdict in verdicts if verdict.verdict == "fails"]
     holding = sum(verdict.verdict == "holds" for verdict in verdicts)

@@ -202,16 +202,16 @@ def shares_table(shares: Row) -> LiveTable:
         for u in users
     ]
     proof = shares["certificate"]
-    held = "" if proof is None else f"; proof: {'holds' if proof['holds'] else 'DOES NOT HOLD'}"
+    proved = "" if proof is None else f"; proof: {'holds' if proof['holds'] else 'DOES NOT HOLD'}"
     fair = (
-        f"Fair shares are those of {shares['mechanism']} for the waiting and running tasks{held}."
+        f"Fair shares are those of {shares['mechanism']} for the waiting and running tasks{proved}."
     )
     note = f"{fair} Shares are parts of the cluster."
     return LiveTable("shares", "no users yet", "user", columns, rows, shares, note)
 
 
 def part_of(user: Row, name: str) -> float:
-    """Return a share of a user as a part of the cluster, as the service divides it by weight."""
+    """Return a user's share as a fraction of the cluster: the service has divided it by weight."""
     share: float = user[name]
     return share * (user.get("weight") or 1.0)
 
@@ -238,7 +238,10 @@ def quotas_table(shares: Row) -> LiveTable:
 def share_hours_table(found: Row) -> LiveTable:
     """Tabulate cluster-hours that users held, were due and are owed; the most owed user first."""
     gpus = found["cluster"].get("gpu", 0.0)
-    unit, amount = ("GPU hours", gpus) if gpus > 0 else ("core hours", found["cluster"]["cpu"])
+    if gpus > 0:
+        unit, resource, amount = "GPU hours", "GPUs", gpus
+    else:
+        unit, resource, amount = "core hours", "cores", found["cluster"]["cpu"]
     columns = words("user") + numbers("active for", "held", "fair", "owed", f"owed {unit}")
     users = sorted(found["users"], key=lambda u: -u["owed"])
     rows = [
@@ -252,8 +255,8 @@ def share_hours_table(found: Row) -> LiveTable:
     ]
     note = (
         "held, fair, owed: hours of the whole cluster by dominant shares, sampled every few "
-        f"minutes. owed {unit}: owed times the amount of the present servers, which is exact for "
-        "users whose dominant resource it is."
+        f"minutes. owed {unit}: owed, times the {resource} of the present servers; this is exact "
+        f"for users whose dominant resource is {resource}."
     )
     return LiveTable("share hours", "nothing is recorded yet", "user", columns, rows, found, note)
 
@@ -276,7 +279,7 @@ def what_if_table(found: Row) -> LiveTable:
     ]
     started = counted(found["starts"], "task") + (" at least" if found["is_cut"] else "")
     note = (
-        f"Parts of the cluster by dominant resources; {started} would start now, and "
+        f"Shares are dominant shares of the cluster; {started} would start now, and "
         f"{_count(found['stops'])} would stop."
     )
     if stays := found.get("stays"):

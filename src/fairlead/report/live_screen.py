@@ -22,9 +22,9 @@ from fairlead.report.live import (
 from fairlead.report.numbers import counted, number, percent, printable
 
 BAR = 20  # length of a bar, in columns of the terminal
-WIDE = 80  # least columns of a terminal with bars
+WIDE = 80  # columns; a narrower terminal gets no bars
 GAP = 2  # columns between two columns of a table
-LEAST_ROWS = 3  # of each table
+SMALLEST_ROWS = 3  # of each table that has so many
 AROUND_TABLES = 3  # lines: two at the top of the screen, one for an error
 AROUND_ROWS = 4  # lines of a table: blank, title, heading, count of rows left out
 Size = tuple[int, int]  # columns and lines of the terminal
@@ -67,7 +67,7 @@ def verdict(users: Sequence[Row]) -> Text:
     if not users:
         return Text("No users yet.", "bold")
     if not short:
-        return Text("✓ Everybody holds what is fair.", "bold green")
+        return Text("✓ No waiting user is below its fair share.", "bold green")
     first = min(short, key=_need)
     who = "One user holds" if len(short) == 1 else f"{len(short):,} users hold"
     held, fair = (percent(part_of(first, name)) for name in ("share", "fair_share"))
@@ -76,11 +76,11 @@ def verdict(users: Sequence[Row]) -> Text:
 
 
 def divide_rows(wanted: Sequence[int], room: int) -> list[int]:
-    """Divide `room` lines equally among tables, of which none gets more rows than it has."""
+    """Divide `room` lines equally among tables; no table gets more rows than it has (`wanted`)."""
     found = [0] * len(wanted)
     for done, k in enumerate(sorted(range(len(wanted)), key=lambda k: wanted[k])):
         equal = (room - sum(found)) // (len(wanted) - done)
-        found[k] = min(wanted[k], max(LEAST_ROWS, equal))
+        found[k] = min(wanted[k], max(SMALLEST_ROWS, equal))
     return found
 
 

@@ -40,7 +40,7 @@ HELD_TOO_MUCH = (
 
 
 def log_audit_document(
-    audit: LogAudit, title: str, limits: AuditLimits, found: str = ""
+    audit: LogAudit, title: str, limits: AuditLimits, log_format: str = ""
 ) -> Document:
     """Compare each user's holdings with its fair share, and list the users beyond limits.
 
@@ -50,8 +50,8 @@ def log_audit_document(
     title : str
         Name of the log.
     limits : AuditLimits
-    found : str
-        Format of the log.
+    log_format : str
+        Name of the log's format, for the lead.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def log_audit_document(
     return Document(
         title,
         "what users held and were due",
-        f"{found}; {lead}" if found else lead,
+        f"{log_format}; {lead}" if log_format else lead,
         _verdict(audit, limits, breaches),
         list(_blocks(audit, limits, breaches)),
         values,
@@ -85,7 +85,7 @@ def log_audit_document(
 def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Statement:
     """Name the users beyond a limit, and those owed most, holding most and waiting longest."""
     if not audit.active.any():
-        return Statement(HOLDS, "No job ran or waited in this time.")
+        return Statement(HOLDS, "No job ran or waited in this period.")
     if breaches:
         users = list(dict.fromkeys(breach.user for breach in breaches))
         text = f"{counted(len(users), 'user')} beyond the limits: {named(users, USERS_NAMED)}. "
@@ -135,19 +135,20 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
         each="user",
         rest="with less",
         note=(
-            "held, due, owed: hours of the whole cluster, by the resource of which a user holds or "
-            f"is due the largest part, compared every {every} with the fair shares of "
+            "held, due, owed: hours of the whole cluster, by dominant shares. Every "
+            f"{every} the held shares are compared with the fair shares of "
             f"{fairness.mechanism.upper()} among the users whose tasks run or wait then. Hours "
-            f"above the share make up for hours below it. {_hour_text(audit.workload)} longest "
-            "wait: the longest time in which tasks of the user of one kind wait (of the same "
-            "servers and resources) and none of them runs. running, waiting: tasks at the end."
+            f"above the fair share make up for hours below it. {_hour_text(audit.workload)} "
+            "longest wait: the longest time in which tasks of one kind (with equal demands and "
+            "servers) of the user wait and none of them runs. running, waiting: tasks at the end."
         ),
     )
     silent = audit.until - audit.last_event
     if silent > LARGEST_SILENCE * (audit.until - audit.since):
         yield Prose(
-            f"The last event of the log is {duration(silent)} before the end of this time. Is it "
-            "an old copy? Jobs that had not ended count as running or waiting until the end.",
+            f"The last event of the log is {duration(silent)} before the end of this period. Is "
+            "the log an old copy? Jobs that had not ended count as running or waiting until the "
+            "end.",
             "warning",
         )
     if audit.unplaceable:
@@ -155,7 +156,7 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
     if audit.held_too_much:
         yield Prose(HELD_TOO_MUCH, "warning")
     if fairness.gap is not None:
-        yield Prose(f"{fairness.gap}; these do not count.", "warning")
+        yield Prose(f"{fairness.gap}; these instants do not count.", "warning")
     if notes := audit.workload.notes:
         lines = [f"{what}: {count:,}" for what, count in notes.items()]
         yield Listing(lines, "when the log was read", "warning")
@@ -216,7 +217,7 @@ def _kept_texts(audit: LogAudit, limits: AuditLimits) -> Iterator[str]:
     judged = int((due_hours >= limits.min_due).sum())
     if limits.under is not None and not judged:
         most = number(float(due_hours.max()))
-        yield f"no user's share is judged, as none is due more than {most} cluster-hours"
+        yield f"no user's share is judged, as no user is due more than {most} cluster-hours"
     elif limits.under is not None:
         due = f" of {judged} that are due {number(limits.min_due)} cluster-hours"
         yield (

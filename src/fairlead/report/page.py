@@ -47,10 +47,10 @@ def _packed(packed: bytes) -> Markup:
 
 
 class _LegendLine(NamedTuple):
-    key: str
+    key: str  # a click on the line hides the traces of all pictures with this key
     name: str
-    colour: str
-    dash: str
+    colour: str  # of CSS
+    dash: str  # line style of CSS
     shape: str  # ``line`` or ``swatch``
 
 
@@ -96,17 +96,17 @@ class _Page:
     def later_rows(table: Table) -> str:
         """Describe the rows that are missing without the script, if any."""
         later = min(table.count, ROWS_ON_PAGE) - (0 if table.folded else FIRST_ROWS)
-        return f"{counted(later, 'more row')}, for which scripts must be on." if later > 0 else ""
+        return f"{counted(later, 'more row')}: to see them, allow scripts." if later > 0 else ""
 
     @staticmethod
     def stacks(columns: Sequence[Column]) -> bool:
         """Return whether a phone stacks the cells of a row vertically."""
         return len(columns) > COLUMNS_ON_PHONE
 
-    def keep(self, place: str, html: str) -> str:
-        """Store rows that the script inserts into the element `place`; return no text."""
+    def keep(self, element: str, html: str) -> str:
+        """Store rows that the script inserts into the element with this ``id``; return no text."""
         if html.strip():
-            self.kept[place] = html
+            self.kept[element] = html
         return ""
 
     @staticmethod

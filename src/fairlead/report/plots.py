@@ -57,14 +57,17 @@ def plot(answer: object) -> Figure:
     over_time = isinstance(answer, Outcome | RunLog)
     waits = isinstance(answer, Outcomes)
     figure.update_xaxes(title="wait" if waits else "time" if over_time else "dominant share")
-    figure.update_yaxes(title=_up(answer))
+    figure.update_yaxes(title=_vertical_title(answer))
     return figure
 
 
 def plotly_figure(
     title: str, drawn: charts.Figure | None, why_empty: str = "nothing to draw"
 ) -> Figure:
-    """Convert a picture of the chart kit to Plotly, with a title; raises errors as `plot`."""
+    """Convert a picture of `fairlead.report.charts` to Plotly, with a title.
+
+    Raises FairleadError without plotly.
+    """
     try:
         graph_objects = import_module("plotly.graph_objects")
     except ImportError:
@@ -85,10 +88,10 @@ def plotly_figure(
     return figure
 
 
-def _up(answer: object) -> str:
+def _vertical_title(answer: object) -> str:
     """Return the title of the vertical axis."""
     if isinstance(answer, Outcomes):
-        return "jobs"
+        return "part of jobs"
     if isinstance(answer, RunLog):
         return "running tasks"
     return "dominant share" if isinstance(answer, Outcome) else ""
@@ -114,7 +117,7 @@ def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
         return f"Running tasks under {answer.policy}", running_figure(answer)
     if isinstance(answer, Outcomes):
         styles_of = policy_styles(list(answer), next(iter(answer), ""))
-        return "Part of jobs that wait longer", waiting_figure(answer, styles_of)
+        return "Part of jobs that wait longer than a time", waiting_figure(answer, styles_of)
     raise InputError(f"cannot draw a {type(answer).__name__}", "plot")
 
 
@@ -138,5 +141,6 @@ def _for_plotly(drawn: Any) -> Any:
         return drawn
     if drawn == charts.INK:
         return GREY
+    # The first line of a text under the pointer is its heading.
     first, *lines = escape(drawn, quote=False).split("\n")
     return "<br>".join([f"<b>{first}</b>", *lines]) if lines else first

@@ -89,13 +89,15 @@ def columns_of(
     return found
 
 
-def outcomes_text(found: Outcomes, form: str, columns: Sequence[FigureColumn] | None) -> str:
+def outcomes_text(
+    found: Outcomes, table_format: str, columns: Sequence[FigureColumn] | None
+) -> str:
     """Format figures of runs, a row for each policy; without `columns` the usual figures."""
     if columns is None:
         frame = found.to_frame()
         columns = [FigureColumn(name) for name in frame.columns]
     else:
-        if form != "csv" and all(column.name != "policy" for column in columns):
+        if table_format != "csv" and all(column.name != "policy" for column in columns):
             columns = [FigureColumn("policy"), *columns]
         frame = found.to_frame("figures").select(
             (
@@ -105,11 +107,11 @@ def outcomes_text(found: Outcomes, form: str, columns: Sequence[FigureColumn] | 
             ).alias(column.heading)
             for column in columns
         )
-    return frame_text(frame, form, [column.in_words(TIME_FIGURES) for column in columns])
+    return frame_text(frame, table_format, [column.in_words(TIME_FIGURES) for column in columns])
 
 
 def study_text(
-    found: Study, form: str, columns: Sequence[FigureColumn] | None, label: str = LABEL
+    found: Study, table_format: str, columns: Sequence[FigureColumn] | None, label: str = LABEL
 ) -> str:
     """Format differences from the first policy, or the means of a single policy.
 
@@ -117,7 +119,7 @@ def study_text(
     and load, and a column for each measure. `label` is for references in LaTeX.
     """
     has_pairs = len(found.policies) > 1
-    if form == "csv":
+    if table_format == "csv":
         frame = found.to_frame("differences" if has_pairs else "means")
         return (frame if columns is None else _chosen_measures(frame, columns)).write_csv()
     if columns is None:
@@ -135,7 +137,9 @@ def study_text(
     largest = [float(np.nanmax(np.abs(found.figures[each.name]), initial=0.0)) for each in columns]
     cells = [
         [
-            interval_text(each.mean / size, each.low / size, each.high / size, form, most / size)
+            interval_text(
+                each.mean / size, each.low / size, each.high / size, table_format, most / size
+            )
             for each, column, most in zip(row, columns, largest, strict=True)
             for size in [UNITS.get(column.unit, 1.0)]
         ]
@@ -149,7 +153,7 @@ def study_text(
     head = [*("policy", "load")[:n], *(each.in_words(TIMES) for each in columns)]
     sides = "l" * n + "c" * len(columns)
     caption = _caption(found, [each.count for row in rows for each in row])
-    if form == "markdown":
+    if table_format == "markdown":
         lines = [(*name, *map(" ".join, row)) for name, row in zip(names, cells, strict=True)]
         return f"{caption}\n\n{markdown(head, lines, sides)}"
     parts = [

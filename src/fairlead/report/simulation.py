@@ -224,14 +224,14 @@ def _change_text(against: ComparedPolicy, today: str) -> str:
         unit, size = time_unit(max(after, before))
         after_text, before_text = (f"{number(time / size)} {unit}" for time in (after, before))
         wait = f" the mean wait is {after_text} in place of {before_text}, and"
-    gain = _most(against.extreme(comparison.gained, least=True))
-    loss = _most(against.extreme(comparison.lost, least=False))
+    gain = _in_brackets(against.extreme(comparison.gained, reduction=True))
+    loss = _in_brackets(against.extreme(comparison.lost, reduction=False))
     gained, lost = int(comparison.gained.sum()), int(comparison.lost.sum())
     users = counted(len(comparison.users), "user")
     return f"{run}{wait} {gained:,} of {users} gain{gain}, {lost:,} lose{loss}"
 
 
-def _most(change: str) -> str:
+def _in_brackets(change: str) -> str:
     """Put the largest change of a user into brackets; empty without a change."""
     of = "" if change == BY_TASKS else "completion time of "
     return f" ({of}{change})" if change else ""
@@ -287,9 +287,9 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
     if lines := unplaceable_tasks(runs.shared, JOBS_NAMED):
         yield Listing(lines, "Could run nowhere", "warning")
         yield Prose(
-            "Such a task is larger than every server that it may use, or than a slot, or is of a "
-            "gang with more tasks than all these servers hold at once. The output of --json lists "
-            "all.",
+            "Such a task is larger than a slot or than every server that it may use, or it belongs "
+            "to a gang with more tasks than these servers hold at once. The output of --json lists "
+            "all such tasks.",
             "small",
         )
     for name in runs.shared:
@@ -303,8 +303,8 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
         fairness = runs.shared[name].summary.fairness
         if fairness is not None and fairness.gap is not None:
             yield Prose(
-                f"Under {short_name(name)}, {fairness.gap}; these do not count in the fairness "
-                "error.",
+                f"Under {short_name(name)}, {fairness.gap}; these instants do not count in the "
+                "fairness error.",
                 "warning",
             )
         if takes_too_much(runs.outcomes[name]):
@@ -341,9 +341,9 @@ def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
     columns = [*words("policy"), *numbers("got nothing at all")]
     columns += words("users, and for how long", "never ran anything", "longest wait with nothing")
     note = (
-        "got nothing at all: users with tasks, of which none ran while jobs arrived, or none ever; "
-        "tasks that fit no server count, too. How long: the longest uninterrupted time in which "
-        "tasks of a user waited and none ran"
+        "got nothing at all: users none of whose tasks ran while jobs arrived, or ever; tasks that "
+        "fit no server count, too. How long: the longest uninterrupted time in which tasks of a "
+        "user waited and none ran"
     )
     until = runs.baseline.workload.recorded_until
     cut = "" if until is None else f", in the first {duration(until)}; later jobs were cut off"
@@ -362,8 +362,8 @@ def _gains(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Table:
             [
                 _policy_cell(against.name, styles),
                 *(count_cell(int(chosen.sum())) for chosen in users),
-                against.extreme(comparison.gained, least=True),
-                against.extreme(comparison.lost, least=False),
+                against.extreme(comparison.gained, reduction=True),
+                against.extreme(comparison.lost, reduction=False),
                 *(figure(seconds, duration) for seconds in against.means("completion")),
                 *(figure(seconds, duration) for seconds in against.means("wait")),
             ]
@@ -438,8 +438,9 @@ def _side_by_side(
         "distance of users' dominant shares from the exact fair shares, at a hundred instants; "
         "over a week: the same, of shares summed over weeks. Errors, Jain's indices and the least "
         f"share cover the {arrivals}, while jobs arrive. Jain's index is 1 if all values are "
-        "equal: of users' mean dominant shares per weight, and of held / fair shares. least share: "
-        "the smallest share of an active user, per weight, averaged over time."
+        "equal; Jain, shares: the index of users' mean dominant shares, each divided by the "
+        "weight; Jain, of fair: the index of held / fair shares. least share: the smallest share "
+        "of an active user, divided by the weight, averaged over time."
     )
     yield table_of("Use and fairness under each policy", columns, fair, note=note)
 
@@ -515,7 +516,7 @@ def _waits(found: Mapping[str, Figures]) -> Iterator[Table]:
 
 
 def _owed(found: Mapping[str, Figures], clusters_differ: bool) -> Iterator[Table]:
-    """Tabulate owed cluster-hours by user and policy, the most first."""
+    """Tabulate owed cluster-hours by user and policy, the most owed user first."""
     differ = " Clusters differ: compare the percentages." if clusters_differ else ""
     first = next(iter(found.values()))["users"]
     if not all("owed_cluster_hours" in user for user in first.values()):
@@ -537,9 +538,9 @@ def _owed(found: Mapping[str, Figures], clusters_differ: bool) -> Iterator[Table
         rest="with less",
         on_terminal=LONGEST_WAITS,
         note=(
-            "owed: the fair share less the held one, over the time until the last submission, in "
-            "hours of the whole cluster, and how far what it held was from the fair share while "
-            f"it was active; a user below 0 held more.{differ}"
+            "owed: the fair share minus the held share, summed until the last submission, in hours "
+            "of the whole cluster; a user below 0 held more than its fair share. In brackets: the "
+            f"held share compared with the fair share, while the user was active.{differ}"
         ),
     )
 
@@ -642,8 +643,9 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
         fair = runs.baseline.summary.fairness
         mechanism = "the fair ones" if fair is None else f"those of {fair.mechanism.upper()}"
         yield Picture(
-            f"How far dominant shares of active users are from {mechanism}, relative to these, as "
-            f"long as jobs come. Errors above {100 * LARGEST_ERROR:.0f} % are drawn as that.",
+            f"How far dominant shares of active users are from {mechanism}, relative to the fair "
+            f"shares, while jobs arrive. Errors above {100 * LARGEST_ERROR:.0f} % are drawn as "
+            f"{100 * LARGEST_ERROR:.0f} %.",
             fairness,
             "Fairness error over time; its mean is in the table above",
             "Fairness error",
@@ -700,11 +702,10 @@ def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Bl
         return
     yield from pictures
     yield Prose(
-        "Parts are of the jobs that were complete under each policy: the table above has their "
+        "Fractions are of the jobs that were complete under each policy: the table above has their "
         "numbers. A job waits from its submission to the start of its first task; both axes of "
-        "waits are logarithmic. Slowdown: completion time over the duration of "
-        "the job's longest task. Shorter: by how much the mean completion time is "
-        "reduced, of jobs complete under both; below zero they take longer, and below −100 % they "
-        "are drawn as that.",
+        "waits are logarithmic. Slowdown: completion time divided by the duration of the job's "
+        "longest task. Shorter: the reduction of the mean completion time of jobs complete under "
+        "both policies. Below zero the jobs take longer; values below −100 % are drawn as −100 %.",
         "small",
     )

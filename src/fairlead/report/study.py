@@ -106,7 +106,7 @@ def _differences(found: Study) -> Table:
             mean = f"{_signed(each.mean / size)} {unit}".rstrip()
             table.append([in_words(name), policy, Cell(mean, each.mean, kind=kind), *ends])
     columns = [*words("figure", "policy"), *numbers("difference", "from", "to")]
-    note = "Less is better. Grey ones may be chance: the interval contains 0."
+    note = "Less is better. Grey differences may be chance: their intervals contain 0."
     about = f"Differences from {found.policies[0]}"
     return table_of(about, columns, table, each="difference", note=note, on_terminal=len(table))
 

@@ -32,15 +32,15 @@ def in_words(name: str) -> str:
     return _LABELS.get(name, name.replace("p95_", "95 % ").replace("_", " "))
 
 
-def frame_text(frame: polars.DataFrame, form: str, headings: Sequence[str] = ()) -> str:
+def frame_text(frame: polars.DataFrame, table_format: str, headings: Sequence[str] = ()) -> str:
     """Format a frame as text; without `headings`, its column names in words are the headings."""
-    if form == "csv":
+    if table_format == "csv":
         return frame.write_csv()
     head = headings or [in_words(name) for name in frame.columns]
-    columns = [_column_text(column, form) for column in frame]
+    columns = [_column_text(column, table_format) for column in frame]
     rows = list(zip(*columns, strict=True))
     sides = "".join("r" if column.dtype.is_numeric() else "l" for column in frame)
-    if form == "markdown":
+    if table_format == "markdown":
         return markdown(head, rows, sides)
     return "\n".join((_NEEDS, *_tabular([_line(map(escaped, head))], map(_line, rows), sides), ""))
 
@@ -79,7 +79,7 @@ def latex_float(
 
 
 def interval_text(
-    mean: float, low: float, high: float, form: str, largest: float = 0.0
+    mean: float, low: float, high: float, table_format: str, largest: float = 0.0
 ) -> tuple[str, ...]:
     """Format a mean and its interval, with as many digits as the interval's width makes certain.
 
@@ -87,9 +87,9 @@ def interval_text(
     """
     mean, low, high = (0.0 if abs(x) < ROUNDING * largest else x for x in (mean, low, high))
     if isnan(mean):
-        return (_MISSING[form],)
+        return (_MISSING[table_format],)
     if isnan(low):
-        return (_signs(number(mean), form),)
+        return (_signs(number(mean), table_format),)
     reach = (high - low) / 2
     is_certain = reach <= ROUNDING * max(abs(mean), largest)
     # The reach keeps 4 to 35 units of the last digit, as by the Particle Data Group.
@@ -98,7 +98,7 @@ def interval_text(
         texts = [number(x) for x in (mean, low, high)]
     else:
         texts = [f"{round(x, decimals) + 0.0:,.{decimals}f}" for x in (mean, low, high)]  # no -0
-    middle, start, end = (_signs(text, form) for text in texts)
+    middle, start, end = (_signs(text, table_format) for text in texts)
     return middle, f"({start} to {end})"
 
 
@@ -130,21 +130,23 @@ def _tabular(head: Iterable[str], lines: Iterable[str], sides: str) -> list[str]
     return [*start, *lines, "\\bottomrule", "\\end{tabular}"]
 
 
-def _column_text(column: polars.Series, form: str) -> list[str]:
+def _column_text(column: polars.Series, table_format: str) -> list[str]:
     """Format the cells of a column; numbers negligible relative to the largest one become 0."""
     if not column.dtype.is_numeric():
-        clean = escaped if form == "latex" else lambda text: text.replace("|", "\\|")
-        return [_MISSING[form] if x is None else clean(str(x)) for x in column]
+        clean = escaped if table_format == "latex" else lambda text: text.replace("|", "\\|")
+        return [_MISSING[table_format] if x is None else clean(str(x)) for x in column]
     least = ROUNDING * max((abs(x) for x in column if x is not None), default=0.0)
     return [
-        _MISSING[form] if x is None else _signs(number(x if abs(x) >= least else 0.0), form)
+        _MISSING[table_format]
+        if x is None
+        else _signs(number(x if abs(x) >= least else 0.0), table_format)
         for x in column
     ]
 
 
-def _signs(text: str, form: str) -> str:
+def _signs(text: str, table_format: str) -> str:
     """Convert minus, power of ten and commas of a number to a format."""
-    if form == "markdown":
+    if table_format == "markdown":
         return text.replace("-", "−")
     digits, has_power, power = text.replace(",", "{,}").partition("e")
     return f"${digits}\\times10^{{{int(power)}}}$" if has_power else f"${digits}$"

@@ -32,7 +32,7 @@ from fairlead.report.numbers import counted, printable
 
 LINES_ON_TERMINAL = 10  # of a listing
 GAP = 3  # between columns
-LEAST_WORDS = 12  # characters; no column of words is shrunk below this width
+SMALLEST_WIDTH = 12  # characters; no column of words is shrunk below this width
 WIDTH_OF_PIPE = 100_000  # so wide that no line in a pipe or file is folded
 COLOURS = {HOLDS: "green", FAILS: "red", UNKNOWN: "yellow", MUTED: "dim"}
 STYLES = {
@@ -150,7 +150,7 @@ def _print_statements(console: Console, statements: Sequence[Statement]) -> None
 
 
 def _joined(statements: Sequence[Statement]) -> Iterable[Statement]:
-    """Join unknown findings with the same reason into one, at the place of the first."""
+    """Join unknown findings with the same reason into one, at the position of the first."""
     names: dict[str, list[str]] = {}
     for statement in statements:
         if statement.kind == UNKNOWN:
@@ -189,7 +189,7 @@ def print_table(console: Console, table: Table, width: int | None) -> None:
         widest = max((row[k].cell_len for row in (*cells, *foot)), default=0)
         heading = _text(column.heading)
         if column.words:
-            least = min(LEAST_WORDS, max(widest, heading.cell_len))
+            least = min(SMALLEST_WIDTH, max(widest, heading.cell_len))
             drawn.add_column(heading, overflow="fold", min_width=least)
         else:
             lines = heading.split(" ") if width is not None else [heading]

@@ -90,7 +90,8 @@ def _remarks(figures: Mapping[str, Any]) -> Iterator[str]:
     too_large = figures["too_large"]
     if too_large["tasks"]:
         yield (
-            "Tasks larger than every server they may use, or of gangs larger than all of these: "
+            "Tasks that fit no server that they may use, or of gangs that do not fit all these "
+            "servers together: "
             f"{too_large['tasks']:,}, of {counted(len(too_large['jobs']), 'job')}: "
             f"{named(too_large['jobs'], JOBS_NAMED)}"
         )

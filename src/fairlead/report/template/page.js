@@ -25,8 +25,8 @@
 
   async function insertRows() {
     if (!document.getElementById("contents")) return;
-    for (const [place, html] of Object.entries(JSON.parse(await unpacked("contents")))) {
-      document.getElementById(place).insertAdjacentHTML("beforeend", html);
+    for (const [id, html] of Object.entries(JSON.parse(await unpacked("contents")))) {
+      document.getElementById(id).insertAdjacentHTML("beforeend", html);
     }
   }
 
@@ -110,6 +110,6 @@
   }
 
   listen();
-  // A browser that cannot unpack them has the first rows.
+  // A browser that cannot decompress the later rows shows only the first ones.
   insertRows().finally(listenToTables);
 })();
