@@ -32,7 +32,8 @@ $(STAMP): $(ROOT)/pyproject.toml $(ROOT)/papers/pyproject.toml $(ROOT)/constrain
 	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation -e ".[dev]" -e papers
 	@touch "$@"
 
-# Contents decide, not times of files, which git changes. Without a C compiler it says so each time.
+# Whether to compile is decided by the contents of files, as git changes their times. Without a C
+# compiler, this target prints each time that the scheduler is not compiled.
 built: $(STAMP)
 	@$(IN_ROOT) .venv/bin/python page_libraries.py
 	@$(IN_ROOT) .venv/bin/python -m fairlead.compiled || { echo "Compiling the scheduler: two or three minutes"; \
@@ -52,18 +53,18 @@ demo: built  ## Divide Google's machine park by every mechanism; writes demo/rep
 	@echo "The same with placement constraints and finite tasks:"
 	@$(IN_ROOT) .venv/bin/fairlead compare examples/google-park-constrained.yaml --report demo/constrained.html
 	@echo
-	@echo "Who holds what, and why, to look at in a browser:"
+	@echo "Each user's tasks and servers, to read in a browser:"
 	@$(IN_ROOT) printf '  %s\n' "$$(pwd)/demo/report.html" "$$(pwd)/demo/constrained.html"
 
 test: test-plain test-compiled  ## Run the tests, and those of compiled modules a second time in plain Python.
 
 test-compiled: built
-	$(IN_ROOT) .venv/bin/python -m pytest -n 4 --dist worksteal tests --ignore=tests/packaging  # the service's mostly wait
+	$(IN_ROOT) .venv/bin/python -m pytest -n 4 --dist worksteal tests --ignore=tests/packaging  # 4, as tests of the service mostly wait
 
 test-plain: $(STAMP)  ## Run the tests of the compiled modules in plain Python.
 	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PYTEST) tests/scheduler $(TESTS_OF_LOOPS)
 
-test-cache: $(STAMP)  # so that not each process of pytest compiles all tests
+test-cache: $(STAMP)  # Compile the tests once, before several processes of pytest import them.
 	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python -m pytest -n 0 --collect-only -qq tests --ignore=tests/packaging >/dev/null
 
 test-deep: export EFFORT := 10
@@ -85,7 +86,7 @@ test-ray: built  ## Run the tests that start a Ray cluster on this machine.
 test-page: built  ## Run the tests of the live page in Chromium (Debian: apt install chromium).
 	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/browser
 
-test-portable: built  ## Run the tests of the library, the simulator and the clients without what only Linux has.
+test-portable: built  ## Run the tests of the library, the simulator and the clients as on a system other than Linux.
 	$(IN_ROOT) PYTHONPATH="$$PWD/tests/without_linux" .venv/bin/python $(PYTEST) -p no:cacheprovider tests \
 		--ignore=tests/packaging --ignore=tests/service --ignore=tests/docs/test_peers_table.py \
 		-k "not imports_no and not import_neither and not modules_are_imported \
@@ -95,16 +96,16 @@ test-slurm: built  ## Run the tests with a real Slurm on this machine, as root (
 	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/slurm
 
 traces-named:
-	@test -d "$(TRACES)" || { echo "say where the logs are: make test-traces TRACES=FOLDER (docs/traces.md)" >&2; exit 1; }
+	@test -d "$(TRACES)" || { echo "name the folder of the logs: make test-traces TRACES=FOLDER (docs/traces.md)" >&2; exit 1; }
 
 test-newest: TRIED = newest
 test-newest: CONSTRAINTS = true
-test-newest: tried  ## Run the tests on the newest packages there are.
+test-newest: tried  ## Run the tests with the newest packages.
 
 test-oldest: TRIED = oldest
 test-oldest: CONSTRAINTS = $(PYTHON) -c 'import tomllib; print(*(d.replace(">=", "==") \
 	for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]), sep="\n")'
-test-oldest: tried  ## Run the tests on the oldest packages that pyproject.toml admits.
+test-oldest: tried  ## Run the tests with the oldest packages that pyproject.toml admits.
 
 tried:
 	$(IN_ROOT) $(PYTHON) -m venv --clear .venv-$(TRIED) && $(CONSTRAINTS) > .venv-$(TRIED)/constraints.txt
@@ -126,7 +127,7 @@ site: built  ## Build the documentation as pages that open without a network: bu
 bench: built  ## Run the benchmarks.
 	$(IN_ROOT) .venv/bin/python -m pytest benchmarks
 
-peers: built  ## Measure commands and workers beside Slurm and HyperQueue, where they are installed.
+peers: built  ## Compare the speed of commands and workers with Slurm and HyperQueue, if these are installed.
 	$(IN_ROOT) .venv/bin/python benchmarks/peers.py
 
 clean:  ## Remove the environments and everything that was built.

@@ -1,4 +1,7 @@
-"""Compile the scheduler and some loops by mypyc where possible; the rest is in pyproject.toml."""
+"""Compile the scheduler and some loops by mypyc where possible.
+
+All other settings of the package are in pyproject.toml.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def obstacle() -> str:
     if plain_is_asked():
         return "FAIRLEAD_PLAIN is set"
     try:
-        import mypyc.build  # noqa: F401, PLC0415 (its absence is no error)
+        import mypyc.build  # noqa: F401, PLC0415 (may be absent)
     except ImportError as error:
         return f"mypyc cannot be imported ({error})"
     compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
@@ -69,7 +72,7 @@ def obstacle() -> str:
 
 def compiled_modules() -> list[Extension]:
     """Translate the modules to C, as one group, so that calls between its modules are C calls."""
-    from mypyc.build import mypycify  # noqa: PLC0415 (only where it is there)
+    from mypyc.build import mypycify  # noqa: PLC0415 (may be absent)
 
     extensions: list[Extension] = mypycify(
         ["--follow-imports=silent", *sources_to_compile()],
@@ -78,8 +81,9 @@ def compiled_modules() -> list[Extension]:
         debug_level="0",
     )
     for extension in extensions:
-        # mypyc sets -Werror; a new warning of a newer compiler must not prevent installation. Sums
-        # of products in doubles are rounded twice, as Python rounds them, on every processor.
+        # mypyc sets -Werror, but a new warning of a newer compiler must not prevent installation.
+        # Without contraction, a product is rounded before it is added, as Python rounds it; some
+        # processors would otherwise round only the sum.
         given = extension.extra_compile_args
         extension.extra_compile_args = [*given, "-Wno-error", "-ffp-contract=off"]
     return extensions
@@ -90,11 +94,11 @@ def extensions() -> list[Extension]:
     if not BUILDS & set(sys.argv):
         return []
     if fault := copy_libraries():
-        print(f"fairlead: it is installed without its live page: {fault}", file=sys.stderr)
+        print(f"fairlead: installed without the live page: {fault}", file=sys.stderr)
     if {"editable_wheel", "--inplace", "-i"} & set(sys.argv):
         remove_build()  # so that no extension outlives its source
     if found := obstacle():
-        print(f"fairlead: it is installed as plain Python: {found}", file=sys.stderr)
+        print(f"fairlead: installed as plain Python: {found}", file=sys.stderr)
         return []
     return compiled_modules()
 

@@ -21,7 +21,7 @@ OUTSIDE = {
     "reproducing.md": "papers/docs/reproducing.md",
     "distributed.md": "papers/docs/distributed.md",
 }
-# The names in modules that docs/stability.md lists.
+# Lines of docs/stability.md that list public names in modules.
 LISTED = re.compile(r"^(?:- |  )`fairlead\..*$", re.M)
 PATH = re.compile(r"`(fairlead\.[\w.]+)`")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
@@ -43,7 +43,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Point links into the repository to the site's pages; leave the text of all others."""
+    """Point links into the repository to the site's pages; of other such links keep the text."""
     uri = page.file.src_uri
     source = PurePosixPath(OUTSIDE.get(uri, f"docs/{uri}"))
     pages = {made_of: name for name, made_of in OUTSIDE.items()}
