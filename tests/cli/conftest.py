@@ -23,7 +23,7 @@ def small(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def constrained(tmp_path: Path) -> Path:
-    """The same with a placement constraint, which drf and cdrf do not admit."""
+    """The problem of `small` with a placement constraint, which drf and cdrf do not accept."""
     path = tmp_path / "constrained.yaml"
     path.write_text(CONSTRAINED)
     return path
@@ -31,7 +31,7 @@ def constrained(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same problem on standard input."""
+    """Put the problem of `small` on standard input."""
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(SMALL.encode())))
 
 
@@ -40,9 +40,9 @@ Process = subprocess.CompletedProcess[str]
 
 @pytest.fixture
 def process() -> Callable[..., Process]:
-    """Run the command as a process of its own."""
+    """Return a function that runs the command in a new process."""
 
-    def done(*arguments: str, text: str | None = None, **environment: str) -> Process:
+    def run_process(*arguments: str, text: str | None = None, **environment: str) -> Process:
         return subprocess.run(
             [sys.executable, "-m", "fairlead.cli.main", *arguments],
             input=text,
@@ -53,16 +53,16 @@ def process() -> Callable[..., Process]:
             env={**os.environ, **environment},
         )
 
-    return done
+    return run_process
 
 
 @pytest.fixture
 def command(capfd: pytest.CaptureFixture[str]) -> Callable[..., Process]:
-    """Run the command in the process of the tests."""
+    """Return a function that runs the command in the process of the tests."""
 
-    def done(*arguments: str) -> Process:
+    def run_here(*arguments: str) -> Process:
         status = run(list(arguments))
         out, err = capfd.readouterr()
         return subprocess.CompletedProcess(list(arguments), status, out, err)
 
-    return done
+    return run_here

@@ -33,7 +33,7 @@ def _refuse(constant: str) -> NoReturn:
 def answer_of(
     words: list[str], capsys: pytest.CaptureFixture[str], status: int = 0, *, is_quiet: bool = True
 ) -> dict[str, Any]:
-    """Return what a verb answers with ``--json``."""
+    """Run a verb with ``--json``, check its exit status, and return its answer."""
     assert run([*words, "--json"]) == status
     out, err = capsys.readouterr()
     assert err == "" or not is_quiet
@@ -43,7 +43,7 @@ def answer_of(
 
 
 def only_line(captured: pytest.CaptureFixture[str]) -> str:
-    """Return the one line of standard error, where nothing else was printed."""
+    """Return standard error; check that it is one message, and that nothing else was printed."""
     out, err = captured.readouterr()
     assert out == ""
     assert err.endswith("\n")

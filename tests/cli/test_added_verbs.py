@@ -23,7 +23,7 @@ users:
 
 
 def install(folder: Path, name: str, verbs: str) -> None:
-    """Write what an installer writes of a package with entry points."""
+    """Write the files that an installer writes for a package with entry points."""
     metadata = folder / f"{name}-1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")

@@ -1,4 +1,4 @@
-"""The command that asks whether it is fair."""
+"""The command ``fairlead audit``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kubernetes_dumps import node, pod, write
 UNFAIR = ROOT / "examples" / "refuted" / "tsf-sharing-incentive.yaml"
 
 
-# Under proportional fairness it pays for bo to ask for more memory than it needs.
+# Under proportional fairness bo gains if it asks for more memory than it needs.
 TEMPTING = """\
 fairlead: 1
 resources: [cpu, memory]
@@ -144,7 +144,7 @@ def test_lenient_skips_a_row_and_counts_it(
 
 
 def dump(tmp_path: Path) -> str:
-    """Two namespaces on two nodes; a pod waits though it would fit."""
+    """Write a dump of two namespaces on two nodes; a pod waits although it would fit."""
     items = [
         node("a"),
         node("b"),
@@ -169,7 +169,7 @@ def test_a_kubernetes_cluster_is_audited(
 
 
 def apart(tmp_path: Path) -> list[str]:
-    """Nodes and pods in a file each; one pod could run nowhere, and one waits for a claim."""
+    """Write one file of nodes and one of pods; a pod fits no node, and one waits for a claim."""
     claim = {"resourceClaims": [{"name": "gpu"}]}
     kinds = {
         "nodes": [node("a"), node("b")],

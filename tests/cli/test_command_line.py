@@ -1,4 +1,4 @@
-"""Words of a command line as values of a function's parameters."""
+"""The words of a command line become arguments of a verb's function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that lets servers divide themselves."""
+"""The command ``fairlead converge``."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fairlead_papers.distributed.network_setting import (
 )
 from fairlead_papers.distributed.simulated_run import run_asynchronously
 
-# One user that may run anywhere, and on each server one that may run only there: servers that
-# answer all at once overreact.
+# One user may run on every server, and each server has a user that may run only there. Servers that
+# all answer at once overreact.
 ROAMER = """\
 fairlead: 1
 resources: [cpu]

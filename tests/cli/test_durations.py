@@ -1,4 +1,4 @@
-"""Durations on the command line: seconds, units, and the forms of Slurm."""
+"""Durations on the command line: seconds, units, and the notations of Slurm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that lets users arrive one by one."""
+"""The command ``fairlead dynamic``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ users:
 
 @pytest.fixture
 def arrivals(tmp_path: Path) -> Path:
-    """The example by hand of tests/mechanisms/test_dynamic_drf.py, in tasks on servers."""
+    """Write the problem that tests/mechanisms/test_dynamic_drf.py solves by hand, with servers."""
     path = tmp_path / "arrivals.yaml"
     path.write_text(ARRIVALS)
     return path

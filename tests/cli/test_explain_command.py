@@ -1,4 +1,4 @@
-"""The command that says why a job of a trace waited."""
+"""The command ``fairlead explain`` on a trace."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_simulate_explains_who_waited_longest(trace: Path, capsys: Capture) -> N
     assert run([*alone, "--explain", "bo", "--json"]) == 0
     explained = json.loads(capsys.readouterr().out)["explained"]
     assert explained["user"] == "bo"
-    assert list(explained["policies"]) == ["drf/best-fit"]  # not as it is alone
+    assert list(explained["policies"]) == ["drf/best-fit"]  # without the run on dedicated servers
     assert explained["policies"]["drf/best-fit"]["state"] == "pending"
 
 

@@ -1,4 +1,4 @@
-"""The command that fills servers with whole tasks."""
+"""The command ``fairlead fill``."""
 
 from __future__ import annotations
 

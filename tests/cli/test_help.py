@@ -1,4 +1,4 @@
-"""No verb without an example in its help and a row in docs/commands.md; help stays light."""
+"""Every verb has an example in its help and a row in docs/commands.md; help imports little."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairlead.cli.parameters import parameters_of
 
 
 def verbs(entry: Verb | Group, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Verb]:
-    """Return every verb by its words, those of groups such as `trace convert` too."""
+    """Return every verb by its words, also verbs of groups, such as `trace convert`."""
     if isinstance(entry, Verb):
         return {path: entry}
     found: dict[tuple[str, ...], Verb] = {}

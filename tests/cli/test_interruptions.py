@@ -1,4 +1,4 @@
-"""Ctrl-C is one line and exit status 130, whenever it comes."""
+"""At any time, Ctrl-C ends the command with one line and exit status 130."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# The console script, with an interruption at a lookup of a module.
+# A program that runs the console script and interrupts it while a module is being found.
 INTERRUPTED = """
 import importlib.abc, signal, sys
 
@@ -41,7 +41,7 @@ def interrupted(program: str, *words: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize(("at", "times"), [(1, 1), (60, 1), (210, 1), (150, 2)])
 def test_while_modules_are_imported(at: int, times: int) -> None:
-    """Once, or twice in a row as `timeout` sends it to the process and to its group."""
+    """The signal comes once, or twice as `timeout` sends it: to the process and to its group."""
     found = interrupted(INTERRUPTED, str(at), str(times), "mechanisms")
     assert found == (130, "", "fairlead: interrupted\n")
 
@@ -66,7 +66,7 @@ sys.exit(main.run())
 
 
 def test_where_python_would_pass_over_it() -> None:
-    """Python prints and drops exceptions of a callback of the collector."""
+    """Python prints and drops exceptions in a callback of the garbage collector."""
     assert interrupted(IN_A_CALLBACK) == (130, "", "fairlead: interrupted\n")
 
 

@@ -1,4 +1,4 @@
-"""Mechanisms and policies in a file of the user's: ``-m FILE.py:NAME``, ``-p FILE.py:NAME``."""
+"""Mechanisms and policies in a user's file: ``-m FILE.py:NAME``, ``-p FILE.py:NAME``."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_mechanism_in_a_file_on_random_problems(command: Process, mine: str) -
     rows = {row["mechanism"]: row for row in answer["table"]}
     assert rows["half"]["violations"] == rows["half"]["asked"] == 3  # half of all stays idle
     assert set(answer["unproved"]) == {"even", "half"}
-    assert done.returncode == 0  # neither claims the property
+    assert done.returncode == 0  # neither mechanism claims the property
     done = command(*words, "--ray", "none:1")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "even is a mechanism in a file, which runs on this machine only" in done.stderr

@@ -1,4 +1,4 @@
-"""Options of the command line that become parts of a policy's name."""
+"""Options of the command line that become suffixes of a policy's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress bars, also of replays side by side."""
+"""Progress bars of stages, and of several replays at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that reproduces tables and figures of papers."""
+"""The command ``fairlead reproduce``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEYS = list(CATALOGUE)
 PAPERS = list(dict.fromkeys(entry.paper.key for entry in CATALOGUE.values()))
 
 
-# How much of each is tried here; that verdicts hold of more is tested with the papers.
+# Sizes of the experiments here; tests of the papers check the verdicts with larger ones.
 FEW = {
     "setting": {"SERVERS_OF_DAY": 60, "USERS_OF_DAY": 10},
     "drfh._drfh_examples": {"PROBLEMS": 3},
@@ -50,7 +50,7 @@ FEW = {
 
 @pytest.fixture(scope="module", autouse=True)
 def few() -> Iterator[None]:
-    """Quick runs are quicker still."""
+    """Make quick runs even smaller."""
     with pytest.MonkeyPatch.context() as patch:
         for name, sizes in FEW.items():
             module = import_module(f"fairlead_papers.{name}")
@@ -122,7 +122,7 @@ def test_each_quickly(key: str, runs: Path, capsys: Capture) -> None:
 
 
 def check_that_it_shows(command: str, folder: Path) -> None:
-    """A command of a finding: of an entry, of a test that there is, or one that finds a fault."""
+    """Check the command of a finding: it names an entry or an existing test, or it fails."""
     words = shlex.split(command)
     if words[0] == "pytest":
         path, wanted = words[1], words[3]
@@ -160,8 +160,8 @@ def test_figures_share_their_runs(tmp_path: Path, capsys: Capture) -> None:
 def test_the_figures_are_those_of_simulate(
     runs: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The quick day as a trace, through the other verb."""
-    # How fair it was is not looked at here.
+    """Write the quick day as a trace, and replay it by ``fairlead simulate``."""
+    # Fairness is not compared here.
     monkeypatch.setattr(outcomes, "summarise", partial(summarise, instants=0))
     _, answer = answer_of(capsys, "drfh/figure-5", "drfh/figure-7", "drfh/figure-8", "--runs", runs)
     day = tmp_path / "day.parquet"
@@ -187,7 +187,7 @@ def test_the_figures_are_those_of_simulate(
 
 
 def test_the_tables_are_printed(runs: Path, capsys: Capture) -> None:
-    """After the tests of each, all of it is read from what they kept."""
+    """The tests above have kept all runs, so the whole page is read from them."""
     status, answer = answer_of(capsys, "--runs", runs)
     differ = [key for key, e in answer["reproductions"].items() if e["verdict"] == DIFFERS]
     assert status == any(not CATALOGUE[key].known_to_differ for key in differ)
@@ -317,7 +317,7 @@ def test_kept_results_are_reported_when_interrupted(
 
 
 def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: Capture) -> None:
-    """Figure 8 needs the run of Figure 7 once more, beside the dedicated one."""
+    """Figure 8 needs the run of Figure 7 again, and the run on dedicated servers."""
     words = ["drfh/figure-7", "drfh/figure-8", "--quick", "--runs", str(tmp_path / "runs")]
     assert run(["reproduce", *words]) in (0, 1)
     assert "finished before" not in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Directives of a script: options of ``submit`` and those of ``sbatch`` with a counterpart."""
+"""Directives of a script: options of ``submit``, and options of ``sbatch`` with a counterpart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that replays a trace under several policies."""
+"""The command ``fairlead simulate``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def workload() -> Workload:
-    """Two users and two kinds of servers; of each job of ana's one task is larger than all."""
+    """Two users on two kinds of servers; each job of ana has one task that fits no server."""
     return Workload.from_arrays(
         Cluster(
             groups=("high-memory", "high-cpu"),
@@ -277,7 +277,7 @@ def test_the_table(trace: Path, capsys: Capture) -> None:
 
 @pytest.mark.parametrize("users", [1, 3, 12])
 def test_who_waits_longest_is_listed(users: int, tmp_path: Path, capsys: Capture) -> None:
-    """All jobs are there at once, each as large as the one server, and a second long."""
+    """All jobs arrive at once; each takes the whole server for a second."""
     jobs = 1 if users == 1 else 2 * users
     path = tmp_path / "trace.parquet"
     one = Cluster(("one",), ("cpu",), np.array([[1.0]]), np.array([1]), ("cores",), ({},))
@@ -306,7 +306,7 @@ def test_who_waits_longest_is_listed(users: int, tmp_path: Path, capsys: Capture
 
 
 def test_who_does_worse_when_sharing_is_counted(tmp_path: Path, capsys: Capture) -> None:
-    """Two long tasks of bo's take both servers before ana comes, and one is hers alone."""
+    """Two long tasks of bo take both servers before ana arrives; one server would be hers alone."""
     given = Workload.from_arrays(
         Cluster(("s",), ("cpu",), np.ones((1, 1)), np.array([2]), ("",), ({},)),
         ["ana", "bo"],
@@ -493,7 +493,7 @@ WAITED = swf(
 
 @pytest.fixture
 def logged(tmp_path: Path) -> Path:
-    """A log in which user-2 waited behind a later job for which there was room beside it."""
+    """Write a log in which user-2 waited, although a later job started and left enough room."""
     path = tmp_path / "log.swf"
     path.write_bytes(WAITED)
     return path
@@ -563,7 +563,7 @@ HOLE = b"""; MaxProcs: 4
 def test_what_the_log_does_not_say_is_compared_with_nothing(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    """Of the second user nothing is known; the third one's two jobs wait 65 s less in the mean."""
+    """The log lacks the second user's times; the third user's jobs wait 65 s less on average."""
     path, report = tmp_path / "log.swf", tmp_path / "page.html"
     path.write_bytes(HOLE)
     lacks = "The log lacks the times of 1 task of 1 job: under recorded these tasks are left out"
@@ -645,7 +645,7 @@ def test_an_interruption_says_what_is_finished_and_how_to_go_on(
 
 
 class Interrupt:
-    """Has a command interrupted as it makes its k-th call of a function of this package."""
+    """Interrupt a command at its k-th call of a function of this package."""
 
     def __init__(self, at: float = inf) -> None:
         self.calls, self.at = 0, at
@@ -659,7 +659,7 @@ class Interrupt:
                 raise KeyboardInterrupt
 
     def again(self, _: object) -> None:
-        """Interrupt once more, as the command does where Python forgets what a collector raises."""
+        """Interrupt again, as the command does where Python drops an exception of the collector."""
         self.at = self.calls + 1
         sys.setprofile(self)  # Python has taken it away, as it raised
 

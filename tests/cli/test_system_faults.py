@@ -14,7 +14,7 @@ from fairlead.cli import log_options
 from fairlead.cli.main import run
 
 LOGS = Path(__file__).parents[2] / "examples" / "logs"
-# The system refuses it to every account, as it refuses to others a folder of mode 000.
+# The system refuses so long a name for every account; a folder of mode 000 would not stop root.
 TOO_LONG = "x" * 300
 NAME = f"{TOO_LONG}.html"
 REPLAY = ["simulate", "LOG", "-p", "drf/best-fit", "--servers", "2", "--cores", "4"]

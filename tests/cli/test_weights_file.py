@@ -1,4 +1,4 @@
-"""``--weights FILE`` of allocate, compare and audit: the file of simulate, for a problem."""
+"""``--weights FILE`` of allocate, compare and audit; the file is the one of simulate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from fairlead.cli.main import run
 
 Capture = pytest.CaptureFixture[str]
 
-# Of 8 cores, dee's kinds ask for 4 and 12, as dominant shares a half and one and a half of 2.
+# Dee's two kinds of tasks ask for 4 and 12 cores, so they get a quarter and three quarters of dee's
+# weight.
 PROBLEM = """\
 fairlead: 1
 resources: {cpu: cores}

@@ -64,7 +64,7 @@ def test_every_verb_and_its_page(verb: list[str], some: Path, capsys: Capture) -
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_no_user_with_tasks_is_clear(verb: list[str], some: Path, capsys: Capture) -> None:
-    """Nothing is divided; what measures users against each other has none."""
+    """Nothing is divided, so figures that compare users are missing."""
     idle = USERS.replace("memory: 2}}", "memory: 2}, tasks: 0}").replace("weight: 2", "tasks: 0")
     some.write_text(SERVERS + idle)
     status = run([verb[0], str(some), *verb[1:]])

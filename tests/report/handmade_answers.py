@@ -28,7 +28,7 @@ def two_servers(mechanism: str = "drfh") -> Allocation:
 
 
 def crowd(n_users: int, n_groups: int, mechanism: str = "ps-dsf", seed: int = 1) -> Allocation:
-    """Many users on many groups, everything about half used, sizes very unlike."""
+    """Many users of very different sizes on many groups; no resource is used up."""
     random = np.random.default_rng(seed)
     problem = Problem.from_arrays(
         random.uniform(1, 9, (n_groups, 2)),
@@ -45,7 +45,7 @@ def crowd(n_users: int, n_groups: int, mechanism: str = "ps-dsf", seed: int = 1)
 
 
 def hostile() -> Allocation:
-    """Every name tries to leave its place in the page."""
+    """An allocation in which every name is HTML that would escape from its element of a page."""
     problem = Problem.from_arrays(
         [[4.0]],
         [[1.0]],
@@ -59,7 +59,7 @@ def hostile() -> Allocation:
 
 
 def hostile_problem() -> Problem:
-    """All that can be said of a problem, with names that try to leave their place."""
+    """A problem with every optional field, whose names would escape from elements of a page."""
     return Problem.from_arrays(
         [[4.0, 1.25], [2.0, 3.0]],
         [[1.0, 0.5], [0.5, 1.0]],

@@ -41,7 +41,7 @@ def small() -> Problem:
 
 
 def greedy(problem: Problem) -> np.ndarray[Any, Any]:
-    """Users that demand more get more, and a tenth is idle."""
+    """Give more to users that demand more, and leave a tenth idle."""
     demanded = problem.demand.sum(axis=1)
     tasks: np.ndarray[Any, Any] = 0.9 * problem.gamma * (demanded / demanded.sum())[:, None]
     return tasks
@@ -253,7 +253,7 @@ def test_of_many_users_the_furthest_off_are_drawn() -> None:
 
 
 def could_by_definition(found: Audit) -> np.ndarray[Any, Any]:
-    """Count, resource by resource, the tasks of each with the bundle of each other."""
+    """Return the tasks of each user with each other user's bundle, by the definition of envy."""
     problem, tasks = found.subject.problem, found.subject.tasks
     n_users = problem.n_users
     could = np.zeros((n_users, n_users))
@@ -315,7 +315,7 @@ def test_envy_of_many_users_is_a_table() -> None:
 
 
 def test_users_with_slices_below_one_task_are_not_short() -> None:
-    """Ten users of one server for four tasks: a slice is less than one, and six run nothing."""
+    """Ten users share a server for four tasks: a slice is less than a task, and six run none."""
     problem = Problem.from_arrays([[4.0]], [[1.0]] * 10)
     tasks = np.array([[1.0]] * 3 + [[0.0]] * 7)
     found = audit(problem, Holdings(problem, tasks, whole_tasks=True))

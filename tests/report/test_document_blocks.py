@@ -259,7 +259,7 @@ def test_names_fold_and_numbers_stand_whole(width: int | None, columns: int) -> 
 
 
 def test_the_script_reads_the_digits_that_are_written() -> None:
-    """Python's 85 digits in order, without the one that could begin a tag."""
+    """The page's script has Python's 85 digits in order, without ``<``, which could begin a tag."""
     script = (Path(fairlead.report.__file__).parent / "template" / "page.js").read_text()
     (digits,) = [row.split('"')[1] for row in script.splitlines() if "const DIGITS" in row]
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

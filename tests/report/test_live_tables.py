@@ -70,7 +70,7 @@ def test_a_job_on_several_servers_counts_them() -> None:
 
 
 def test_shares_are_parts_of_the_cluster() -> None:
-    """Whatever the weight by which the service divides them; a weight of 0 divides nothing."""
+    """The service divides shares by weights, unless the weight is 0; the table multiplies again."""
     rows = [share("ana", -0.25, True) | {"weight": 0.5}, share("bo", 0.0, False) | {"weight": 0}]
     (ana, bo) = shares_table({**SHARES, "users": rows}).rows
     assert ana[1:4] == ("12.50 %", "25.00 %", "-12.5 %")

@@ -1,4 +1,4 @@
-"""Rounded times are no overuse: jobs of 0 s, and an excess of at most .1 % in a bin of time."""
+"""Rounded times do not count as overuse: jobs of 0 s, and an excess of at most .1 % in a bin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ WARNING = "took more than the servers of the trace have"
 
 
 def warns(jobs: list[tuple[int, int]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> bool:
-    """Return whether jobs of the whole node, from start to end in seconds, are called too many."""
+    """Return whether a page warns of overuse by jobs that each take the whole node.
+
+    `jobs` has the start and the end of each job in seconds.
+    """
     rows = [
         f"{k}|ana|{date(0)}|{date(start)}|{date(end)}|COMPLETED|cpu=32,mem=1G,node=1|1|n1\n"
         for k, (start, end) in enumerate(jobs)

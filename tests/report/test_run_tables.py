@@ -17,7 +17,7 @@ NAN = np.nan
 def study_of(
     loads: Sequence[float], waits: Sequence[Sequence[float]], changes: Sequence[Sequence[float]]
 ) -> Study:
-    """Return a study of mean waits in seconds; the fairness error differs by rounding alone."""
+    """Return a study of mean waits in seconds; the fairness errors differ only by rounding."""
     policies = ("drf/best-fit", "easy/best-fit", "slots:3")[: len(waits)]
     variations = tuple(Variation("day", load=load, seed=k) for k, load in enumerate(loads))
     error = np.full((len(waits), len(loads)), 0.5)

@@ -37,7 +37,7 @@ def outcome(workload: Workload, policy: str, name: str = "") -> Outcome:
 
 
 def measured(outcome: Outcome, instants: int = 4) -> Outcome:
-    """The outcome with fair shares at fewer instants than usual, which is quicker."""
+    """Return the outcome with fair shares at fewer instants than usual, to save time."""
     vars(outcome)["summary"] = summarise(outcome.workload, outcome.log, instants=instants)
     return outcome
 
@@ -61,7 +61,7 @@ def odd_names(workload: Workload) -> Workload:
 
 
 def one_kind(amounts: list[float], users: int = 1) -> Workload:
-    """A server of one cpu, and a job of one task for each amount, ten seconds apart."""
+    """Return a server of one cpu and jobs of one task, ten seconds apart, of the given amounts."""
     n_jobs = len(amounts)
     return Workload.from_arrays(
         Cluster(("s",), ("cpu",), np.ones((1, 1)), np.array([1]), ("",), ({},)),

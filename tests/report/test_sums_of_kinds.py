@@ -1,4 +1,4 @@
-"""A user of several kinds of tasks has a row for all of them together, with hand numbers."""
+"""A user with several kinds of tasks has a row for their sum; numbers are computed by hand."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def row_of(name: str, text: str) -> str:
 
 
 def test_allocate_sums_the_kinds(problem: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both run all: 26 of 40 cores are 65 %, which exceeds 2 of 4 GPUs."""
+    """Both kinds run all tasks: 26 of 40 cores are 65 %, which exceeds 2 of 4 GPUs."""
     assert run(["allocate", problem]) == 0
     out = capsys.readouterr().out
     assert row_of("dee", out) == "dee 65.00 % (8 tasks)"

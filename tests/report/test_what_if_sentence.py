@@ -1,4 +1,4 @@
-"""The first sentence of ``allocate --what-if``: who gains and loses what, with hand numbers."""
+"""The first sentence of ``allocate --what-if`` names gains and losses; computed by hand."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_more_changes_than_can_be_read_aloud() -> None:
 
 
 def test_users_that_take_no_resource_gain_tasks() -> None:
-    """Rates alone say how fast tasks run: twice the servers run twice the tasks."""
+    """A problem with only rates: twice the servers run twice the tasks."""
     problem = Problem.from_arrays(
         [[1.0]], [[0.0], [0.0]], rates=[[1.0], [2.0]], groups=["g"], users=["ana", "bo"]
     )
