@@ -256,7 +256,10 @@ def test_a_user_with_the_name_of_a_kind_is_renamed(tmp_path: Path, capsys: Captu
         assert convert(trace, "-o", tmp_path / "p.yaml", "--at", "20") == 0
         said = capsys.readouterr().out
         new = f"{names[1]} (user{' 2' * (names[2] != 'cy')})"
-        assert f"user {names[1]} is named {new}, as its name is that of a kind of tasks\n" in said
+        assert (
+            f"user {names[1]} is named {new}, as {names[1]} is the name of a kind of tasks\n"
+            in said
+        )
         problem = fairlead.load(tmp_path / "p.yaml")
         assert problem.users.names[-1] == new
         assert rows_of_split_users(problem.users.names, problem.cluster) == {"ana": [0, 1]}

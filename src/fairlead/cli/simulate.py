@@ -233,9 +233,9 @@ def simulate(
 
         measures = None
         if columns is not None:
-            from fairlead.report.run_tables import columns_of
+            from fairlead.report.run_tables import parse_columns
 
-            measures = columns_of(columns, MEASURES, TIMES, "--columns")
+            measures = parse_columns(columns, MEASURES, TIMES, "--columns")
         workloads: dict[str, Workload] = {}
         for each in traces:
             if str(each) in workloads:
@@ -282,12 +282,12 @@ def simulate(
     workload = in_queues(workload, queues)
     chosen = None
     if columns is not None:  # before hours of replays
-        from fairlead.report.run_tables import columns_of
+        from fairlead.report.run_tables import parse_columns
         from fairlead.simulation.simulate import ALL_FIGURES, TIME_FIGURES
 
         used = (f"used_{resource}" for resource in workload.cluster.resources)
         known = ("policy", *ALL_FIGURES, *used)
-        chosen = columns_of(columns, known, TIME_FIGURES, "--columns")
+        chosen = parse_columns(columns, known, TIME_FIGURES, "--columns")
     if explain is not None and explain not in workload.users:
         raise InputError(f"there is no user {explain!r:.60} in the trace", "--explain")
     if RECORDED in names or reference == RECORDED:

@@ -216,10 +216,11 @@ def generate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Generate a day like one of Google's cluster of 2011, the same for the same seed.
+    """Generate a day like one of Google's cluster of 2011; the same seed gives the same day.
 
-    Servers are drawn from the published park. Users and arrivals are drawn as in the trace's job
-    events, or taken from them (--job-events). docs/traces.md documents the rest.
+    Servers are drawn from the published park. Users and arrivals are drawn by laws that were
+    measured on Google's job events, or with --job-events taken from such events. docs/traces.md
+    lists all laws, also those of demands and durations.
 
     \b
     Example:
@@ -319,7 +320,7 @@ def _write_problem_at(
     if len(found.kinds) > USERS_NAMED:
         text += f"and so have {len(found.kinds) - USERS_NAMED} more users\n"
     for user, name in found.renamed.items():
-        text += f"user {user} is named {name}, as its name is that of a kind of tasks\n"
+        text += f"user {user} is named {name}, as {user} is the name of a kind of tasks\n"
     figures["notes"] = dict(workload.notes)
     text += "".join(f"{what}: {count:,}\n" for what, count in workload.notes.items())
     if held is not None:

@@ -107,7 +107,7 @@ def gains_with_bundles(subject: Subject, users: IntArray) -> tuple[FloatArray, F
 
 
 def _only(holdings: Holdings, users: IntArray, m: int) -> Holdings:
-    """Return the holdings of `users` with all bundles emptied except that of the `m`-th."""
+    """Return the holdings of `users`, with all bundles empty except the `m`-th user's."""
     tasks = np.zeros_like(holdings.tasks[users])
     tasks[m] = holdings.tasks[users[m]]
     amounts = None

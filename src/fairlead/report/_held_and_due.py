@@ -84,6 +84,6 @@ def short_time(workload: Workload, seconds: float) -> str:
 
 def _first(names: list[str], values: FloatArray) -> str:
     """Name the first user with the largest value, and count further users with that value."""
-    most = np.flatnonzero(values == values.max())
-    equal = f" and {len(most) - 1} more, each" if len(most) > 1 else ""
-    return f"{short_name(names[most[0]])}{equal}"
+    users = np.flatnonzero(values == values.max())
+    equal = f" and {len(users) - 1} more, each" if len(users) > 1 else ""
+    return f"{short_name(names[users[0]])}{equal}"

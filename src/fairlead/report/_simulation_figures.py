@@ -190,11 +190,11 @@ def completion_figure(
     known = {name: found for name, found in times.items() if not np.isnan(found).all()}
     if not known:
         return None
-    most = max(float(np.nanmax(found)) for found in known.values())
-    least = min(float(np.nanmin(found)) for found in known.values())
-    floor = max(least, SHORTEST if most > 10 * SHORTEST else most / 1e4) or SHORTEST
+    longest = max(float(np.nanmax(found)) for found in known.values())
+    shortest = min(float(np.nanmin(found)) for found in known.values())
+    floor = max(shortest, SHORTEST if longest > 10 * SHORTEST else longest / 1e4) or SHORTEST
     drawn = _distribution()
-    drawn["xaxis"] |= logarithmic_times(floor / 1.1, max(most, 2 * floor) * 1.1)
+    drawn["xaxis"] |= logarithmic_times(floor / 1.1, max(longest, 2 * floor) * 1.1)
     traces = []
     for name, found in known.items():
         value, part = cumulative_distribution(found, POINTS)
@@ -261,7 +261,7 @@ def slowdown_figure(
         "type": "log",
         "range": [-0.02 * top, 1.02 * top],
         "tickvals": marks,
-        "ticktext": [_times(mark) for mark in marks],
+        "ticktext": [_slowdown_text(mark) for mark in marks],
         "tickangle": 0,
     }
     traces = []
@@ -297,8 +297,8 @@ def reduction_figure(
             hover(
                 _short(against.name),
                 f"{counted(int(reduction.jobs[k]), 'job')} of {labels[k]} tasks",
-                f"mean completion time {_less(reduction.of_means[k])}",
-                f"mean of the jobs' own changes {_less(reduction.mean[k])}",
+                f"mean completion time {_reduction_text(reduction.of_means[k])}",
+                f"mean of the jobs' own changes {_reduction_text(reduction.mean[k])}",
                 f"{int(reduction.shortened[k]):,} sooner, {int(reduction.lengthened[k]):,} later",
             )
             for k in some
@@ -334,7 +334,7 @@ def ratios_figure(
         line_style = styles[against.name].arguments
         marks = 7 if len(order) <= MARKED_USERS else 0
         ranks = np.arange(1, len(order) + 1)
-        name, texts = _short(against.name), [_texts_of_ratio(against, n) for n in order.tolist()]
+        name, texts = _short(against.name), [_ratio_hover(against, n) for n in order.tolist()]
         traces.append(line(name, ranks, ratio[order], texts, marks=marks, **line_style))
     if not traces:
         return None
@@ -412,14 +412,14 @@ def _short(name: str) -> str:
     return shortened(name, LONGEST_NAME)
 
 
-def _times(mark: float) -> str:
+def _slowdown_text(mark: float) -> str:
     for unit, size in (("M", 1e6), ("k", 1e3)):
         if mark >= size:
             return f"{mark / size:,.0f} {unit}"
     return f"{mark:.0f}"
 
 
-def _less(reduction: float) -> str:
+def _reduction_text(reduction: float) -> str:
     if not np.isfinite(reduction):
         return "unknown"
     if abs(reduction) < UNCHANGED:
@@ -432,7 +432,7 @@ def _stairs(trace: Trace) -> Trace:
     return trace | {"line": trace["line"] | {"shape": "hv"}}
 
 
-def _texts_of_ratio(against: ComparedPolicy, n: int) -> str:
+def _ratio_hover(against: ComparedPolicy, n: int) -> str:
     comparison = against.comparison
     ours, theirs = float(comparison.completion[n]), float(comparison.baseline_completion[n])
     return hover(

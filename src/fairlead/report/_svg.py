@@ -169,8 +169,8 @@ class _Drawing:
         labels = int(LINE + longest * abs(sin(radians(self.angle))))
         self.top = labels if self.is_above else 8
         self.bottom = 8 if self.is_above else labels + (LINE + 6 if title else 6)
-        beside = [t["text"] for t in self.traces if t.get("mode") == "text"]
-        widest = max((len(text) for texts in beside for text in texts), default=0)
+        texts_in_rows = [t["text"] for t in self.traces if t.get("mode") == "text"]
+        widest = max((len(text) for texts in texts_in_rows for text in texts), default=0)
         self.right = max(24, int(LETTER * widest))
         self.height = max(40, int(self.layout["height"]) - self.top - self.bottom)
 
@@ -258,7 +258,7 @@ class _Drawing:
             self.shapes.append(f'<text class="middle" x="50%" y="{y}">{escape(title)}</text>')
 
     def _bars(self, trace: Trace, group: int) -> None:
-        """Draw the bars of a trace, stacked or beside those of other traces."""
+        """Draw the bars of a trace, stacked on the bars of other traces or next to them."""
         across, lengths = ("y", "x") if self.is_level else ("x", "y")
         thick = 1 - self.layout.get("bargap", 0.2)
         shift = 0.0

@@ -178,7 +178,7 @@ def share_picture(allocation: Allocation, styles: Sequence[Style]) -> Picture:
     if allocation.problem.n_users > USERS_DRAWN:
         caption += f" The {USERS_DRAWN} largest; the table has all."
     if is_weighted(allocation):
-        caption += " Diamonds mark the same divided by the user's weight."
+        caption += " Diamonds mark the share divided by the user's weight."
     about = f"Dominant share of users under {allocation.mechanism}; a table has the numbers"
     return Picture(caption, lambda: share_figure(allocation, styles), about)
 
@@ -301,11 +301,11 @@ def _queues_table(allocation: Allocation) -> Table:
 def _places(
     allocation: Allocation, n: int, groups: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> str:
-    """List the groups with most tasks of user n, and their numbers, in the problem's order."""
+    """List the groups with most tasks of user n, in the problem's order, with numbers of tasks."""
     tasks, names = allocation.tasks[n], allocation.problem.cluster.groups
-    most = np.sort(groups[largest_first(tasks[groups])[:GROUPS_LISTED]])
-    left = len(groups) - len(most)
-    listed = ", ".join(f"{names[g]} {number(float(tasks[g]))}" for g in most)
+    shown = np.sort(groups[largest_first(tasks[groups])[:GROUPS_LISTED]])
+    left = len(groups) - len(shown)
+    listed = ", ".join(f"{names[g]} {number(float(tasks[g]))}" for g in shown)
     return f"{listed}, and {left} more" if left else listed
 
 
@@ -432,11 +432,12 @@ def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
     allocations = list(answers.values())
     problem = allocations[0].problem
     tasks = np.stack([allocation.user_tasks for allocation in allocations], axis=1)
-    most = np.maximum(tasks.max(axis=1), np.finfo(float).tiny)
+    largest = np.maximum(tasks.max(axis=1), np.finfo(float).tiny)  # of each user
     per_weight = [_shares_by_weight(a) for a in allocations]
 
     def row(n: int) -> list[Content]:
-        return [problem.users.names[n], *(figure(t, part=t / most[n]) for t in tasks[n].tolist())]
+        cells = (figure(t, part=t / largest[n]) for t in tasks[n].tolist())
+        return [problem.users.names[n], *cells]
 
     foot: list[list[Content]] = [
         [f"{name} used", *(percent(a.utilization[name]) for a in allocations)]

@@ -85,7 +85,7 @@ class Table:
     columns: Sequence[Column]  # the first column names the row
     count: int  # number of rows
     row: Callable[[int], Sequence[Content]]  # cells of row k, one for each column
-    size: FloatArray | None = None  # (count,): the largest rows are shown if there are too many
+    size: FloatArray | None = None  # (count,): of too many rows, those of largest size are shown
     each: str = "row"  # singular noun for a row; a page can search tables of ``user``
     rest: str = "with smaller shares"  # description of the rows left out
     foot: Sequence[Sequence[Content]] = ()  # rows below all others
@@ -94,13 +94,13 @@ class Table:
     folded: str = ""  # label of the closed table on a page; empty to show it open
     page_only: bool = False
 
-    def shown_rows(self, most: int | None) -> list[int]:
-        """Return indices of the rows to show: all, or the `most` largest in their order."""
-        if most is None or self.count <= most:
+    def shown_rows(self, limit: int | None) -> list[int]:
+        """Return indices of the rows to show, in order: at most `limit`, the largest if known."""
+        if limit is None or self.count <= limit:
             return list(range(self.count))
         if self.size is None:
-            return list(range(most))
-        return sorted(int(k) for k in largest_first(self.size)[:most])
+            return list(range(limit))
+        return sorted(int(k) for k in largest_first(self.size)[:limit])
 
 
 def table_of(

@@ -115,7 +115,7 @@ def policy_idea(policy: Policy) -> str:
 
 
 def _note(trials: Trials) -> str:
-    """Describe how much the numbers depend on chance; empty if they do not."""
+    """Describe how much the numbers depend on chance; return no text if they do not."""
     if trials.varies:
         return (
             "All numbers of tasks are means. ±: half the 95 % confidence interval of the mean "

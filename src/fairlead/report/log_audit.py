@@ -83,7 +83,7 @@ def log_audit_document(
 
 
 def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Statement:
-    """Name the users beyond a limit, and those owed most, holding most and waiting longest."""
+    """Name the users beyond a limit, and the users owed most, holding most and waiting longest."""
     if not audit.active.any():
         return Statement(HOLDS, "No job ran or waited in this period.")
     if breaches:

@@ -85,10 +85,10 @@ def change(fraction: float, unchanged: str = "unchanged") -> str:
     return f"{text.replace('-', '−')}\u00a0%"
 
 
-def named(names: Sequence[str], most: int) -> str:
-    """List the first `most` names, and count the others."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+def named(names: Sequence[str], limit: int) -> str:
+    """List the first names, at most `limit`, and count the others."""
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return f"{', '.join(names[:limit])}{more}"
 
 
 def amount(value: float, unit: str) -> str:

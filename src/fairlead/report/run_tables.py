@@ -57,7 +57,7 @@ class FigureColumn:
         return self.title or (f"{in_words(self.name)} ({unit})" if unit else in_words(self.name))
 
 
-def columns_of(
+def parse_columns(
     columns: str | Sequence[str],
     known: Collection[str],
     times: Collection[str],
@@ -190,12 +190,12 @@ def _caption(found: Study, counts: Sequence[int]) -> str:
 
 def study_latex(found: Study, columns: str | Sequence[str] | None, label: str) -> str:
     """Return the table of a study in LaTeX."""
-    chosen = None if columns is None else columns_of(columns, tuple(found.figures), TIMES)
+    chosen = None if columns is None else parse_columns(columns, tuple(found.figures), TIMES)
     return study_text(found, "latex", chosen, label)
 
 
 def outcomes_latex(found: Outcomes, columns: str | Sequence[str] | None) -> str:
     """Return the table of outcomes in LaTeX."""
     known = found.to_frame("figures").columns
-    chosen = None if columns is None else columns_of(columns, known, TIME_FIGURES)
+    chosen = None if columns is None else parse_columns(columns, known, TIME_FIGURES)
     return outcomes_text(found, "latex", chosen)

@@ -489,8 +489,8 @@ def _largest_first(found: Mapping[str, Figures], what: str) -> list[str]:
     """Return users whose figure `what` is not always 0, sorted by its maximum over policies."""
     users = next(iter(found.values()))["users"]
     values = {u: [figures["users"][u][what] for figures in found.values()] for u in users}
-    most = {u: max((v for v in row if v is not None), default=0.0) for u, row in values.items()}
-    return sorted((u for u in users if any(values[u])), key=lambda u: -most[u])
+    maxima = {u: max((v for v in row if v is not None), default=0.0) for u, row in values.items()}
+    return sorted((u for u in users if any(values[u])), key=lambda u: -maxima[u])
 
 
 def _waits(found: Mapping[str, Figures]) -> Iterator[Table]:
@@ -598,7 +598,7 @@ def _change(against: ComparedPolicy, n: int) -> Cell:
 
 
 def _sharing(sharing: ComparedPolicy) -> Section:
-    """Count users that are worse off sharing than alone."""
+    """Count users that do worse on the shared cluster than on their dedicated servers."""
     text = f"Under {short_name(sharing.name)}, sharing: {sharing_text(sharing.comparison)}."
     drawn = done_figure(sharing, "alone")
     blocks: list[Block] = [Prose(text)]
@@ -641,7 +641,7 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
     fairness = fairness_figure(shared, styles)
     if fairness is not None:
         fair = runs.baseline.summary.fairness
-        mechanism = "the fair ones" if fair is None else f"those of {fair.mechanism.upper()}"
+        mechanism = "the fair shares" if fair is None else f"those of {fair.mechanism.upper()}"
         yield Picture(
             f"How far dominant shares of active users are from {mechanism}, relative to the fair "
             f"shares, while jobs arrive. Errors above {100 * LARGEST_ERROR:.0f} % are drawn as "

@@ -166,11 +166,11 @@ def _print_listing(console: Console, listing: Listing, width: int | None) -> Non
     style = STYLES.get(listing.kind, "")
     if listing.heading:
         console.print(_text(f"{listing.heading}:", style))
-    most = len(listing.lines) if width is None else LINES_ON_TERMINAL
-    for line in listing.lines[:most]:
+    limit = len(listing.lines) if width is None else LINES_ON_TERMINAL
+    for line in listing.lines[:limit]:
         console.print(_text(f"  {line}" if listing.heading else line, style))
-    if len(listing.lines) > most:
-        console.print(_text(f"... and {len(listing.lines) - most:,} more (all: --json)", "dim"))
+    if len(listing.lines) > limit:
+        console.print(_text(f"... and {len(listing.lines) - limit:,} more (all: --json)", "dim"))
 
 
 def print_table(console: Console, table: Table, width: int | None) -> None:
