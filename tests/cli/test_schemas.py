@@ -154,7 +154,10 @@ def test_an_unusable_limit_is_one_line(part: str, capsys: pytest.CaptureFixture[
     ("words", "fault"),
     [
         (["compare", "small.yaml", "after.yaml", "small.yaml"], "takes one file or two, not 3"),
-        (["compare", "small.yaml", "after.yaml", "-m", "drf", "-m", "tsf"], "by one mechanism"),
+        (
+            ["compare", "small.yaml", "after.yaml", "-m", "drf", "-m", "tsf"],
+            "name one mechanism only",
+        ),
         (["compare", "-", "-"], "once only"),
         (["compare", "small.yaml", "none.yaml"], "none.yaml"),
         (["allocate", "small.yaml", "--what-if", "servers:x+1"], "no group is named 'x'"),

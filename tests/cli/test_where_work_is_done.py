@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.cli._application import run_command
-from fairlead.cli.options import with_address
+from fairlead.cli.options import with_ray_address
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from fairlead.cli.options import with_address
     ],
 )
 def test_an_address_may_be_left_out(words: str, read: str) -> None:
-    assert with_address(words.split()) == read.split()
+    assert with_ray_address(words.split()) == read.split()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.report.live_screen import LEAST_ROWS, divide_rows, screen, verdict
+from fairlead.report.live_screen import SMALLEST_ROWS, divide_rows, screen, verdict
 from fairlead.report.terminal import open_console, printed_text
 
 
@@ -98,7 +98,7 @@ def test_a_screen_is_no_larger_than_the_terminal(size: tuple[int, int]) -> None:
     text = shown(users, servers, [job(k, "running") for k in range(100)], size)
     lines = text.splitlines()
     assert max(map(len, lines)) <= size[0]
-    assert len(lines) <= max(size[1] - 1, 2 + 3 * (LEAST_ROWS + 4))
+    assert len(lines) <= max(size[1] - 1, 2 + 3 * (SMALLEST_ROWS + 4))
     assert "more" in text
 
 
@@ -118,9 +118,9 @@ def test_columns_that_do_not_fit_are_left_out() -> None:
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=5), st.integers(0, 500))
 def test_lines_are_divided_max_min_fairly(wanted: list[int], room: int) -> None:
     found = divide_rows(wanted, room)
-    assert all(f >= LEAST_ROWS or f == w for f, w in zip(found, wanted, strict=True))
+    assert all(f >= SMALLEST_ROWS or f == w for f, w in zip(found, wanted, strict=True))
     assert all(f <= w for f, w in zip(found, wanted, strict=True))
-    if room >= LEAST_ROWS * len(wanted):
+    if room >= SMALLEST_ROWS * len(wanted):
         assert sum(found) <= room
         left = room - sum(found)
         unmet = [f for f, w in zip(found, wanted, strict=True) if f < w]
