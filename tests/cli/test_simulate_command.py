@@ -398,7 +398,7 @@ def test_unwritable_pages_are_refused_before_anything_runs(
         ),
         (
             ["--policy", "drf/rrr", "--until=1", "--warm-up=90m"],
-            "warm_up: must be from 0 to before the end of what is measured, 60 s, not 5400 s",
+            "warm_up: must be at least 0 and before 60 s, when measuring ends, not 5400 s",
         ),
         (["--policy", "drf/rrr", "--seed", "-1"], "invalid value for '--seed'"),
         (

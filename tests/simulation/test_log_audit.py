@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.cli.main import run
-from fairlead.mechanisms.fair_share import FairShares
+from fairlead.mechanisms.fair_share import FairDivider
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.simulation import log_audit
@@ -550,7 +550,7 @@ def test_hours_are_sums_over_instants(workload: Workload, window: tuple[float, f
     start, end = workload.task_start, workload.task_start + workload.task_duration
     submit, total = workload.job_submit, np.array([8.0, 16.0])
     user, shape = workload.job_user, workload.shapes[workload.set_shape]
-    shares = FairShares(user, workload.set_place, shape, workload.places, workload.weight, "drfh")
+    shares = FairDivider(user, workload.set_place, shape, workload.places, workload.weight, "drfh")
     part = (until - since) / 7
     held, due = np.zeros((2, 3))
     for k in range(7):

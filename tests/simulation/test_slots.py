@@ -34,7 +34,7 @@ def test_tasks_that_fit_into_no_servers_slots_are_counted() -> None:
     said = caution([[4, 8], [16, 2]], [[4, 4], [12, 1], [1, 1]], 8, count=[3, 5])
     assert said == (
         "slots:8: a slot is 2 r1, 1 r2; 7 of 12 tasks fit on a server, but take more slots than "
-        "any server has that they may run on"
+        "any server has on which they may run"
     )
 
 
@@ -45,7 +45,7 @@ def test_one_pool_runs_as_many_tasks_as_there_are_slots() -> None:
 
 def test_what_is_beside_slots_is_named() -> None:
     said = caution([[8, 8], [8, 0]], [[1, 1], [1, 0]], 8)
-    assert said.endswith("users are ordered by slots alone, whatever r2 they hold")
+    assert said.endswith("users are ordered only by slots, however much r2 they hold")
     assert caution([[8, 8], [8, 0]], [[1, 0], [1, 0]], 8) == ""
 
 

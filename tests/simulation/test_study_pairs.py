@@ -185,9 +185,9 @@ def test_unknown_measures_and_policies_are_named(measure: Any, policy: Any, plac
     [
         ((0, float("nan")), "not nan"),
         ((float("nan"), 5), "not nan"),
-        ((15, 1), "ends at 1 s, not after its beginning, 15 s"),
-        ((float("inf"), float("inf")), "not after its beginning"),
-        ((5, -float("inf")), "not after its beginning"),
+        ((15, 1), "ends at 1 s, not after its start, 15 s"),
+        ((float("inf"), float("inf")), "not after its start"),
+        ((5, -float("inf")), "not after its start"),
         ((500, 600), "no job is submitted"),
     ],
 )

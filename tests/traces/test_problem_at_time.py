@@ -15,7 +15,7 @@ import fairlead
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.formats.allocation_file import read_allocation
-from fairlead.mechanisms.fair_share import FairShares
+from fairlead.mechanisms.fair_share import FairDivider
 from fairlead.model.cluster import Cluster
 from fairlead.model.queues import read_queues
 from fairlead.model.task_kinds import rows_of_split_users
@@ -285,7 +285,7 @@ def test_fair_shares_are_those_of_replays(seed: int) -> None:
             end = workload.job_cancel[job] if never else start + workload.task_duration[task]
             active[k] += workload.job_submit[job] <= time < end
             task += 1
-    shares = FairShares(
+    shares = FairDivider(
         workload.job_user[workload.set_job],
         workload.set_place,
         workload.shapes[workload.set_shape],

@@ -20,7 +20,7 @@ from fairlead.model.task_kinds import (
 )
 
 
-class FairShare(NamedTuple):
+class SharesAtInstant(NamedTuple):
     """The fair shares of a cluster at an instant."""
 
     share: FloatArray  # (N,): the weighted dominant share of each user
@@ -28,7 +28,7 @@ class FairShare(NamedTuple):
     allocation: Allocation | None  # of the kinds of tasks; None if no server fits any of them
 
 
-class FairShares:
+class FairDivider:
     """Divides a cluster at an instant among the users with waiting or running tasks.
 
     The mechanism divides all waiting and running tasks anew, as if they were divisible. Each kind
@@ -79,7 +79,7 @@ class FairShares:
         """Return (N, R) the amounts of `running` (K,) tasks of each user."""
         return self._sums(running, self._user, len(self._weight))
 
-    def fair(self, active: IntArray, capacity: FloatArray, servers: IntArray) -> FairShare:
+    def fair(self, active: IntArray, capacity: FloatArray, servers: IntArray) -> SharesAtInstant:
         """Return the fair share of each user: 0 for users whose tasks fit no server.
 
         `active` (K,) tasks wait or run; `capacity` (G, R) is that of one of `servers` (G,). Raises
@@ -97,7 +97,7 @@ class FairShares:
         kinds = np.flatnonzero((tasks > 0) & (eligible & ~lacks).any(axis=1))
         amount = servers[here] @ capacity
         if not len(kinds):
-            return FairShare(fair, np.zeros((len(fair), len(amount))), None)
+            return SharesAtInstant(fair, np.zeros((len(fair), len(amount))), None)
         of, demand = self._kinds.user[kinds], wanted[kinds] / tasks[kinds, None]
         problem = Problem.from_arrays(
             capacity,
@@ -112,7 +112,7 @@ class FairShares:
         allocation = solve(problem, self._mechanism)
         taken = amounts_by(of, allocation.user_tasks[:, None] * demand, len(self._weight))
         fair[:] = dominant_share(taken, amount) / self._weight
-        return FairShare(fair, taken, allocation)
+        return SharesAtInstant(fair, taken, allocation)
 
     def _sums(self, tasks: IntArray, of: IntArray, length: int) -> FloatArray:
         """Return (length, R) the amounts of `tasks` (K,) of each set, by user or by kind."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.mechanisms.catalogue import find_mechanism
-from fairlead.mechanisms.fair_share import FairShares
+from fairlead.mechanisms.fair_share import FairDivider
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.queues import TOP, Queues
@@ -137,8 +137,8 @@ class SharesQuestion:
     order: IntArray
 
     def answer(self) -> LiveShares:
-        """Compute the shares; raises as `Scheduler.shares` does."""
-        shares = FairShares(
+        """Return the shares; raises as `Scheduler.shares` does."""
+        shares = FairDivider(
             self.user,
             self.server_set,
             self.demand,

@@ -18,7 +18,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Excerpt, Workload, excerpt
 from fairlead.scheduler.policies import Policy
 
-# Remainders that differ by less are equal: the difference is a rounding error of their sums.
+# Differences below this fraction of a group's servers are rounding errors.
 _EQUAL = 1e-9
 
 
@@ -26,11 +26,12 @@ def dedicated_servers(workload: Workload) -> IntArray:
     """Divide the servers among users; return (servers,) the user of each.
 
     A user is due a fraction of each group: its weight over all users' weights (in queues, from the
-    root down). The number of servers is rounded down. The servers left over go to the users of
-    largest remainder, plus what the user missed (or less what it had too much) in earlier groups;
-    ties go to the earlier user. So users of equal weight have equal numbers of servers, give or
-    take one, in all and in every group. With fewer servers than users, some users have none. In a
-    group each user's servers are consecutive, users in order. O(G N log N + servers).
+    root down). The number of servers is rounded down. Each server left over goes to the user with
+    the largest claim, or the earlier user where claims are equal. A claim is the remainder in this
+    group, plus the fractions of servers that the user lacks from earlier groups (negative if it
+    got too many). So users of equal weight have equal numbers of servers, give or take one, in all
+    and in every group. With fewer servers than users, some users have none. In a group each user's
+    servers are consecutive, users in order. O(G N log N + servers).
     """
     if not workload.weight.any():
         raise RefusalError("dedicated", "all users have weight 0, and are due no server")
@@ -61,7 +62,7 @@ def replay_dedicated(
     *,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> RunLog:
-    """Replay every user alone on its own servers with `replay`; return one log of all.
+    """Replay every user alone on its own servers with `replay`; return one log of all users.
 
     Tasks and servers keep their numbers. Sets that fit on none of their user's own servers are
     unplaceable. Progress is reported as starts so far and time in seconds, which restarts with each
@@ -69,13 +70,14 @@ def replay_dedicated(
     """
     owner = dedicated_servers(workload)
     unplaceable = np.ones(workload.n_sets, dtype=bool)
+    # For each user its starts: arrays of task, server, start, end and whether the task was lost.
     empty = (np.empty(0, dtype=np.int32),) * 2 + (np.empty(0),) * 2 + (np.empty(0, dtype=bool),)
     starts: list[tuple[NDArray[Any], ...]] = [empty]
     n_starts = 0
 
-    def report(of_user: int, time: float) -> None:
+    def report(starts_of_user: int, time: float) -> None:
         if on_progress is not None:
-            on_progress(n_starts + of_user, time)
+            on_progress(n_starts + starts_of_user, time)
 
     for user in range(workload.n_users):
         part = _part_of(workload, user, owner)
@@ -100,11 +102,11 @@ def replay_dedicated(
 def dedicated_caution(workload: Workload, shared: RunLog, alone: RunLog) -> str:
     """Warn if over half of the tasks cannot run on their user's own servers; else ""."""
     tasks = workload.set_tasks[~shared.set_unplaceable]
-    lost = int(tasks[alone.set_unplaceable[~shared.set_unplaceable]].sum())
-    if 2 * lost <= tasks.sum():
+    unplaceable = int(tasks[alone.set_unplaceable[~shared.set_unplaceable]].sum())
+    if 2 * unplaceable <= tasks.sum():
         return ""
     return (
-        f"{lost:,} of {tasks.sum():,} tasks fit on no server that their user has alone "
+        f"{unplaceable:,} of {tasks.sum():,} tasks fit on no server that their user has alone "
         f"({workload.n_users:,} users divide {workload.n_servers:,} servers): dedicated servers "
         "are a poor baseline here"
     )
@@ -112,13 +114,14 @@ def dedicated_caution(workload: Workload, shared: RunLog, alone: RunLog) -> str:
 
 def _part_of(workload: Workload, user: int, owner: IntArray) -> Excerpt | None:
     """Return a user's workload on its own servers, None if nothing could run there."""
-    mine = owner == user
-    if not mine.any():
+    own = owner == user
+    if not own.any():
         return None
-    groups = np.add.reduceat(mine, workload.first_server[:-1], dtype=np.int64) > 0
-    open_to: BoolArray = (workload.places @ groups)[workload.set_place]
-    nowhere = np.zeros(workload.n_jobs, dtype=bool)
-    nowhere[workload.set_job[~open_to]] = True
-    sets = open_to & (workload.job_user[workload.set_job] == user)
-    sets &= ~(nowhere & workload.job_gang)[workload.set_job]
-    return excerpt(workload, sets, mine) if sets.any() else None
+    groups = np.add.reduceat(own, workload.first_server[:-1], dtype=np.int64) > 0
+    is_admitted: BoolArray = (workload.places @ groups)[workload.set_place]
+    is_partly_excluded = np.zeros(workload.n_jobs, dtype=bool)
+    is_partly_excluded[workload.set_job[~is_admitted]] = True
+    sets = is_admitted & (workload.job_user[workload.set_job] == user)
+    # A gang runs only if servers admit all of its sets.
+    sets &= ~(is_partly_excluded & workload.job_gang)[workload.set_job]
+    return excerpt(workload, sets, own) if sets.any() else None

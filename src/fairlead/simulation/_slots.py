@@ -15,17 +15,16 @@ from fairlead.model.problem import Problem
 from fairlead.model.quantity import exact
 
 SLOT = "slot"
-# Smallest fraction of their slots that tasks fill without a caution.
-LITTLE = 0.1
+LEAST_FILLED = 0.1  # tasks that fill a smaller fraction of their slots get a caution
 
 
 def in_slots(kinds: Problem, slots: int) -> Problem:
     """Return the problem in which tasks take whole slots, in exact arithmetic.
 
-    A slot is one of `slots` equal fractions of the largest server, which has the largest capacity
-    of each resource. A server has as many whole slots as fit in it; a task takes as many as hold
-    it. Resources that some servers lack are not cut into slots; tasks also take amounts of them.
-    The first resource of the result is the slots.
+    `kinds` has a user for each kind of tasks. A slot is one of `slots` equal parts of an imagined
+    server that has, of each resource, the largest capacity of any server. A server has as many
+    whole slots as fit in it; a task takes as many as hold it. The first resource of the result is
+    the slots; the others are those that some servers lack, which are not cut into slots.
 
     Raises RefusalError when no resource is on every server. O((N + G) R). Source: Wang, Liang and
     Li 2014, Section VI and Table II.
@@ -35,12 +34,14 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
     shared, slot = list(slot_parts), list(slot_parts.values())
     rest = np.flatnonzero(~(capacity > 0).all(axis=0))
 
-    def counted(
-        amounts: FloatArray, rounded: Callable[[Fraction], int], most: Callable[[list[int]], int]
+    def in_whole_slots(
+        amounts: FloatArray,
+        round_: Callable[[Fraction], int],
+        combine: Callable[[list[int]], int],  # slots by resource to slots
     ) -> FloatArray:
         rows, which = np.unique(amounts[:, shared], axis=0, return_inverse=True)
         whole = [
-            most([rounded(exact(a) / part) for a, part in zip(row, slot, strict=True)])
+            combine([round_(exact(a) / part) for a, part in zip(row, slot, strict=True)])
             for row in rows.tolist()
         ]
         taken = np.array(whole, dtype=np.float64)[which.reshape(-1)]
@@ -53,18 +54,22 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
             resources=(SLOT, *(cluster.resources[r] for r in rest)),
             units=("", *(cluster.units[r] for r in rest)),
             devices=(),
-            capacity=counted(capacity, floor, min),
+            capacity=in_whole_slots(capacity, floor, min),
         ),
-        replace(kinds.users, demand=counted(demand, ceil, max)),
+        replace(kinds.users, demand=in_whole_slots(demand, ceil, max)),
     )
 
 
 def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
-    """Describe where slots differ from the amounts of (N,) tasks of each kind; "" if nowhere.
+    """Describe how slots distort what tasks take; "" if they do not.
 
-    The text gives the amounts of a slot; the number of tasks that fit on a server but not into its
-    slots; the number that can run at once where tasks fill less than a tenth of their slots; and
-    the resources taken beside slots. Raises RefusalError when no resource is on every server.
+    `tasks` (N,) is the number of tasks of each kind. The text gives the amounts of a slot, and:
+
+    - the number of tasks that fit on a server, but not into the slots of any;
+    - if tasks fill less than `LEAST_FILLED` of their slots, how many tasks can run at once;
+    - the resources that are not cut into slots, as the order of users ignores them.
+
+    Raises RefusalError when no resource is on every server.
     """
     sliced = in_slots(kinds, slots)
     slot = _slot(kinds.cluster, slots)
@@ -77,19 +82,19 @@ def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
     if lost:
         faults.append(
             f"{lost:,} of {int(tasks.sum()):,} tasks fit on a server, but take more slots than any "
-            "server has that they may run on"
+            "server has on which they may run"
         )
-    if filled < LITTLE * taken:
-        there = int(sliced.cluster.capacity[:, 0] @ kinds.cluster.count)
+    if filled < LEAST_FILLED * taken:
+        n_slots = int(sliced.cluster.capacity[:, 0] @ kinds.cluster.count)
         faults.append(
             f"tasks fill {filled / taken:.1%} of the slots they take, "
-            f"and at most {there:,} run at once"
+            f"and at most {n_slots:,} run at once"
         )
     names, units = kinds.cluster.resources, kinds.cluster.units
-    beside = [names[r] for r in np.flatnonzero(tasks @ kinds.demand) if r not in slot]
-    if beside:
+    uncut = [names[r] for r in np.flatnonzero(tasks @ kinds.demand) if r not in slot]
+    if uncut:
         faults.append(
-            f"users are ordered by slots alone, whatever {' and '.join(beside)} they hold"
+            f"users are ordered only by slots, however much {' and '.join(uncut)} they hold"
         )
     if not faults:
         return ""

@@ -106,14 +106,15 @@ def plan_variations(
 def _check_windows(trace: str, workload: Workload, windows: Sequence[tuple[float, float]]) -> None:
     """Raise InputError for an empty window; warn of windows that overlap or leave the trace."""
     last = float(workload.job_submit[-1])
-    shown = workload.time_text
+    text_of = workload.time_text
     for k, (begin, end) in enumerate(windows):
         if begin >= end:
-            fault = f"ends at {shown(end)}, not after its beginning, {shown(begin)}"
+            fault = f"ends at {text_of(end)}, not after its start, {text_of(begin)}"
             raise InputError(fault, f"windows[{k}]", trace)
         outside = sum(max(each, 0.0) for each in (-begin, end - last) if isfinite(each))
         if outside > MOST_OUTSIDE * (end - begin):
-            about = f"reaches beyond the trace, whose jobs come from {shown(0.0)} to {shown(last)}"
+            jobs = f"{text_of(0.0)} to {text_of(last)}"
+            about = f"reaches beyond the trace, whose jobs arrive from {jobs}"
             _LOGGER.warning("%s: windows[%d] %s", trace, k, about)
     order = sorted(range(len(windows)), key=windows.__getitem__)
     for one, other in pairwise(order):
@@ -174,7 +175,7 @@ def _parse_loads(loads: Sequence[float] | None) -> list[float]:
 
 
 def _distinct(found: list[Value], what: str) -> list[Value]:
-    """Return values; raise InputError if there is none, or two are equal."""
+    """Return the values; raise InputError if there is none, or two are equal."""
     if not found or len(set(found)) < len(found):
-        raise InputError("must be one or several different ones", what)
+        raise InputError("must have at least one entry, and no two equal entries", what)
     return found

@@ -26,8 +26,8 @@ from fairlead.scheduler.random_order import RandomOrder
 from fairlead.solvers.water_filling import WaterFilling
 
 PORTION = 2**16  # placements between two chances to interrupt
-MOST_TASKS = 50_000_000  # which take 2.5 GB, and some seconds
-LATE = 1e-12  # stands for a weight of 0, which is served after all others
+MOST_TASKS = 50_000_000  # these take 2.5 GB, and some seconds
+LATE = 1e-12  # replaces a weight of 0: users of weight 0 are served after all others
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +46,8 @@ class Filling(Shown):
     tasks : (N, G) int
         Tasks of each user on each group.
     order : (P, 2) int
-        User and server of each placement; servers counted through all groups, in the file's order.
+        User and server of each placement. Servers are numbered through all groups, in the
+        problem's order.
     """
 
     problem: Problem
@@ -70,9 +71,9 @@ class Filling(Shown):
 
     @cached_property
     def unused(self) -> FloatArray:
-        """(G, R) float: unused amount of each resource on each whole group.
+        """(G, R) float: unused amount of each resource on all servers of each group.
 
-        Counted in quanta, so that a full group has 0 and not a rounding error.
+        It is counted in quanta, so that a full group has 0 and not a rounding error.
         """
         quanta = to_quanta(self.problem)
         unused = np.empty((self.problem.n_groups, self.problem.n_resources))
@@ -124,10 +125,11 @@ def fill(
     problem : Problem
         Users' task limits are rounded down to whole tasks.
     criterion : str
-        Score; the user with the least is next: ``"drf"``, ``"tsf"`` or ``"ps-dsf"``.
+        Score of users: ``"drf"``, ``"tsf"`` or ``"ps-dsf"``. The next task goes to the user with
+        the lowest score.
     select : str
-        Selection of the server of its task: ``"first-fit"``, ``"best-fit"``, ``"best-fit-first"``,
-        ``"rrr"`` or ``"joint"``.
+        Selection of the server of that task: ``"first-fit"``, ``"best-fit"``,
+        ``"best-fit-first"``, ``"rrr"`` or ``"joint"``.
     residual : bool
         Whether the score uses free amounts instead of capacities.
     seed : int or SeedSequence
@@ -142,8 +144,8 @@ def fill(
     InputError
         When the criterion or the selection is not known.
     RefusalError
-        When they cannot be combined, when the problem has rates, queues or weights per resource,
-        or when more than fifty million tasks would be placed.
+        When criterion and selection cannot be combined, when the problem has rates, queues or
+        weights per resource, or when more than fifty million tasks would be placed.
 
     Notes
     -----
@@ -171,7 +173,7 @@ def fill_by(
 ) -> Filling:
     """Fill the servers by a policy; see `fill`.
 
-    `on_portion` is called regularly with the placed tasks and their expected total.
+    `on_portion` is called regularly with the number of placed tasks and their expected total.
     """
     check_problem(problem)
     if not isinstance(seed, np.random.SeedSequence):
@@ -186,17 +188,17 @@ def fill_by(
         if on_portion is not None:
             on_portion(placed, max(placed, expected))
     order = np.concatenate(portions) if portions else np.zeros((0, 2), dtype=np.int64)
-    shape = problem.n_users, problem.n_groups
-    group = np.repeat(np.arange(problem.n_groups), problem.count)
-    cells = order[:, 0] * problem.n_groups + group[order[:, 1]]
-    tasks = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+    n_users, n_groups = problem.n_users, problem.n_groups
+    group = np.repeat(np.arange(n_groups), problem.count)
+    cells = order[:, 0] * n_groups + group[order[:, 1]]
+    tasks = np.bincount(cells, minlength=n_users * n_groups).reshape(n_users, n_groups)
     return Filling(problem, policy, tasks, order)
 
 
 def _placements(
     problem: Problem, policy: Policy, seed: int | np.random.SeedSequence
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Submit all tasks and place them; yield users and servers of placements, in portions."""
+    """Submit all tasks and place them; yield portions: the users and the servers of placements."""
     quanta = to_quanta(problem)
     resources, order = list(problem.cluster.resources), RandomOrder(seed)
     cycle = policy.make_cycle(resources, order, devices=quanta.device)
@@ -206,14 +208,14 @@ def _placements(
         for _ in range(count):
             number = len(state.servers)
             state.add_server(str(number), number, capacity, frozenset(), f"group {group}")
-    most = np.minimum(np.floor(problem.task_limit), LARGEST // problem.n_users).astype(np.int64)
+    limit = np.minimum(np.floor(problem.task_limit), LARGEST // problem.n_users).astype(np.int64)
     for n, weight in enumerate(problem.weight.tolist()):
         name = problem.users.names[n]
         state.make_queue(name, ratio(weight))
-        if most[n] > 0:
+        if limit[n] > 0:
             groups = np.flatnonzero(problem.users.eligible[n])
             admitted = frozenset(f"group {group}" for group in groups)
-            state.submit_tasks(name, quanta.demand[n].tolist(), int(most[n]), admitted)
+            state.submit_tasks(name, quanta.demand[n].tolist(), int(limit[n]), admitted)
     with garbage_collection_paused():
         while started := cycle.start_tasks(PORTION):
             users = [task.group.waiting_list.queue.serial for task in started]
@@ -221,7 +223,7 @@ def _placements(
 
 
 def _refuse_undefined(problem: Problem, policy: Policy) -> None:
-    """Raise `RefusalError` for policies and problems for which filling is not defined."""
+    """Raise `RefusalError` for a policy or problem for which filling is not defined."""
     if problem.users.rates is not None:
         raise RefusalError(policy.name, "given rates divide a server's time; tasks take amounts")
     if problem.users.resource_weight is not None:
@@ -241,7 +243,7 @@ def _refuse_too_many(problem: Problem, policy: Policy) -> None:
         raise RefusalError(
             policy.name, f"there are {servers:,} servers, more than {MOST_SERVERS:,} to place on"
         )
-    if _most_tasks(problem).sum() <= MOST_TASKS:
+    if _tasks_alone(problem).sum() <= MOST_TASKS:
         return
     expected = _expected_tasks(problem)
     if expected > MOST_TASKS:
@@ -251,11 +253,11 @@ def _refuse_too_many(problem: Problem, policy: Policy) -> None:
         )
 
 
-def _most_tasks(problem: Problem) -> FloatArray:
-    """Return (N,) the number of tasks that each user would have alone."""
-    alone = np.where(problem.users.eligible, problem.fitting, 0.0).sum(axis=1)
-    most: FloatArray = np.minimum(problem.task_limit, alone)
-    return most
+def _tasks_alone(problem: Problem) -> FloatArray:
+    """Return (N,) the number of tasks that each user would have if it were alone."""
+    fitting = np.where(problem.users.eligible, problem.fitting, 0.0).sum(axis=1)
+    tasks: FloatArray = np.minimum(problem.task_limit, fitting)
+    return tasks
 
 
 def _expected_tasks(problem: Problem) -> float:
@@ -264,7 +266,7 @@ def _expected_tasks(problem: Problem) -> float:
     use = problem.demand / total
     weight = np.where(problem.weight > 0, problem.weight, LATE)
     rate = weight / use.max(axis=1)
-    width = _most_tasks(problem) / rate
+    width = _tasks_alone(problem) / rate
     start = np.zeros(problem.n_users)
     filling = WaterFilling(rate.tolist(), use.T.tolist())
     return sum(filling.divide(start.tolist(), width.tolist()))

@@ -47,13 +47,14 @@ def replay_journal(
 ) -> RunLog:
     """Repeat the requests to a service under a policy, until no task runs.
 
-    Requests about a job that has ended by then are left out. A task that starts as in the journal
-    ends as recorded; any other task runs for its ``task_duration``. Tasks of a cancelled job end at
-    once; stopped tasks count as lost. Under another policy, a modified job has its final request
-    from the start. Seed 0 means the service's seed. Times count from the first event.
+    Requests about a job that has already ended in the replay are left out. A task that starts as in
+    the journal ends as recorded; any other task runs for its ``task_duration``. Tasks of a
+    cancelled job end at once; stopped tasks count as lost. Under another policy, a modified job has
+    its final request from the start. Seed 0 means the service's seed. Times count from the first
+    event.
 
-    Raises InputError when the journal cannot be read, or a service cannot have the policy. About 60
-    us an event and a task on one core.
+    Raises InputError when the journal cannot be read, or a service cannot have the policy. Each
+    event and each task takes about 60 us on one core.
     """
     return _JournalReplay(workload, policy, seed).run(on_progress)
 
@@ -61,12 +62,12 @@ def replay_journal(
 def repeated_starts(workload: JournalWorkload, log: RunLog) -> tuple[int, int]:
     """Return the number of recorded starts that a replay repeats, and of all recorded starts."""
     recording = workload.recording
-    made = {
+    recorded = {  # task, server and start
         (recording.numbers[key[:2]], recording.server(name, since), since - recording.begin)
         for key, (name, since) in recording.starts.items()
     }
     replayed = zip(log.task.tolist(), log.server.tolist(), log.start.tolist(), strict=True)
-    return len(made.intersection(replayed)), len(made)
+    return len(recorded.intersection(replayed)), len(recorded)
 
 
 class _JournalReplay:
@@ -77,11 +78,12 @@ class _JournalReplay:
         self.state = self._first_state(policy, seed or self.recording.policies[0][1])
         self.now = -inf  # time of the last event
         self.placed = -inf  # time of the last call to place
-        self.due: list[tuple[float, int, TaskKey, int]] = []
-        self.pushed = 0
+        # Planned ends, a heap: time, serial number (for equal times), task, exit status.
+        self.planned: list[tuple[float, int, TaskKey, int]] = []
+        self.n_planned = 0  # ends planned so far
         runs = (run for job in self.state.jobs.values() for run in job.running.values())
         self.starts: list[Running] = sorted(runs, key=lambda run: (run.since, run.key))
-        self.ends: dict[TaskKey, tuple[float, bool]] = {}
+        self.ends: dict[TaskKey, tuple[float, bool]] = {}  # time, and whether the task was lost
         self.failed: set[int] = set()  # jobs that did not end well
         scheduler = self.state.scheduler
         self.is_own_policy = set(self.recording.policies) == {
@@ -99,6 +101,7 @@ class _JournalReplay:
         return state
 
     def run(self, on_progress: Callable[[int, float], None] | None) -> RunLog:
+        """Replay all events, then the ends of the tasks that still run."""
         begin = self.recording.begin
         for seq, now, kind, body in self.recording.events():
             self._end_before(now)
@@ -106,6 +109,7 @@ class _JournalReplay:
             self._take_effects(now)
             if on_progress is not None and seq % SHOWN_EVERY == 0:
                 on_progress(len(self.starts), now - begin)
+        # The journal lacks the ends of tasks that ran when it ended.
         end = self.recording.end
         for job in self.state.jobs.values():
             for run in job.running.values():
@@ -150,13 +154,11 @@ class _JournalReplay:
     def _on_submit(self, now: float, _kind: str, body: dict[str, Any]) -> None:
         orphans, asked, first = [], [], self.state.next_job
         for number, job in enumerate(body["jobs"]):
-            over = [other for other in job["after"] if other not in self.state.jobs]
-            if any(other in self.failed for other in over):
+            ended = [other for other in job["after"] if other not in self.state.jobs]
+            if any(other in self.failed for other in ended):
                 orphans.append(number)
-            settled = (
-                {} if self.is_own_policy else self.recording.final_requests.get(first + number, {})
-            )
-            after = [other for other in job["after"] if other not in over]
+            settled = {} if self.is_own_policy else self.recording.settled.get(first + number, {})
+            after = [other for other in job["after"] if other not in ended]
             asked.append({**job, **settled, "after": after})
         ids = self.state.apply("submit", {"jobs": asked}, now)
         for number in orphans:
@@ -175,7 +177,8 @@ class _JournalReplay:
     def _end_before(self, time: float) -> None:
         """End tasks that are due before a time, and place tasks that can start then."""
         while (now := self._next_time(time)) < time:
-            self.state.unplaced |= not self.due or now < self.due[0][0]
+            # Without an end, the scheduler asked for this time: tasks may start.
+            self.state.unplaced |= not self.planned or now < self.planned[0][0]
             self._end_due(now)
             self._take_effects(now)
             self.placed = now
@@ -187,22 +190,23 @@ class _JournalReplay:
 
     def _next_time(self, time: float) -> float:
         """Return the time at which a task ends, or may start without any event."""
-        due = self.due[0][0] if self.due else inf
+        end = self.planned[0][0] if self.planned else inf
         if self.is_own_policy and time < inf:
-            return due  # calls to place are recorded
-        again = self.state.scheduler.next_moment()
-        return min(due, max(again, self.now)) if again > self.placed else due
+            return end  # calls to place are recorded
+        start = self.state.scheduler.next_moment()
+        return min(end, max(start, self.now)) if start > self.placed else end
 
     def _end_due(self, now: float) -> None:
-        while self.due and self.due[0][0] <= now:
-            _, _, key, status = heappop(self.due)
+        """End the tasks whose planned end has come."""
+        while self.planned and self.planned[0][0] <= now:
+            _, _, key, status = heappop(self.planned)
             run = self.state.find(key)
             if run is not None and not run.is_over:
                 self.state.apply("end", {"tasks": [[*key, status, ""]]}, now)
 
     def _plan_end(self, time: float, run: Running, status: int) -> None:
-        self.pushed += 1
-        heappush(self.due, (time, self.pushed, run.key, status))
+        self.n_planned += 1
+        heappush(self.planned, (time, self.n_planned, run.key, status))
 
     def _take_effects(self, now: float) -> None:
         """Record starts and ends since the last call; plan ends that differ from the journal."""
@@ -225,6 +229,7 @@ class _JournalReplay:
         self.failed |= {job.id for job in effects.ended if job.state != "finished"}
 
     def _is_as_recorded(self, run: Running) -> bool:
+        """Return whether the journal has this attempt with the same server and start."""
         return self.recording.starts.get(run.key) == (run.server, run.since)
 
     def _duration(self, run: Running) -> float:

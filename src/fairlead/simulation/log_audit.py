@@ -61,16 +61,15 @@ class LogAudit:
     workload: Workload
     fairness: FairnessError  # between these times
     # (N,): longest time, in seconds, in which tasks of one kind (equal constraint and resources)
-    # wait and none of them runs. Waits that end after `since` count, from their begin.
+    # wait and none of them runs. A wait that ends after `since` counts from its start on.
     longest_wait: FloatArray
-    wait_begin: FloatArray  # (N,): its begin, in seconds of the trace; not a number without one
-    wait_of: tuple[str, ...]  # (N,): its kind of tasks; empty for a user of one kind
+    wait_begin: FloatArray  # (N,): start of that wait, in seconds of the trace; NaN if none
+    wait_of: tuple[str, ...]  # (N,): kind of the waiting tasks; empty for a user of one kind
     running: IntArray  # (N,): tasks that run at `until`
     waiting: IntArray  # (N,): tasks that wait at `until`
     since: float
     until: float
-    # Sets of tasks that were active and fit no server, which do not count.
-    unplaceable_sets: IntArray
+    unplaceable_sets: IntArray  # sets of tasks that were active but fit no server; not counted
     last_event: float  # last submission, start or end up to `until`, seconds
 
     @property
@@ -88,22 +87,22 @@ class LogAudit:
     @property
     def is_after_log(self) -> bool:
         """Whether `since` is after the last event of the log."""
-        return self.last_event < self.since and not self._goes_on
+        return self.last_event < self.since and not self._has_later_jobs
 
     @property
     def ends_in_silence(self) -> bool:
         """Whether the log's last event is before `until`, and no task runs or waits then."""
         active = bool((self.running + self.waiting).any())
-        return self.last_event < self.until and not active and not self._goes_on
+        return self.last_event < self.until and not active and not self._has_later_jobs
 
     @property
-    def _goes_on(self) -> bool:
+    def _has_later_jobs(self) -> bool:
         """Whether jobs were submitted after `until`."""
         return bool((self.workload.job_submit > self.until).any())
 
     @property
     def under(self) -> FloatArray:
-        """(N,) float: fraction of its due hours that a user lacks; not a number if due nothing."""
+        """(N,) float: fraction of its due hours that a user lacks; NaN if nothing is due to it."""
         return ratio(self.fairness.owed, self.fairness.due_hours)
 
     @property
@@ -113,7 +112,7 @@ class LogAudit:
         return waits | self.fairness.active.any(axis=0) | (self.fairness.held_hours > 0)
 
     def breaches(self, limits: AuditLimits) -> Iterator[Breach]:
-        """Yield the users beyond each limit, the largest value first; never one of weight 0."""
+        """Yield the users beyond each limit, the largest value first; users of weight 0 never."""
         under = np.where(self.fairness.due_hours >= limits.min_due, self.under, np.nan)
         wait = np.where(self.workload.weight > 0, self.longest_wait, 0.0)
         found = {"under": under, "owed": self.fairness.owed, "wait": wait}
@@ -170,7 +169,7 @@ def audit_log(
 ) -> LogAudit:
     """Compare what users held in the recorded run with their fair shares.
 
-    Jobs submitted earlier count as long as they wait or run between the two times.
+    Jobs submitted before `since` count as long as they wait or run between the two times.
 
     Parameters
     ----------
@@ -183,18 +182,18 @@ def audit_log(
     instants : int
         Number of equal parts of the time; shares are compared in the middle of each.
     complete_from : float
-        Time before which jobs may be missing, and from which waits count.
+        Time before which jobs may be missing in the log; waits count only from this time on.
 
     Raises
     ------
     InputError
-        When the trace lacks the times of tasks, or `since` is not before `until`.
+        When the trace lacks the start times of tasks, or `since` is not before `until`.
     FairleadError
         When the mechanism has no answer at any instant.
 
     Notes
     -----
-    Cost that of the mechanism for each instant: under DRFH 1 ms for 10 users, 10 ms for 250.
+    The mechanism runs once for each instant. DRFH takes 1 ms for 10 users, 10 ms for 250.
 
     Examples
     --------
@@ -253,25 +252,25 @@ def audit_log(
 
 
 def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None:
-    """Return begin and end (seconds) of the shortest time in which a user came to be owed most.
+    """Return start and end (seconds) of the shortest interval in which a user lost most hours.
 
-    Most is `OWED_FRACTION` of the largest sum over any time of due less held hours. None for a user
-    that was never owed anything. O(I^2).
+    A user loses the hours due less those held. The interval has at least `OWED_FRACTION` of the
+    loss in the interval with the largest loss. None for a user that never lost any. O(I^2).
     """
     short = np.nan_to_num(fairness.fair[:, user] - fairness.held[:, user]).round(ROUNDED)
     owed = np.concatenate([[0.0], short.cumsum()]) * (fairness.weight[user] > 0)
-    gained = owed - owed[:, None]  # from the instant of the row on to that of the column
-    largest = np.triu(gained).max()
+    lost = owed - owed[:, None]  # [i, j]: between the instants i and j
+    largest = np.triu(lost).max()
     if not largest > 0:
         return None
-    begin, end = np.nonzero(np.triu(gained) >= OWED_FRACTION * largest)
+    begin, end = np.nonzero(np.triu(lost) >= OWED_FRACTION * largest)
     k = int((end - begin).argmin())
     first, last = (fairness.since + fairness.part * int(at) for at in (begin[k], end[k]))
     return first, last
 
 
 def _without_unused(workload: Workload, log: RunLog, since: float) -> Workload:
-    """Let servers out of service at the end leave at `since`, if no task ran there afterwards."""
+    """Let servers that end out of service leave at `since`, unless a task ran there afterwards."""
     if workload.recorded_until is None:
         return workload
     out = (workload.server_time >= workload.recorded_until) & (workload.server_event != JOIN)
@@ -294,7 +293,7 @@ def _longest_waits(
     until: float,
     complete_from: float,
 ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-    """Return the length, begin and kind (N,) of users' longest waits that end after `since`."""
+    """Return (N,) length, start and kind of each user's longest wait that ends after `since`."""
     user, shapes = workload.job_user[workload.set_job], workload.shapes[workload.set_shape]
     kinds = kinds_of_tasks(user, workload.set_place, shapes)
     waits = waits_with_nothing(kinds.of_set[outcomes.set], log, outcomes, until)

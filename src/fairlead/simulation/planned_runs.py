@@ -1,4 +1,4 @@
-"""Planned runs of policies, and the folder that keeps finished ones, so that none is repeated."""
+"""Planned runs of policies, and the folder of finished runs, so that no run is repeated."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from fairlead.scheduler.own_rules import Rule
 from fairlead.scheduler.policies import PREEMPTION, OwnPolicy, Policy, parse_policy
 from fairlead.source_digest import digest_of_sources
 
-GROUP = "fairlead.policies"  # of entry points: each names a rule of another package
-_PLAIN = re.compile(r"[\w.=+-]+", re.ASCII)
+GROUP = "fairlead.policies"  # group of entry points, each a rule of another package
+_PLAIN = re.compile(r"[\w.=+-]+", re.ASCII)  # characters that file names may have
 # The arrays of a workload on which a run depends.
 _ARRAYS = (
     "job_cancel",
@@ -116,7 +116,7 @@ def policies_of(policies: Any) -> tuple[str | NamedRule, ...]:
 
 
 def _parse_mapping(policies: Mapping[Any, Any]) -> list[str | NamedRule]:
-    """Return the rules of a mapping by their names, and its policies, which keep their names."""
+    """Return the entries of a mapping of names to rules or policies; policies keep their names."""
     found: list[str | NamedRule] = []
     for name, each in policies.items():
         if isinstance(each, str):
@@ -159,10 +159,10 @@ def _check_rule(named: NamedRule) -> None:
 def plan_runs(
     policies: Policies, what_if: Sequence[str] = (), dedicated: bool = False
 ) -> tuple[PlannedRun, ...]:
-    """Plan a run of each policy, then of the first one with each change and on dedicated servers.
+    """Plan a run of each policy, then runs of the first policy changed or on dedicated servers.
 
-    The first one is not ``recorded``, as a recorded run cannot be changed. Duplicates run once. The
-    change ``preempt:over-share`` adds preemption to the policy.
+    The first policy other than ``recorded`` is meant, as a recorded run cannot be changed.
+    Duplicates run once. The change ``preempt:over-share`` adds preemption to the policy.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def policy_name(policy: str) -> str:
 
 
 def workload_digest(workload: Workload) -> str:
-    """Return a digest of the parts of a workload that decide a run; a gigabyte a second."""
+    """Return a digest of the parts of a workload that decide a run, at about 1 GB a second."""
     cluster, digest = workload.cluster, blake2b(digest_size=16)
     # Names are hashed as JSON, because equal arrays of names may differ in the width of items.
     names = [cluster.groups, cluster.resources, workload.users, workload.job_names.tolist()]
@@ -243,8 +243,8 @@ def workload_digest(workload: Workload) -> str:
 def fingerprint(workload_digest: str, run: PlannedRun, *, seed: int, strict_fifo: bool) -> str:
     """Return a digest that is equal only for equal workloads, runs, options and sources.
 
-    `workload_digest` is of the workload before the run's change. The digest of a run of a
-    user-defined rule is unique, because rules cannot be compared.
+    `workload_digest` is the digest of the workload before the run's change. A run of a user-defined
+    rule gets a digest that no other run has, because rules cannot be compared.
     """
     parts = [digest_of_sources(), workload_digest, run.name, seed, strict_fifo]
     if run.rule is not None:
@@ -271,9 +271,9 @@ def open_folder(folder: Path) -> None:
 
 
 def is_kept(folder: Path, run: PlannedRun, mark: str) -> bool:
-    """Return whether the folder has the run with that fingerprint."""
+    """Return whether the folder has the run with the fingerprint `mark`."""
     try:
         path = run.path(folder)
         return path.exists() and read_fingerprint(path) == mark
-    except InputError:  # some other file of that name
+    except InputError:  # the file of that name is no run log
         return False

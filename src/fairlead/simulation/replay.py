@@ -27,7 +27,7 @@ from fairlead.scheduler.policies import REFUSE_SECONDS, OwnPolicy, Policy, parse
 from fairlead.scheduler.random_order import RandomOrder
 from fairlead.simulation._slots import in_slots
 
-STEPS = 16  # of at most `PORTION` placements, between two readings of the clock
+STEPS = 16  # steps of the event loop between two readings of the clock
 SECONDS_BETWEEN_REPORTS = 0.1
 
 Progress = Callable[[int, float], None]
@@ -44,10 +44,10 @@ def replay(
 ) -> RunLog:
     """Replay a workload until no task runs any more and no event is left.
 
-    At one time tasks end first, then servers change, then jobs arrive, then jobs are withdrawn, and
-    then tasks are placed until nothing more fits. A running task is lost when its server leaves,
-    with all running tasks of its gang, and waits again; so is one that is stopped under a policy
-    with preemption. Running tasks of a withdrawn job may end.
+    At equal times tasks end first, then servers change, then jobs arrive, then jobs are withdrawn,
+    and then tasks are placed until nothing more fits. When a server leaves, its running tasks are
+    lost, with all running tasks of their gangs, and wait again. The same holds for tasks stopped by
+    a policy with preemption. Running tasks of a withdrawn job run to their end.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def replay(
 def _limit_of(
     workload: Workload, limit: Mapping[str, float], quanta: Quanta, policy: Policy
 ) -> tuple[list[int], int]:
-    """Return the limits of each resource (R,) in quanta, and of tasks; -1 without a limit."""
+    """Return the limit of each resource (R,) in quanta, and that of tasks; -1 is no limit."""
     resources = workload.cluster.resources
     amounts, tasks = amounts_and_tasks(limit, resources)
     if amounts:
@@ -138,7 +138,7 @@ def _limit_of(
 def _amounts_in_quanta(
     amounts: Mapping[str, float], workload: Workload, quanta: Quanta
 ) -> list[int]:
-    """Return amounts (R,) in quanta; -1 for resources without one."""
+    """Return amounts (R,) in quanta; -1 for a resource without an amount."""
     return [
         min(int(Fraction(amounts[name]) * per_unit), LARGEST) if name in amounts else -1
         for name, per_unit in zip(workload.cluster.resources, quanta.per_unit, strict=True)
@@ -148,7 +148,7 @@ def _amounts_in_quanta(
 def _servers_of(
     quota: Quota, workload: Workload
 ) -> tuple[frozenset[tuple[str, str]], frozenset[str] | None]:
-    """Return the constraint that admits the servers of a quota."""
+    """Return the constraint that admits the servers of a quota: labels, and groups or None."""
     groups = groups_of(quota, workload.cluster)
     is_all = len(groups) == len(workload.cluster.groups)
     return frozenset(), None if is_all else frozenset(_group_name(g) for g in groups)
@@ -222,7 +222,7 @@ def _group_name(group: int) -> str:
 
 
 def _cancels_of(workload: Workload) -> list[tuple[float, int]]:
-    """Return the times of withdrawals and the withdrawn jobs, in order."""
+    """Return time and job of each withdrawal, in order of time."""
     cancelled = np.flatnonzero(workload.job_cancel < np.inf)
     cancelled = cancelled[np.argsort(workload.job_cancel[cancelled], kind="stable")]
     return list(zip(workload.job_cancel[cancelled].tolist(), cancelled.tolist(), strict=True))

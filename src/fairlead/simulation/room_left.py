@@ -1,4 +1,4 @@
-"""Missing amounts for one more task of each user after a filling, and the devices of tasks."""
+"""The amounts that one more task of each user lacks after a filling, and the devices of tasks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ class Lack:
 
     user: str
     left: float  # tasks without a server; infinite for a user without a limit
-    servers: int  # that the user may use
+    servers: int  # number of servers that the user may use
     lacking: dict[str, int]  # number of these servers that lack each resource
-    nearest: str  # the server with the largest fraction of the resource that it lacks most
-    # Free and demanded amount, by column of each resource that it lacks; empty if the task fits. Of
-    # devices, the largest amount free on one, or the number of wholly free ones.
+    nearest: (
+        str  # the server with the largest fraction of the demand free, in its scarcest resource
+    )
+    # Free and demanded amount on `nearest`, by column of each resource that it lacks; empty if the
+    # task fits. Free are, for a task with a part of a device, the largest part free on one device;
+    # for a task with whole devices, those that are wholly free.
     amounts: dict[int, tuple[float, float]]
 
 
@@ -47,7 +50,7 @@ class RoomLeft:
 
     @cached_property
     def _devices(self) -> dict[int, tuple[list[list[int]], list[list[int]]]]:
-        """By column of a resource: free quanta of each server's devices, and devices of tasks."""
+        """By column of a resource: the free quanta of each server's devices; devices of tasks."""
         quanta, found = self._quanta, {}
         for r, unit in quanta.device.items():
             free = [[unit] * (k // unit) for k in quanta.capacity[self._group, r].tolist()]
@@ -69,7 +72,7 @@ class RoomLeft:
 
     @property
     def unfinished(self) -> list[int]:
-        """Users with tasks left, by decreasing number of them."""
+        """Users with tasks left, those with the most tasks left first."""
         return [int(n) for n in np.argsort(-self._left, kind="stable") if self._left[n] > 0]
 
     def lack(self, n: int) -> Lack:
@@ -96,13 +99,15 @@ class RoomLeft:
         )
 
     def _usable(self, asked: IntArray) -> IntArray:
-        """Return (S, R) free amounts; of devices, on the k freest where a task takes k."""
+        """Return (S, R) free amounts that a task with this demand could take, in quanta."""
         usable = self._free.copy()
         for r, (free, _) in self._devices.items():
             unit = self._quanta.device[r]
+            is_part = 0 < asked[r] < unit  # of one device
             for server, amounts in enumerate(free):
-                part = 0 < asked[r] < unit
-                usable[server, r] = max(amounts, default=0) if part else unit * amounts.count(unit)
+                usable[server, r] = (
+                    max(amounts, default=0) if is_part else unit * amounts.count(unit)
+                )
         return usable
 
     def _server_name(self, server: int) -> str:

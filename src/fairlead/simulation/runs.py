@@ -1,4 +1,4 @@
-"""Run one workload under several policies side by side; keep finished runs in a folder."""
+"""Run one workload under several policies at the same time; keep finished runs in a folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from fairlead.traces.journal_trace import JournalWorkload
 from fairlead.traces.time_window import why_no_starts
 from fairlead.traces.what_if import change_workload
 
-# Called with the name of a run, tasks started, tasks in all, and the time in seconds.
+# Called with the name of a run, its started tasks, all its tasks, and the replay's time in seconds.
 Progress = Callable[[str, int, int, float], None]
 _LOGGER = logging.getLogger("fairlead")
 
@@ -53,9 +53,9 @@ class FinishedRun:
 
 
 class RunsInterrupted(KeyboardInterrupt):
-    """An interruption; runs that had finished are kept where there is a folder.
+    """Runs were interrupted; finished runs are kept if there is a folder.
 
-    `finished` names the kept runs; `runs` counts all planned ones.
+    `finished` has the names of the kept runs; `runs` is the number of planned runs.
     """
 
     def __init__(self, finished: tuple[str, ...], runs: int, folder: Path | None) -> None:
@@ -73,7 +73,7 @@ class ReplayJob:
     strict_fifo: bool = False
 
     def replay(self, on_progress: Callable[[int, float], None] | None = None) -> RunLog:
-        """Replay it in this process; report the starts so far and the time in seconds."""
+        """Replay in this process; report the starts so far and the time in seconds."""
         if is_of_requests(self.workload, self.run.policy, self.strict_fifo):
             return replay_journal(self.workload, self.run.policy, self.seed, on_progress)
         once = partial(replay, strict_fifo=self.strict_fifo, seed=self.seed)
@@ -84,7 +84,7 @@ class ReplayJob:
     def replay_or_fault(
         self, on_progress: Callable[[int, float], None] | None = None
     ) -> RunLog | str:
-        """Replay it; return the error message of a failed user-defined rule: other runs go on."""
+        """Replay; return the error message of a failed user-defined rule, so that others go on."""
         try:
             return self.replay(on_progress)
         except FairleadError as fault:
@@ -148,7 +148,8 @@ def run_policies(
     runs = plan_runs(policies, what_if, dedicated)
     has_rules = any(run.rule is not None for run in runs)
     if isinstance(workload, JournalWorkload) and (what_if or dedicated or has_rules):
-        workload = workload.as_trace()  # not to compare replayed requests with replayed tasks
+        # All runs replay tasks then: replayed requests are not comparable with them.
+        workload = workload.as_trace()
     if any(run.policy == RECORDED for run in runs):
         check_recorded(workload)
     workloads = {
@@ -239,7 +240,7 @@ def run_policies(
 
 
 def resume_text(finished: tuple[str, ...], runs: int, folder: Path | None) -> str:
-    """Describe the kept runs when `runs` of them are stopped, and how to continue."""
+    """Describe which of the `runs` planned runs are kept when stopped, and how to continue."""
     if folder is None:
         return "nothing is kept (finished runs are, with --runs FOLDER)"
     if not finished:
@@ -256,8 +257,8 @@ def recorded_run(workload: Workload) -> RunLog:
 
     A started task runs for its duration. A task that never started has no row, and waits until its
     withdrawal, if any. A task with an unknown start has no row either, and is left out of all
-    figures (`TaskOutcomes`). No set is unplaceable. The server is -1 if there are several and the
-    log does not name it.
+    figures (`TaskOutcomes`). No set is unplaceable. If the cluster has several servers and the log
+    does not name the server of a task, its number is -1.
 
     Raises InputError when the workload has no start times. O(T log T).
     """

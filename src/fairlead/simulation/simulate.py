@@ -152,6 +152,7 @@ def still_wait(tasks: int) -> str:
     return f"{tasks:,} {'task still waits' if tasks == 1 else 'tasks still wait'}"
 
 
+# Columns of `Outcomes.to_frame`, also those of ``to_frame("figures")``, and those in seconds.
 FIGURES = (
     "tasks",
     "completed",
@@ -165,7 +166,7 @@ FIGURES = (
     "fairness_error",
     "unsolved",
 )
-TIME_FIGURES = (  # seconds
+TIME_FIGURES = (
     "makespan",
     *(
         f"{statistic}_{figure}"
@@ -289,7 +290,7 @@ def simulate(
         One or several, such as ``drf/best-fit``, ``ps-dsf/joint/residual``, ``drf/rrr/oblivious``
         or ``slots:14``; or ``recorded``, the run that the trace records. A function is a rule of
         your own: it gets a `fairlead.scheduler.own_rules.ClusterView` and returns the group that
-        starts next, or None. It runs under its key, or its name.
+        starts next, or None. The run's name is the key in the mapping, or the function's name.
     folder : Path or str, optional
         Folder for the log of each run. A run found there is not repeated, except under a rule of
         your own, because a change of a rule cannot be detected.
@@ -301,8 +302,8 @@ def simulate(
     seed : int
         Seed of random policies: the same seed gives the same run.
     strict_fifo : bool
-        Whether each user's tasks start in order of submission; otherwise a task that fits starts
-        before an earlier one of its user that does not.
+        Whether each user's tasks start in order of submission. If not, a task that fits starts
+        before an earlier task of its user that does not fit.
     what_if : str or sequence of str
         Changes such as ``weight:ana=3``, ``servers:big+10`` or ``servers:big-3``. Each adds a run
         of the first policy other than ``recorded``, named ``drf/best-fit, weight:ana=3``.
@@ -312,7 +313,7 @@ def simulate(
     perfect_estimates : bool
         Whether reserved starts and rules get the true durations of jobs as time limits.
     load : float
-        Factor by which jobs arrive, and servers come and go, faster; durations stay.
+        Factor that speeds up the arrivals of jobs and the events of servers; durations stay.
     until : float, optional
         Seconds. Only jobs submitted before this time are replayed, and run to their end;
         completion ratios are taken at this time.
@@ -326,7 +327,7 @@ def simulate(
     queues : Path or str, optional
         A file with a tree of queues, to which the users belong.
     on_found : callable, optional
-        Called with the name and the file of each run that had finished before.
+        Called with the name and the file of each run that was found in the folder.
     on_progress : callable, optional
         Called regularly with the name of a run, its started tasks, all its tasks, and the time in
         seconds.
@@ -438,11 +439,11 @@ def with_queues(workload: Workload, path: Path | str) -> Workload:
     """
     if isinstance(workload, JournalWorkload):
         workload = workload.as_trace()
-    tree, known = load_queues(path), workload.cluster.resources
+    tree, resources = load_queues(path), workload.cluster.resources
     for name, limit in tree.limits.items():
         for resource in limit:
-            if resource not in (*known, TASKS, JOBS):
-                fault = f"the trace has no such resource; it has {', '.join(known)}"
+            if resource not in (*resources, TASKS, JOBS):
+                fault = f"the trace has no such resource; it has {', '.join(resources)}"
                 raise InputError(fault, f"limits.{name}.{resource}", str(path))
     try:
         queues = tree.of(workload.users)

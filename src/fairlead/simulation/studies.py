@@ -62,7 +62,7 @@ class Interval:
     ----------
     mean : float
     low, high : float
-        The 95 % confidence interval of the mean; not numbers for a single value.
+        The 95 % confidence interval of the mean; NaN for a single value.
     count : int
         Number of values, without those that are not numbers.
     """
@@ -82,9 +82,9 @@ class Interval:
 class Study(Shown):
     """Figures of P policies in V variations.
 
-    `to_frame` has a row for each run and measure. ``to_frame("means")`` and
-    ``to_frame("differences")``, the latter from the first policy, have means with 95 % confidence
-    intervals for each load, over its traces, windows and seeds. `plot` draws differences. `mean`,
+    `to_frame` has a row for each run and measure. ``to_frame("means")`` has the mean figures,
+    ``to_frame("differences")`` the mean differences from the first policy: for each load, over its
+    traces, windows and seeds, with 95 % confidence intervals. `plot` draws differences. `mean`,
     `difference` and `to_dict` need a study of one load, which `at` selects.
 
     Attributes
@@ -93,7 +93,7 @@ class Study(Shown):
         The first one is the reference.
     variations : tuple of Variation
     figures : mapping of str to (P, V) float
-        Values of each measure of `figures_of`; times in seconds. Not numbers for failed runs.
+        Values of each measure of `figures_of`; times in seconds. NaN for failed runs.
     changes : mapping of str to (P, V) float
         Differences of each measure from the first policy, by `differences_of`.
     failed : mapping of str to mapping of str to str
@@ -116,11 +116,11 @@ class Study(Shown):
         return tuple(dict.fromkeys(each.load for each in self.variations))
 
     def mean(self, measure: str, policy: str) -> Interval:
-        """Return the mean of a measure over the variations of one load, with its interval."""
+        """Return the mean of a measure over the variations, which have one load."""
         return interval_of(self.figures[self._known(measure)][self._row(policy)])
 
     def difference(self, measure: str, policy: str) -> Interval:
-        """Return the mean difference of a measure from the first policy, in pairs of one load."""
+        """Return the mean difference of a measure from the first policy, in pairs of runs."""
         return interval_of(self.changes[self._known(measure)][self._row(policy)])
 
     def at(self, load: float) -> Study:
@@ -168,8 +168,8 @@ class Study(Shown):
             if tasks:
                 found.append(
                     f"under {policy} {still_wait(tasks)} at the end, in {runs} of "
-                    f"{len(self.variations)} variations: its means are of the others, and its "
-                    "differences of jobs complete under both policies"
+                    f"{len(self.variations)} variations: its means leave them out, and its "
+                    "differences are of jobs complete under both policies"
                 )
         for policy, gaps in self.unsolved.items():
             first, *others = gaps.values()
@@ -179,7 +179,7 @@ class Study(Shown):
             )
             found.append(
                 f"under {policy}, {gap}, in {len(gaps)} of {len(self.variations)} variations: its "
-                "fairness errors are of the other instants, so a difference compares unlike times"
+                "fairness errors are of the other instants, so differences compare different times"
             )
         return tuple(found)
 
@@ -325,15 +325,16 @@ def study(
     policies : str or callable, sequence of these, or mapping of str to callable
         As for `fairlead.simulate`. The others are compared with the first one.
     windows : sequence of pairs of float, date or datetime, optional
-        First and last time, in seconds since the start of the trace, or as dates if it has them;
-        the whole trace when absent. The last is excluded, and a replay counts time from the first.
-        The logger ``fairlead`` warns of windows that overlap, as their runs are not independent
-        pairs, and of windows with over a tenth beyond the trace.
+        Start and end, in seconds since the start of the trace, or as dates if it has them; the
+        whole trace when absent. The end is excluded, and a replay counts time from the start. The
+        logger ``fairlead`` warns of windows that overlap, as their runs are not independent pairs,
+        and of windows with over a tenth beyond the trace.
     loads : sequence of float, optional
         Factors by which jobs arrive faster; 1 when absent.
     seeds : int, optional
-        Number of variations of each, by `fairlead.traces.resampling.resampled`; random policies get
-        the same seeds. When absent, the jobs are replayed as they are.
+        Number of random variations of each window under each load, by
+        `fairlead.traces.resampling.resampled`; random policies get the same seeds. When absent,
+        the jobs are replayed as they are.
     queues : Path or str, optional
         A file with a tree of queues, to which the users belong.
     processes, executor, strict_fifo, what_if, dedicated, perfect_estimates, until, warm_up, fair
@@ -454,7 +455,7 @@ def _keep_variations(
 
 
 def figures_of(outcome: Outcome) -> dict[str, float]:
-    """Return the value of each of `MEASURES` in a run; less is better."""
+    """Return the value of each of `MEASURES` in a run; smaller is better."""
     summary, fairness = outcome.summary, outcome.summary.fairness
     return {
         **_figures_of_jobs(summary.jobs, summary.jobs.completed),
@@ -470,9 +471,9 @@ def figures_of(outcome: Outcome) -> dict[str, float]:
 def differences_of(outcome: Outcome, first: Outcome) -> dict[str, float]:
     """Return the measures of `outcome` minus those of `first`, another run of the same jobs.
 
-    Waits, completion times and slowdowns are of the jobs complete under both: otherwise a policy
-    would gain by the jobs that it leaves waiting. For the same reason makespans are compared only
-    where no task still waits at the end of either run.
+    Waits, completion times and slowdowns are of the jobs complete under both policies, so that a
+    policy does not gain by jobs that it leaves waiting. For the same reason the difference of
+    makespans is NaN if a task still waits at the end of either run.
     """
     both = outcome.summary.jobs.completed & first.summary.jobs.completed
     ours, theirs = (
@@ -505,6 +506,6 @@ def interval_of(values: FloatArray) -> Interval:
     return Interval(mean, mean - margin, mean + margin, count)
 
 
-def _as_dict(found: Interval, counted: str) -> dict[str, float | int | None]:
+def _as_dict(found: Interval, count_key: str) -> dict[str, float | int | None]:
     mean, low, high = plain([found.mean, found.low, found.high])
-    return {"mean": mean, "low": low, "high": high, counted: found.count}
+    return {"mean": mean, "low": low, "high": high, count_key: found.count}

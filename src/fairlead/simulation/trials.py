@@ -1,4 +1,4 @@
-"""Fill servers many times by a random policy: means, deviations and margins."""
+"""Fill servers many times by a random policy: mean figures, their deviations and margins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fairlead.simulation.metrics.distribution import CONFIDENCE, margin_of_mean
 
 TRIALS_OF_JOB = 10  # trials that an executor runs at a time
 MOST_TRIALS = 1_000_000
-# Of a trial: tasks by user and group, by user, and in all; unused amounts; and the certificate.
+# Figures of a trial: tasks by user and group, by user, and in all; unused amounts; certificate.
 _Figures: TypeAlias = "tuple[tuple[FloatArray, FloatArray, FloatArray, FloatArray], Certificate]"
 
 
@@ -46,7 +46,7 @@ class Trials:
     tasks: TrialSummary  # (N, G): of each user on each group
     user_tasks: TrialSummary  # (N,): of each user
     total: TrialSummary  # (): of all users
-    unused: TrialSummary  # (G, R): amount of each resource on each whole group
+    unused: TrialSummary  # (G, R): unused amount of each resource on all servers of each group
     certificate: Certificate  # of the trial with the largest violation
 
     @property
@@ -73,8 +73,8 @@ class Trials:
         """Return the trials as plain values: the layout of an allocation, and more.
 
         ``users[].tasks`` and ``users[].servers`` are means; ``users[].sd`` and ``users[].margin``
-        have these two keys, and are None like every deviation and margin after a single trial of a
-        random policy.
+        have the keys ``tasks`` and ``servers``, too. After a single trial of a random policy all
+        deviations and margins are None.
         """
         answer = self.allocation.to_dict()
         for n, user in enumerate(answer["users"]):
@@ -134,11 +134,11 @@ def run_trials(
     trials : int
         Number of fillings, 1 to 1,000,000.
     seed : int
-        At least 0. The first trial takes the generator of this seed, as `fill` does, and the
-        others take generators spawned from it, so that the first ones of many trials are the same
-        as those of few.
+        At least 0. The first trial takes the generator of this seed, as `fill` does. The others
+        take generators spawned from it, so a larger number of trials repeats the same first ones.
     on_progress : callable, optional
-        Called with done and all trials, or done and all tasks where there is one filling.
+        Called with the number of finished trials and of all; for a single filling, with the number
+        of placed tasks and of all.
     executor : Executor, optional
         Runs the trials after the first; this process when absent. The result is the same.
 
@@ -149,13 +149,13 @@ def run_trials(
     RefusalError
         When the policy does not admit the problem.
     CertificateError
-        When a filling misses its own condition by more than the tolerance.
+        When a filling violates its own condition by more than the tolerance.
 
     Notes
     -----
     The 95 % interval of a mean is Student's, with ``trials - 1`` degrees of freedom: counts are
-    not normal, but their mean over some tens of trials nearly is. Fillings are not kept: O(N G +
-    G R) memory beside that of one filling. Kesidis et al., VI, Tables II-V, take 200 trials.
+    not normal, but their mean over some tens of trials nearly is. Fillings are not kept, so memory
+    grows by O(N G + G R) only. Kesidis et al., VI, Tables II-V, take 200 trials.
     """
     trials, seed = whole_number(trials, "trials", 1, MOST_TRIALS), whole_number(seed, "seed")
     wanted = trials if policy.is_random else 1
@@ -176,9 +176,9 @@ def run_trials(
                 on_progress(done, wanted)
 
     take([_figures(first, 1)])
-    each = 1 if executor is None else TRIALS_OF_JOB
-    fill_some = partial(_fill_some, problem, policy, seed, each, wanted)
-    do_in_order(executor or Processes(1), fill_some, range(1, wanted, each), take)
+    size = 1 if executor is None else TRIALS_OF_JOB
+    fill_some = partial(_fill_some, problem, policy, seed, size, wanted)
+    do_in_order(executor or Processes(1), fill_some, range(1, wanted, size), take)
     if wanted > 1:
         condition = f"in every trial {worst.condition}"
         worst = Certificate(condition, worst.violation, worst.tolerance, worst.detail)
@@ -187,18 +187,18 @@ def run_trials(
 
 
 def _fill_some(
-    problem: Problem, policy: Policy, seed: int, each: int, wanted: int, begin: int
+    problem: Problem, policy: Policy, seed: int, size: int, wanted: int, first: int
 ) -> list[_Figures]:
-    """Do some of the trials, counted from 0; each has its own generator."""
+    """Run `size` trials from number `first` on, of `wanted` in all, each with its own generator."""
     found = []
-    for trial in range(begin, min(begin + each, wanted)):
+    for trial in range(first, min(first + size, wanted)):
         child = np.random.SeedSequence(seed, spawn_key=(trial - 1,))
         found.append(_figures(fill_by(problem, policy, child), trial + 1))
     return found
 
 
 def _figures(filling: Filling, trial: int) -> _Figures:
-    """Return the figures of a filling; raise CertificateError if it misses its condition."""
+    """Return the figures of a filling; raise CertificateError if it violates its condition."""
     proof, totals = filling.certificate, filling.user_tasks
     if not proof.holds:
         raise CertificateError(
@@ -210,7 +210,7 @@ def _figures(filling: Filling, trial: int) -> _Figures:
 
 
 class _Moments:
-    """Sums of deviations from the first value and of their squares: whole for whole numbers."""
+    """Sums of deviations from the first value and of their squares; exact for integer values."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -37,10 +37,12 @@ class WaitingJob:
     job: str
     user: str
     submitted: float  # seconds from the start of the workload, as all times
-    time: float
+    time: float  # for which the wait is explained
     starts: float  # the next start of an explained task; infinite if none starts
-    set: int  # number of the job's first waiting set, from 1; the explained one, of a gang all are
-    sets: int  # sets of the job
+    # Number, from 1, of the job's first waiting set, whose tasks are explained; in a gang the tasks
+    # of all sets are.
+    set: int
+    sets: int  # number of sets of the job
     reserved_for: str | None  # under easy, the job with a reservation, if any
     explanation: Explanation  # with servers as GROUP/NUMBER
 
@@ -71,9 +73,9 @@ def explain_job(
     ----------
     workload : Workload
     log : RunLog
-        Of the replay of a policy: `fairlead.simulation.replay.replay`.
+        The run of a policy, by `fairlead.simulation.replay.replay`.
     job : str
-        Its name.
+        Name of the job.
     time : float
         Seconds from the start of the workload.
     strict_fifo : bool
@@ -83,9 +85,9 @@ def explain_job(
     Raises
     ------
     InputError
-        When there is no such job, or none of its tasks waits then; describes the job's state.
+        When there is no such job, or none of its tasks waits then: the message tells its state.
     RefusalError
-        When the log is recorded, or the policy's offers were oblivious; see `check_explained`.
+        When the log is recorded, or the policy's offers are oblivious; see `check_explained`.
 
     Notes
     -----
@@ -192,8 +194,8 @@ class _StateAt:
         self.running = np.bincount(self.set_of_run, minlength=workload.n_sets)
         ended = np.bincount(set_of_task[log.task[done]], minlength=workload.n_sets)
         job = workload.set_job
-        came = (workload.job_submit[job] <= time) & (workload.job_cancel[job] > time)
-        self.waiting = np.where(came, workload.set_tasks - self.running - ended, 0)
+        is_present = (workload.job_submit[job] <= time) & (workload.job_cancel[job] > time)
+        self.waiting = np.where(is_present, workload.set_tasks - self.running - ended, 0)
 
     def servers(self) -> tuple[BoolArray, BoolArray]:
         """Return the present and the draining servers, as masks."""
@@ -211,7 +213,9 @@ def _scheduler_at(
 ) -> tuple[Scheduler, dict[int, int]]:
     """Rebuild the scheduler of a time; return also the task group of each active set.
 
-    Unplaceable sets are left out, as in the replay, except those of the job `explained`.
+    The steps: servers; queues with limits and quotas; task groups of the active sets; the running
+    tasks; drained servers. Unplaceable sets are left out, as in the replay, except those of the job
+    `explained`.
     """
     workload, log, kinds = state.workload, state.log, kinds_of(state.workload)
     quanta, cluster = to_quanta(kinds.problem), workload.cluster
@@ -257,21 +261,24 @@ def _scheduler_at(
         if on_progress is not None and done % 256 == 0:
             on_progress(done, total)
 
+    # Servers
     capacity = [amounts(row) for row in quanta.capacity.tolist()]
     for s in np.flatnonzero(there).tolist():
         g = group_of_server[s]
         scheduler.add_server(names[s], capacity[g], labels[g], order=s)
         tick()
+    # Queues
     for name, weight, parent in queues_of(workload):
         scheduler.add_queue(name, weight, parent)
         if name in workload.limits:
-            most = amounts_and_tasks(workload.limits[name], workload.cluster.resources)
-            scheduler.set_limit(name, *most)
+            limits = amounts_and_tasks(workload.limits[name], workload.cluster.resources)
+            scheduler.set_limit(name, *limits)
         for quota in quotas_of(workload.quotas.get(name, ())):
             groups = groups_of(quota, cluster)
             where = [names[s] for s, g in enumerate(group_of_server) if g in groups]
             is_all = len(groups) == len(cluster.groups)
             scheduler.set_quota(name, quota.amounts, None if is_all else where or ["no server"])
+    # Task groups
     demand = [amounts(row) for row in quanta.demand.tolist()]
     group_of: dict[int, int] = {}
     job_of_set = workload.set_job.tolist()
@@ -294,11 +301,14 @@ def _scheduler_at(
             for k, row in zip(members, rows, strict=True):
                 group_of[k] = scheduler.submit(queue, *row, **times)
         tick()
+    # Running tasks
     set_of_task = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
-    of_run = quanta.demand[kinds.of_set[set_of_task[log.task]]]
-    of_server = quanta.capacity[group_of_server]
+    run_demand = quanta.demand[kinds.of_set[set_of_task[log.task]]]
+    server_capacity = quanta.capacity[group_of_server]
     devices = {
-        cluster.resources[r]: _devices_of_runs(log, state.time, of_run[:, r], of_server[:, r], unit)
+        cluster.resources[r]: _devices_of_runs(
+            log, state.time, run_demand[:, r], server_capacity[:, r], unit
+        )
         for r, unit in quanta.device.items()
     }
     order = np.lexsort((state.runs, state.set_of_run))  # a gang's shapes in their order
@@ -315,11 +325,11 @@ def _scheduler_at(
 def _devices_of_runs(
     log: RunLog, time: float, demand: IntArray, capacity: IntArray, unit: int
 ) -> dict[int, list[int]]:
-    """Replay starts and ends up to a time; return the devices of runs under way. O(n log n).
+    """Replay starts and ends up to a time; return the devices of each running task, by its row.
 
-    At one time tasks end before others start, as in the event loop, and starts have the order of
+    At equal times tasks end before others start, as in the event loop, and starts have the order of
     the log. Reserved starts may have had other devices. `demand` (n,) of each run, `capacity` (S,)
-    of each server and `unit`, the size of one device, are in quanta of the resource.
+    of each server and `unit`, the size of one device, are in quanta of the resource. O(n log n).
     """
     # A run that is preempted as it starts takes nothing.
     rows = np.flatnonzero((log.start <= time) & (log.start < log.end) & (demand > 0))
@@ -345,7 +355,7 @@ def _devices_of_runs(
 
 
 def _conditions(workload: Workload) -> list[dict[str, str] | None]:
-    """Return each placement constraint as a condition on a label that names server groups."""
+    """Return each placement constraint as a condition on a label, whose name names the groups."""
     groups, uses = workload.cluster.groups, Counter[str]()
     conditions: list[dict[str, str] | None] = []
     for row in workload.places:

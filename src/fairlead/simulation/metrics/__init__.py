@@ -1,4 +1,4 @@
-"""Metrics of a run: figures measured from a workload and a run log alone."""
+"""Metrics of a run: figures measured only from a workload and a run log."""
 
 from fairlead.compiled import choose_how_it_runs
 

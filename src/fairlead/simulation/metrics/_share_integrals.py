@@ -8,7 +8,7 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-# Kinds of events that are not about a task of a shape; the numbers of shapes are not negative.
+# Kinds of events, instead of the number of a shape, which is not negative: see `add`.
 NO_SHAPE: Final = -1
 NEW_CAPACITY: Final = -2
 NEW_BIN: Final = -3
@@ -20,23 +20,23 @@ class ShareIntegrals:
 
     share: vec[float]  # (B N,) of each user's dominant share
     active_time: vec[float]  # (B N,) seconds in which the user is active
-    # (B,) of the least weighted share of active users, without those of weight 0.
+    # (B,) of the smallest share over weight of active users, without users of weight 0.
     least: vec[float]
-    any_time: vec[float]  # (B,) seconds in which there are any
-    _shapes: list[vec[float]]  # (D,) of (R,)
-    _capacity: list[vec[float]]  # (S,) of (R,), after each step of the capacity
+    any_active_time: vec[float]  # (B,) seconds in which such a user is active
+    _shapes: list[vec[float]]  # amounts (R,) of a task of each shape
+    _capacity: list[vec[float]]  # amounts (R,) of all servers after each step of the capacity
     _weight: vec[float]  # (N,)
     _bins: i64
     _step: i64  # the present step of the capacity
     _bin: i64  # the present bin
     _before: float  # seconds, of the last event
-    _held: list[vec[float]]  # (N,) of (R,)
-    _tasks: vec[i64]  # (N,) running
+    _held: list[vec[float]]  # amounts (R,) of the running tasks of each user
+    _tasks: vec[i64]  # (N,) running tasks
     _active: vec[i64]  # (N,) tasks that wait or run
     _now: vec[float]  # (N,) the dominant share
     _since: vec[float]  # (N,) seconds; until then the user's integrals are complete
-    _leaves: i64
-    _tree: vec[float]  # a tree of minima over weighted shares, its root at 1
+    _leaves: i64  # leaves of the tree, a power of two
+    _tree: vec[float]  # a binary tree of minima of shares over weight; the root has index 1
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ShareIntegrals:
         self.share = vec[float]([0.0] * (bins * users))
         self.active_time = vec[float]([0.0] * (bins * users))
         self.least = vec[float]([0.0] * bins)
-        self.any_time = vec[float]([0.0] * bins)
+        self.any_active_time = vec[float]([0.0] * bins)
 
     def add(
         self,
@@ -80,11 +80,13 @@ class ShareIntegrals:
         Parameters
         ----------
         time : (E,) float
-            Seconds, ascending. The first of all is a step of capacity. Time before the first
-            bin's beginning adds nothing.
-        shape, user : (E,) int
-            Of the task, or `NO_SHAPE` where no task starts or stops; or `NEW_CAPACITY`, or
-            `NEW_BIN`.
+            Seconds, ascending. The first of all is a step of capacity. Time before the start of
+            the first bin adds nothing.
+        shape : (E,) int
+            Shape of the task that starts or stops. `NO_SHAPE` for other events of a user,
+            `NEW_CAPACITY` for a step of the capacity, `NEW_BIN` for the start of a bin.
+        user : (E,) int
+            User of the task; not used for `NEW_CAPACITY` and `NEW_BIN`.
         running : (E,) int
             1 for a start, -1 for a stop of a task.
         active : (E,) int
@@ -95,10 +97,10 @@ class ShareIntegrals:
         O(E (R + log N)), and O(N R) for each bin and each step of capacity.
         """
         users: i64 = len(self._weight)
-        for now, kind, u, starts, more in zip(time, shape, user, running, active, strict=True):
+        for now, kind, u, starts, change in zip(time, shape, user, running, active, strict=True):
             if 0 <= self._bin < self._bins and self._tree[1] < INFINITE:
                 self.least[self._bin] += self._tree[1] * (now - self._before)
-                self.any_time[self._bin] += now - self._before
+                self.any_active_time[self._bin] += now - self._before
             self._before = now
             if kind in (NEW_BIN, NEW_CAPACITY):
                 for n in range(users):
@@ -111,7 +113,7 @@ class ShareIntegrals:
                         self._update(n)
             else:
                 self._complete(u, now)
-                self._active[u] += more
+                self._active[u] += change
                 if kind >= 0:
                     self._hold(u, self._shapes[kind], starts)
                 self._update(u)
@@ -126,7 +128,7 @@ class ShareIntegrals:
         self._since[u] = now
 
     def _hold(self, u: i64, shape: vec[float], starts: i64) -> None:
-        """Count a task that starts (1) or stops (-1)."""
+        """Add the amounts of a task that starts (1), or subtract those of one that stops (-1)."""
         self._tasks[u] += starts
         held = self._held[u]
         for r in range(len(held)):
@@ -135,7 +137,7 @@ class ShareIntegrals:
                 held[r] = 0.0  # without the rounding errors of adding and subtracting
 
     def _update(self, u: i64) -> None:
-        """Update a user's dominant share, and the least of all."""
+        """Update a user's dominant share, and the minimum over users."""
         held, capacity, tree = self._held[u], self._capacity[self._step], self._tree
         weight = self._weight[u]
         largest = 0.0

@@ -14,23 +14,22 @@ from fairlead.simulation.metrics.distribution import mean_by_user
 from fairlead.simulation.metrics.summary import Summary, plain, rows_of
 from fairlead.simulation.metrics.task_outcomes import JobTimes, completion_ratio
 
-# A smaller difference of mean completion times, relative, does not count.
-UNCHANGED = 1e-3
-# The largest number of tasks of each class of jobs but the last, as in Wang, Liang and Li 2015.
+UNCHANGED = 1e-3  # smaller relative differences of mean completion times do not count
+# Largest number of tasks of each class of jobs except the last, as in Wang, Liang and Li 2015.
 WANG_CLASSES = (50, 100, 500, 1000)
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """Reduction of completion time by job size; C classes.
+    """Reduction of completion time by job size, for C classes of job sizes.
 
     With a reduction of 0.25 a job takes three quarters of the time; with a negative one, longer.
     """
 
-    least: tuple[int, ...]  # (C,): fewest tasks of a job of the class
-    most: tuple[int, ...]  # (C,): most tasks; 0 in the last class, which has no bound
+    min_tasks: tuple[int, ...]  # (C,): smallest number of tasks of a job of the class
+    max_tasks: tuple[int, ...]  # (C,): largest number; 0 in the last class, which has no bound
     jobs: IntArray  # (C,): jobs that are complete under both policies; the others do not count
-    mean: FloatArray  # (C,): mean of ``1 - ours / theirs`` over jobs; not a number without jobs
+    mean: FloatArray  # (C,): mean of ``1 - ours / theirs`` over jobs; NaN without jobs
     of_means: FloatArray  # (C,): reduction of the mean, ``1 - mean(ours) / mean(theirs)``
     shortened: IntArray  # (C,): jobs that are complete sooner, by more than rounding
     lengthened: IntArray  # (C,): jobs that are complete later
@@ -38,17 +37,17 @@ class Reduction:
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the classes, such as ``51-100`` and ``>1000``."""
-        pairs = zip(self.least, self.most, strict=True)
+        pairs = zip(self.min_tasks, self.max_tasks, strict=True)
         return tuple(f"{low}-{high}" if high else f">{low - 1}" for low, high in pairs)
 
 
 def reduction_by_size(
     tasks: IntArray, ours: JobTimes, theirs: JobTimes, classes: tuple[int, ...] = WANG_CLASSES
 ) -> Reduction:
-    """Compare completion times of the jobs, of (J,) tasks each, completed under both policies.
+    """Compare completion times of the jobs that are complete under both policies.
 
-    Wang, Liang and Li 2015, Fig. 6b, leaves open whether it shows the mean of the reductions or the
-    reduction of the mean. O(J log C).
+    `tasks` (J,) is the number of tasks of each job. Wang, Liang and Li 2015, Fig. 6b, leaves open
+    whether it shows the mean of the reductions or the reduction of the mean. O(J log C).
     """
     both: BoolArray = ours.completed & theirs.completed
     kind = np.searchsorted(classes, tasks[both])
@@ -65,8 +64,8 @@ def reduction_by_size(
     of_means[some] = 1.0 - total(one)[some] / total(other)[some]
     differs = ~np.isclose(one, other, rtol=1e-9, atol=0.0)
     return Reduction(
-        least=(1, *(size + 1 for size in classes)),
-        most=(*classes, 0),
+        min_tasks=(1, *(size + 1 for size in classes)),
+        max_tasks=(*classes, 0),
         jobs=jobs.astype(np.int64),
         mean=mean,
         of_means=of_means,
@@ -77,9 +76,9 @@ def reduction_by_size(
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A policy against a baseline; N users, means not a number without anything to compare.
+    """A policy compared with a baseline; N users. Means are NaN where there is nothing to compare.
 
-    Only tasks with known times in both runs count, as a log may lack some.
+    Only tasks with known times in both runs count, as a log may lack some times.
     """
 
     policy: str
@@ -87,17 +86,16 @@ class Comparison:
     users: tuple[str, ...]
     known: BoolArray  # (T,): tasks whose times both runs know
     unknown: BoolArray  # (N,): users without any known task
-    # (N,): jobs of each user that are complete under both; only these count in completion times and
-    # in `wait_difference`.
+    # (N,): jobs of each user that are complete under both; only these count in the next three.
     jobs: IntArray
-    completion: FloatArray  # (N,): mean completion time of those jobs, seconds
-    baseline_completion: FloatArray  # (N,): the same under the baseline
-    # (N,): mean wait of those jobs less that under the baseline, seconds: below 0 is sooner.
+    completion: FloatArray  # (N,): mean completion time, seconds
+    baseline_completion: FloatArray  # (N,): mean completion time under the baseline, seconds
+    # (N,): mean wait minus mean wait under the baseline, seconds: negative if jobs start sooner.
     wait_difference: FloatArray
-    # (N,): tasks of each user that started under both; only these count in `task_wait_difference`.
+    # (N,): tasks of each user that started under both; only these count in the next one.
     started: IntArray
-    task_wait_difference: FloatArray  # (N,): mean wait of those tasks less the baseline's, seconds
-    completed_difference: IntArray  # (N,): known tasks completed less those under the baseline
+    task_wait_difference: FloatArray  # (N,): mean wait minus that under the baseline, seconds
+    completed_difference: IntArray  # (N,): known tasks completed minus those under the baseline
     horizon: float  # the earlier of the two summaries' horizons, seconds
     done: FloatArray  # (N,): completion ratio of the known tasks at that horizon
     baseline_done: FloatArray  # (N,): the same under the baseline
@@ -115,9 +113,9 @@ class Comparison:
 
     @property
     def gained(self) -> BoolArray:
-        """(N,) bool: users whose jobs are complete sooner in the mean, by .1 % or more.
+        """(N,) bool: whether the mean completion time of a user's jobs is shorter by .1 % or more.
 
-        Without jobs to compare, users with more tasks completed.
+        For a user without jobs to compare, whether more of its tasks are completed.
         """
         return np.where(
             self.jobs > 0, self.completion_ratio <= 1 - UNCHANGED, self.completed_difference > 0
@@ -125,9 +123,9 @@ class Comparison:
 
     @property
     def lost(self) -> BoolArray:
-        """(N,) bool: users whose jobs are complete later in the mean, by .1 % or more.
+        """(N,) bool: whether the mean completion time of a user's jobs is longer by .1 % or more.
 
-        Without jobs to compare, users with fewer tasks completed.
+        For a user without jobs to compare, whether fewer of its tasks are completed.
         """
         return np.where(
             self.jobs > 0, self.completion_ratio >= 1 + UNCHANGED, self.completed_difference < 0
@@ -174,9 +172,9 @@ def compare(
     Parameters
     ----------
     summary, baseline : Summary
-        Of one workload, or of one in which weights or servers were changed.
+        Of one workload, perhaps with changed weights or servers in one of them.
     classes : tuple of int
-        Classes of job size: the largest number of tasks of each but the last, ascending.
+        Classes of job size: the largest number of tasks of each class except the last, ascending.
 
     Raises
     ------

@@ -15,8 +15,8 @@ def cumulative_distribution(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the distinct values, ascending, and the fraction of all values up to each of them.
 
-    Values that are not a number do not count. At most `points` values are returned, evenly spaced
-    in the fraction, with both ends. O(V log V) for V values.
+    NaN does not count. At most `points` values are returned, evenly spaced in the fraction, with
+    the smallest and the largest. O(V log V) for V values.
     """
     ordered, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     fraction = np.cumsum(counts) / max(1, counts.sum())
@@ -31,7 +31,7 @@ def parts_above(values: FloatArray, points: int) -> tuple[FloatArray, FloatArray
     """Return the distinct values, ascending, and the fraction of all values above each of them.
 
     At most `points` values are returned, evenly spaced in the logarithm of the fraction; the last
-    one is the largest. All values must be numbers. O(V log V) for V values.
+    one is the largest. No value may be NaN. O(V log V) for V values.
     """
     ordered, counts = np.unique(values, return_counts=True)
     above = len(values) - np.cumsum(counts)
@@ -47,7 +47,7 @@ def parts_above(values: FloatArray, points: int) -> tuple[FloatArray, FloatArray
 def percentile(values: FloatArray, percent: float) -> float:
     """Return the smallest value that at least `percent` percent of the values do not exceed.
 
-    It is one of the values, not a mean of two; not a number where there is none.
+    It is one of the values, not a mean of two; NaN without values. NaN does not count.
     """
     numbers = values[~np.isnan(values)]
     if not len(numbers):
@@ -56,7 +56,7 @@ def percentile(values: FloatArray, percent: float) -> float:
 
 
 def mean(values: FloatArray) -> float:
-    """Return the mean of the values that are numbers; not a number where there is none."""
+    """Return the mean of the values other than NaN; NaN without such values."""
     numbers = values[~np.isnan(values)]
     return float(numbers.mean()) if len(numbers) else float("nan")
 
@@ -73,7 +73,7 @@ def margin_of_mean(sd: ArrayLike, count: int) -> FloatArray:
 
 
 def mean_by_user(values: FloatArray, user: np.ndarray, n_users: int) -> FloatArray:
-    """Return (N,) the mean of each user's values that are numbers, or not a number."""
+    """Return (N,) the mean of each user's values other than NaN; NaN without such values."""
     is_number = ~np.isnan(values)
     count = np.bincount(user[is_number], minlength=n_users)
     total = np.bincount(user[is_number], values[is_number], minlength=n_users)
@@ -81,16 +81,16 @@ def mean_by_user(values: FloatArray, user: np.ndarray, n_users: int) -> FloatArr
 
 
 def ratio(amount: ArrayLike, of: ArrayLike) -> FloatArray:
-    """Divide `amount` by `of`; not a number where `of` is not positive."""
+    """Divide `amount` by `of`; NaN where `of` is not positive."""
     above, below = np.asarray(amount, dtype=np.float64), np.asarray(of, dtype=np.float64)
     divided: FloatArray = np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
     return divided
 
 
 def jain_index(x: FloatArray) -> float:
-    """Return ``(sum x)^2 / (n sum x^2)``: 1 when all values are equal, 1/n when one has all.
+    """Return ``(sum x)^2 / (n sum x^2)``: 1 if all values are equal, 1/n if only one is not 0.
 
-    Not a number where all are 0. Source: Jain, Chiu and Hawe 1984, DEC-TR-301.
+    NaN if all are 0. Source: Jain, Chiu and Hawe 1984, DEC-TR-301.
     """
     squares = float((x**2).sum())
     return float(x.sum()) ** 2 / (len(x) * squares) if squares > 0 else float("nan")

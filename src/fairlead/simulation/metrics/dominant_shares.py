@@ -28,23 +28,24 @@ PORTION = 2**16  # events added at once; longer lists take more memory
 class Shares:
     """Dominant shares of N users, averaged over each of B bins.
 
-    A user's dominant share is the largest fraction of any resource of all servers that its running
-    tasks take: ``max_r held[n,r](t) / C[r](t)``; weighted, over the user's weight. A user
-    is active while one of its tasks waits or runs (tasks that never can run do not count).
+    A user's dominant share is the largest, over resources, of the fractions of all servers'
+    capacity that its running tasks take: ``max_r held[n,r](t) / C[r](t)``. The *weighted* dominant
+    share is that divided by the user's weight. A user is active while one of its tasks waits or
+    runs (tasks that can never run do not count).
     """
 
     edges: FloatArray  # (B + 1,): of the bins, seconds
     weight: FloatArray  # (N,)
     dominant: FloatArray  # (B, N): dominant share, averaged over the whole bin
-    active: FloatArray  # (B, N): part of the bin during which the user is active
-    # (B,): least weighted dominant share of the active users of positive weight, averaged over the
-    # part of the bin in which there are any; not a number where there never are.
+    active: FloatArray  # (B, N): fraction of the bin during which the user is active
+    # (B,): smallest weighted dominant share of the active users of positive weight, averaged over
+    # the part of the bin in which such users are active; NaN if they never are.
     least: FloatArray
-    part_active: FloatArray  # (B,): part of the bin with an active user of positive weight
+    part_active: FloatArray  # (B,): fraction of the bin with an active user of positive weight
 
     @property
     def weighted(self) -> FloatArray:
-        """(B, N) float: dominant share over weight; not a number for users of weight 0."""
+        """(B, N) float: dominant share over weight; NaN for users of weight 0."""
         return self.dominant / self._positive_weight
 
     @property
@@ -54,13 +55,13 @@ class Shares:
 
     @property
     def mean_while_active(self) -> FloatArray:
-        """(N,) float: dominant share averaged over the user's active time; not a number without."""
+        """(N,) float: dominant share averaged over the user's active time; NaN if never active."""
         width = np.diff(self.edges)
         return ratio(width @ self.dominant, width @ self.active)
 
     @property
     def mean_least(self) -> float:
-        """Least weighted share of active users, averaged while any is; not a number without."""
+        """`least`, averaged over the time with an active user of positive weight; NaN if none."""
         time = np.diff(self.edges) * self.part_active
         some = time > 0
         return float(ratio(np.sum(self.least[some] * time[some]), np.sum(time)))
@@ -70,7 +71,7 @@ class Shares:
         """Jain's index of the users' weighted dominant shares, averaged while they are active.
 
         Users with small demands hold little, so the index is below 1 under the fairest policy too.
-        Users of weight 0 do not count. Not a number where no user holds anything.
+        Users of weight 0 do not count. NaN if no user holds anything.
         """
         x = self.mean_while_active / self._positive_weight
         return jain_index(x[~np.isnan(x)])
@@ -81,7 +82,8 @@ def measure_shares(
 ) -> Shares:
     """Measure dominant shares between (B + 1,) edges, ascending, in seconds.
 
-    Exact: integrals over each bin by its length. O((P + K) (R + log P) + (B + X) N).
+    Each mean is the exact integral over the bin, divided by the bin's length. With E starts, ends,
+    submissions and withdrawals, and X steps of capacity: O(E (R + log E) + (B + X) N R).
     """
     n_bins, n_users = len(edges) - 1, workload.n_users
     integrals = ShareIntegrals(
@@ -94,7 +96,7 @@ def measure_shares(
         for integral in (integrals.share, integrals.active_time)
     )
     least, part_active = (
-        np.array(memoryview(integral)) for integral in (integrals.least, integrals.any_time)
+        np.array(memoryview(integral)) for integral in (integrals.least, integrals.any_active_time)
     )
     width = np.diff(edges)
     return Shares(
@@ -112,14 +114,14 @@ def _events(
 ) -> list[Any]:
     """Return the columns of `ShareIntegrals.add` for each kind of event."""
     user, shape = outcomes.user[log.task], workload.set_shape[outcomes.set[log.task]]
-    came = np.bincount(outcomes.set[~outcomes.never_active], minlength=workload.n_sets)
-    wanting = np.flatnonzero(came)
-    job = workload.set_job[wanting]
+    n_active = np.bincount(outcomes.set[~outcomes.never_active], minlength=workload.n_sets)
+    sets = np.flatnonzero(n_active)
+    job = workload.set_job[sets]
     withdrawn = np.flatnonzero(outcomes.withdrawn)
-    parts = (
+    parts = (  # each: times, shapes, users, changes of running tasks, changes of active tasks
         (capacity.time, NEW_CAPACITY, 0, 0, 0),
         (edges, NEW_BIN, 0, 0, 0),
-        (workload.job_submit[job], NO_SHAPE, workload.job_user[job], 0, came[wanting]),
+        (workload.job_submit[job], NO_SHAPE, workload.job_user[job], 0, n_active[sets]),
         (log.start, shape, user, 1, 0),
         # A task that ends well is not active any more; a lost one may wait again.
         (log.end, shape, user, -1, np.where(log.lost, 0, -1)),

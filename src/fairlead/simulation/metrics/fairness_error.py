@@ -11,7 +11,7 @@ import numpy as np
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.mechanisms.catalogue import find_mechanism
-from fairlead.mechanisms.fair_share import FairShares
+from fairlead.mechanisms.fair_share import FairDivider
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import IndexArray, Workload
@@ -40,25 +40,25 @@ class Unsolved(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FairnessError:
-    """Held and fair weighted dominant shares at I instants; N users.
+    """Held and fair shares at I instants, of N users; a share is a dominant share over weight.
 
-    A user of weight 0 is due nothing, and may hold what others leave: it never counts as active,
+    A user of weight 0 is due nothing, and may hold what others leave. It never counts as active,
     nor as holding anything.
     """
 
     mechanism: str  # of the fair shares
     time: FloatArray  # (I,): the instants, seconds
     held: FloatArray  # (I, N): share that each user holds
-    fair: FloatArray  # (I, N): fair share; not a number where no answer was proved
+    fair: FloatArray  # (I, N): fair share; NaN at instants where no answer was proved
     active: BoolArray  # (I, N): whether a task of the user waited or ran
     weight: FloatArray  # (N,)
     part: float  # seconds that each instant stands for
-    since: float = 0.0  # beginning of the first instant's part, seconds
-    fault: str = ""  # of the first instant where no answer was proved
+    since: float = 0.0  # start of the first instant's part, seconds
+    fault: str = ""  # error message at the first instant where no answer was proved
 
     @property
     def unsolved(self) -> int:
-        """Instants at which no answer was proved; they do not count."""
+        """Number of instants at which no answer was proved; they do not count."""
         return int(np.isnan(self.fair).any(axis=1).sum())
 
     @property
@@ -77,7 +77,7 @@ class FairnessError:
     def error(self) -> FloatArray:
         """(I,) float: ``sum |held - fair| / sum fair`` over the users, at each instant.
 
-        0 where both sums are 0; not a number where no user is active, or no answer was proved.
+        0 where both sums are 0; NaN where no user is active, or no answer was proved.
         """
         apart = np.abs(self.held - self.fair).sum(axis=1)
         of = self.fair.sum(axis=1)
@@ -87,14 +87,14 @@ class FairnessError:
 
     @property
     def mean(self) -> float:
-        """Mean of the errors at instants that count; not a number where there is none."""
+        """Mean of the errors at instants that count; NaN if there is none."""
         return mean(self.error)
 
     @property
     def user_error(self) -> FloatArray:
         """(N,) float: ``|held - fair|`` of each user, averaged while it is active.
 
-        Not a number for users that are active at no instant that counts.
+        NaN for users that are active at no instant that counts.
         """
         return self._while_active(np.abs(self.held - self.fair))
 
@@ -112,8 +112,8 @@ class FairnessError:
     def held_hours(self) -> FloatArray:
         """(N,) float: cluster-hours that each user held, at the instants that count.
 
-        Not numbers if `has_no_answer`. Multiplied by the cluster's amount of the user's dominant
-        resource, such as GPUs, they are GPU-hours.
+        NaN if `has_no_answer`. Multiplied by the cluster's amount of the user's dominant resource,
+        such as GPUs, they are GPU-hours.
         """
         return self._hours(self.held)
 
@@ -128,7 +128,7 @@ class FairnessError:
         return self._hours(self.fair - self.held)
 
     def _hours(self, share: FloatArray) -> FloatArray:
-        """Return (N,) the integrals of (I, N) weighted shares, in hours of the whole cluster."""
+        """Return (N,) the integrals of (I, N) shares over weight, in hours of the whole cluster."""
         is_known = ~np.isnan(self.fair).any(axis=1)
         total = np.nan if self.has_no_answer else share[is_known].sum(axis=0)
         hours: FloatArray = total * self.weight * self.part / SECONDS_PER_HOUR
@@ -138,9 +138,8 @@ class FairnessError:
         """Return the mean error over windows of some seconds, in which shares are added up.
 
         A larger share at one time makes up for a smaller one at another time in the same window:
-        ``sum over users of |sum over instants of (held - fair)|``, over all fair shares of
-        the window. The first window begins at `since`. Not a number for windows with less than
-        two instants.
+        ``sum over users of |sum over instants of (held - fair)|``, over the sum of fair shares in
+        the window. The first window starts at `since`. NaN if a window has less than two instants.
         """
         if not window >= 2 * self.part:
             return np.nan
@@ -156,18 +155,18 @@ class FairnessError:
 
     def _while_active(self, values: FloatArray) -> FloatArray:
         """Return (N,) the means over the instants that count and at which the user is active."""
-        counted = self.active & ~np.isnan(self.fair)
-        return ratio(np.where(counted, values, 0.0).sum(axis=0), counted.sum(axis=0))
+        counts = self.active & ~np.isnan(self.fair)
+        return ratio(np.where(counts, values, 0.0).sum(axis=0), counts.sum(axis=0))
 
     @property
     def jain(self) -> float:
         """Jain's index of held over fair shares, each summed up while the user is active.
 
-        Unlike that of shares (`Shares.jain`) it is 1 where all users hold their fair shares, though
-        some have small demands. Not a number where all fair or all held shares are 0.
+        Unlike the index of held shares (`Shares.jain`) it is 1 if all users hold their fair shares,
+        though some have small demands. NaN if all fair or all held shares are 0.
         """
-        counted = self.active & ~np.isnan(self.fair)
-        held, fair = (np.where(counted, part, 0.0).sum(axis=0) for part in (self.held, self.fair))
+        counts = self.active & ~np.isnan(self.fair)
+        held, fair = (np.where(counts, part, 0.0).sum(axis=0) for part in (self.held, self.fair))
         return jain_index(held[fair > 0] / fair[fair > 0])
 
 
@@ -186,15 +185,15 @@ def measure_fairness(
 
     At each instant the cluster has the present servers (draining ones too, because tasks still run
     on them), and the users are those with a waiting or running task, as
-    `fairlead.mechanisms.fair_share.FairShares` defines. Fair shares are of divisible
+    `fairlead.mechanisms.fair_share.FairDivider` defines. Fair shares are of divisible
     tasks, so whole tasks differ from them under the fairest policy too.
 
-    An instant has no answer where the mechanism raises a FairleadError: it refuses the problem, or
+    An instant has no answer if the mechanism raises a FairleadError: it refuses the problem, or
     proves no answer, or a user-defined mechanism fails.
 
-    Raises InputError for times and mechanisms without meaning. Cost that of the mechanism for each
-    instant: under DRFH some 10 ms for 250 users on 10 groups, a second for 15,000 kinds of tasks on
-    60 groups.
+    Raises InputError for an invalid time or number of instants, or an unknown mechanism. The
+    mechanism runs once for each instant: DRFH takes some 10 ms for 250 users on 10 groups, a second
+    for 15,000 kinds of tasks on 60 groups.
     """
     if instants < 1:
         raise InputError(f"must be a positive number, not {instants}", "instants")
@@ -204,7 +203,7 @@ def measure_fairness(
     steps = capacity.at(times)
     user_of_set = workload.job_user[workload.set_job]
     demand, places = workload.shapes[workload.set_shape], workload.places
-    shares = FairShares(
+    shares = FairDivider(
         user_of_set,
         workload.set_place,
         demand,
@@ -232,14 +231,14 @@ def measure_fairness(
 
 
 class Snapshot(NamedTuple):
-    """Tasks of each of K sets at an instant: (K,) running, (K,) running or waiting.
+    """Tasks of each of K sets at an instant.
 
-    A task that starts or is submitted at the instant counts, one that ends then does not.
+    A task that starts or is submitted at the instant counts; a task that ends then does not.
     """
 
     time: float  # seconds
-    running: IntArray
-    active: IntArray
+    running: IntArray  # (K,)
+    active: IntArray  # (K,): running or waiting
 
 
 def snapshots(
@@ -247,28 +246,31 @@ def snapshots(
 ) -> Iterator[Snapshot]:
     """Yield the tasks at each of I ascending times; each step overwrites the arrays of the last.
 
-    O(P log I + I K).
+    O(P log I + I K) for P starts of tasks.
     """
     n_sets = workload.n_sets
-    wants = ~outcomes.never_active
-    came = np.bincount(outcomes.set[wants], minlength=n_sets)
-    runs_of, wants_of = outcomes.set[log.task], outcomes.set[wants]
-    start = _by_instant(runs_of, log.start, times)
-    end = _by_instant(runs_of, log.end, times)
-    over = _by_instant(wants_of, outcomes.over[wants], times)
+    ever_active = ~outcomes.never_active
+    n_active = np.bincount(outcomes.set[ever_active], minlength=n_sets)
+    set_of_run = outcomes.set[log.task]
+    start = _by_instant(set_of_run, log.start, times)
+    end = _by_instant(set_of_run, log.end, times)
+    over = _by_instant(outcomes.set[ever_active], outcomes.over[ever_active], times)
     submit = np.searchsorted(times, workload.job_submit[workload.set_job], side="left")
     running, active = np.zeros((2, n_sets), dtype=np.int64)
     for i, time in enumerate(times.tolist()):
         running += np.bincount(start[i], minlength=n_sets)
         running -= np.bincount(end[i], minlength=n_sets)
-        active += np.where(submit == i, came, 0)
+        active += np.where(submit == i, n_active, 0)
         active -= np.bincount(over[i], minlength=n_sets)
         yield Snapshot(time, running, active)
 
 
-def _by_instant(of: IndexArray, time: FloatArray, times: FloatArray) -> list[IndexArray]:
-    """Return for each instant the sets of the events since the previous instant."""
-    since = np.searchsorted(times, time, side="left")
-    order = np.argsort(since.astype(np.min_scalar_type(len(times))), kind="stable")
-    bounds = np.searchsorted(since[order], np.arange(len(times) + 1))
-    return [of[order[one:other]] for one, other in pairwise(bounds)]
+def _by_instant(sets: IndexArray, time: FloatArray, instants: FloatArray) -> list[IndexArray]:
+    """Return for each instant the sets of the events since the previous instant.
+
+    `sets` and `time` are those of each event.
+    """
+    instant = np.searchsorted(instants, time, side="left")  # the first one not before the event
+    order = np.argsort(instant.astype(np.min_scalar_type(len(instants))), kind="stable")
+    bounds = np.searchsorted(instant[order], np.arange(len(instants) + 1))
+    return [sets[order[first:end]] for first, end in pairwise(bounds)]

@@ -20,20 +20,20 @@ Owners: TypeAlias = NDArray[np.integer[Any]]
 class Starvation:
     """Starvation of N users."""
 
-    # (N,): the longest uninterrupted time in which tasks of the user wait and none runs, seconds;
-    # where a task waits for ever, until the last event. Waits before `since` and after `until` do
-    # not count.
+    # (N,): the longest uninterrupted time in which tasks of the user wait and none runs, seconds.
+    # A wait for ever counts until the last event. Time before `since` and after `until` does not
+    # count.
     longest: FloatArray
-    # (N,): whether the user had active tasks while jobs arrived and none ran in that time; or none
-    # of its tasks ran from `since` to `until`, though some waited.
+    # (N,): whether the user had active tasks while jobs arrived, but none ran in that time; or
+    # whether tasks waited, but none ran, from `since` to `until`.
     got_nothing: BoolArray
-    # (N,): whether the user has tasks and none ever started, also where none could run. False where
-    # the log does not record the times of some. Of the whole run.
+    # (N,): whether the user has tasks, but none started in the whole run, even if none could. False
+    # if the log lacks the times of some.
     never_ran: BoolArray
 
 
 class Waits(NamedTuple):
-    """Times in which tasks of an owner wait and none runs; W of them, by owner and time."""
+    """The W times in which tasks of an owner wait and none runs, ordered by owner and time."""
 
     owner: Owners  # (W,)
     begin: FloatArray  # (W,): seconds
@@ -41,9 +41,9 @@ class Waits(NamedTuple):
 
 
 def waits_with_nothing(owner: Owners, log: RunLog, outcomes: TaskOutcomes, until: float) -> Waits:
-    """Return the waits until a time, given the owner of each task (T,): a user, or another number.
+    """Return the waits until a time, given the owner of each task (T,), such as its user.
 
-    O((T + P) log (T + P)).
+    O((T + P) log (T + P)) for P starts of tasks.
     """
     return _waits(_intervals(owner, log, outcomes, until, 0.0, until))
 
@@ -57,9 +57,10 @@ def measure_starvation(
     since: float = 0.0,
     until: float | None = None,
 ) -> Starvation:
-    """Measure starvation between two times; jobs arrive until `arrivals`.
+    """Measure starvation from `since` to `until`; jobs arrive until `arrivals`.
 
-    All times are in seconds; `until` is the last event when absent. O((T + P) log (T + P)).
+    All times are in seconds. When absent, `until` is the time of the last event.
+    O((T + P) log (T + P)) for P starts of tasks.
     """
     n_users = workload.n_users
     over = outcomes.over[~outcomes.never_active & np.isfinite(outcomes.over)]
@@ -75,12 +76,12 @@ def measure_starvation(
         return np.bincount(users, minlength=n_users) > 0
 
     of, early = intervals.owner, intervals.begin < arrivals
-    wanted = has_any(of[intervals.wanting & early])
+    was_active = has_any(of[intervals.active & early])
     ran = has_any(of[intervals.running & early])
     started = has_any(outcomes.user[log.task])
     return Starvation(
         longest,
-        got_nothing=(wanted & ~ran) | (~has_any(of[intervals.running]) & (longest > 0)),
+        got_nothing=(was_active & ~ran) | (~has_any(of[intervals.running]) & (longest > 0)),
         never_ran=has_any(outcomes.user) & ~started & ~has_any(outcomes.user[outcomes.unrecorded]),
     )
 
@@ -91,24 +92,24 @@ class _Intervals(NamedTuple):
     owner: Owners
     begin: FloatArray
     end: FloatArray
-    wanting: BoolArray  # whether tasks wait or run
+    active: BoolArray  # whether tasks wait or run
     running: BoolArray  # whether tasks run
 
 
 def _intervals(
     owner: Owners, log: RunLog, outcomes: TaskOutcomes, last: float, since: float, until: float
 ) -> _Intervals:
-    """Return the intervals up to the `last` event that lie between two times, cut off there."""
-    wants = ~outcomes.never_active
-    over = wants & np.isfinite(outcomes.over)
+    """Return the intervals up to the `last` event, cut off at `since` and `until`."""
+    ever_active = ~outcomes.never_active
+    over = ever_active & np.isfinite(outcomes.over)
     n_owners = int(owner.max(initial=-1)) + 1
-    # Changes to the number of active and of running tasks of an owner.
+    # Events: times, owners, changes of the number of active tasks, and of that of running tasks.
     parts = (
-        (outcomes.submit[wants], owner[wants], 1, 0),
+        (outcomes.submit[ever_active], owner[ever_active], 1, 0),
         (outcomes.over[over], owner[over], -1, 0),
         (log.start, owner[log.task], 0, 1),
         (log.end, owner[log.task], 0, -1),
-        (np.full(n_owners, max(last, until)), np.arange(n_owners), 0, 0),
+        (np.full(n_owners, max(last, until)), np.arange(n_owners), 0, 0),  # ends the last interval
     )
     time, of = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     changes = np.concatenate([np.full((len(part[0]), 2), part[2:]) for part in parts])
@@ -117,17 +118,17 @@ def _intervals(
     counts = np.cumsum(changes[order], axis=0)
     before = np.searchsorted(of, np.arange(n_owners))
     counts -= np.vstack([np.zeros((1, 2), dtype=counts.dtype), counts])[before][of]
-    # From the last event at one time to the next time of the same owner.
+    # From each event to the owner's next one; empty intervals are left out.
     begins, ends = np.maximum(time[:-1], since), np.minimum(time[1:], until)
-    here = np.flatnonzero((of[1:] == of[:-1]) & (ends > begins))
-    wanting, running = (counts[here] > 0).T
-    return _Intervals(of[here], begins[here], ends[here], wanting, running)
+    kept = np.flatnonzero((of[1:] == of[:-1]) & (ends > begins))
+    active, running = (counts[kept] > 0).T
+    return _Intervals(of[kept], begins[kept], ends[kept], active, running)
 
 
 def _waits(intervals: _Intervals) -> Waits:
-    """Join the intervals that follow each other without a running task."""
-    owner, without = intervals.owner, intervals.wanting & ~intervals.running
-    follows = without[1:] & without[:-1] & (owner[1:] == owner[:-1])
-    first = np.flatnonzero(without & ~np.append(False, follows))
-    last = np.flatnonzero(without & ~np.append(follows, False))
+    """Join consecutive intervals in which tasks of an owner wait and none runs."""
+    owner, is_wait = intervals.owner, intervals.active & ~intervals.running
+    continues = is_wait[1:] & is_wait[:-1] & (owner[1:] == owner[:-1])
+    first = np.flatnonzero(is_wait & ~np.append(False, continues))
+    last = np.flatnonzero(is_wait & ~np.append(continues, False))
     return Waits(owner[first], intervals.begin[first], intervals.end[last])

@@ -41,7 +41,7 @@ DAY = 86_400.0
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """The figures of a run; a figure without a value, such as an empty mean, is not a number."""
+    """The figures of a run; a figure without a value, such as an empty mean, is NaN."""
 
     workload: Workload
     log: RunLog
@@ -51,7 +51,7 @@ class Summary:
     lost: int  # runs of these tasks that were lost with a server or stopped
     users: UserFigures  # of these jobs and tasks
     utilization: Utilization  # over time, from `since` to `until`
-    shares: Shares  # dominant shares over the same time
+    shares: Shares  # dominant shares, over the same time
     shares_of_arrivals: Shares  # dominant shares from `since` to `arrivals`, in one bin
     fairness: FairnessError | None  # from `since` to `arrivals`; None if not requested
     starvation: Starvation
@@ -129,7 +129,7 @@ class Summary:
         return layout
 
     def _got_nothing(self) -> dict[str, float]:
-        """Return the seconds without a task of each user that got nothing, the longest first."""
+        """Return, for each user that got nothing, its longest wait in seconds, longest first."""
         longest, names = self.starvation.longest, self.workload.users
         users = np.flatnonzero(self.starvation.got_nothing)
         users = users[np.argsort(-longest[users], kind="stable")]
@@ -274,16 +274,16 @@ def summarise(
     # Jobs are in order of submission, and their tasks follow each other.
     first = int(np.searchsorted(workload.job_submit, since))
     first_task = int(workload.first_task[workload.first_set[first]])
-    jobs, counted = measure_jobs(workload, outcomes).from_job(first), outcomes.from_task(first_task)
+    jobs, tasks = measure_jobs(workload, outcomes).from_job(first), outcomes.from_task(first_task)
     owner = workload.job_user[first:]
     return Summary(
         workload=workload,
         log=log,
-        outcomes=counted,
+        outcomes=tasks,
         jobs=jobs,
         first_job=first,
         lost=int((log.lost & (log.task >= first_task)).sum()),
-        users=measure_users(owner, workload.n_users, counted, jobs, horizon),
+        users=measure_users(owner, workload.n_users, tasks, jobs, horizon),
         utilization=measure_utilization(workload, log, edges, capacity),
         shares=shares,
         shares_of_arrivals=shares_of_arrivals,
@@ -304,7 +304,7 @@ def summarise(
 def check_since(since: float, end: float, name: str) -> None:
     """Raise `InputError` for a warm-up that is negative or lasts until the end of measuring."""
     if not 0 <= since < end:
-        fault = f"must be from 0 to before the end of what is measured, {end:g} s, not {since:g} s"
+        fault = f"must be at least 0 and before {end:g} s, when measuring ends, not {since:g} s"
         raise InputError(fault, name)
 
 

@@ -11,7 +11,8 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import IndexArray, Workload
 from fairlead.simulation.metrics.distribution import mean_by_user
 
-# In bounded slowdowns (Feitelson 2001), seconds: jobs of a second or two would decide the mean.
+# Seconds; bounded slowdowns (Feitelson 2001) count shorter tasks as if they took this long, as
+# otherwise jobs of a second or two would decide the mean.
 SHORTEST = 10.0
 
 
@@ -26,11 +27,13 @@ class TaskOutcomes:
     set: IndexArray  # (T,): its set of tasks
     user: IndexArray  # (T,)
     submit: FloatArray  # (T,): submission of its job, seconds
-    first_start: FloatArray  # (T,): not a number without a start
-    end: FloatArray  # (T,): end of the run that ended well; not a number without one
-    # (T,): when it last stopped to wait or run: its end, or else its withdrawal, or else the loss
-    # of its server after the withdrawal; infinite if it still waits at the end of the run. Its
-    # submission, if it is never active.
+    first_start: FloatArray  # (T,): seconds; NaN without a start
+    end: FloatArray  # (T,): end of the attempt that ended well, seconds; NaN if none did
+    # (T,): seconds; when it last stopped waiting or running:
+    # - its end if it ended well,
+    # - else its withdrawal, or the loss of its last attempt if that was later,
+    # - infinite if it still waits at the end of the run,
+    # - its submission if it is never active.
     over: FloatArray
     unplaceable: BoolArray  # (T,): whether it can never run
     unrecorded: BoolArray  # (T,): whether the log of a recorded run lacks its times
@@ -65,22 +68,22 @@ class TaskOutcomes:
 
     @property
     def wait(self) -> FloatArray:
-        """(T,) float: seconds from submission to first start; not a number without a start.
+        """(T,) float: seconds from submission to first start; NaN without a start.
 
-        A task that was lost and waits again shows in the completion time of its job.
+        The second wait of a lost task counts only in the completion time of its job.
         """
         wait: FloatArray = self.first_start - self.submit
         return wait
 
     @property
     def completion(self) -> FloatArray:
-        """(T,) float: seconds from submission to end; not a number without an end."""
+        """(T,) float: seconds from submission to end; NaN without an end."""
         completion: FloatArray = self.end - self.submit
         return completion
 
 
 def follow_tasks(workload: Workload, log: RunLog) -> TaskOutcomes:
-    """Compute the outcome of every task of a workload in a run; O(T + P)."""
+    """Compute the outcome of every task of a workload in a run; O(T + P) for P starts."""
     of_task = np.repeat(np.arange(workload.n_sets, dtype=np.int32), workload.set_tasks)
     job = workload.set_job[of_task]
     submit = workload.job_submit[job]
@@ -107,7 +110,7 @@ def follow_tasks(workload: Workload, log: RunLog) -> TaskOutcomes:
 
 @dataclass(frozen=True, eq=False)
 class JobTimes:
-    """Times of J jobs; not a number for jobs with a task that did not end well.
+    """Times of J jobs; NaN for jobs with a task that did not end well.
 
     Waits and completions are of the same jobs, so that they can be compared.
     """
@@ -117,7 +120,8 @@ class JobTimes:
     # cluster: 1 is best.
     slowdown: FloatArray
     wait: FloatArray  # (J,): seconds from the submission to the start of the first task
-    bounded_slowdown: FloatArray  # (J,): as if no task took less than `SHORTEST`, 1 or more
+    # (J,): completion over the larger of that duration and `SHORTEST`, at least 1.
+    bounded_slowdown: FloatArray
 
     def from_job(self, first: int) -> JobTimes:
         """Return the times of the jobs with numbers from `first` on."""
@@ -132,7 +136,7 @@ class JobTimes:
 def measure_jobs(workload: Workload, outcomes: TaskOutcomes) -> JobTimes:
     """Measure the times of each job as in Wang, Liang and Li 2015, Fig. 6a; O(T)."""
     first = workload.first_task[workload.first_set[:-1]]
-    # The maximum is not a number where one of the ends is not.
+    # The maximum is NaN if one of the ends is NaN.
     completion = np.maximum.reduceat(outcomes.end, first) - workload.job_submit
     first_start = np.minimum.reduceat(outcomes.first_start, first)
     wait = np.where(np.isnan(completion), np.nan, first_start - workload.job_submit)
@@ -146,12 +150,12 @@ def completion_ratio(
 ) -> FloatArray:
     """Return (N,) the fraction of each user's tasks submitted by `horizon` that ended well by then.
 
-    Withdrawn and unplaceable tasks count, those with unrecorded times do not; `among` (T,) selects
-    tasks. Not a number for users without such tasks. Wang, Liang and Li 2015, Fig. 7. O(T).
+    Withdrawn and unplaceable tasks count, tasks with unrecorded times do not; `among` (T,) selects
+    tasks. NaN for users without such tasks. Wang, Liang and Li 2015, Fig. 7. O(T).
     """
     counts = ~outcomes.unrecorded if among is None else among & ~outcomes.unrecorded
     submitted = np.bincount(outcomes.user[counts & (outcomes.submit <= horizon)], minlength=n_users)
-    # A task that never ended is not done at any time: comparing with "not a number" is false.
+    # A task that never ended is not done at any time: comparing with NaN is false.
     done = np.bincount(outcomes.user[counts & (outcomes.end <= horizon)], minlength=n_users)
     ratio: FloatArray = np.divide(
         done, submitted, out=np.full(n_users, np.nan), where=submitted > 0
@@ -161,7 +165,7 @@ def completion_ratio(
 
 @dataclass(frozen=True, eq=False)
 class UserFigures:
-    """Figures of N users, (N,) each; means are not a number without anything to average."""
+    """Figures of N users, (N,) each; means are NaN for users without anything to average."""
 
     tasks: IntArray  # submitted
     completed: IntArray  # tasks that ended well
@@ -180,9 +184,9 @@ class UserFigures:
 def measure_users(
     owner: IndexArray, n_users: int, outcomes: TaskOutcomes, jobs: JobTimes, horizon: float
 ) -> UserFigures:
-    """Sum up tasks and jobs by user; `owner` (J,) is the user of each job.
+    """Count tasks and jobs of each user, and average their times; `owner` (J,) is a job's user.
 
-    Completion ratios are taken at the horizon in seconds. O(T + J).
+    Completion ratios are taken at the horizon, in seconds. O(T + J).
     """
 
     def count(users: IndexArray) -> IntArray:

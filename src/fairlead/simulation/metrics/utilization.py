@@ -15,32 +15,32 @@ from fairlead.simulation.metrics.distribution import ratio
 
 
 class Capacity(NamedTuple):
-    """A step function of time; S steps, G groups, R resources.
+    """The present servers as a step function of time; S steps, G groups, R resources.
 
     A server counts from when it joins until it leaves, also while it drains: tasks still hold it.
     """
 
-    time: FloatArray  # (S,): beginning of each step, seconds, ascending; the first is 0
+    time: FloatArray  # (S,): start of each step, seconds, ascending; the first is 0
     servers: IntArray  # (S, G): servers of each group during the step
-    amount: FloatArray  # (S, R): their amount of each resource
+    amount: FloatArray  # (S, R): amount of each resource on all these servers
 
     def at(self, times: FloatArray) -> IntArray:
-        """Return the number of the step at each time, of any shape, also if it begins then."""
+        """Return the number of the step at each time, of any shape; a step includes its start."""
         return np.searchsorted(self.time, times, side="right") - 1
 
 
 def capacity_over_time(workload: Workload) -> Capacity:
-    """Return a step of capacity for each of the X times at which servers come or go; O(X R G)."""
+    """Return the capacity, with a step at each of X times at which servers come or go; O(X R G)."""
     groups = len(workload.cluster.groups)
     group_of = np.repeat(np.arange(groups), workload.cluster.count)
     change = _changes(workload)
-    counted = change != 0
+    is_change = change != 0
     times, step = np.unique(
-        np.concatenate([[0.0], workload.server_time[counted]]), return_inverse=True
+        np.concatenate([[0.0], workload.server_time[is_change]]), return_inverse=True
     )
     count = np.zeros((len(times), groups), dtype=np.int64)
     count[0] = np.bincount(group_of[workload.there_at_start], minlength=groups)
-    np.add.at(count, (step[1:], group_of[workload.server[counted]]), change[counted])
+    np.add.at(count, (step[1:], group_of[workload.server[is_change]]), change[is_change])
     np.cumsum(count, axis=0, out=count)
     return Capacity(times, count, count @ workload.cluster.capacity)
 
@@ -70,14 +70,14 @@ class Utilization:
 
     @property
     def share(self) -> FloatArray:
-        """(B, R) float: used over available amounts by bin; not a number without servers."""
+        """(B, R) float: used over available amounts by bin; NaN without servers."""
         return ratio(self.used, self.available)
 
     @property
     def mean(self) -> FloatArray:
         """(R,) float: used over available amounts, so time with more servers counts more.
 
-        Not a number where there never is a server.
+        NaN if no server ever has the resource.
         """
         width = np.diff(self.edges)
         return ratio(width @ self.used, width @ self.available)
@@ -89,7 +89,8 @@ def measure_utilization(
     """Measure the use of each resource between (B + 1,) edges in seconds, ascending.
 
     A task takes its demand from its start until its end or loss, also under slots, where it
-    occupies more than it takes. Wang, Liang and Li 2015, Fig. 5. O(P (R + log B) + X G).
+    occupies more than it takes. Wang, Liang and Li 2015, Fig. 5. O((P + X) (R + log B)) for P
+    starts of tasks and X steps of capacity.
     """
     shape = np.repeat(workload.set_shape, workload.set_tasks)[log.task]
     until = np.append(capacity.time[1:], np.inf)
@@ -102,7 +103,7 @@ def measure_utilization(
 
 
 def time_grid(until: float, bins: int, since: float = 0.0) -> FloatArray:
-    """Return (bins + 1,) edges of equal bins up to a time; InputError without time or bins."""
+    """Return (bins + 1,) edges of equal bins; raise InputError for an invalid end or no bins."""
     check_time(until, "until")
     if bins < 1:
         raise InputError(f"must be a positive number, not {bins}", "bins")
@@ -118,12 +119,12 @@ def check_time(time: float, name: str) -> None:
 def time_averages(
     begin: FloatArray, end: FloatArray, amount: FloatArray, edges: FloatArray
 ) -> FloatArray:
-    """Average over each bin the sum of E amounts, each present from its beginning to its end.
+    """Average over each bin the sum of E amounts, each present from its start to its end.
 
     Parameters
     ----------
     begin, end : (E,) float
-        The end not before the beginning; times outside the bins do not count.
+        No end may be before its start; times outside the bins do not count.
     amount : (E, R) float
         Not negative.
     edges : (B + 1,) float
@@ -132,12 +133,12 @@ def time_averages(
     Returns
     -------
     (B, R) float
-        Integral over each bin by its length.
+        Integral over each bin, divided by the bin's length.
 
     Notes
     -----
-    An amount adds its time to its first and its last bin, and is at a level in the bins between: so
-    small amounts are never subtracted from large ones. Cost O(E (R + log B)).
+    An amount adds the part of its time to its first and its last bin, and its full value to each
+    bin between them. So small amounts are never subtracted from large ones. O(E (R + log B)).
     """
     n_bins, width = len(edges) - 1, np.diff(edges)
     begin, end = (np.clip(times, edges[0], edges[-1]) for times in (begin, end))
@@ -153,7 +154,7 @@ def time_averages(
         apart = np.where(one_bin, 0.0, values)
         steps = np.bincount(first + 1, apart, minlength=n_bins + 1)
         steps -= np.bincount(last, apart, minlength=n_bins + 1)
-        # Below 0 there is only what rounding leaves.
+        # Values below 0 are rounding errors.
         level = np.maximum(np.cumsum(steps[:n_bins]), 0.0)
         partial = np.bincount(first, values * in_first, minlength=n_bins)
         partial += np.bincount(last, values * in_last, minlength=n_bins)
