@@ -15,7 +15,8 @@ NONE: Final = -1
 class ArrivalReplay:
     """A replay of a log, with P agents of K kinds and R resources.
 
-    A stair is the agents of one kind at one level. Its number is that of its first agent.
+    A kind is the agents that demand the same resources. A *stair* is the agents of one kind at one
+    level; its number is that of its first agent.
 
     Parameters
     ----------
@@ -38,8 +39,8 @@ class ArrivalReplay:
     _level: vec[float]  # (P,) of each stair
     _use: vec[float]  # (P R,) of each stair per unit of level
     _used: vec[float]  # (R,) the used part of each resource
-    _lost: vec[float]  # (R,) the compensation for rounding
-    _left: vec[float]  # (R,) the relative part of the budget that is free after the step
+    _lost: vec[float]  # (R,) the compensation for rounding errors of `_used`
+    _left: vec[float]  # (R,) the fraction of the budget that is free after the step
     _rose: vec[float]  # (R,) the highest level of the demanding kinds that rose in the step
 
     def __init__(self, demands: Iterable[bool], use: Iterable[float], resources: i64) -> None:
@@ -66,9 +67,9 @@ class ArrivalReplay:
     ) -> vec[float]:
         """Replay all steps; return (P,) the least level after each.
 
-        `budget` (P,) is the part of every resource that may be used after each arrival. `log_step`,
-        `log_kind` and `log_level` (L,) are the entries of the log, steps counted from 1. O(R)
-        amortised for each arrival and entry, and O(K R) a step.
+        `kinds` (P,) is the kind of each agent. `budget` (P,) is the fraction of every resource that
+        may be used after each arrival. `log_step`, `log_kind` and `log_level` (L,) are the entries
+        of the log, with steps from 1. O(R) amortised for each arrival and entry, and O(K R) a step.
         """
         steps, of_kind, levels = vec[i64](log_step), vec[i64](log_kind), vec[float](log_level)
         kind_of, budgets = vec[i64](kinds), vec[float](budget)

@@ -8,14 +8,14 @@ from fairlead.solvers.turn_heap import UserInTurn, precedes
 def measure_turn_faults(
     users: list[UserInTurn], left: list[int], capacity: list[int], stops: bool
 ) -> float:
-    """Return the largest part of its tasks that a user was denied, or got out of turn.
+    """Return the largest fraction of its tasks that a user was denied, or got out of turn.
 
     `users` have their final tasks; `left` (R,) are the free quanta at the end, `capacity` (R,) all
     quanta. `stops` is whether the first task that does not fit ends the division.
 
-    Users with tasks left are judged in the order of their turns. The free quanta at an earlier turn
-    bound those at later turns from above, so they are recomputed only if the task fits into the
-    last bound. Users whose tasks were all served by one turn are skipped for later turns.
+    Users with tasks left are judged in the order of their turns. Free quanta only fall, so those at
+    the last judged turn are an upper bound, and they are recomputed only if the task fits into it.
+    Users whose tasks were all served by one turn are skipped for later turns.
     """
     fault = 0.0
     room = capacity

@@ -1,9 +1,9 @@
 """Certify that every user has a bottleneck on every server it may use: Theorems 1 and 2 of PS-DSF.
 
-A resource of a server is a user's bottleneck there if the user demands it, it is used up, and no
-user that holds some of it there has a higher share. A share is the virtual dominant share on that
-server. An allocation is PS-DSF exactly if every user below its task limit has a bottleneck on every
-server that could run its tasks (Theorem 1); on a single pool that is DRF. Where users share a
+A resource of a server is a user's bottleneck there if the user demands the resource, it is used up,
+and no user that holds some of it there has a higher share. A share is the virtual dominant share on
+that server. An allocation is PS-DSF if and only if every user below its task limit has a bottleneck
+on every server that could run its tasks (Theorem 1); on a single pool that is DRF. If users share a
 server's time, time is its only resource (Theorem 2).
 
 Source: Khamse-Ashari et al. 2017, Definition 6, Theorems 1 and 2.
@@ -67,7 +67,7 @@ def certify_shares(
     tasks : (N, G) float
         Tasks of each user on each whole group.
     share : (N, G) float
-        Share of each user on each server, over its weight.
+        Share of each user on each server, divided by the user's weight.
     condition : str
         The condition in words.
     time_shared : bool
@@ -76,16 +76,16 @@ def certify_shares(
     Returns
     -------
     Certificate
-        Its violation is the largest of the distance from a bottleneck, the overuse of a resource
-        (or of time) and the share of misplaced tasks.
+        Its violation is the largest of: a user's distance from a bottleneck, the overuse of a
+        resource (or of time), and the fraction of misplaced tasks.
 
     Notes
     -----
     O(N G R).
     """
     below_limit = tasks.sum(axis=1) < problem.task_limit * (1 - REACHED)
-    counted = problem.runnable & below_limit[:, None]
-    missing = _measure_missing_bottleneck(share, tasks, use_per_task(problem, time_shared), counted)
+    pairs = problem.runnable & below_limit[:, None]
+    missing = _measure_missing_bottleneck(share, tasks, use_per_task(problem, time_shared), pairs)
     overuse = (measure_time_overuse if time_shared else measure_resource_overuse)(problem, tasks)
     misplaced = measure_misplacement(problem, tasks)
     return Certificate(
@@ -97,13 +97,13 @@ def certify_shares(
 
 
 def _measure_missing_bottleneck(
-    share: FloatArray, tasks: FloatArray, use: Iterable[FloatArray], counted: BoolArray
+    share: FloatArray, tasks: FloatArray, use: Iterable[FloatArray], pairs: BoolArray
 ) -> float:
-    """Return the largest distance from a bottleneck over the counted pairs of user and server.
+    """Return the largest distance from a bottleneck over some pairs of a user and a server.
 
-    A demanded resource is as far from being a bottleneck as the larger of two numbers: its free
-    fraction, and the relative excess of the highest share among its holders over the user's own.
-    The distance of a pair is the smallest of its demanded resources. `share`, `tasks`, `counted`
+    The distance of a demanded resource from being a bottleneck is the larger of two numbers: its
+    free fraction, and the relative excess of the highest share among its holders over the user's
+    own. The distance of a pair is that of its nearest resource. `share`, `tasks`, the mask `pairs`
     and each resource's `use` by one task are (N, G).
     """
     served = tasks > 0
@@ -116,4 +116,4 @@ def _measure_missing_bottleneck(
             excess = np.where(highest > share, highest / share - 1.0, 0.0)
         distance = np.maximum(np.maximum(unused, 0.0), excess)
         np.minimum(missing, np.where(asks, distance, np.inf), out=missing)
-    return float(np.where(counted, missing, 0.0).max(initial=0.0))
+    return float(np.where(pairs, missing, 0.0).max(initial=0.0))

@@ -47,10 +47,13 @@ def certify_dynamic(
     Returns
     -------
     Certificate
-        The violation is the largest, over all steps, of: the relative overuse of a resource; the
-        relative distance of an agent from being stopped, by a resource that is used up and of
-        which no agent with a higher level got more; the relative fall of a level; the relative
-        error of `least`. It is 1 for a malformed log.
+        The violation is 1 for a malformed log, else the largest, over all steps, of:
+
+        - the relative overuse of a resource,
+        - the relative distance of an agent from being stopped by a demanded resource: one that is
+          used up, and of which no agent with a higher level got more in the step,
+        - the relative fall of a level,
+        - the relative error of `least`.
 
     Notes
     -----
@@ -67,7 +70,7 @@ def certify_dynamic(
     largest = np.asfortranarray(demand).max(axis=1)
     use = demand * (weight / largest)[:, None]
     replay = ArrivalReplay((demand[first] > 0).ravel().tolist(), use.ravel(), demand.shape[1])
-    # Avoids division by a budget that underflows to 0.
+    # A budget must not underflow to 0, as it is divided by.
     budget = np.clip(np.cumsum(weight) / total_weight, np.finfo(np.float64).tiny, 1.0)
     replayed = replay.replay(kind, budget, log.step, log.of_kind, log.level)
     reported = np.array(memoryview(replayed))
@@ -86,7 +89,7 @@ def certify_dynamic(
 
 
 def _is_log(log: LevelLog, kind: IntArray, n_agents: int) -> bool:
-    """Return whether a log is sorted, finite, of these agents, and logs each newcomer."""
+    """Return whether a log is sorted, finite, of these agents, and has each new agent's kind."""
     if n_agents == 0 or not np.array_equal(log.kind, kind):
         return False
     if not len(log.step) == len(log.of_kind) == len(log.level):

@@ -53,7 +53,7 @@ Keys = Callable[[int, IntArray, IntArray], FloatArray | BoolArray]
 def certify_filling(
     problem: Problem, criterion: str, select: str, residual: bool, order: IntArray
 ) -> Certificate:
-    """Replay the placements of a progressive filling, and check that each is the policy's.
+    """Replay the placements of a progressive filling, and check that the policy chose each.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ class Replay:
         self.groups = list(zip(quanta.capacity.tolist(), problem.count.tolist(), strict=True))
         self.group = np.repeat(np.arange(problem.n_groups), problem.count)  # (S,) of each server
         self.device = quanta.device
-        # (C, S): R amounts; then for each resource in devices the largest amount of one device, and
-        # the number of wholly free devices.
+        # (C, S): of each server R amounts; then, for each resource in devices, the largest free
+        # amount of one device and the number of wholly free devices.
         self.capacity = self._with_devices(np.ascontiguousarray(quanta.capacity[self.group].T))
         self.free = self.capacity.copy()  # (C, S)
         self.total = quanta.total(problem.count)  # (R,) of all servers
@@ -122,9 +122,9 @@ class Replay:
         self.has_devices = True  # whether each task found the devices that it takes
         self.after = self._find_after()  # (C, P) free on each placement's server after it
         self.limit = np.floor(problem.task_limit)
-        self.waits = self.limit > 0  # (N,) users with more tasks
+        self.waits = self.limit > 0  # (N,) users with tasks left
         self.number = 0  # placements so far
-        self.placed = [0] * problem.n_users  # and of each user
+        self.placed = [0] * problem.n_users  # placements of each user so far
         weights = problem.weight.tolist()
         self.weight = [ratio(weight) if weight else (1, 1) for weight in weights]
         self.is_last = [weight == 0 for weight in weights]  # served after all other users
@@ -197,9 +197,9 @@ class Replay:
         self.waits[user] = self.placed[user] < self.limit[user]
 
     def scale(self, user: int) -> tuple[int, int]:
-        """Return numerator and denominator; a user's score is this times the share of one task."""
-        over, under = self.weight[user]
-        return (self.placed[user] * under) << SCORE_BITS, over
+        """Return a fraction (numerator, denominator); a task's share times it is a user's score."""
+        numerator, denominator = self.weight[user]
+        return (self.placed[user] * denominator) << SCORE_BITS, numerator
 
     def lacks_room(self, user: int, group: IntArray, free: IntArray) -> BoolArray:
         """Return whether a task of a user does not fit on servers, or may not run there."""
@@ -248,7 +248,7 @@ def _dominant(replay: Replay, user: int, amounts: IntArray) -> int:
 
 
 def _scores_by_capacity(replay: Replay, criterion: str) -> Score:
-    """Return the score function that does not depend on free amounts: tasks times share of one."""
+    """Return a score function without free amounts: a user's tasks times the share of one task."""
     parts = [
         _share_of_task(replay, criterion, user) / Fraction(*weight)
         for user, weight in enumerate(replay.weight)
@@ -258,7 +258,7 @@ def _scores_by_capacity(replay: Replay, criterion: str) -> Score:
 
 
 def _share_of_task(replay: Replay, criterion: str, user: int) -> Fraction:
-    """Return the share of one task, of the capacities of all servers."""
+    """Return the share of one task in the capacities of all servers."""
     taken = replay.demanded[user]
     if criterion == "drf":
         shares = [Fraction(d, replay.total[r]) for r, d in taken if replay.total[r]]
@@ -273,9 +273,9 @@ def _share_of_task(replay: Replay, criterion: str, user: int) -> Fraction:
 
 
 class ResidualTaskShares:
-    """Scores of residual TSF: by the tasks, whole or not, that still fit on all servers.
+    """Scores of residual TSF: by the tasks, fractions included, that still fit on all servers.
 
-    Tasks are counted in parts so small that each quantum of a resource holds a whole number of
+    Tasks are counted in parts, so small that each quantum of a resource holds a whole number of
     parts.
     """
 
@@ -288,18 +288,18 @@ class ResidualTaskShares:
         taken = zip(replay.demanded, self.parts, strict=True)
         # Each demanded resource, and the number of parts that one quantum holds.
         self.factors = [[(r, parts // d) for r, d in pairs] for pairs, parts in taken]
-        self.fitting = [
+        self.fitting = [  # parts of each user that fit on all servers
             sum(count * _least(row, factors) for row, count in replay.groups)
             for factors in self.factors
         ]
-        self.seen = [0] * len(self.fitting)
+        self.n_subtracted = [0] * len(self.fitting)  # placements that `fitting` accounts for
 
     def score(self, user: int, _: int) -> int:
         """Return the score of a user."""
         factors, fitting = self.factors[user], self.fitting[user]
-        for k in range(self.seen[user], self.replay.number):
+        for k in range(self.n_subtracted[user], self.replay.number):
             fitting -= _least(self.before[k], factors) - _least(self.after[k], factors)
-        self.fitting[user], self.seen[user] = fitting, self.replay.number
+        self.fitting[user], self.n_subtracted[user] = fitting, self.replay.number
         scale, under = self.replay.scale(user)
         return self.parts[user] * scale // (fitting * under) if fitting else 0
 
@@ -318,12 +318,12 @@ def _are_placed(replay: Replay, keys: Keys) -> bool:
     by_shape = np.argsort(shape, kind="stable")
     group = replay.group[replay.servers]
     for at in np.split(by_shape, np.flatnonzero(np.diff(shape[by_shape], prepend=-1)))[1:]:
-        user, seen = int(replay.users[at[0]]), 0
+        user, done = int(replay.users[at[0]]), 0
         now = keys(user, replay.group, replay.capacity)
         changed = keys(user, group, replay.after)
         for k in at.tolist():
-            now[replay.servers[seen:k]] = changed[seen:k]  # the last value of a repeated server
-            seen = k
+            now[replay.servers[done:k]] = changed[done:k]  # the last value of a repeated server
+            done = k
             if now.argmin() != replay.servers[k]:
                 return False
     return True

@@ -23,18 +23,18 @@ TOLERANCE = 1e-6
 EQUAL = 1e-9
 # A resource is used up where less than this fraction is left.
 USED_UP = 1e-9
-# At least this fraction of the total counts as remainder: sums are not more exact, and prices that
-# are rounding errors must not prove anything.
+# The remainder counts as at least this fraction of the total: sums are not more exact, and prices
+# that are rounding errors must not prove anything.
 ROUNDING = 1e-15
 
 
 def _measure_possible_gain(
     problem: Problem, tasks: FloatArray, score: FloatArray, prices: FloatArray
 ) -> FloatArray:
-    """Bound the fraction (N,) of its score that each user could gain without a loss of others.
+    """Bound the fraction (N,) of its score that a user could gain if no user at or below it loses.
 
-    Others are the users at or below its level. 0 for users at their task limit, infinite where no
-    prices prove anything. `prices` are (K, G, R).
+    The bound is 0 for users at their task limit, and infinite if no prices prove anything. `prices`
+    (K, G, R) are K sets of prices.
     """
     per_task = score[:, None] if score.ndim == 1 else score
     total = tasks.sum(axis=1)
@@ -61,7 +61,7 @@ def _measure_possible_gain(
 def possible_gain(problem: Problem, total: FloatArray, prices: FloatArray) -> FloatArray:
     """Bound the fraction (N,) that each user could gain without a loss of any user.
 
-    `total` (N,) are users' tasks, `prices` (G, R) those of all resources. O(N G R).
+    `total` (N,) are the users' tasks, `prices` (G, R) the prices of all resources. O(N G R).
     """
     price = _normalized(
         np.where(np.isfinite(prices) & (prices > 0), prices, 0.0), problem.group_capacity
@@ -104,8 +104,8 @@ def certify_max_min(
     Returns
     -------
     Certificate
-        Its violation is the largest of the possible gains, the overuse of a resource, and the
-        share of misplaced tasks.
+        Its violation is the largest of: a user's possible gain, the overuse of a resource, and the
+        fraction of misplaced tasks.
 
     Notes
     -----
@@ -145,9 +145,9 @@ def measure_unfair_neighbours(problem: Problem, tasks: FloatArray, score: FloatA
     worst = 0.0
     for g in np.flatnonzero(used_up.any(axis=1)):
         asks = (problem.demand > 0) & used_up[g]
-        kept_back, kind = np.unique(asks, axis=0, return_inverse=True)
-        for k, needs in enumerate(kept_back):
-            poor = (kind.ravel() == k) & (tasks[:, g] > 0) & below
+        sets, set_of = np.unique(asks, axis=0, return_inverse=True)  # of used-up resources
+        for k, needs in enumerate(sets):
+            poor = (set_of.ravel() == k) & (tasks[:, g] > 0) & below
             rich = asks[:, needs].all(axis=1) & (tasks[:, g] > 0)
             if needs.any() and poor.any() and rich.any():
                 excess = level[rich] / level[poor].min() - 1.0

@@ -31,10 +31,10 @@ def measure_time_overuse(problem: Problem, tasks: FloatArray) -> float:
 
 
 def measure_misplacement(problem: Problem, tasks: FloatArray) -> float:
-    """Return the largest share of a user's tasks that is negative, misplaced or beyond its limit.
+    """Return the largest fraction of a user's tasks that is negative, misplaced or over its limit.
 
-    A task is misplaced where the user is not eligible or the group lacks a resource. Infinite when
-    a number of tasks is not finite.
+    A task is misplaced if the user is not eligible there, or the group lacks a demanded resource.
+    Infinite if a number of tasks is not finite.
     """
     if not np.isfinite(tasks).all():
         return np.inf

@@ -1,11 +1,14 @@
 """Certify a division among the users of a tree of queues, by the way in which servers were filled.
 
 Each server has a list of rows: the tasks of users there each time that a resource was used up or a
-user reached its limit. The certificate measures these conditions: between two rows, no user grew
-that could not; of the children of each queue that could grow, only those of lowest level did; and
-after the last row no user can grow. Levels are those of hierarchical DRF (Bhattacharya et al., SoCC
-2013) with the server as the pool. A user's tasks on other servers count as if they were here; once
-the user cannot grow, they do not count.
+user reached its limit. The certificate measures these conditions:
+
+- Between two rows, only users that could grow grew.
+- Of the children of each queue that could grow, only those of lowest level grew.
+- After the last row no user can grow.
+
+Levels are those of hierarchical DRF (Bhattacharya et al., SoCC 2013) with the server as the pool. A
+user's tasks on other servers count as if they ran here, as long as the user can grow.
 """
 
 from __future__ import annotations
@@ -23,20 +26,24 @@ from fairlead.model.problem import Problem
 from fairlead.model.queues import Queues
 
 TOLERANCE = 1e-6
-STOPPED = 1e-7  # a user is stopped if prices prove that it cannot gain more (relative)
-# Limits and capacities closer than this (relative) count as reached, smaller growth as none.
+STOPPED = 1e-7  # a user is stopped if prices prove that it can gain at most this (relative)
+# A limit or capacity is reached if at most this fraction is missing; smaller growth is none.
 REACHED = 1e-9
 
 
 def certify_queue_levels(
     problem: Problem, tasks: FloatArray, rows: Sequence[FloatArray]
 ) -> Certificate:
-    """Certify tasks (N, G) by the tasks (stops, N) at each stop of each group, `rows`.
+    """Certify tasks (N, G); `rows` has for each group the tasks (stops, N) at each stop.
 
-    The violation is the largest of: the excess of a grown child's level over the lowest one, the
-    part of its tasks that a user got while it could not grow, the free fraction of the scarcest
-    resource of a user that could still grow, the change from the last row to `tasks`, overuse, and
-    the share of misplaced tasks. O(stops (N + Q) G R).
+    The violation is the largest of:
+
+    - the excess of a grown child's level over the lowest one, or the fraction of its tasks that a
+      user got while it could not grow (``unfair_growth``),
+    - the free fraction of the scarcest resource of a user that could still grow (``unused``),
+    - the change from the last row to `tasks`, overuse, and the fraction of misplaced tasks.
+
+    O(stops (N + Q) G R).
     """
     use = use_per_task(problem)
     total = tasks.sum(axis=1)
@@ -85,17 +92,17 @@ class _Server:
     def measure_growth(self, before: FloatArray, after: FloatArray) -> float:
         """Return the larger violation of the growth between two rows (K,).
 
-        These are the part of its tasks that a user got while it could not grow, or lost; and the
-        excess of a grown child's level.
+        One is the fraction of its tasks that a user lost, or got while it could not grow; the other
+        is the excess of a grown child's level over the lowest one.
         """
         able, used_up = self.can_grow(before)
         total = self.elsewhere + after
         change = (after - before) / np.maximum(total, 1e-300)
         grown = change > REACHED
         wrong = np.where(able, np.maximum(-change, 0.0), np.abs(change))
-        counted = np.where(able, total, after)
-        excess = _excess(
-            self.queues, self.weight, counted[:, None] * self.use, able, grown, used_up
+        tasks = np.where(able, total, after)  # that count in levels
+        excess = _measure_excess(
+            self.queues, self.weight, tasks[:, None] * self.use, able, grown, used_up
         )
         return max(float(wrong.max()), excess)
 
@@ -107,7 +114,7 @@ class _Server:
         return float(scarcest[below].max(initial=0.0))
 
 
-def _excess(
+def _measure_excess(
     tree: Queues,
     weight: FloatArray,
     amounts: FloatArray,
@@ -117,8 +124,8 @@ def _excess(
 ) -> float:
     """Return the largest excess of a grown child's level over the lowest of its siblings.
 
-    `amounts` (K, R) are those of K users, `able` (K,) can grow, `grown` (K,) did. Resources of
-    `used_up` (R,) do not count in the level of a queue.
+    `amounts` (K, R) are those of K users. `able` (K,) is whether a user could grow, `grown` (K,)
+    whether it did. Resources in the mask `used_up` (R,) do not count in the level of a queue.
     """
     n_queues = len(tree.names)
     queue_able, queue_grown = tree.queues_above(able), tree.queues_above(grown)
@@ -151,11 +158,15 @@ def certify_queue_stops(
 ) -> Certificate:
     """Certify tasks (N, G) of the whole cluster, filled as one pool.
 
-    `rows` (stops, N) are users' tasks each time that a user was stopped; `prices` (stops, G, R)
-    prove that it could not gain. The violation is the largest of: the excess of a grown child's
-    level over the lowest one, the part of its tasks that a user got after it was stopped, the
-    number of users that were never stopped, the change from the last row to `tasks`, overuse, and
-    the share of misplaced tasks. O(stops N (G R + Q)).
+    `rows` (stops, N) are the users' tasks each time that a user was stopped; `prices`
+    (stops, G, R) prove that it could not gain. The violation is the largest of:
+
+    - the excess of a grown child's level over the lowest one, or the fraction of its tasks that a
+      user got after it was stopped (``unfair_growth``),
+    - the number of users that were never stopped,
+    - the change from the last row to `tasks`, overuse, and the fraction of misplaced tasks.
+
+    O(stops N (G R + Q)).
     """
     queues = problem.users.queues
     assert queues is not None
@@ -169,7 +180,8 @@ def certify_queue_stops(
         wrong = max(wrong, float(np.where(able, np.maximum(-change, 0.0), np.abs(change)).max()))
         amounts = row[:, None] * share
         grown = change > REACHED
-        unfair = max(unfair, _excess(queues, problem.weight, amounts, able, grown, used_up))
+        excess = _measure_excess(queues, problem.weight, amounts, able, grown, used_up)
+        unfair = max(unfair, excess)
         able &= row < problem.task_limit * (1 - REACHED)
         able &= possible_gain(problem, row, price) > STOPPED
         before = row

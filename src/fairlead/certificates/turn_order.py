@@ -1,4 +1,4 @@
-"""Certify whole tasks of DRF by turns, or of PDRF, exactly and from the final counts alone.
+"""Certify whole tasks of DRF by turns, or of PDRF, exactly and only from the final counts.
 
 A user's t-th task has its turn at the level of t - 1 tasks, independent of other users. So the
 final counts show which tasks had been served at any turn: the tasks with earlier turns.
@@ -13,14 +13,14 @@ the next turn belongs to a task within the counts, it fits, because it and all t
 earlier are among the tasks that fit in the end; so serving by turns serves it. If it belongs to a
 task beyond the counts, it does not fit by the second condition; so its user leaves, as the counts
 show. In Algorithm 1, which ends at the first task that does not fit, the condition is that the
-first task beyond the counts does not fit and no task within them has a later turn.
+first task beyond the counts does not fit and no task within the counts has a later turn.
 
 PDRF's formula gives the tasks that fit below the level ``L = min_r C[r] / sum_n d[n,r] / ds[n]``
-that divisible tasks reach when all rise together, with ds[n] the weighted dominant share of one
-task: ``x[n] ds[n] <= L < (x[n] + 1) ds[n]``, or all tasks of the user, if those are fewer. L is
-computed as a fraction where floats cannot decide. The top-up adds at most one task to each user, in
-the order of turns, if it fits after those of earlier users. Repeating it decides whether it was
-done right.
+that divisible tasks reach when all rise together. There ds[n] is the dominant share of one task
+over the user's weight. So ``x[n] ds[n] <= L < (x[n] + 1) ds[n]``, or x[n] is all tasks of the user,
+if these are fewer. L is computed as a fraction where floats cannot decide. The top-up adds at most
+one task to each user, in the order of turns, if it fits after the tasks of earlier users. The
+certificate repeats the top-up and compares.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ CLOSE = 1e-11
 
 
 def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certificate:
-    """Certify that each whole task was given to the user with the lowest weighted dominant share.
+    """Certify that each whole task went to the user with the lowest dominant share over weight.
 
     Parameters
     ----------
@@ -64,15 +64,17 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
     tasks : (N, 1) float
         Tasks of each user in the pool.
     stops : bool
-        Whether the first task that did not fit ended the division (DRF's Algorithm 1). Otherwise
-        only its user left.
+        Whether the first task that did not fit ended the division (DRF's Algorithm 1); if not, only
+        the user of that task left.
 
     Returns
     -------
     Certificate
-        Its violation is 0 or the largest of: the part of a number of tasks that is not whole,
-        negative or beyond a limit; the overuse of a resource; the part of its tasks that a user
-        was denied though they fit, or was given out of turn.
+        Its violation is 0 or the largest of:
+
+        - the fraction of a number of tasks that is not whole, negative or beyond a limit,
+        - the overuse of a resource,
+        - the fraction of its tasks that a user was denied though they fit, or got out of turn.
 
     Notes
     -----
@@ -91,8 +93,9 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
 def certify_precomputed(problem: Problem, tasks: FloatArray, *, topped_up: bool) -> Certificate:
     """Certify that whole tasks (N, 1) are those of PDRF, with the top-up or without.
 
-    The violation is as for `certify_turns`, with the fraction of its tasks by which a user has too
-    many or too few. O(N (log N + R)); where users tie, rational arithmetic on N numbers.
+    The violation is that of `certify_turns`, but its last number is the fraction of its tasks by
+    which a user has too many or too few. O(N (log N + R)), and rational arithmetic on N numbers if
+    users tie.
     """
     pool = to_whole_pool(problem)
     impossible, overuse, whole, _ = _measure_feasibility(pool, tasks)
@@ -128,7 +131,7 @@ def _measure_feasibility(
 
 
 def _measure_error(pool: WholePool, whole: WholeArray, topped_up: bool) -> float:
-    """Return the largest excess or lack of a user's tasks, as a part of them."""
+    """Return the largest excess or lack of a user's tasks, as a fraction of them."""
     level = _Level(pool)
     above = level.is_exceeded_by(whole)
     enough = (whole >= pool.limit) | level.is_exceeded_by(whole + 1)
@@ -144,7 +147,7 @@ def _measure_error(pool: WholePool, whole: WholeArray, topped_up: bool) -> float
 
 
 def _topped_up(pool: WholePool, base: WholeArray) -> WholeArray:
-    """Return the formula's tasks with one more for each user that it fits, by turns."""
+    """Return the formula's tasks with one more for each user if it fits, in the order of turns."""
     users = users_in_turn(pool, np.flatnonzero(base < pool.limit), base)
     room = pool.capacity - base @ pool.demand
     given = base.copy()

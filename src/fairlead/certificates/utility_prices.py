@@ -1,27 +1,28 @@
 """The proof that a sum of concave utilities is largest, by prices, user by user (eq. 17).
 
-An allocation x* has the largest sum exactly if resources have prices p >= 0 such that
+An allocation x* has the largest sum if and only if resources have prices p >= 0 such that
 
 - resources with a price are used up;
 - every user n runs only on groups g where a unit of its score costs least. A task there costs
   c[n,g] and scores u[n,g], so that a unit costs q[n] = min_g c[n,g] / u[n,g];
-- every user has the score Z[n] that it would buy at that price: f_n'(Z[n]) = q[n]; or less, if its
-  task limit keeps it from more; or nothing, where even the first unit is not worth its price.
+- every user has the score Z[n] that it would buy at that price, where f_n'(Z[n]) = q[n]. It has
+  less if its task limit is reached, and nothing if even the first unit is not worth its price.
 
 For alpha-fair utilities that is eq. 17 of Kesidis et al.: no feasible x has
-``sum phi (x - x*) / x*^a > 0``. That sum is a poor measure. With a = 8 a user counts 10^8 times
-as much as one with ten times as many tasks, so errors of the latter vanish in the sum. Therefore
+``sum phi (x - x*) / x*^a > 0``. That sum is a poor measure: with a = 8 a user counts 10^8 times
+as much as a user with ten times as many tasks, so errors of the latter vanish in the sum. Therefore
 each condition is measured separately, relative to its user or resource. An answer with violation e
 is exact for a problem whose capacities and demands differ from the given ones by about e.
 
 The prices need not be trusted. Negative prices, prices of resources that are not used up, and
 prices that are negligible for every user count as zero.
 
-If the spending of some users is a rounding error of that of others, the proof is in stages. A user
-that spends much, and may run on two servers at the same price, may take capacity that another user
-needs, and no price shows it. So the users that spend most are judged first. Then their totals (but
-not their servers) are fixed, and the others are judged at new prices, until every user has been
-judged. Violations of users that spend less than a stage's largest spender count in proportion.
+If some users spend so little that it is a rounding error of what others spend, the proof is in
+stages. A user that spends much, and may run on two servers at the same price, may take capacity
+that another user needs, and no price shows it. So the users that spend most are judged first. Then
+their totals (but not their servers) are fixed, and the others are judged at new prices, until every
+user has been judged. The violations of a user count in proportion to its spending; fully from the
+fraction `SIGHT` of the stage's largest spending on.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ TOLERANCE = 1e-6
 # A utility of smaller elasticity counts as linear: then prices hardly determine the tasks, and zero
 # tasks may be right.
 SMALLEST_ELASTICITY = 1e-2
-# A price below this part of the worth of a task to every user is a rounding error.
+# A price is a rounding error if for every user it is below this fraction of a task's worth.
 NEGLIGIBLE = 1e-9
 # Costs with a smaller relative difference count as equal.
 EQUAL_COST = 1e-14
-# A user that spends less than this part of the largest spending is not judged in that stage.
+# A user that spends less than this fraction of the largest spending is not judged in that stage.
 SIGHT = 1e-3
 ALPHA_FAIR = "no feasible allocation has sum phi (x - x*) / x*^a > 0 (eq. 17"
 
@@ -61,7 +62,7 @@ class Stage:
     """Prices at which the users that spend most, of those not yet settled, are judged."""
 
     prices: FloatArray  # (R, G): of each whole resource of each group, divided by exp(unit)
-    unit: float
+    unit: float  # logarithm of the unit of the prices
 
 
 def certify_largest_utility(
@@ -137,11 +138,11 @@ def certify_in_stages(
     with np.errstate(all="ignore"):
         for stage in stages:
             logs = log_marginal - stage.unit
-            found, seen = _measure_stage(
+            found, judged = _measure_stage(
                 problem, use, tasks, per_task, logs, elasticity, stage.prices, settled
             )
             faults = {name: max(fault, found[name]) for name, fault in faults.items()}
-            settled = settled | seen
+            settled = settled | judged
     if not settled.all():
         faults["tasks"] = np.inf
     condition = f"{what}; proved by prices, in {len(stages)} stages)"
@@ -171,15 +172,15 @@ def measure_price_faults(
     score: FloatArray | None = None,
     time_shared: bool = False,
 ) -> dict[str, float]:
-    """Measure by how much tasks miss the conditions of the module at given prices.
+    """Measure by how much tasks violate the conditions of the module at given prices.
 
     Returns three violations:
 
     - ``tasks``: the largest relative difference between a user's tasks and those it would buy.
-    - ``dear``: the largest part of a user's score, or of a group's resource, that is bought at a
-      higher price than elsewhere; or the relative price difference, if that is smaller (for a
-      resource, relative to the spending on this resource only).
-    - ``idle``: the largest unused part of a resource with a price.
+    - ``dear``: the largest fraction of a user's score, or of a group's resource, that is bought at
+      a higher price than elsewhere. The relative price difference counts instead if it is smaller
+      (for a resource, relative to the spending on this resource only).
+    - ``idle``: the largest unused fraction of a resource with a price.
 
     For the arguments see `certify_largest_utility`.
     """
@@ -281,8 +282,8 @@ def _measure_stage(
 ) -> tuple[dict[str, float], BoolArray]:
     """Return the violations of `measure_price_faults` in one stage, and (N,) the judged users.
 
-    Users judged in earlier stages are `settled`. Others count in proportion to their spending, at
-    most fully from `sight` on: SIGHT times the largest spending of an unsettled user.
+    Users judged in earlier stages are `settled`. The other users count in proportion to their
+    spending, and fully if it is at least `SIGHT` times the largest spending of an unsettled user.
     """
     allowed = problem.gamma > 0
     taken = use * tasks

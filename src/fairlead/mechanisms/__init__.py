@@ -1,4 +1,4 @@
-"""The mechanisms of fair division, by paper: `catalogue` lists them by name and solves by one.
+"""The mechanisms of fair division; `catalogue` lists them by name, and solves a problem by one.
 
 The package can be called: ``fairlead.mechanisms()`` returns the catalogue as a table.
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class CallablePackage(ModuleType):
-    """A package that is a function, too."""
+    """A package that can also be called as a function."""
 
     def __call__(self) -> Any:
         """Return the mechanisms as a frame; see `comparison.catalogue_frame`."""

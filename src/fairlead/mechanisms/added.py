@@ -55,9 +55,9 @@ def mechanism(
 ) -> Callable[[Function], Function]:
     """Return a decorator that adds a function to the mechanisms of this process.
 
-    `solve`, `compare`, `audit` and `simulate(fair=...)` then accept its name. Commands accept
-    ``-m FILE.py:NAME``, or the name if an entry point of the group ``fairlead.mechanisms`` names
-    the function.
+    `solve`, `compare`, `audit` and `simulate(fair=...)` then accept the mechanism's name. Commands
+    accept ``-m FILE.py:NAME``; or only the name, if an entry point of the group
+    ``fairlead.mechanisms`` has it.
 
     The function takes a `Problem`, and options as keywords. It returns the tasks of each user on
     each group of servers, an (N, G) array or a labelled frame; or an `Allocation` with its own
@@ -66,20 +66,20 @@ def mechanism(
     Parameters
     ----------
     name : str
-        A name; an earlier user-defined mechanism of that name is replaced.
+        Name of the mechanism; an earlier user-defined mechanism of that name is replaced.
     summary : str
         A summary in one line; the first line of the function's docstring when absent.
     paper : str
-        The paper that defines it.
+        The paper that defines the mechanism.
     proved : sequence of str
-        Properties that are proved of it, as an audit names them.
+        Properties that are proved for the mechanism, as an audit names them.
     accepts : sequence of str
-        Optional features of problems that it admits, as in `fairlead mechanisms`; all when
-        absent. `solve` refuses problems with other features.
+        Optional features of problems that the mechanism admits, as `fairlead mechanisms` lists
+        them; all when absent. `solve` refuses problems with other features.
     whole_tasks : bool
-        Whether it gives whole tasks.
+        Whether the mechanism gives only whole tasks.
     time_shared : bool
-        Whether servers are shared by time (TDM), not divided by resource.
+        Whether servers are shared by time (TDM), instead of divided by resource (RDM).
 
     Raises
     ------
@@ -88,9 +88,9 @@ def mechanism(
 
     Notes
     -----
-    The function gets only users with tasks and positive weight, and groups with servers; nothing is
-    merged. `solve` raises `CertificateError` for an answer that exceeds a capacity or a user's
-    tasks by more than the fraction 1e-6.
+    The function gets only users with tasks and positive weight, and groups with servers; equal
+    users and equal groups are not merged. `solve` raises `CertificateError` for an answer that
+    exceeds a capacity or a user's tasks by more than the fraction 1e-6.
 
     Examples
     --------
@@ -161,9 +161,10 @@ def _divide(
     problem: Problem,
     **options: Any,
 ) -> Allocation:
-    """Return the answer of a function as an allocation.
+    """Call a function; return its answer as an allocation.
 
-    Raises InputError for an unusable one, and FairleadError for an exception of the function.
+    Raises InputError for an answer of a wrong shape, CertificateError for an infeasible one, and
+    FairleadError for an exception of the function.
     """
     place = f"the answer of {name}"
     try:
@@ -214,11 +215,11 @@ def _describe_fault(problem: Problem, tasks: FloatArray, time_shared: bool) -> s
         g, r = over[0]
         resource = problem.cluster.resources[r]
         return f"gives {usage[g, r]:g} {resource} of {groups[g]}, which has {capacity[g, r]:g}"
-    return "gives parts of tasks, where they are to be whole"
+    return "gives fractions of tasks, though it is to give whole tasks"
 
 
 def _check_allocation(answer: Allocation, problem: Problem, time_shared: bool) -> Allocation:
-    """Return an allocation of the problem or of its pool, checked.
+    """Return an allocation if it is a feasible one of the problem or of its pool.
 
     Raises InputError for another problem, and CertificateError for an infeasible allocation.
     """

@@ -95,7 +95,7 @@ class Mechanism:
     accepts: tuple[str, ...]
     # A function, or ``module:function``, which is imported at the first use.
     implementation: str | Callable[..., Allocation]
-    whole_tasks: bool = False
+    whole_tasks: bool = False  # whether it gives whole tasks; if not, tasks are divisible
     options: tuple[str, ...] = ()  # keywords of the implementation, such as ``"alpha"``
     # Whether users that differ only in weight get tasks in proportion to weight, so that they can
     # be merged for solving.
@@ -104,7 +104,7 @@ class Mechanism:
     variant_of: str = ""  # the mechanism that represents it in comparisons
     time_shared: bool = False  # servers are shared by time (TDM), not divided by resource (RDM)
     # ``module:function`` that finds an approximate answer faster, from the answer to a similar
-    # problem. Only if totals are unique, so that the start does not matter.
+    # problem. It needs unique totals, so that the result does not depend on that answer.
     continuation: str = ""
     refuted: tuple[Refutation, ...] = ()
 
@@ -194,7 +194,7 @@ CATALOGUE: dict[str, Mechanism] = {
         ),
         Mechanism(
             "tsf",
-            "max-min of tasks over the tasks that a user could run alone, constraints ignored",
+            "max-min of tasks over the tasks that a user could run alone without constraints",
             paper=f"Wang et al. 2016; {_KHAMSE}, II-B",
             proved=(SI.unless(CONSTRAINTS), EF, PO, SP, MONOTONE_WITHOUT_LIMITS),
             accepts=(CONSTRAINTS, LIMITS),
@@ -333,7 +333,7 @@ CATALOGUE: dict[str, Mechanism] = {
         ),
         Mechanism(
             "pdrf-without-top-up",
-            "the formula of pdrf alone, as its paper measures it",
+            "only the formula of pdrf, as its paper measures it",
             paper=f"{_METIN}, 3.4",
             proved=(),
             accepts=(LIMITS, RESOURCE_WEIGHTS),
@@ -429,16 +429,16 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     RefusalError
         When the mechanism's definition does not admit the problem.
     CertificateError
-        When the answer misses its own condition by more than the tolerance.
+        When the answer violates its own condition by more than the tolerance.
 
     Notes
     -----
-    A user without tasks or of weight 0 gets nothing. The others get the same as without it.
+    A user without tasks or of weight 0 gets nothing. The other users get the same as without it.
 
     Identical servers are solved as one group, and users that differ only in weight as one user;
-    their tasks are split in proportion. Every certified condition holds for the split exactly if it
-    holds for the merged problem. Nothing is merged for whole tasks, or if an option is a table of
-    users or groups.
+    their tasks are split in proportion. Every certified condition holds for the split if and only
+    if it holds for the merged problem. Nothing is merged for whole tasks, or if an option is a
+    table of users or groups.
 
     Examples
     --------
@@ -466,7 +466,7 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
 def _restrict_options(
     options: dict[str, Any], problem: Problem, users: IntArray, groups: IntArray
 ) -> dict[str, Any]:
-    """Return options with the rows and columns of some users and groups, where they are tables."""
+    """Return the options, with tables reduced to the rows and columns of some users and groups."""
     tables: dict[tuple[int, ...], Any] = {
         (problem.n_users,): users,
         (problem.n_users, problem.n_groups): np.ix_(users, groups),

@@ -21,9 +21,9 @@ class Allocations(dict[str, Allocation], Shown):
     refused : dict of str to str
         The reasons why mechanisms do not admit the problem.
     unproved : dict of str to CertificateError
-        Mechanisms whose answer violated its condition.
+        The error of each mechanism whose answer violated its condition.
     failed : dict of str to FairleadError
-        User-defined mechanisms that raised, or returned no allocation.
+        The error of each user-defined mechanism that raised an exception or returned no allocation.
     """
 
     frames = ("users", "mechanisms")
@@ -36,10 +36,10 @@ class Allocations(dict[str, Allocation], Shown):
 
     def __repr__(self) -> str:
         """Return a summary on one line."""
-        lost = [f"{len(self.unproved)} not proved"] if self.unproved else []
-        lost += [f"{len(self.failed)} failed"] if self.failed else []
-        lost += [f"{len(self.refused)} refused"] if self.refused else []
-        more = f" ({', '.join(lost)})" if lost else ""
+        missing = [f"{len(self.unproved)} not proved"] if self.unproved else []
+        missing += [f"{len(self.failed)} failed"] if self.failed else []
+        missing += [f"{len(self.refused)} refused"] if self.refused else []
+        more = f" ({', '.join(missing)})" if missing else ""
         return f"<Allocations by {', '.join(self) or 'no mechanism'}{more}>"
 
     def _columns(self, what: str) -> Mapping[str, Any]:
@@ -73,8 +73,8 @@ def compare(
     ----------
     problem : Problem
     mechanisms : str or sequence of str, optional
-        One or several names from the catalogue, or of user-defined mechanisms; when absent all of
-        divisible tasks that admit the problem, without variants.
+        One or several names from the catalogue, or of user-defined mechanisms. When absent: all
+        mechanisms for divisible tasks that admit the problem, without variants.
     **options
         Options of mechanisms, such as ``alpha``; each mechanism gets the options that it takes.
 
@@ -82,15 +82,15 @@ def compare(
     -------
     Allocations
         By mechanism, in the given order. ``refused`` has the mechanisms that do not admit the
-        problem, ``unproved`` the ones without a certified answer, and ``failed`` user-defined ones
-        that raised.
+        problem, ``unproved`` those without a certified answer, and ``failed`` the user-defined
+        mechanisms that raised an exception.
 
     Raises
     ------
     InputError
-        For an unknown mechanism, or an option that none of them takes.
+        For an unknown mechanism, or an option that no compared mechanism takes.
     RefusalError
-        When a mechanism that was named does not admit the problem.
+        When a mechanism in `mechanisms` does not admit the problem.
 
     Examples
     --------

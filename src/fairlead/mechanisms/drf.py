@@ -3,10 +3,10 @@
 Sources: Ghodsi et al. 2011; for zero demands and weights Parkes, Procaccia and Shah 2012 (EDRF);
 for DRF per server Wang, Liang and Li 2015, III-D, where it is the naive baseline.
 
-Whole tasks, all servers as one pool: the user with the least weighted dominant share takes the next
-task; ties go to the user whose task is the larger share, then to the earlier user. A user without
-remaining tasks leaves. Algorithm 1 of Ghodsi et al. 2011 stops at the first task that does not fit.
-In the Pareto-efficient variant (Metin, 6.2) only that user leaves.
+Whole tasks, all servers as one pool: the user with the lowest dominant share over its weight takes
+the next task. Ties go to the user whose task is the larger share, then to the earlier user. A user
+without remaining tasks leaves. Algorithm 1 of Ghodsi et al. 2011 stops at the first task that does
+not fit. In the Pareto-efficient variant (Metin, 6.2) only the user of that task leaves.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fairlead.solvers.water_filling import WaterFilling
 def solve_drf(problem: Problem) -> Allocation:
     """Divide by DRF, all servers as one pool: dominant shares rise together.
 
-    Among queues it is hierarchical DRF; see `fairlead.mechanisms.queue_trees`.
+    For users in a tree of queues it is hierarchical DRF; see `fairlead.mechanisms.queue_trees`.
     """
     pool = problem.pooled()
     if pool.users.queues is not None:
@@ -53,7 +53,7 @@ def solve_drf_per_server(problem: Problem) -> Allocation:
 
 
 def _pool_share_per_task(pool: Problem) -> FloatArray:
-    """Return (N,) the weighted dominant share of one task."""
+    """Return (N,) the dominant share of one task over the user's weight."""
     weight = pool.users.resource_weight
     if weight is None:
         weight = np.broadcast_to(pool.weight[:, None], pool.demand.shape)
@@ -63,7 +63,10 @@ def _pool_share_per_task(pool: Problem) -> FloatArray:
 
 
 def _fill(problem: Problem, share_per_task: FloatArray) -> FloatArray:
-    """Fill each group separately: shares rise together from zero."""
+    """Fill each group separately, shares rising together from zero; return tasks (N, G).
+
+    `share_per_task` (N, G) is the share of one task on a group, over the user's weight.
+    """
     tasks = np.zeros((problem.n_users, problem.n_groups))
     use = np.stack(list(use_per_task(problem)))
     for g in range(problem.n_groups):

@@ -51,8 +51,8 @@ class DynamicDRF:
         ``"halving"`` (Li et al.'s Algorithm 1, corrected; positive demands only), ``"water"``,
         ``"lp"``.
     capacity : (R,) array, optional
-        Capacity of each resource, in the units of the demands; 1 when absent, so that demands are
-        shares of the pool. Only the ratios of an agent's demands matter.
+        Capacity of each resource, in the units of the demands. When absent, 1: demands are shares
+        of the pool. Only the ratios of an agent's demands matter.
 
     Raises
     ------
@@ -108,7 +108,7 @@ class DynamicDRF:
         Returns
         -------
         float
-            The lowest level of all agents after the step, M.
+            The lowest level of all agents after the step.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class DynamicDRF:
         return solver.add_one(shares, weight, self.budget)
 
     def _shares_of_one(self, values: Sequence[float], weight: float) -> list[float] | None:
-        """Return an agent's demand scaled to a maximum of 1; None if full checks are needed."""
+        """Return an agent's demand scaled to a maximum of 1; None to leave it to full checks."""
         try:
             shares = list(values)
             if self._capacity is not None:
@@ -207,12 +207,12 @@ class DynamicDRF:
 
     @property
     def levels(self) -> FloatArray:
-        """(k,) float: each agent's dominant share per unit of weight. O(k)."""
+        """(k,) float: each agent's dominant share per unit of weight; O(k) for k agents."""
         return self.log.levels_at(self.arrived)
 
     @property
     def shares(self) -> FloatArray:
-        """(k,) float: each agent's dominant share. O(k)."""
+        """(k,) float: each agent's dominant share; O(k)."""
         return self.levels * self.weights
 
     def shares_at(self, step: int) -> FloatArray:
@@ -281,13 +281,13 @@ class _Solver(Protocol):
     def add(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
         """Add agents one after another; return (K,) the lowest level after each.
 
-        `demand` (K, R) has 1 as the largest of a row; `budget` (K,) bounds the use of each resource
-        after each arrival.
+        The largest number in each row of `demand` (K, R) is 1. `budget` (K,) is the fraction of
+        every resource that may be used after each arrival.
         """
 
     @property
     def used(self) -> FloatArray:
-        """(R,) float: the used part of each resource."""
+        """(R,) float: the used fraction of each resource."""
 
     @property
     def log(self) -> LevelLog:
@@ -295,7 +295,7 @@ class _Solver(Protocol):
 
 
 class _StackSolver:
-    """Stacks of stairs, compiled: amortised O(R) a step."""
+    """The compiled solver, `fairlead.solvers.stair_stack`: amortised O(R) a step."""
 
     def __init__(self, n_resources: int) -> None:
         self._n_resources = n_resources
@@ -332,15 +332,16 @@ class _StackSolver:
 
 
 class _PlainSolver:
-    """An algorithm that recomputes all levels at each step: O(P R) a step or more."""
+    """A solver that recomputes the levels of all P agents at each step: O(P R) or more."""
 
     def __init__(self, n_resources: int, raise_levels: RaiseLevels) -> None:
         self._raise = raise_levels
         self._use = np.zeros((0, n_resources))
         self._level = np.zeros(0)
-        self._kinds: dict[bytes, int] = {}
+        # Agents of one kind demand the same resources.
+        self._kinds: dict[bytes, int] = {}  # number of each kind, by its resources
         self._newest: list[int] = []  # the newest agent of each kind, which has its lowest level
-        self._kind: list[int] = []
+        self._kind: list[int] = []  # of each agent
         self._entries: list[tuple[int, int, float]] = []  # of the log: step, kind, level
 
     def add(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
@@ -354,7 +355,7 @@ class _PlainSolver:
             self._newest.append(k)
         before = np.append(self._level, 0.0)
         lowest = before[self._newest]
-        lowest[kind] = -1.0  # so that the newcomer's kind is logged at any level
+        lowest[kind] = -1.0  # so that the new agent's kind is logged at any level
         self._newest[kind] = k
         use = np.vstack([self._use, weight * demand])
         level = self._raise(use, before, budget)

@@ -29,7 +29,7 @@ class DynamicRun:
     problem: Problem  # the pooled problem; step k is the arrival of its k-th user
     solver: str
     demand: FloatArray  # (N, R): share of the pool per unit of dominant share; at most 1
-    levels: FloatArray  # (N,): the lowest level after each step, M
+    levels: FloatArray  # (N,): the lowest level after each step
     log: LevelLog  # all levels after every step
     used: FloatArray  # (R,): the fraction of each resource in use after the last step
     due_nothing: tuple[str, ...] = ()  # users without tasks or of weight 0, which do not arrive
@@ -113,7 +113,7 @@ def run_dynamic(
     problem : Problem
         All servers count as one pool. Users with 0 tasks or of weight 0 do not arrive.
     solver : str
-        As of `DynamicDRF`.
+        A name that `DynamicDRF` takes.
     on_progress : callable, optional
         Called with the number of steps done and the number of all steps.
 
@@ -127,10 +127,10 @@ def run_dynamic(
     InputError
         When no solver has that name.
     RefusalError
-        For placement constraints, finite tasks, given rates and weights per resource, which the
-        mechanism does not define; and where the solver does not admit zero demands.
+        For placement constraints, finite tasks, queues, given rates and weights per resource, for
+        which the mechanism is not defined; and if the solver does not admit zero demands.
     CertificateError
-        When the answer misses its own condition by more than the tolerance.
+        When the answer violates its own condition by more than the tolerance.
     """
     names = problem.users.names
     due_nothing = tuple(names[n] for n in np.flatnonzero(problem.due_nothing))
@@ -180,10 +180,10 @@ def _refuse_undefined(problem: Problem) -> None:
 def full_knowledge_levels(
     demand: FloatArray, weight: FloatArray, total_weight: float
 ) -> FloatArray:
-    """Return (N,) the lowest level under DRF among the first k agents, for each k.
+    """Return (N,) the lowest level under DRF among the first k users, for each k.
 
-    These may use their part of every resource by weight. All rise together from 0, so the lowest
-    level is reached when the first resource is used up.
+    The first k users may use their part of every resource by weight. All rise together from 0, so
+    the lowest level is reached when the first resource is used up.
     """
     budget = np.minimum(1.0, np.cumsum(weight) / total_weight)
     per_level = np.cumsum(weight[:, None] * demand, axis=0).max(axis=1)

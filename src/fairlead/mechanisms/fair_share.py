@@ -23,17 +23,18 @@ from fairlead.model.task_kinds import (
 class SharesAtInstant(NamedTuple):
     """The fair shares of a cluster at an instant."""
 
-    share: FloatArray  # (N,): the weighted dominant share of each user
-    amounts: FloatArray  # (N, R): the amounts of its tasks
-    allocation: Allocation | None  # of the kinds of tasks; None if no server fits any of them
+    share: FloatArray  # (N,): the dominant share of each user, over its weight
+    amounts: FloatArray  # (N, R): the amounts of each user's tasks
+    # To the kinds of tasks, as users; None if no kind has a server with all resources it demands.
+    allocation: Allocation | None
 
 
 class FairDivider:
     """Divides a cluster at an instant among the users with waiting or running tasks.
 
-    The mechanism divides all waiting and running tasks anew, as if they were divisible. Each kind
-    of tasks (`fairlead.model.task_kinds`) is a user of the mechanism, with the mean demand of its
-    tasks, and a part of the user's weight.
+    The mechanism divides the cluster anew among all waiting and running tasks, as if they were
+    divisible. Each kind of tasks (`fairlead.model.task_kinds`) is a user of the mechanism, with the
+    mean demand of its tasks, and a part of its user's weight.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class FairDivider:
     demand : (K, R) float
         Demand of one task.
     places : (P, G) bool
-        Groups of servers where tasks may run; rows differ.
+        Groups of servers where tasks may run; no two rows are equal.
     weight : (N,) float
         A user of weight 0 is due nothing; its share is computed with weight 1.
     mechanism : str
@@ -71,28 +72,36 @@ class FairDivider:
         self._kinds = kinds_of_tasks(user, place, demand)
 
     def held(self, running: IntArray, amount: FloatArray) -> FloatArray:
-        """Return (N,) weighted dominant shares of `running` (K,) tasks of a total `amount` (R,)."""
+        """Return (N,) the dominant share of each user's running tasks, over its weight.
+
+        `running` (K,) is the number of running tasks of each set, `amount` (R,) that of each
+        resource on all servers.
+        """
         share: FloatArray = dominant_share(self.amounts(running), amount) / self._weight
         return share
 
     def amounts(self, running: IntArray) -> FloatArray:
-        """Return (N, R) the amounts of `running` (K,) tasks of each user."""
+        """Return (N, R) the amounts of each user's running tasks; `running` (K,) is by set."""
         return self._sums(running, self._user, len(self._weight))
 
     def fair(self, active: IntArray, capacity: FloatArray, servers: IntArray) -> SharesAtInstant:
-        """Return the fair share of each user: 0 for users whose tasks fit no server.
+        """Return the fair share of each user.
 
-        `active` (K,) tasks wait or run; `capacity` (G, R) is that of one of `servers` (G,). Raises
-        RefusalError or CertificateError as `solve` does. O(K R), and the cost of the mechanism.
+        It is 0 for a user none of whose tasks may run on a server with all resources that it
+        demands; tasks are divided, so their size does not matter. `active` (K,) is the number of
+        waiting and running tasks of each set, `servers` (G,) the number of servers of each group,
+        `capacity` (G, R) that of one of them. Raises RefusalError or CertificateError as `solve`
+        does. O(K R), and the cost of the mechanism.
         """
         fair = np.zeros(len(self._weight))
         active = np.where(self._is_due, active, 0)
         n_kinds = len(self._kinds.user)
         tasks = np.bincount(self._kinds.of_set, active, minlength=n_kinds)
-        wanted = self._sums(active, self._kinds.of_set, n_kinds)
+        wanted = self._sums(active, self._kinds.of_set, n_kinds)  # amounts of each kind
         here = servers > 0
         capacity = capacity[here]
         eligible = self._places[self._kinds.place][:, here]
+        # By kind and group: whether the group has nothing of a resource that the kind demands.
         lacks = (wanted > 0).astype(np.float32) @ (capacity <= 0).T.astype(np.float32) > 0
         kinds = np.flatnonzero((tasks > 0) & (eligible & ~lacks).any(axis=1))
         amount = servers[here] @ capacity
@@ -115,7 +124,10 @@ class FairDivider:
         return SharesAtInstant(fair, taken, allocation)
 
     def _sums(self, tasks: IntArray, of: IntArray, length: int) -> FloatArray:
-        """Return (length, R) the amounts of `tasks` (K,) of each set, by user or by kind."""
+        """Return (length, R) the amounts of tasks, summed by user or by kind.
+
+        `tasks` (K,) is the number of tasks of each set, `of` (K,) the user or kind of the set.
+        """
         sets = np.flatnonzero(tasks)
         return amounts_by(of[sets], tasks[sets, None] * self._demand[sets], length)
 

@@ -5,11 +5,12 @@ one task, x are the tasks on each server and phi the weights. Named scores are t
 TSF and PS-DSF; the last is summed over the servers where a user may run (eq. 12).
 
 DRFH counts global dominant shares: Wang, Liang and Li 2015, eq. 4-7 and V-A. With placement
-constraints the same definition, whose dominant resource ignores them, is C-DRFH.
+constraints it is called C-DRFH: the definition is the same, and a user's dominant resource does not
+depend on constraints.
 
-TSF and CDRF count tasks as a part of gamma[n], the tasks that a user could run alone on all servers
-without placement constraints: Khamse-Ashari et al. 2017, II-B, after Friedman, Ghodsi and Psomas
-2014 (CDRF) and Wang et al. 2016 (TSF).
+TSF and CDRF count a user's tasks as a fraction of gamma[n], the tasks that it could run alone on
+all servers without placement constraints: Khamse-Ashari et al. 2017, II-B, after Friedman, Ghodsi
+and Psomas 2014 (CDRF) and Wang et al. 2016 (TSF).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ZEROS = (1e-9, 1e-7, 1e-5)
 def solve_drfh(problem: Problem) -> Allocation:
     """Divide by DRFH: lexicographic max-min of the global dominant shares over weight.
 
-    Among queues see `fairlead.mechanisms.queue_trees`.
+    For users in a tree of queues see `fairlead.mechanisms.queue_trees`.
     """
     if problem.users.queues is not None:
         return divide_cluster_among_queues(problem)
@@ -50,7 +51,7 @@ def solve_tsf(problem: Problem) -> Allocation:
 
 
 def solve_cdrf(problem: Problem) -> Allocation:
-    """Divide by CDRF: as TSF, defined for problems without placement constraints only."""
+    """Divide by CDRF: like TSF, but defined only for problems without placement constraints."""
     return solve_max_min(problem, "cdrf", score_tsf(problem))
 
 
@@ -72,7 +73,10 @@ def solve_max_min_by_score(problem: Problem, score: str | ArrayLike = "drf") -> 
     plain = allocation.certificate
     certificate = replace(
         plain,
-        condition=f"{plain.condition}; no user has more beside one with less (Definition 1)",
+        condition=(
+            f"{plain.condition}; no user could lose tasks on a full server to a user there with a "
+            "lower level (Definition 1)"
+        ),
         violation=max(plain.violation, unfair),
         detail=plain.detail | {"definition_1": unfair},
     )
@@ -98,12 +102,13 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
 
     Notes
     -----
-    Capacities are scaled to shares of the cluster. The unit of a user is the number of tasks that
-    take all of its dominant resource. So the solver gets numbers of moderate size.
+    The solver gets numbers of moderate size: capacities as shares of the cluster, and tasks in
+    units. A unit of a user is the number of tasks that would take all of the cluster's amount of
+    the user's dominant resource.
     """
     total = problem.total_capacity
     scale = np.where(total > 0, total, 1.0)
-    per_task = score_drf(problem)
+    per_task = score_drf(problem)  # units of one task
     best: Allocation | None = None
     failure: NoConvergenceError | None = None
     for attempt in _attempts(problem, score, per_task):
@@ -131,8 +136,9 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
 def _attempts(
     problem: Problem, score: FloatArray, per_task: FloatArray
 ) -> Iterator[Callable[..., Leximax]]:
-    """Yield solvers, the fastest first; `per_task` (N,) are units of one task."""
+    """Yield solvers, the fastest first; `per_task` (N,) is the units of one task of each user."""
     by_server = score.ndim == 2
+    # `need` (N,): the units that a user gets for each unit of level.
     if not by_server:
         need = problem.weight / score * per_task
         need /= need.sum()
@@ -153,7 +159,7 @@ def _attempts(
 
 
 def _refuse_scores_by_server(problem: Problem) -> None:
-    """Refuse finite tasks, and too large a problem, for scores that differ by server."""
+    """Refuse finite tasks, and too large a problem, if scores differ by server."""
     if problem.has_limits:
         raise RefusalError(
             "max-min",
@@ -176,7 +182,7 @@ def _named_score(problem: Problem, name: str) -> FloatArray:
 
 
 def score_drf(problem: Problem) -> FloatArray:
-    """Return (N,) the share of the cluster's dominant resource that one task takes."""
+    """Return (N,) the dominant share of one task of each user."""
     share: FloatArray = problem.task_shares.max(axis=1)
     return share
 
@@ -188,7 +194,7 @@ def score_tsf(problem: Problem) -> FloatArray:
 
 
 def score_ps_dsf(problem: Problem) -> FloatArray:
-    """Return (N,) the sum over a user's servers of a task's virtual dominant share (eq. 12)."""
+    """Return (N,) a task's virtual dominant share, summed over its user's servers (eq. 12)."""
     gamma = problem.gamma
     # Each of a group's `count` servers could run gamma / count tasks.
     share = np.divide(problem.count**2.0, gamma, out=np.zeros_like(gamma), where=gamma > 0)
@@ -197,7 +203,10 @@ def score_ps_dsf(problem: Problem) -> FloatArray:
 
 
 def score_table(problem: Problem, score: ArrayLike) -> FloatArray:
-    """Return scores as (N, G), from one number, (N,) or (N, G), checked; frames by their labels."""
+    """Check scores, given as one number, (N,) or (N, G), or as a labelled frame; return (N, G).
+
+    Raises InputError for another shape, or where a score is not positive though the user may run.
+    """
     table = read_table(score, "score", vector=True)
     given = read_numbers(table.laid_out(problem.users.names, problem.cluster.groups), "score")
     shape = problem.n_users, problem.n_groups

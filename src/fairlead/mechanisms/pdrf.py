@@ -1,10 +1,10 @@
 """Precomputed dominant resource fairness (PDRF): whole tasks of one pool by a formula.
 
-Let ds[n] be the weighted dominant share of one task of user n, and ds* the largest. In a cycle,
-user n takes ds*/ds[n] tasks, so that all dominant shares grow equally. With demands d and the
-pool's capacity C, the cycle fits ``k = min_r C[r] / sum_n (ds*/ds[n]) d[n,r]`` times, which gives
-each user ``floor(k ds*/ds[n])`` whole tasks (Metin, 3.4). Then each user gets one more task if it
-fits, the lowest level first (Metin, 5). ds* cancels out.
+Let ds[n] be the dominant share of one task of user n over its weight, and ds* the largest. In a
+cycle, user n takes ds*/ds[n] tasks, so that all dominant shares over weight grow equally. With
+demands d and the pool's capacity C, the cycle fits ``k = min_r C[r] / sum_n (ds*/ds[n]) d[n,r]``
+times, which gives each user ``floor(k ds*/ds[n])`` whole tasks (Metin, 3.4). Then each user gets
+one more task if it fits, the lowest level first (Metin, 5). ds* cancels out.
 
 The formula is evaluated in floats. Where a number is within rounding errors of an integer, it is
 evaluated in fractions.
@@ -52,8 +52,8 @@ def _solve(problem: Problem, mechanism: str, *, topped_up: bool) -> Allocation:
 
 
 def precompute_tasks(pool: WholePool) -> WholeArray:
-    """Return (N,) the tasks of PDRF's formula, at most those that each user has."""
-    rate = 1.0 / pool.step
+    """Return (N,) the tasks by PDRF's formula, limited to those that each user has."""
+    rate = 1.0 / pool.step  # tasks per unit of level
     per_level = rate @ pool.share
     level = 1.0 / per_level.max()
     ideal = level * rate

@@ -25,7 +25,7 @@ class Effect:
     """The effect of one difference, applied to the first problem without the others."""
 
     difference: ProblemDifference
-    # By name, the relative change of the tasks of each user that it affects; infinite from 0 tasks.
+    # The relative change of the tasks of each affected user, by name; infinite if it had 0 tasks.
     gains: Mapping[str, float]
 
 
@@ -38,8 +38,8 @@ class ProblemComparison(Shown):
     before, after : Allocation
     differences : tuple of ProblemDifference
     effects : tuple of Effect
-        Of each difference that can be applied without the others; empty for more than 12
-        differences, and with trees of queues. Effects need not add up.
+        The effect of each difference that can be applied without the others. Empty for more than 12
+        differences, and if users are in queues. The effects need not add up to the whole change.
     """
 
     before: Allocation
@@ -57,14 +57,17 @@ class ProblemComparison(Shown):
 
     @property
     def gains(self) -> dict[str, float]:
-        """The relative change of tasks, by name, of the users of both problems.
+        """The relative change of the tasks of each user that both problems have, by name.
 
-        It is that of the dominant share where a user's demands differ, and infinite from 0.
+        For a user with different demands, the change of its dominant share. Infinite from 0.
         """
         return _gains(self.before, self.after, _with_other_demands(self.differences))
 
     def reasons(self, user: str) -> list[tuple[ProblemDifference, float]]:
-        """Return the differences that alone change a user's tasks, the largest effect first."""
+        """Return the differences that by themselves change a user's tasks, with their effects.
+
+        The largest effect comes first.
+        """
         found = [(e.difference, e.gains[user]) for e in self.effects if user in e.gains]
         return sorted(found, key=lambda reason: -abs(reason[1]))
 
@@ -153,13 +156,13 @@ def compare_problems(
             except (ProblemError, RefusalError, CertificateError):
                 continue  # it cannot be applied without the others
             gains = _gains(first, alone, by_share)
-            felt = {name: gain for name, gain in gains.items() if abs(gain) > UNCHANGED}
-            effects.append(Effect(difference, felt))
+            changed = {name: gain for name, gain in gains.items() if abs(gain) > UNCHANGED}
+            effects.append(Effect(difference, changed))
     return ProblemComparison(first, second, differences, tuple(effects))
 
 
 def _with_other_demands(differences: Sequence[ProblemDifference]) -> set[str]:
-    """Return the users whose demand differs: shares are compared, as their tasks differ."""
+    """Return the users with different demands; numbers of their tasks cannot be compared."""
     return {each.name for each in differences if each.kind == "user" and "demand of " in each.text}
 
 

@@ -2,8 +2,8 @@
 
 Kesidis et al., III, eq. 15 to 17, after Mo and Walrand 2000: ``max sum_n phi[n] g_a(x[n])`` with
 g_1 = log and otherwise ``g_a(x) = x^(1-a) / (1-a)``; phi are weights, x tasks. a = 0 is task
-efficiency, a = 1 proportional fairness; a larger a favours the users with the fewest tasks. Under
-TDM proportional fairness is PS-DSF.
+efficiency, a = 1 proportional fairness; the larger a is, the more it favours users with few tasks.
+Under TDM proportional fairness is PS-DSF.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from fairlead.model.problem import Problem
 from fairlead.solvers.utility_continuation import UtilityPath
 
 DEFAULT_ALPHA = 2.0
-# Beyond this, x^-alpha overflows for values of x that differ by 10^6.
+# With a larger alpha, x^-alpha overflows for values of x that differ by 10^6.
 LARGEST_ALPHA = 32.0
-# Where the path to a steeper utility starts.
-GENTLE_ALPHA = 2.0
+GENTLE_ALPHA = 2.0  # alpha at which the path to a steeper utility starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +97,7 @@ def _solve(problem: Problem, mechanism: str, alpha: float, *, time_shared: bool)
         if alpha == 0
         else f"no feasible allocation has sum phi (x - x*) / x*^{alpha:g} > 0 (eq. 17"
     )
-    # Only ratios of weights matter; scaled, their unit cannot decide a tie.
+    # Only ratios of weights matter. Scaled weights make the answer independent of their unit.
     weight = problem.weight / problem.weight.max()
     path = UtilityPath(lambda a: AlphaUtility(a, weight), GENTLE_ALPHA, alpha)
     return divide_by_utility(

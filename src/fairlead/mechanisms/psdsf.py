@@ -1,15 +1,16 @@
 """Per-server dominant-share fairness, under resource division (RDM) and time division (TDM).
 
 Khamse-Ashari et al. 2017. `STRATEGIES` lists methods that find tasks close to an answer.
-Sweeps with the paper's server procedure (III-C, Algorithm I) continue from there: each server in
-turn divides its capacity, given each user's tasks on other servers, until every user has a
+Sweeps with the paper's server procedure (III-C, Algorithm I) continue from these tasks: each server
+in turn divides its capacity, given each user's tasks on other servers, until every user has a
 bottleneck on every server.
 
-Under RDM a problem may have several PS-DSF allocations. The soft levels lead to one of them, which
-does not depend on the order of users or groups and treats equal users equally. If the sweeps start
-from zero tasks, the result depends on the order of the groups. With finite tasks there may be
-several under TDM, too, because a user with all its tasks may run them anywhere. Then the result is
-the proportionally fair one, also under RDM if one resource binds.
+A problem may have several PS-DSF allocations:
+
+- Under RDM, the soft levels lead to one that does not depend on the order of users or groups, and
+  treats equal users equally. Sweeps from zero tasks depend on the order of the groups.
+- With finite tasks there may be several under TDM, too, because a user with all its tasks may run
+  them anywhere. The result is the proportionally fair one, also under RDM if one resource binds.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from fairlead.solvers.level_path import LevelProblem, follow_level_path
 from fairlead.solvers.soft_max_newton import follow_soft_levels
 from fairlead.solvers.water_filling import ServerSweeps, WaterFilling
 
-# A lower temperature is more exact, until rounding errors dominate. Google's cluster needs only the
-# first soft one, 3,000 users on 100 servers the last one.
+# A lower temperature is more exact, until rounding errors dominate. The cluster of Google's trace
+# needs only the first soft temperature, 3,000 users on 100 servers need the last.
 SOFT_TEMPERATURES = (1e-6, 1e-7, 1e-8)
 PATH_TEMPERATURES = (1e-5, 1e-6)
-# Most visits of entries (users on servers) by the sweeps from each start, and from the best answer
-# if no start led to a good one.
+# Largest numbers of visits of entries (users on servers): by the sweeps from each start, and by the
+# last sweeps, which start from the best answer if no start led to a good one.
 VISITS = 100_000
 LAST_VISITS = 1_000_000_000
 GOOD = 1e-9  # the largest violation at which no other strategy is tried
 GOOD_AT_LAST = 1e-8  # the largest violation at which the last sweeps end
-CLOSE = 1e-7  # the same for an approximate answer to a similar problem
+CLOSE = 1e-7  # the largest violation at which sweeps for an approximate answer end
 SWEEPS_BETWEEN_CHECKS = 20
-# The sweeps have converged when no entry changes by more than this part of its user's tasks.
+# The sweeps have converged when no entry changes by more than this fraction of its user's tasks.
 CONVERGED = 1e-15
 
 
@@ -52,8 +53,8 @@ def solve_ps_dsf(problem: Problem) -> Allocation:
     """Divide by PS-DSF under resource division (Definition 5, Theorem 1).
 
     Raises RefusalError when rates are given and there is more than one resource: the paper defines
-    PS-DSF with given rates for one resource, or for time division. Among queues see
-    `fairlead.mechanisms.queue_trees`.
+    PS-DSF with given rates for one resource, or for time division. For users in a tree of queues
+    see `fairlead.mechanisms.queue_trees`.
     """
     if problem.users.queues is not None:
         return divide_among_queues(problem, "ps-dsf")
@@ -168,7 +169,8 @@ class Sweeps:
     def run(self, start: FloatArray, visits: int, enough: float) -> bool:
         """Sweep from tasks `start` (N, G); return whether the violation is at most `enough`.
 
-        Ends then, after about `visits` visits of entries, or on convergence.
+        The sweeps end as soon as that is so, after about `visits` visits of entries, or on
+        convergence.
         """
         entries = start[self.user, self.group].tolist()
         self._keep_better(start)
@@ -194,7 +196,7 @@ class Sweeps:
 
 
 def _proportional_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
-    """Yield the proportionally fair allocation under TDM, if it is found."""
+    """Yield the tasks of the proportionally fair allocation under TDM, if it is found."""
     from fairlead.mechanisms.proportional import (  # noqa: PLC0415 (scipy is slow to load)
         solve_proportional_tdm,
     )
@@ -204,7 +206,7 @@ def _proportional_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
 
 
 def level_problem(sweeps: Sweeps) -> LevelProblem:
-    """Return the problem of levels, of the groups where some user can run."""
+    """Return the problem of levels for the groups where some user can run."""
     problem = sweeps.problem
     open_groups = problem.runnable.any(axis=0)
     with np.errstate(divide="ignore"):
@@ -256,18 +258,19 @@ class Strategy:
 
 # Tried in this order until an answer is good.
 STRATEGIES = (
-    # Under TDM this is the answer. With finite tasks, and users that demand different resources, it
-    # may be one of several answers, or none.
+    # Under TDM this is the answer. Under RDM with finite tasks, and users that demand different
+    # resources, it may be one of several answers, or no answer.
     Strategy(
         _proportional_tasks,
         lambda sweeps: sweeps.by_time or (sweeps.problem.has_limits and not sweeps.has_one_level),
         visits=0,
     ),
-    # Never fails for one level a server, and takes few steps for any number of users.
+    # With one level for each server, soft levels have never failed, and take few steps for any
+    # number of users.
     Strategy(_soft_tasks, lambda sweeps: sweeps.has_one_level),
-    # With several levels a server, sweeps from zero solved 59 of 60 problems of 12 users in 4 ms
-    # each, and none of 12 problems of 100 users. The curve solved all of these, and was lost in 2
-    # of 50 small problems.
+    # With several levels for each server, sweeps from zero solved 59 of 60 problems of 12 users in
+    # 4 ms each, and none of 12 problems of 100 users. The curve of levels solved all 12, and failed
+    # in 2 of 50 small problems.
     Strategy(_no_tasks, lambda sweeps: not sweeps.has_one_level),
     Strategy(_path_tasks, lambda sweeps: not sweeps.has_one_level),
 )

@@ -1,12 +1,15 @@
 """DRF, DRFH and PS-DSF among users in a tree of queues.
 
-DRF on one pool is hierarchical DRF for divisible tasks (Bhattacharya et al., SoCC 2013; see
-`fairlead.solvers.tree_filling`). DRFH also counts shares of the whole cluster, but users grow only
-while the servers where they may run have free capacity. PS-DSF divides each server by hierarchical
-DRF, with the server as the pool and tasks elsewhere counted as if they were there; the answer is a
-fixed point, at which no server would be divided otherwise. Without inner queues these are the plain
-mechanisms. The definitions of DRFH and PS-DSF for trees are ours; docs/design/queues.md lists their
-properties.
+- DRF on one pool is hierarchical DRF for divisible tasks (Bhattacharya et al., SoCC 2013; see
+  `fairlead.solvers.tree_filling`).
+- DRFH counts shares of the whole cluster, too, but users grow only while the servers where they may
+  run have free capacity.
+- PS-DSF divides each server by hierarchical DRF, with the server as the pool; a user's tasks on
+  other servers count as if they ran there. The answer is a fixed point: dividing any server again
+  would not change it.
+
+Without inner queues these are the plain mechanisms. The definitions of DRFH and PS-DSF for trees
+are ours; docs/design/queues.md lists their properties.
 """
 
 from __future__ import annotations
@@ -23,13 +26,13 @@ from fairlead.solvers.tree_filling import TreeFilling
 
 # One linear programme per level takes minutes beyond this many pairs of a user and a group.
 LARGEST_PROGRAMME = 50_000
-# Amounts and prices below this part of the whole are rounding errors.
+# Amounts and prices below this fraction of the whole are rounding errors.
 ROUNDING = 1e-9
 MAX_SWEEPS = 10_000
-# The certificate is checked when no entry changes by more than this part of its user's tasks. If it
-# does not hold yet, it is checked again at a tenth of that.
+# The certificate is checked when no entry changes by more than this fraction of its user's tasks.
+# If it does not hold, it is checked again when the changes are a tenth as large.
 CONVERGED = 1e-9
-# The changes of two sweeps are the same drift if they differ by no more than this (relative).
+# Two sweeps drift equally if their changes differ by no more than this (relative).
 SAME_DRIFT = 1e-3
 
 
@@ -38,8 +41,9 @@ def divide_among_queues(problem: Problem, mechanism: str) -> Allocation:
 
     `problem` has queues. If two sweeps over the servers change the tasks equally, this change is
     repeated until a user has left a server. Raises RefusalError for given rates, and
-    NoConvergenceError if the sweeps do not converge. Each sweep costs O(G K (N + Q) R) for K stops
-    on a server; tens of sweeps are usual, thousands occur with hundreds of users.
+    NoConvergenceError if the sweeps do not converge. Each sweep costs O(G K (N + Q) R) if users
+    stop growing at K times on a server. Tens of sweeps are usual, thousands occur with hundreds of
+    users.
     """
     if problem.users.rates is not None:
         raise RefusalError(mechanism, "in queues it is not defined with given rates")
@@ -70,6 +74,7 @@ def divide_among_queues(problem: Problem, mechanism: str) -> Allocation:
             if certificate.holds or problem.n_groups == 1:
                 return Allocation(problem, mechanism, tasks, certificate)
             converged /= 10
+        # Skip sweeps that would repeat the same change.
         last, drift = drift, tasks - before
         falls = drift < 0
         if falls.any() and np.abs(drift - last).max() <= SAME_DRIFT * np.abs(drift).max():
@@ -81,8 +86,9 @@ def divide_among_queues(problem: Problem, mechanism: str) -> Allocation:
 def divide_cluster_among_queues(problem: Problem) -> Allocation:
     """Divide by DRFH among queues; a linear programme finds how far users can grow.
 
-    Raises RefusalError beyond `LARGEST_PROGRAMME` pairs of a user and a group. Cost: a programme of
-    N G unknowns for each change of the growing users, one to three for each user.
+    Raises RefusalError for more than `LARGEST_PROGRAMME` pairs of a user and a group. Costs a
+    programme of N G unknowns each time that the set of growing users changes: one to three for
+    each user.
     """
     from fairlead.solvers.leximax_by_lp import LevelByLP  # noqa: PLC0415 (slow to import)
 
@@ -117,7 +123,7 @@ def divide_cluster_among_queues(problem: Problem) -> Allocation:
 
 
 def _build_filling(problem: Problem, users: IntArray, use: FloatArray) -> TreeFilling:
-    """Build the filling of the tree with some users (K,), whose tasks use (K, R)."""
+    """Build the filling of the tree with some users (K,); `use` (K, R) is that of one task each."""
     queues = problem.users.queues
     assert queues is not None
     return TreeFilling(

@@ -4,9 +4,9 @@ Kesidis et al., eq. 5 and Corollary 1, for any increasing concave utility of a s
 in the tasks. The alpha-fair mechanisms use the utilities of eq. 15.
 
 With steep utilities, some users spend 10^20 times as much as others. A single solution is then
-exact for the users that spend most, and a rounding error for the others. If no other method finds
-a proof, the programme is solved in stages. Each stage fixes the totals, but not the servers, of the
-users that spend most, and solves the programme again for the others.
+exact for the users that spend most, and only rounding errors for the others. If no other method
+finds a proof, the programme is solved in stages. Each stage fixes the totals, but not the servers,
+of the users that spend most; the next one solves the programme again for the others.
 """
 
 from __future__ import annotations
@@ -35,20 +35,18 @@ from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution
 from fairlead.solvers.linear_programmes import maximize_linear, raise_together
 from fairlead.solvers.utility_continuation import UtilityPath, follow_path
 
-# A holding below this part of a user's total is a rounding error if it costs too much: see
+# A holding below this fraction of a user's total is a rounding error if it costs too much: see
 # `_without_rounding_errors`.
 ROUNDING = 1e-9
 # If an answer violates its condition by more, another method is tried.
 SMALL_VIOLATION = 1e-9
-# The relative residual below which a stage is not solved again from another start, and the
-# largest one that still gives a proof.
-STAGE_CLOSE = 3e-8
-STAGE_ACCEPTED = 1e-6
-# The parameter of a path is multiplied by this.
-STRIDE = 1.5
+STAGE_CLOSE = 3e-8  # with a smaller relative residual, a stage is not solved from another start
+STAGE_ACCEPTED = 1e-6  # the largest relative residual of a stage that still gives a proof
+STRIDE = 1.5  # factor between the parameters of two steps along a path
 # The smallest total at a start, relative to the total that the user could have alone.
 SMALLEST_TOTAL = 1e-12
-# Marginal utility of users that reach their limit in any case. All resources together cost about 1.
+# Marginal utility of users that reach their limit in any case, in a unit in which all resources
+# together cost about 1.
 SATED_MARGINAL = 1e3
 
 Derivative = Callable[[FloatArray], FloatArray]
@@ -314,9 +312,9 @@ def _relative_path(path: UtilityPath, alone: FloatArray) -> UtilityPath:
 
 
 def _without_rounding_errors(solution: ConcaveSolution, programme: ConcaveProgramme) -> FloatArray:
-    """Remove entries that are positive only because the point is interior.
+    """Remove entries that are positive only because the solver's points are interior.
 
-    Their relative excess cost is larger than their share of the user's total.
+    The relative excess cost of these entries is larger than their share of the user's total.
     """
     amount = solution.split.sum(axis=1)
     # A user of linear utility may get nothing, so its start counts as its total.
@@ -330,10 +328,10 @@ def _without_rounding_errors(solution: ConcaveSolution, programme: ConcaveProgra
 def _maximize_in_stages(
     programme: ConcaveProgramme, path: UtilityPath
 ) -> tuple[ConcaveSolution, list[Stage]]:
-    """Return the last stage's solution and all prices; the programme's utility is unused.
+    """Return the last stage's solution and the prices of all stages.
 
-    A stage settles the users that spend at least SIGHT of the largest spending of an unsettled
-    user: one user or more.
+    The utility is that of the path, not the programme's. A stage settles at least one user: those
+    that spend at least the fraction SIGHT of the largest spending of an unsettled user.
     """
     utility = path.at(path.last)
     settled = np.zeros(len(programme.limit), dtype=bool)
@@ -347,8 +345,8 @@ def _maximize_in_stages(
         cost = np.where(programme.allowed, System(programme).cost(solution.prices), np.inf)
         with np.errstate(divide="ignore"):
             pays = np.log(total) + np.minimum(logs, np.log(cost.min(axis=1)))
-        seen = np.log(total) + logs >= np.log(SIGHT) + pays[~settled].max()
-        settled = settled | seen
+        spends_much = np.log(total) + logs >= np.log(SIGHT) + pays[~settled].max()
+        settled = settled | spends_much
         if settled.all():
             return solution, stages
 
@@ -356,7 +354,7 @@ def _maximize_in_stages(
 def _solve_stage(
     programme: ConcaveProgramme, settled: BoolArray, path: UtilityPath
 ) -> tuple[ConcaveSolution, float]:
-    """Solve a stage from several starts until one converges; return the best and its unit."""
+    """Solve a stage from several starts until one converges; return the best solution, its unit."""
     even = np.where(settled, programme.limit, np.minimum(programme.start, programme.limit))
     starts = [(even, path.last), (even, path.first)]
     raised = raise_together(programme, settled, _equal_worth(even, settled, path))
@@ -377,7 +375,7 @@ def _solve_stage(
 
 
 def _equal_worth(even: FloatArray, settled: BoolArray, path: UtilityPath) -> FloatArray:
-    """Return totals (N,), at most `even`, at which unsettled users have about equal f'."""
+    """Return totals (N,), at most `even`, where unsettled users have about equal f'."""
     utility = path.at(path.last)
     logs = utility.log_marginal(even)
     elasticity = np.maximum(utility.elasticity(even), 1.0)

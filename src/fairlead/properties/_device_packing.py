@@ -15,6 +15,8 @@ UNIT = 2**40  # integer amount of one device
 
 
 class Packing(Enum):
+    """Whether tasks fit on devices."""
+
     FITS = auto()
     UNKNOWN = auto()
     IMPOSSIBLE = auto()
@@ -32,10 +34,11 @@ def holds_parts(holdings: Holdings) -> BoolArray:
 
 
 def pack(holdings: Holdings, group: int) -> Packing:
-    """Return whether the tasks on a group fit on its devices, by first fit of the largest first.
+    """Return whether the tasks on a group fit on its devices, by first fit, largest tasks first.
 
-    It is impossible if the tasks of more than half a device need more devices than there are. It is
-    unknown on several servers, where other resources may be used up on the servers of free devices.
+    The result is `IMPOSSIBLE` if the tasks of more than half a device need more devices than there
+    are. It is `UNKNOWN` on several servers, as other resources may be used up on the servers that
+    have free devices; for more than `MAX_TASKS` tasks; and if first fit fails.
     """
     problem, known = holdings.problem, Packing.FITS
     tasks = np.rint(holdings.tasks[:, group]).astype(np.int64)

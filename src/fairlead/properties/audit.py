@@ -79,11 +79,11 @@ class Audit(Sequence[Verdict], Shown):
     frames = ("properties",)
 
     subject: Subject  # without users that are due nothing and groups without a server
-    whole: Subject  # with them
+    whole: Subject  # with these users and groups
     verdicts: tuple[Verdict, ...]  # one for each checked property
     slices: FloatArray  # (N,): tasks that each user could run with its slice of every server
     envy: Envy
-    fair: Allocation | None = None  # of a mechanism, for comparison
+    fair: Allocation | None = None  # the allocation of the mechanism `fair`, for comparison
     lie: Lie | None = None  # the lie that pays, if one was found
 
     @cached_property
@@ -201,7 +201,7 @@ class Audit(Sequence[Verdict], Shown):
         return row
 
     def _fair_row(self, n: int | None) -> dict[str, float]:
-        """Return a user's tasks under the mechanism `fair`, if any; None is a user due nothing."""
+        """Return user `n`'s tasks under the mechanism `fair`, if any; None: a user due nothing."""
         if self.fair is None:
             return {}
         tasks, share = (0.0, 0.0)
@@ -242,7 +242,7 @@ def audit(
     lies : int
         Number of lies to try in the search for one that pays.
     departures : int
-        The most departures of a user to try.
+        Largest number of departures to try; in each one user leaves.
     seed : int
         The same seed tries the same lies and departures.
     name : str, optional
@@ -250,8 +250,8 @@ def audit(
     on_progress : callable, optional
         Called with the name of a search, the number of cases done, and their total.
     **options
-        Options of the audited mechanism, such as ``alpha``; of the mechanism `fair` if an
-        allocation or function is audited.
+        Options of the audited mechanism, such as ``alpha``. If an allocation or function is
+        audited, options of the mechanism `fair`.
 
     Returns
     -------
@@ -319,7 +319,7 @@ def audit_subject(
     seed: int = 0,
     on_progress: OnProgress | None = None,
 ) -> Audit:
-    """Audit what `subject_of` returned; see `audit`."""
+    """Audit a subject that `subject_of` returned; for the arguments see `audit`."""
     whole = subject
     subject, is_all = active_subject(whole)
     if fair is not None:
@@ -355,8 +355,8 @@ def audit_subject(
         plain_check = AUDITED[name].check
         assert plain_check is not None
         verdict = plain_check(subject)
-        concerned = name in (efficiency.WASTE, efficiency.PARETO)
-        if concerned and subject.zero_weights_hold and verdict.verdict == "fails":
+        is_of_free_capacity = name in (efficiency.WASTE, efficiency.PARETO)
+        if is_of_free_capacity and subject.zero_weights_hold and verdict.verdict == "fails":
             verdict = replace(verdict, sentence=f"{verdict.sentence}; {ZERO_WEIGHTS}")
         return verdict
 
@@ -366,7 +366,7 @@ def audit_subject(
 
 
 def check_properties(properties: Collection[str] | None) -> tuple[str, ...]:
-    """Return the properties to check, all of them for None; raise InputError for an unknown one."""
+    """Return the properties to check, all for None; raise InputError for an unknown property."""
     if properties is None:
         return PROPERTIES
     if isinstance(properties, str):

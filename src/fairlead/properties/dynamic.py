@@ -2,8 +2,8 @@
 
 Definitions: Kash, Procaccia and Shah 2014; Li, Liu, Zhang and Zhang 2019, section 2. Every check
 takes a `DynamicShares`, from any mechanism, and returns a `Verdict`: "fails" with a witness, or
-"holds". With many agents only some steps and agents are checked; if none of them is a witness, the
-verdict is "unknown".
+"holds". With many agents only some steps and agents are checked; the verdict is "unknown" if the
+property holds in all of these.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from fairlead.model.verdict import Verdict
 TOLERANCE = 1e-9
 # Shares are differences of fractions of the pool, which are rounded to this.
 ROUNDING = 1e-13
-# With more agents, checks sample steps; checks of pairs also sample agents.
-CHECKED_IN_FULL = 3_000
-PAIRS_IN_FULL = 300
-SAMPLED = 60
+CHECKED_IN_FULL = 3_000  # with more agents, checks sample steps
+PAIRS_IN_FULL = 300  # with more agents, checks of pairs of agents sample steps and agents
+SAMPLED = 60  # number of sampled steps or agents
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +110,7 @@ def check_dynamic(history: DynamicShares) -> list[Verdict]:
 
 
 def check_feasibility(history: DynamicShares) -> Verdict:
-    """Check that no step uses more of a resource than the present agents' part by weight."""
+    """Check that no step uses more than the `budget` of the present agents of any resource."""
     name = "feasibility"
     for k in history.steps:
         used, budget = history.shares_at(k) @ history.demand[:k], history.budget[k - 1]
@@ -140,9 +139,9 @@ def check_irrevocability(history: DynamicShares) -> Verdict:
 
 
 def check_sharing_incentive(history: DynamicShares) -> Verdict:
-    """Check that from its arrival on, each agent has at least its part of the announced weight.
+    """Check that from its arrival on, each agent's share is at least its fraction of all weight.
 
-    All steps are checked if lowest levels are known.
+    If lowest levels are known (`least_level`), all steps are checked.
     """
     name = "sharing-incentive"
     steps = history.steps
@@ -167,10 +166,10 @@ def check_sharing_incentive(history: DynamicShares) -> Verdict:
 def check_envy_freeness(history: DynamicShares) -> Verdict:
     """Check that no agent envies another one that arrived, or gained anything, after it.
 
-    Where all agents demand all resources, i envies j if j's level is higher, as the papers define
-    it, which is stricter than preferring the bundle. With zero demands, levels of agents with
-    different resources do not compare; then i envies j if j's bundle is worth more to i, per unit
-    of weight, than its own.
+    If all agents demand all resources, i envies j if j's level is higher. The papers define it so;
+    it is stricter than preferring j's bundle. With zero demands, levels of agents that demand
+    different resources cannot be compared. Then i envies j if, per unit of weight, j's bundle is
+    worth more to i than its own.
     """
     name = "dynamic-envy-freeness"
     earlier = {i: history.shares_at(i) for i in history.agents_of_pairs if i > 0}
@@ -191,9 +190,10 @@ def check_envy_freeness(history: DynamicShares) -> Verdict:
 
 
 def check_pareto_optimality(history: DynamicShares) -> Verdict:
-    """Check that after each step every agent demands a resource that is used up.
+    """Check that after each step every agent demands a used-up resource.
 
-    That is, up to the part of the present agents. Then no agent can gain unless another loses.
+    A resource is used up if the `budget` of the present agents is. Then no agent can gain unless
+    another loses.
     """
     name = "dynamic-pareto-optimality"
     for k in history.steps:

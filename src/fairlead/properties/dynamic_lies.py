@@ -28,11 +28,11 @@ Mechanism = Callable[[FloatArray, FloatArray], Callable[[int], FloatArray]]
 @dataclass(frozen=True)
 class _Lie:
     agent: int
-    demand: FloatArray  # (R,) declared
+    demand: FloatArray  # (R,): declared demand
     gain: float  # relative
-    step: int  # at which it pays most
-    honest: float  # worth of the bundle without the lie
-    gained: float  # worth with the lie
+    step: int  # step at which the lie pays most
+    honest: float  # worth of the agent's bundle without the lie
+    gained: float  # worth of the agent's bundle with the lie
 
 
 def dynamic_drf(total_weight: float) -> Mechanism:
@@ -55,12 +55,12 @@ def search_lies(
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Verdict:
-    """Search for a lie that pays, by random restarts and small changes to the best so far.
+    """Search for a lie that pays, by random restarts and small changes to the best lie so far.
 
     `history` is the mechanism's answer to honest agents. A bundle A is worth min over r of
-    A[r] / d[r] by the true demand d. Each of the `lies` runs the mechanism. The verdict "fails"
-    names the agent, its lie, the step at which it pays most, and both worths; otherwise it is
-    "unknown".
+    A[r] / d[r] by the true demand d. Each of the `lies` runs the mechanism. The verdict is
+    "unknown", or "fails" with the agent, its lie, the step at which the lie pays most, and the
+    worth of its bundle without and with the lie.
     """
     lies, seed = whole_number(lies, "lies", 1), whole_number(seed, "seed")
     random = np.random.default_rng(seed)
@@ -95,7 +95,7 @@ def _draw_demand(random: np.random.Generator, truth: FloatArray, best: _Lie | No
         lie = best.demand * np.exp(random.normal(0.0, 0.1, n_resources) * told)
     elif told.all():
         lie = truth * np.exp(random.normal(0.0, random.choice([0.03, 0.3, 1.5]), n_resources))
-    else:  # demand more, less, all of it or, if others do so too, nothing
+    else:  # demand a random amount, all, or next to nothing (nothing if a true demand is 0)
         some = random.uniform(0.0, 1.0)
         extremes = [some, some, 1.0, 0.0 if (truth == 0).any() else 1e-3]
         lie = np.where(told, random.choice(extremes), truth)

@@ -34,19 +34,17 @@ from fairlead.solvers.linear_programmes import improve, measure_progress
 
 WASTE = "non-wastefulness"
 PARETO = "pareto-optimality"
-# Beyond this many pairs of a user and a group the programme takes minutes.
-LARGEST_PROGRAMME = 400_000
-# A better answer for more users than this is not shown.
-MOST_USERS_SHOWN = 50
+LARGEST_PROGRAMME = 400_000  # pairs of a user and a group; with more, the programme takes minutes
+MOST_USERS_SHOWN = 50  # witnesses for more users do not have the better answer
 
 
 def check_non_wastefulness(subject: Subject) -> Verdict:
     """Check that no user with tasks left could run more on the free capacity; O(N G R).
 
-    Of whole tasks only whole ones count; the verdict is "unknown" where they fit only into the sum
-    of a group's servers. If waiting tasks are known, only these count; the verdict is "unknown"
-    where those that fit have constraints that are not modelled, or where more may be used or
-    waiting than the holdings show.
+    If tasks are whole, a user must have room for a whole one. The verdict is "unknown" if a task
+    fits only into the sum of a group's servers. If waiting tasks are known, only these count. Then
+    the verdict is "unknown" if the tasks that fit have constraints that are not modelled, or if
+    more may be used or waiting than the holdings show.
     """
     holdings = subject.holdings
     if holdings.amounts is not None or holdings.waiting or holdings.doubts is not None:
@@ -54,7 +52,7 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
     problem = subject.problem
     fits = _tasks_on_free(subject)
     extra = _limited(subject, fits)
-    most = np.minimum(problem.gamma, problem.task_limit[:, None])
+    alone = np.minimum(problem.gamma, problem.task_limit[:, None])
     if holdings.whole_tasks:
         wasted = np.floor(extra + NEGLIGIBLE)
         known = (wasted >= 1) & (problem.count == 1)[None, :]
@@ -62,10 +60,10 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
         known &= ~((asked > 0)[:, None] & holds_parts(holdings)[None, :])
     else:
         # Capacity that is free only by rounding is not free, even for a user with few tasks.
-        known = (fits > NEGLIGIBLE * problem.gamma) & (extra > NEGLIGIBLE * most)
+        known = (fits > NEGLIGIBLE * problem.gamma) & (extra > NEGLIGIBLE * alone)
         wasted = np.where(known, extra, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(wasted > 0, wasted / most, 0.0)
+        part = np.where(wasted > 0, wasted / alone, 0.0)
     if known.any():
         part[~known] = 0.0
     n, g = (int(k) for k in np.unravel_index(first_largest(part), part.shape))
@@ -130,7 +128,7 @@ def _find_free_group(holdings: Holdings) -> _FreeGroup | None:
 
 
 def _check_waiting(holdings: Holdings) -> Verdict:
-    """Check that no task that is known to wait fits the free capacity."""
+    """Check that no known waiting task fits the free capacity."""
     problem, doubts = holdings.problem, holdings.doubts
     n_waiting, why = len(holdings.waiting), ""
     room = _find_free_group(holdings)
@@ -155,9 +153,9 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     """Check by a linear programme of at most N G unknowns that no feasible answer is better.
 
     Gains are relative to the tasks that a user could run alone; a sum of a millionth is rounding.
-    The witness is a better answer. The verdict is "unknown" where the holdings are infeasible, too
-    large, of several shapes, or of whole tasks on several servers that fractions of tasks could
-    improve. Whole tasks that fit into free capacity prove a failure.
+    The witness is a better answer. Whole tasks that fit into free capacity prove a failure. The
+    verdict is "unknown" if the holdings are infeasible, too large or of several shapes; or if they
+    are whole tasks on several servers, and fractions of tasks could be placed better.
     """
     problem, tasks = subject.problem, subject.tasks
     feasible, doubts = check_feasibility(subject).verdict, subject.holdings.doubts
@@ -224,7 +222,7 @@ def _programme(subject: Subject, alone: FloatArray) -> dict[str, Any]:
 
 
 def _is_confirmed(programme: dict[str, Any], split: FloatArray) -> bool:
-    """Return whether users gain in sum, with losses measured as exactly as gains."""
+    """Return whether users still gain in sum if losses are measured as exactly as gains."""
     try:
         return measure_progress(**programme, split=split) > 0.5
     except NoConvergenceError:

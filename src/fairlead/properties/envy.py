@@ -53,10 +53,12 @@ def measure_envy(
 ) -> Envy:
     """Measure the gain of each user from the bundle that it envies most; O(N^2 G R).
 
-    The bundle of user m is scaled by ``phi[n] / phi[m]`` (in queues, by the users' parts of the
-    cluster; with weights per resource, each resource by its weight). With it user n could run, on
-    each group where it may run, ``min over r with d[n,r] > 0 of x[m,g] d[m,r] / d[n,r]`` tasks
-    under RDM, and ``x[m,g] gamma[n,g] / gamma[m,g]`` under TDM; in all at most its task limit.
+    The bundle of user m is scaled by ``phi[n] / phi[m]`` (in queues, phi are the users' parts of
+    the cluster; with weights per resource, each resource has its phi). With the bundle, user n
+    could run on each group where it may run, and in all at most its task limit:
+
+    - under RDM, ``min over r with d[n,r] > 0 of x[m,g] d[m,r] / d[n,r]`` tasks,
+    - under TDM, ``x[m,g] gamma[n,g] / gamma[m,g]`` tasks.
 
     Parameters
     ----------
@@ -65,14 +67,14 @@ def measure_envy(
     time_shared : bool
         Whether a bundle is time of servers (TDM) instead of their resources (RDM).
     amounts : (N, G, R) float, optional
-        Held amounts (RDM), where they are not tasks times demand.
+        Held amounts (RDM), if they are not tasks times demand.
     whole_tasks : bool
         Whether only whole tasks count, each on one server.
     for_certain : bool
         Whether to count only the whole tasks that a bundle certainly holds, however it is spread
         over identical servers.
     limit : (N,) float, optional
-        The most tasks of each user, by default its task limit.
+        Largest number of tasks of each user, by default its task limit.
     """
     limit = problem.task_limit if limit is None else limit
     needs = use_per_task(problem, time_shared)
@@ -119,7 +121,7 @@ def measure_envy(
 def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
     """Measure envy among the users of an audited subject; see `measure_envy`.
 
-    If certain, waiting tasks under constraints that are not modelled do not count.
+    With `for_certain`, waiting tasks under constraints that are not modelled do not count.
     """
     holdings = subject.holdings
     return measure_envy(
@@ -134,9 +136,9 @@ def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
 
 
 def envious_users(subject: Subject, envy: Envy) -> BoolArray:
-    """Return (N,) bool: users whose envy is more than rounding, without users of missing pods.
+    """Return (N,) bool: users whose envy is more than rounding, without users with missing pods.
 
-    A gain relative to few tasks grows without bounds, so it must also be more than rounding
+    A gain relative to very few tasks may be huge, so the gain must also be more than rounding
     relative to the tasks that the user could run alone.
     """
     alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
@@ -167,9 +169,9 @@ def _maybe_envious_users(subject: Subject) -> BoolArray:
 def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     """Check that no user prefers another's bundle, adjusted by weight; O(N^2 G R).
 
-    The verdict is "unknown" where it depends on the spread of whole tasks over identical servers or
-    on missing parts of the holdings. Users that run no whole task, and would gain only a part of a
-    task from a bundle, are not judged.
+    The verdict is "unknown" if it depends on how whole tasks are spread over identical servers, or
+    on missing parts of the holdings. A user without a whole task is not judged if bundles of others
+    would give it only a fraction of a task.
     """
     envy = measure_envy_of(subject) if envy is None else envy
     names = subject.problem.users.names

@@ -1,4 +1,4 @@
-"""Feasibility: the held amounts exist, where their users may run."""
+"""Feasibility: servers have the held amounts, and users hold them only where they may run."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ def check_feasibility(subject: Subject) -> Verdict:
     """Check that no server is overused, no task misplaced, and no user beyond its task limit.
 
     The witness's ``kind`` is "not-a-number", "negative", "misplaced", "beyond-limit", "overuse",
-    "time" or "devices". The verdict is "unknown" where more may be used than the holdings show.
+    "time" or "devices". The verdict is "unknown" if more may be used than the holdings show.
     RDM and TDM: Khamse-Ashari et al. 2017, eq. 9 and 10. O(N G R).
     """
     problem, tasks = subject.problem, subject.tasks
     groups, users = problem.cluster.groups, problem.users.names
-    # Rounding is relative to the user's tasks; at least to one task, or to all it could run.
+    # Rounding errors are relative to the user's tasks, but at least to one task, or to all that the
+    # user could run if that is less.
     scale = np.maximum(np.abs(tasks).sum(axis=1), np.minimum(problem.gamma.sum(axis=1), 1.0))
     # If tasks have several shapes, some may run where the average task cannot.
     may_run = problem.runnable if subject.holdings.of_one_shape else problem.users.eligible
@@ -81,7 +82,7 @@ def used_time(subject: Subject) -> FloatArray:
 
 
 def rounding_of(holdings: Holdings) -> FloatArray:
-    """Return (G, R) the amounts that count as rounding, of each resource of each whole group."""
+    """Return (G, R) the largest amount of each resource of a whole group that is only rounding."""
     capacity = holdings.problem.group_capacity
     if holdings.grain is None:
         rounding: FloatArray = NEGLIGIBLE * capacity
@@ -100,7 +101,7 @@ def _check_time(subject: Subject) -> Verdict:
         sentence = f"{percent} % of the time of {group} is given to users"
         severity = float(time[g]) - 1.0
         return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
-    most = f"(most used: {_most(time[g])})"
+    most = f"(most used: {_format_use(time[g])})"
     sentence = f"no {_checked_unit(subject)} is used for more than its time {most}"
     return Verdict(NAME, "holds", sentence=sentence)
 
@@ -130,20 +131,20 @@ def _check_resources(subject: Subject) -> Verdict:
         doubts.used.any() or (doubts.servers and (doubts.users or doubts.holds.any()))
     ):
         return Verdict.undecided(NAME, doubts.why)
-    most = f"(most used: {_most(part[g, r])})"
+    most = f"(most used: {_format_use(part[g, r])})"
     sentence = f"no {_checked_unit(subject)} is used beyond its capacity {most}"
     return _check_devices(subject) or Verdict(NAME, "holds", sentence=sentence)
 
 
 def _checked_unit(subject: Subject) -> str:
-    """Name the unit whose use is summed: a server only where each group, or the pool, is one."""
+    """Name the unit whose use is summed: a server if every group, or the pool, is one server."""
     count = subject.problem.count
     is_pool = count.sum() < subject.given.count.sum()
     return "server" if (count == 1).all() and not is_pool else "group of servers"
 
 
 def _check_devices(subject: Subject) -> Verdict | None:
-    """Check whole tasks of parts of devices; None if they fit, or there are none."""
+    """Check whole tasks that take parts of devices; None if they fit, or there are none."""
     holdings = subject.holdings
     found = {int(g): pack(holdings, int(g)) for g in np.flatnonzero(holds_parts(holdings))}
     for g, packing in found.items():
@@ -158,5 +159,5 @@ def _check_devices(subject: Subject) -> Verdict | None:
     return None
 
 
-def _most(part: float) -> str:
+def _format_use(part: float) -> str:
     return NEARLY_ZERO if is_nearly_zero(part) else f"{100 * min(float(part), 1.0):.4g} %"

@@ -2,9 +2,9 @@
 
 Users declare their demand and their eligible servers; a mechanism is strategy-proof if no user can
 run more of its true tasks by a false declaration (Wang et al. 2015, III-C; Khamse-Ashari et al.
-2017, III-B). If a liar gets x'[g] declared tasks of demand d' on server g, it can run
-``min over r of x'[g] d'[r] / d[r]`` tasks of its true demand d there, if it truly may run there. A
-user with given rates gets time of servers, in which it runs at its true rates.
+2017, III-B). If a lying user gets x'[g] declared tasks of demand d' on server g, it can run
+``min over r of x'[g] d'[r] / d[r]`` tasks of its true demand d there, provided that it truly may
+run there. A user with given rates gets time of servers, in which it runs at its true rates.
 
 A search cannot prove that no lie pays: a verdict is "fails" or "unknown".
 """
@@ -37,20 +37,13 @@ from fairlead.solvers.hill_climbing import climb
 NAME = "strategy-proofness"
 # A smaller relative gain may come from the tolerance of certified answers.
 TOLERANCE = 1e-5
-# Restart after this many lies without progress.
-PATIENCE = 15
-# The largest number of promising lies that are confirmed by exact answers.
-CONFIRMED = 30
-# The part of the tried lies that are extreme; the search starts from the best of them.
-EXTREME_PART = 0.5
-# The smallest declared amount, relative to the true one or to a server's capacity.
-SMALLEST = 1e-3
-# The largest factor between declared and true rates.
-LARGEST_RATE_FACTOR = 10.0
-# The most groups that are tried as the only eligible one.
-ONLY_GROUPS = 4
-# Standard deviations of the logarithm of a small change.
-STEPS = (0.02, 0.1, 0.4)
+PATIENCE = 15  # restart after this many lies without progress
+CONFIRMED = 30  # about the largest number of promising lies that are tried with exact answers
+EXTREME_PART = 0.5  # fraction of the lies that are extreme; the search starts from the best of them
+SMALLEST = 1e-3  # smallest declared amount, relative to the true one or to a server's capacity
+LARGEST_RATE_FACTOR = 10.0  # between declared and true rates
+ONLY_GROUPS = 4  # largest number of groups that are each tried as the only eligible one
+STEPS = (0.02, 0.1, 0.4)  # standard deviations of the logarithm of a small change
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +56,8 @@ class Lie:
     rates: FloatArray | None  # (G,): declared rates; None for a user with demands
     honest: float = 0.0  # true tasks without the lie
     gained: float = 0.0  # true tasks with the lie
-    # (gained - honest) / honest, with at least a thousandth of the tasks that the user could run
-    # alone as the divisor; minus infinity without an answer.
+    # (gained - honest) / honest; the divisor is at least a thousandth of the tasks that the user
+    # could run alone. Minus infinity if the mechanism has no answer to the lie.
     gain: float = -np.inf
 
 
@@ -78,7 +71,7 @@ def search_lies(
     first: Lie | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Verdict, Lie | None]:
-    """Search for a lie that pays: extreme lies first, then small changes to the best, and restarts.
+    """Search for a lie that pays: try extreme lies, then small changes to the best, and restart.
 
     Parameters
     ----------
@@ -88,10 +81,10 @@ def search_lies(
     seed : int
         The same seed tries the same lies.
     user : int, optional
-        The only user that lies; by default any, drawn at each restart.
+        The only user that lies; by default a user is drawn at each restart.
     whole_server : bool
-        Under TDM, whether a liar can use a whole server during its time. By default only the
-        resources that its declared tasks take, as Khamse-Ashari et al. define it.
+        Under TDM, whether a lying user can use the whole server during its time. By default it can
+        use only the resources that its declared tasks take, as Khamse-Ashari et al. define it.
     first : Lie, optional
         The lie to start from, instead of the extreme ones.
     on_progress : callable, optional
@@ -151,10 +144,10 @@ def usable_tasks(
     by_time: bool = False,
     whole_tasks: bool = False,
 ) -> float:
-    """Return the true tasks that a liar can run with its declared `tasks` (G,); O(G R).
+    """Return the true tasks that a lying user can run with its declared `tasks` (G,); O(G R).
 
     `truth` is the true problem, `told` the declared one; both are pooled if the mechanism pools.
-    With `by_time` the liar uses whole servers during its time; with `whole_tasks` only whole tasks
+    With `by_time` the user has whole servers during its time; with `whole_tasks` only whole tasks
     count, each on one server.
     """
     runs = truth.runnable[user] & told.runnable[user] & (tasks > 0)
@@ -181,10 +174,10 @@ class _LieSearch:
         first: Lie | None,
     ) -> None:
         self.first = first
-        self.answered = 0
-        self.infeasible: list[str] = []
-        self.faults: list[str] = []
-        self.promising: list[Lie] = []
+        self.answered = 0  # lies with a feasible answer
+        self.infeasible: list[str] = []  # why an answer is infeasible, for each such lie
+        self.faults: list[str] = []  # error messages of the mechanism
+        self.promising: list[Lie] = []  # lies that pay, perhaps only by an approximate answer
         self.on_one_server = tasks_on_one_server(subject.given)
         self.fits = self.on_one_server >= 1 - ROUNDING
         self.subject = subject
@@ -233,8 +226,10 @@ class _LieSearch:
     def _extreme(self, user: int, kind: int) -> Lie:
         """Return the extreme lie of a kind.
 
-        Tasks that fill a server, tasks that take next to nothing, a server's whole capacity of
-        each resource in turn, or each group as the only one where the user may run.
+        Kind 0 are tasks that fill a server; kind 1 tasks that take next to nothing. The next R
+        kinds demand a server's whole capacity of a resource. Each further kind declares one group
+        as the only one where the user may run. A user with given rates multiplies all or some of
+        them by a large or small factor instead.
         """
         truth, random = self._truth(user), self.random
         resource, group = kind - 2, kind - 2 - self.problem.n_resources
@@ -249,10 +244,10 @@ class _LieSearch:
         if resource < 0:
             factor = (max(float(self.on_one_server[user]), 1.0), SMALLEST)[kind]
             return replace(truth, demand=truth.demand * factor)
-        return self._asking(truth, resource, self._most(user, resource))
+        return self._asking(truth, resource, self._largest_capacity(user, resource))
 
-    def _most(self, user: int, r: int) -> float:
-        """Return the largest capacity of a server where the user may run."""
+    def _largest_capacity(self, user: int, r: int) -> float:
+        """Return the largest capacity, of resource `r`, of a server where the user may run."""
         runs = self.problem.runnable[user]
         return float(self.problem.cluster.capacity[runs, r].max(initial=0.0))
 
@@ -282,10 +277,10 @@ class _LieSearch:
         if random.random() < 0.6:
             # Most lies that pay demand more of one resource than the tasks need.
             r = int(random.integers(self.problem.n_resources))
-            most = self._most(user, r)
-            least = max(float(truth.demand[r]), SMALLEST * most)
-            if least < most:
-                amount = float(np.exp(random.uniform(np.log(least), np.log(most))))
+            largest = self._largest_capacity(user, r)
+            smallest = max(float(truth.demand[r]), SMALLEST * largest)
+            if smallest < largest:
+                amount = float(np.exp(random.uniform(np.log(smallest), np.log(largest))))
                 return self._asking(truth, r, amount)
         factor = np.exp(random.normal(0.0, random.choice(STEPS), self.problem.n_resources))
         return replace(truth, demand=truth.demand * factor)
@@ -307,10 +302,10 @@ class _LieSearch:
         return replace(best, eligible=eligible, demand=demand)
 
     def confirm(self, best: Lie) -> Lie:
-        """Return a lie that pays by exact answers, if gains were measured approximately.
+        """If gains were measured approximately, return a lie that pays by exact answers.
 
-        Lies are tried from the largest gain down, at most about CONFIRMED of them at equal
-        distances: the largest gains are often near a tie, where rounding decides.
+        Promising lies are tried from the largest gain down. If they are many, about `CONFIRMED` are
+        tried, evenly spaced: the largest gains are often near a tie, where rounding decides.
         """
         if self.subject.divide_near is None:
             return best

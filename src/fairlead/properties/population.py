@@ -19,9 +19,9 @@ from fairlead.properties.subject import Subject
 from fairlead.properties.verdict_text import counted, format_change, format_tasks
 
 NAME = "population-monotonicity"
-# Losses below this, relative to the tasks before, are rounding: certified answers are that close.
+# Losses below this, relative to the tasks before, are rounding errors of certified answers.
 TOLERANCE = 1e-5
-# The smallest tasks to divide a loss by, relative to the tasks that the user could run alone.
+# Smallest divisor of a loss, relative to the tasks that the user could run alone.
 SMALLEST_TASKS = 1e-3
 # The largest number of departures that are tried by default.
 DEPARTURES = 40
@@ -35,8 +35,9 @@ def check_population_monotonicity(
 ) -> Verdict:
     """Check that when one user leaves, no remaining user runs fewer tasks.
 
-    Runs the mechanism for each of at most `departures` users, drawn without repetition. It is
-    "unknown" where none of them fails and there are more. Wang et al. 2015, III-C.
+    Runs the mechanism without each of at most `departures` users, drawn without repetition. The
+    verdict is "unknown" if no user loses by these departures, but there are more users. Wang et al.
+    2015, III-C.
     """
     departures, seed = whole_number(departures, "departures"), whole_number(seed, "seed")
     if subject.divide is None:

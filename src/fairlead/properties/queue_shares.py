@@ -1,7 +1,7 @@
 """The hierarchical share guarantee: every queue with tasks left holds its part of the cluster.
 
-If some user below a queue has tasks left, the queue holds at least its part by weight of some
-resource of the cluster (Bhattacharya et al., SoCC 2013).
+If some user below a queue has tasks left, the queue must hold, of at least one resource of the
+cluster, its part by weight (Bhattacharya et al., SoCC 2013).
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ NAME = "hierarchical-share-guarantee"
 
 
 def check_queue_shares(subject: Subject) -> Verdict:
-    """Check the guarantee of every queue; O(N Q R). Whole tasks may miss it by one a user."""
+    """Check the guarantee of every queue; O(N Q R).
+
+    If tasks are whole, a queue may lack one task of each of its users.
+    """
     problem, holdings = subject.problem, subject.holdings
     queues = problem.users.queues
     if queues is None:

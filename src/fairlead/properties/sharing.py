@@ -25,9 +25,10 @@ def measure_slices(problem: Problem) -> FloatArray:
     """Return (N,) the tasks that each user could run with the uniform slice of every server.
 
     A slice is the user's part by weight of every resource of every server, whether or not it may
-    run there: ``phi[n] / sum_m phi[m]`` over the users m that are due something, in queues
-    `Problem.part`. Weights per resource divide each by its own. Limits hold, and parts of tasks
-    count. Khamse-Ashari et al. 2017, III-B; per resource, Parkes et al. 2012. O(N G R).
+    run there. The part is ``phi[n] / sum_m phi[m]`` over the users m that are due something; in
+    queues it is `Problem.part`; with weights per resource, each resource has its own part. Task
+    limits apply, and fractions of tasks count. Khamse-Ashari et al. 2017, III-B; per resource,
+    Parkes et al. 2012. O(N G R).
     """
     weight, due = problem.users.resource_weight, ~problem.due_nothing
     if not due.any():
@@ -46,8 +47,9 @@ def measure_slices(problem: Problem) -> FloatArray:
 def users_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
     """Return (N,) bool: users that certainly run less than their slice.
 
-    Where tasks are whole, by at least one task. Waiting tasks under constraints that are not
-    modelled do not count, nor do users whose tasks or slice may change by missing nodes and pods.
+    If tasks are whole, they run at least one task less. Waiting tasks under constraints that are
+    not modelled do not count, nor do users whose tasks or slice may depend on missing nodes and
+    pods.
     """
     holdings = subject.holdings
     short = _runs_less(subject, np.minimum(slices, holdings.certain_limit))
@@ -57,7 +59,7 @@ def users_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
 
 
 def _users_maybe_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
-    """Return (N,) bool: users that may run less than their slice, by all that is not known."""
+    """Return (N,) bool: users that may run less than their slice, as holdings are uncertain."""
     holdings = subject.holdings
     may = _runs_less(subject, slices)
     if holdings.partial is not None:
@@ -83,8 +85,8 @@ def users_with_tiny_slices(subject: Subject, slices: FloatArray) -> BoolArray:
 def check_sharing_incentive(subject: Subject) -> Verdict:
     """Check that every user runs at least the tasks of its uniform slice; O(N G R).
 
-    Where tasks are whole, a user must lack at least one task. The verdict is "unknown" where no
-    user certainly runs less and one may.
+    If tasks are whole, a user must lack at least one task to fail. The verdict is "unknown" if a
+    user may run less, but none certainly does.
     """
     problem, whole = subject.problem, subject.holdings.whole_tasks
     slices = measure_slices(problem)

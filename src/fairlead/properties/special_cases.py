@@ -1,13 +1,13 @@
 """Special cases with a unique fair answer: one contested resource, or one server.
 
 - Single-resource fairness: only one resource is demanded.
-- Bottleneck fairness: every user demands one resource dominantly of every server where it may run
-  (Khamse-Ashari et al. 2017, III-B). In Wang et al. 2015 (III-C) it must be dominant only in the
-  sum of all servers, which holds more often without placement constraints.
+- Bottleneck fairness: the same resource is dominant for every user on every server where the user
+  may run (Khamse-Ashari et al. 2017, III-B). In Wang et al. 2015 (III-C) the resource must be
+  dominant only in the sum of all servers; without placement constraints that holds more often.
 - Single-server DRF: on one server the answer is dominant resource fairness (Wang et al. 2015,
   III-C).
 
-In the first two cases, the amounts of that resource must be max-min fair by weight, subject to
+In the first two cases, the amounts of the resource must be max-min fair by weight, subject to
 placement constraints and task limits.
 """
 
@@ -28,16 +28,16 @@ from fairlead.properties.verdict_text import format_change, format_tasks
 BOTTLENECK = "bottleneck-fairness"
 SINGLE_RESOURCE = "single-resource-fairness"
 SINGLE_SERVER = "single-server-drf"
-# Amounts closer than this (relative) count as equal; certified answers are that close.
+# Amounts closer than this (relative) count as equal; certified answers have such errors.
 EQUAL = 1e-5
 # Shares closer than this (relative) are equally dominant.
 EQUALLY_DOMINANT = 1e-12
 
 
 def find_bottleneck(problem: Problem) -> int | None:
-    """Return the first resource that all users demand dominantly wherever they may run; O(N G R).
+    """Return the first resource that is dominant for all users wherever they may run; O(N G R).
 
-    None where there is none, or rates are given instead of demands.
+    None if there is none, or if rates are given instead of demands.
     """
     if problem.users.rates is not None:
         return None
@@ -53,7 +53,7 @@ def find_bottleneck(problem: Problem) -> int | None:
 
 
 def find_single_resource(problem: Problem) -> int | None:
-    """Return the only resource that is demanded; None where there are several, or rates."""
+    """Return the only demanded resource; None if there are several, or if rates are given."""
     if problem.users.rates is not None:
         return None
     wanted = np.flatnonzero((problem.demand > 0).any(axis=0))
@@ -61,7 +61,7 @@ def find_single_resource(problem: Problem) -> int | None:
 
 
 def check_bottleneck_fairness(subject: Subject) -> Verdict:
-    """Check that a resource which is every user's bottleneck, if any, is shared max-min fairly."""
+    """Check that the bottleneck resource of all users, if there is one, is shared fairly."""
     resource = find_bottleneck(subject.problem)
     if resource is None:
         why = "no single resource is the bottleneck of every user on every server"
@@ -136,7 +136,7 @@ def fair_amounts(problem: Problem, resource: int) -> FloatArray:
 
 
 def check_single_server_drf(subject: Subject) -> Verdict:
-    """Check that users have their tasks under DRF on a single server of divisible tasks."""
+    """Check that users have the same tasks as under DRF, on a single server of divisible tasks."""
     problem, n_users = subject.problem, subject.problem.n_users
     if problem.n_groups > 1 or problem.users.rates is not None or problem.has_constraints:
         return Verdict.not_applicable(SINGLE_SERVER, "there are several servers")

@@ -28,8 +28,7 @@ from fairlead.properties.verdict_text import counted
 # Types that an audited function may return.
 Answer = Allocation | Holdings | FloatArray
 Rule = Callable[[Problem], Answer]
-# Quotients of whole numbers are whole within this.
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # relative error of a quotient that counts as a whole number
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ class Subject:
     """An audited allocation, mechanism or function."""
 
     name: str
-    holdings: Holdings  # of the pooled problem, where the rule sees all servers as one pool
+    holdings: Holdings  # of the pooled problem, if the rule sees all servers as one pool
     given: Problem  # the problem before pooling
     # Divides another problem; None for an allocation.
     divide: Callable[[Problem], Holdings] | None = None
@@ -46,8 +45,8 @@ class Subject:
     certified: bool = False  # whether every answer of the rule has a certificate
     zero_weights_hold: bool = False  # whether users of weight 0 hold something, counted as free
     quotas: Quotas = field(default_factory=dict)  # amounts that queues are guaranteed
-    # A fast approximation of `divide` for a problem close to the given one, starting from these
-    # tasks; None without one.
+    # A fast approximation of `divide` for a problem close to the given one, from the tasks (N, G)
+    # of the given one; None if the mechanism has none.
     divide_near: Callable[[Problem, FloatArray], Allocation] | None = None
 
     @property
@@ -65,9 +64,10 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
     """Prepare a mechanism (by name, with options), a function or an answer for an audit.
 
     A mechanism or function is run once; the answer of a user-defined one need not be feasible.
-    Raises InputError for an unknown mechanism or option, or an answer of the wrong shape or to
-    another problem; RefusalError or CertificateError where the mechanism has no answer; and
-    FairleadError where it fails.
+
+    Raises InputError for an unknown mechanism or option, or for an answer of the wrong shape or to
+    another problem. Raises RefusalError or CertificateError if the mechanism has no answer, and
+    FairleadError if it fails.
     """
     if isinstance(subject, str):
         row = find_mechanism(subject)
@@ -132,7 +132,7 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
 def active_subject(subject: Subject) -> tuple[Subject, bool]:
     """Remove users that are due nothing and groups without a server from a subject.
 
-    Also return whether users without tasks, and groups without a server, hold nothing. Raises
+    Also return True if users without tasks, and groups without a server, hold nothing. Raises
     ProblemError when all users are due nothing.
     """
     part, users, groups = active_part(subject.given)
@@ -246,9 +246,9 @@ def certain_whole_tasks(
     """Return (..., G) the whole tasks that fit, however a bundle is spread over identical servers.
 
     `tasks` (..., G) would fit if each group were one server. The bundle consists of `pieces`
-    (..., G) equal pieces, each on one server; None if they are unequal. A lower bound is the larger
-    of two: each piece is rounded down by itself, or each server that holds one loses less than one
-    task to rounding.
+    (..., G) equal pieces, each on one server; None if they are unequal. Two lower bounds are
+    computed: each piece is rounded down by itself; or each server that holds a piece loses less
+    than one task to rounding. The larger one is returned.
     """
     whole = round_down(tasks)
     if pieces is None:

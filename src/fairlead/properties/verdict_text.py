@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-# A smaller relative difference is a rounding error.
-NEGLIGIBLE = 1e-6
-# Relative differences below this are not shown.
-UNCHANGED = 1e-3
-# Longer numbers are written in powers of ten.
-TOO_LONG = 1e15
+NEGLIGIBLE = 1e-6  # smaller relative differences are rounding errors
+UNCHANGED = 1e-3  # smaller relative differences are not shown
+TOO_LONG = 1e15  # larger numbers are written in powers of ten
 NEARLY_ZERO = "~0 %"
-MOST_NAMES = 5
+MOST_NAMES = 5  # largest number of users that a sentence names
 
 
 def format_number(number: float) -> str:
@@ -37,8 +34,8 @@ def format_change(before: float, after: float) -> tuple[str, str]:
     difference = abs(after - before)
     for digits in range(4, 17):
         first, second = _with_digits(before, digits), _with_digits(after, digits)
-        seen = abs(float(first.replace(",", "")) - float(second.replace(",", "")))
-        if 0.5 * difference < seen < 2.0 * difference:
+        shown = abs(float(first.replace(",", "")) - float(second.replace(",", "")))
+        if 0.5 * difference < shown < 2.0 * difference:
             break
     return first, second
 
@@ -53,12 +50,12 @@ def _with_digits(number: float, digits: int) -> str:
 
 
 def is_nearly_zero(fraction: float) -> bool:
-    """Return whether a fraction is not zero but mostly rounding."""
+    """Return whether a fraction is not zero, but so small that it is mostly a rounding error."""
     return 0 < abs(fraction) < 1e-6
 
 
 def format_percent(fraction: float) -> str:
-    """Return a fraction in percent, with two digits at least."""
+    """Return a fraction in percent, with at least two digits."""
     if not math.isfinite(fraction):
         return "infinitely"
     if is_nearly_zero(fraction):

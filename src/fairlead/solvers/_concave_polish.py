@@ -2,9 +2,10 @@
 
 An interior point approaches the optimum from inside: neither of two complementary numbers is zero,
 and if both should be, they are as large as the square root of the remaining gap. Near the optimum
-it is clear where users hold tasks, which resources are used up, and which limits are reached. As
-equations, these give quadratic convergence. Where the equations leave the split open, a
-regularisation keeps it near the iterate. The letters are those of `concave_programme`.
+it is clear where users hold tasks, which resources are used up, and which limits are reached.
+Newton's method on these conditions, as equations, converges quadratically. If the equations do not
+determine the split, a regularisation keeps it near the iterate. The letters are those of
+`concave_programme`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ NEWTON_STEPS = 8
 # as at least SMALLEST_ENTRY of the user's total.
 ENTRY_REGULARISATION = 1e-4
 SMALLEST_ENTRY = 1e-2
-RIDGE = 1e-13
-# The largest residual of an accepted answer.
-TOLERANCE = 1e-9
+RIDGE = 1e-13  # added to the balanced diagonal of the Newton system
+TOLERANCE = 1e-9  # the largest residual of an accepted answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class _Support:
 
 
 def polish(system: System, point: Point, gap: float) -> ConcaveSolution:
-    """Return the solution near an iterate to all digits, or the iterate if no residual gets small.
+    """Return the exact solution near an iterate, or the iterate if that is not found.
 
     `gap` is the largest residual of the iterate.
     """

@@ -28,18 +28,21 @@ from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
 
 MAXIMUM_ITERATIONS = 200
-STEP_TO_BOUNDARY = 0.995  # longest step, as a part of the distance to the boundary
-SMALLEST_CENTRING = 1e-4  # target of the next mean product, relative to the present one
-SMALLEST_CENTRALITY = 1e-3  # a product of complementary unknowns, relative to their mean
+STEP_TO_BOUNDARY = 0.995  # longest step, as a fraction of the distance to the boundary
+# Smallest target of the mean product of complementary unknowns, relative to the present mean.
+SMALLEST_CENTRING = 1e-4
+SMALLEST_CENTRALITY = 1e-3  # smallest product of complementary unknowns, relative to the mean
 # Smaller residuals are rounding errors, and further steps lose digits.
 RESIDUAL_TARGET = 1e-13
-# Below the first residual, `PATIENCE` steps that do not halve it end the search; above the second
-# the search has failed. Between them `_polish` corrects the answer, or the certificate rejects it.
+# If the residual is below RESIDUAL_SMALL, `PATIENCE` steps that do not halve it end the search. If
+# it ends above RESIDUAL_ACCEPTED, the search has failed. Between the two, `_polish` corrects the
+# answer, or the certificate rejects it.
 RESIDUAL_SMALL = 1e-7
 RESIDUAL_ACCEPTED = 1e-4
 PATIENCE = 4
-# Added to the balanced diagonal of the Newton system. Its rows are linearly dependent for resources
-# whose users have no other group left, and for exhausted ones, whose rows get the larger ridge.
+# Added to the balanced diagonal of the Newton system, whose rows may be linearly dependent: those
+# of resources whose users have no other group left, and those of exhausted resources. The latter
+# rows get the larger ridge.
 RIDGE = 1e-15
 RIDGE_EXHAUSTED = 1e-11
 SMALLEST_PIVOT = 1e-200
@@ -55,7 +58,9 @@ class LevelProgramme:
     fixed: FloatArray  # (N,): b
     capacity: FloatArray  # (G, R): c
     slope: FloatArray  # (G, R): a, use per unit of level by unlisted users
-    exhausted: BoolArray  # (G, R): used up in every solution: no slack, and a price of either sign
+    # (G, R): resources that are used up in every solution; they have no slack, and a price of
+    # either sign.
+    exhausted: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +183,7 @@ class _System:
     ) -> Callable[[FloatArray, FloatArray], _Iterate]:
         """Factor the Newton system at a point and return a function that solves for the direction.
 
-        It takes the wanted changes of the complementary products x z and s p.
+        The function takes the wanted changes of the complementary products x z and s p.
         """
         lp, bounded = self.lp, self.bounded
         theta = np.where(lp.allowed, point.x / point.z, 0.0)

@@ -1,7 +1,7 @@
 """Limit BLAS to one thread for small matrices.
 
-For a few hundred unknowns all cores are slower than one, and ten times slower on busy cores,
-because waiting threads spin.
+For a few hundred unknowns, all cores together are slower than one core; if the cores are busy, ten
+times slower, because waiting threads spin.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
-MOST_UNKNOWNS = 1000  # beyond this, all cores are faster
+MOST_UNKNOWNS = 1000  # with more, all cores are faster than one
 
 
 def threads_for(unknowns: int) -> AbstractContextManager[object]:

@@ -20,23 +20,22 @@ from fairlead.solvers.concave_programme import (
 )
 
 MAXIMUM_ITERATIONS = 200
-# Largest residuals: at which the search ends, which is still an answer, and below which `PATIENCE`
-# steps that do not halve it end the search.
-GAP_TARGET = 1e-12
-GAP_ACCEPTED = 1e-4
+GAP_TARGET = 1e-12  # residual at which the search ends
+GAP_ACCEPTED = 1e-4  # largest residual of an answer
+# If the residual is below GAP_SMALL, `PATIENCE` steps that do not halve it end the search.
 GAP_SMALL = 1e-8
 PATIENCE = 4
-# Steps without a new smallest residual that end the search at any residual.
-PATIENCE_FAR = 25
+PATIENCE_FAR = 25  # steps without a new smallest residual that end the search at any residual
 
 
 @dataclass(frozen=True)
 class _Stepping:
     """Parameters of a step."""
 
-    least_centring: float  # least target of the next mean product, relative to the present one
+    # Smallest target of the mean product of complementary unknowns, relative to the present mean.
+    least_centring: float
     second_order: bool  # whether the step corrects for the curvature along the predictor
-    to_boundary: float  # longest step, as a part of the distance to the boundary
+    to_boundary: float  # longest step, as a fraction of the distance to the boundary
     relative: bool = False  # whether products go to zero relative to each user's spending
 
 
@@ -67,9 +66,9 @@ def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
     -----
     Mehrotra's predictor-corrector method, with one step length for primal and dual unknowns because
     the curved utilities tie the two. About 15 to 60 iterations of
-    O(N G R^2 + N (G R)^2 / 2 + (G R)^3), the middle term as one matrix product. If that does
-    not converge, steps are shorter and without second-order correction. `polish` finds the last
-    digits.
+    O(N G R^2 + N (G R)^2 / 2 + (G R)^3), the middle term as one matrix product. If these do not
+    converge, the search is repeated with shorter steps, without second-order correction. `polish`
+    finds the last digits.
     """
     system = System(programme)
     solution = _follow(system, BOLD)

@@ -35,7 +35,7 @@ RIDGE = 1e-15
 SMALLEST_PIVOT = 1e-200
 # The smallest spending to divide by, relative to the mean spending of a user.
 SMALLEST_SPENDING = 1e-12
-# Residuals of users that spend less than this part of the mean weigh proportionally less.
+# Residuals of users that spend less than this fraction of the mean weigh proportionally less.
 SMALL_SPENDING = 1e-6
 
 
@@ -55,13 +55,13 @@ class Utility(Protocol):
 class ConcaveProgramme:
     """The data of one programme."""
 
-    # (R, N, G): a, the part of a group's resource that one unit takes there; in units of which a
-    # user could have about one in all.
+    # (R, N, G): a, the fraction of a group's resource that one unit of a user takes there. The unit
+    # is about all that the user could have alone.
     use: FloatArray
-    allowed: BoolArray  # (N, G): at least one group each, where the user demands a resource
-    limit: FloatArray  # (N,): the most units that a user may have; infinite for no limit
-    # (N,): totals that are feasible together if each is spread in proportion to the units that the
-    # user could have on each group alone
+    allowed: BoolArray  # (N, G): where each user may run; at least one group, with a demand there
+    limit: FloatArray  # (N,): largest number of units of a user; infinite for no limit
+    # (N,): totals that are feasible together if each is spread over groups in proportion to the
+    # units that the user could have alone on each.
     start: FloatArray
     utility: Utility  # f, in a unit in which ``sum_n start[n] f_n'(start[n])`` is about 1
 
@@ -145,7 +145,7 @@ class System:
         return total
 
     def used(self, split: FloatArray) -> FloatArray:
-        """Return the part of each resource of each group that a split uses, (R, G)."""
+        """Return the fraction of each resource of each group that a split uses, (R, G)."""
         return np.stack([(use * split).sum(axis=0) for use in self.use])
 
     def start(self) -> Point:
@@ -172,7 +172,7 @@ class System:
         return float(products + (point.t * point.w) @ (1.0 / money.spent)) / self.pairs
 
     def money(self, point: Point, relative: bool) -> Money:
-        """Return the mean spending as all scales; if `relative`, each user's and group's own."""
+        """Return the mean spending as the scale of all; if `relative`, a scale for each of them."""
         spent = point.v * point.x.sum(axis=1)
         mean = float(spent.mean())
         n_groups = point.p.shape[1]
@@ -207,7 +207,8 @@ class System:
     def newton(self, point: Point, residuals: Residuals) -> Callable[..., Point]:
         """Factor the Newton system at a point and return a function that solves for the direction.
 
-        It takes the wanted changes of x z, s p and t w, and the wanted decrease of log v - log f'.
+        The function takes the wanted changes of x z, s p and t w, and the wanted decrease of
+        log v - log f'.
         """
         theta = np.where(self.allowed, point.x / point.z, 0.0)
         amount = point.x.sum(axis=1)

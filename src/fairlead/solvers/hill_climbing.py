@@ -19,13 +19,13 @@ def climb(
     *,
     openings: Iterable[Candidate] = (),
 ) -> Candidate:
-    """Return the highest candidate drawn; of equal ones, the first.
+    """Return the candidate of largest height; the first one of equally high candidates.
 
     Parameters
     ----------
     draw : callable
-        Draws a candidate: near the given one, or anywhere when given None. It owns all randomness,
-        so that equal seeds find equal candidates.
+        Draws a candidate: near the given one, or anywhere when given None. All randomness is in
+        this function, so that equal seeds find equal candidates.
     height : callable
         The value to maximise; a NaN is lower than every number.
     tries : int

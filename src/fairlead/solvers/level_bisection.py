@@ -1,9 +1,10 @@
 """Serve whole tasks by turns from one pool: bisection for a level, then a heap of turns.
 
-User n takes its (t+1)-th task at the level t step[n], where step[n] is the weighted dominant share
-of one task. So at level L it has taken ``floor(L / step[n]) + 1`` tasks, and use is a staircase
-that rises with L. All tasks below a feasible level are taken at once; the few tasks near the first
-one that does not fit are taken turn by turn, from a heap that compares levels exactly.
+User n takes its (t+1)-th task at the level t step[n], where step[n] is the dominant share of one
+task over the user's weight. So at level L it has taken ``floor(L / step[n]) + 1`` tasks, and use is
+a staircase that rises with L. All tasks below a feasible level are taken at once; the few tasks
+near the first one that does not fit are taken turn by turn, from a heap that compares levels
+exactly.
 docs/design/whole-tasks-on-one-pool.md proves that turns from level 0 have the same result.
 """
 
@@ -15,20 +16,20 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.quanta import WholeArray, WholePool
 from fairlead.solvers.turn_heap import UserInTurn, take_one_each, take_turns
 
-# An upper bound of the relative error of level / step in floats.
-ROUNDING = 4e-15
-MAX_PROBES = 400
+ROUNDING = 4e-15  # an upper bound of the relative error of level / step in floats
+MAX_PROBES = 400  # of a level; about ten are usual
 
 
 def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
-    """Serve each task to the user with the least weighted dominant share.
+    """Serve each task to the user with the lowest dominant share over weight.
 
     Parameters
     ----------
     pool : WholePool
         No user in it can run more than 2**53 tasks.
     stops : bool
-        Whether to stop at the first task that does not fit; otherwise only its user leaves.
+        Whether to stop at the first task that does not fit; if not, only the user of that task
+        leaves.
 
     Returns
     -------
@@ -37,9 +38,9 @@ def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
 
     Notes
     -----
-    O(N R) for each probe of a level, usually fewer than ten, and O(N log N) for the turns. Both are
-    repeated when users leave at levels far apart, at most N times. The cost does not depend on the
-    number of tasks.
+    O(N R) for each probe of a level, usually fewer than ten, and O(N log N) for the turns. Probes
+    and turns are repeated, at most N times, if users leave at levels far apart. The cost does not
+    depend on the number of tasks.
     """
     room, taken = pool.capacity.copy(), np.zeros(len(pool.step), dtype=pool.demand.dtype)
     rate = 1.0 / pool.step  # tasks per unit of level
@@ -69,7 +70,7 @@ def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
 
 
 def users_in_turn(pool: WholePool, users: IntArray, taken: WholeArray) -> list[UserInTurn]:
-    """Return some users of a pool as `UserInTurn`; `taken` (N,) are the tasks of all."""
+    """Return some users of a pool as `UserInTurn`; `taken` (N,) are the tasks of all users."""
     columns = (
         users,
         taken[users],
@@ -90,7 +91,7 @@ def _take_below(
     room: WholeArray,
     taken: WholeArray,
 ) -> None:
-    """Take all tasks of these users that are certainly below a level; change room and taken."""
+    """Take all tasks of these users that are certainly below a level; update `room` and `taken`."""
     reached = np.floor(level * (1.0 - ROUNDING) * rate[users]) + 1.0
     count = np.minimum(reached, pool.limit[users]).astype(np.int64).astype(taken.dtype)
     more = np.maximum(count - taken[users], 0)
@@ -101,14 +102,14 @@ def _take_below(
 def top_up(pool: WholePool, taken: WholeArray) -> WholeArray:
     """Return tasks with one more for each user if it fits, the lowest level first.
 
-    `taken` (N,), int64 or object, fits into the pool. Metin, Section 5. O(N (log N + R)).
+    The tasks `taken` (N,), int64 or object, fit into the pool. Metin, Section 5. O(N (log N + R)).
     """
     users = np.flatnonzero(taken < pool.limit)
     in_turn = users_in_turn(pool, users, taken)
     take_one_each(in_turn, (pool.capacity - taken @ pool.demand).tolist())
-    more = taken.copy()
-    more[users] = [user.taken for user in in_turn]
-    return more
+    topped_up = taken.copy()
+    topped_up[users] = [user.taken for user in in_turn]
+    return topped_up
 
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")
@@ -121,12 +122,14 @@ def find_level(
 ) -> float:
     """Return a level up to which all tasks certainly fit, close to the highest such level.
 
-    `taken` and `limit` (N,) are tasks taken already, and at most; `rate` (N,) is tasks per unit of
-    level; `share` (N, R) is use by one task and `room` (R,) the free amount, as parts of the pool.
-    Minus infinity if no level is known to be feasible.
+    Minus infinity if no level is known to be feasible. The arguments:
+
+    - `taken` (N,): tasks that users have taken already; `limit` (N,): all tasks of a user,
+    - `rate` (N,): tasks per unit of level,
+    - `share` (N, R): use by one task, `room` (R,): free amounts, both as fractions of the pool.
 
     Counts are rounded up and room is rounded down, so floats suffice here; tasks above the level
-    are served in exact arithmetic. Newton's method between brackets; O(N R) a probe. Ends when
+    are served in exact arithmetic. Newton's method between brackets; O(N R) a probe. It ends when
     serving the undecided tasks is cheaper than a probe, or when floats cannot divide the interval.
     """
     n_users = len(taken)

@@ -1,9 +1,9 @@
 """A log of levels: the lowest level of each kind of participant after each step.
 
-Participants that demand the same resources (of one *kind*) rise from the lowest level together. So
-a participant's level is the maximum of its kind's lowest level since its arrival. The levels of P
-participants over P steps, P^2 / 2 numbers, fit into a log with one entry for each kind that rose in
-a step.
+Participants that demand the same resources are of one *kind*; they rise from the lowest level
+together. So a participant's level is the maximum, since its arrival, of its kind's lowest level.
+The levels of P participants over P steps, P^2 / 2 numbers, fit into a log with one entry for each
+kind that rose in a step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ class LevelLog:
     level: FloatArray  # (L,): its lowest level after the step
 
     def levels_at(self, step: int) -> FloatArray:
-        """Return the levels (step,) of the participants present after a step. O(K P + L log L)."""
+        """Return the levels (step,) of the participants present after a step.
+
+        O(K P + L log L) for K kinds.
+        """
         until = int(np.searchsorted(self.step, step, side="right"))
         of_kind, level = self.of_kind[:until], np.zeros(step)
         order = np.argsort(of_kind, kind="stable")
@@ -42,7 +45,7 @@ class LevelLog:
 
 
 def number_kinds(demand: FloatArray) -> IntArray:
-    """Return the kind of each row of demands (P, R), numbered by first appearance, (P,)."""
+    """Return (P,) the kind of each row of demands (P, R), numbered by first appearance."""
     n_agents, n_resources = demand.shape
     n_bytes = -(-n_resources // 8)
     # NumPy packs one long row three times as fast as many short ones.

@@ -38,8 +38,8 @@ MAX_CORRECTIONS = 6
 # A correction may be as long as half the step, or this if it is longer: a longer one may reach
 # another part of the curve.
 LONGEST_CORRECTION = 1.0
-# A step of length 1 changes log tau, or the log level of a resource not used up, by 1; or the log
-# level of a used-up resource by this many temperatures.
+# A step of length 1 changes the log level of a used-up resource by this many temperatures. It
+# changes log tau, or the log level of another resource, by 1.
 TEMPERATURES_PER_STEP = 3.0
 FIRST_STEP = 0.3
 SMALLEST_STEP = 1e-9
@@ -47,7 +47,7 @@ SHORTER, LONGER = 1 / 3, 3.0  # factors of a step that failed, or was corrected 
 MAX_STEPS = 1000
 # Factors of the tasks at tau, tau / 2 and tau / 4 that give the parabola through them at 0.
 PARABOLA = (1 / 3, -2.0, 8 / 3)
-# Tasks that fall below this part of their value while tau falls to a quarter vanish at 0.
+# Tasks that fall below this fraction of their value while tau falls to a quarter are 0 at tau = 0.
 VANISHING = 0.1
 LOG_2 = float(np.log(2.0))
 
@@ -102,9 +102,9 @@ class _Point:
 def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
     """Evaluate the use of each resource, and its derivatives by all levels and by log tau.
 
-    `_soft_parts` gives for a soft extremum the derivatives by its arguments (parts of 1), and
-    tau (log_sum + mean) is its derivative by log tau, up to the sign; log_sum + mean is the entropy
-    of the parts.
+    For a soft extremum, `_soft_parts` gives the derivatives by its arguments, which are parts of 1.
+    Up to the sign, the derivative by log tau is tau (log_sum + mean), where log_sum + mean is the
+    entropy of the parts.
     """
     n_resources, _, n_groups = problem.use.shape
     tau = float(np.exp(at[-1]))
@@ -160,14 +160,17 @@ def _by_user(values: FloatArray) -> FloatArray:
 
 
 def _soft_parts(
-    distance: FloatArray, counted: BoolArray, axis: int
+    distance: FloatArray, counts: BoolArray, axis: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return weights exp(-distance) normalised to 1, the log of their sum, the mean distance."""
-    distance = np.where(counted, distance, np.inf)
+    """Return weights exp(-distance) normalised to 1, the log of their sum, the mean distance.
+
+    Entries outside the mask `counts` have no weight.
+    """
+    distance = np.where(counts, distance, np.inf)
     raw = np.exp(-distance)
     total = raw.sum(axis=axis, keepdims=True)
     part = raw / np.where(total > 0.0, total, 1.0)
-    mean = (part * np.where(counted, distance, 0.0)).sum(axis=axis)
+    mean = (part * np.where(counts, distance, 0.0)).sum(axis=axis)
     total = total.squeeze(axis)
     return part, np.log(np.where(total > 0.0, total, 1.0)), mean
 
@@ -194,9 +197,9 @@ def _ahead(here: _Point, tangent: FloatArray, step: float) -> FloatArray:
 def _correct(
     problem: LevelProblem, at: FloatArray, row: FloatArray, longest: float
 ) -> tuple[_Point, int] | None:
-    """Return the curve's point on the plane through `at` normal to `row`, and the Newton steps.
+    """Return the curve's point on the plane through `at` normal to `row`, and the number of steps.
 
-    None if they diverge, or a step is longer than `longest`.
+    None if Newton's steps diverge, or one is longer than `longest`.
     """
     previous = np.inf
     for corrections in range(MAX_CORRECTIONS):

@@ -1,10 +1,10 @@
 """Raise levels within a grown budget: by water-filling, by halving, and by linear programmes.
 
 Halving is Algorithm 1 of Li, Liu, Zhang and Zhang 2019, with another first test. Line 6 as printed
-tests whether the levels of the previous step, with 0 for the newcomer, fit into the budget. They
-always do, because they fitted into a smaller budget. The algorithm would then raise all as if from
-0, and overuse the budget. The right test is whether the budget suffices to raise all participants
-to the first and highest level.
+tests whether the levels of the previous step, with 0 for the new participant, fit into the budget.
+They always do, because they fitted into a smaller budget. So the algorithm would raise all as if
+from 0, and overuse the budget. The right test is whether the budget suffices to raise all
+participants to the level of the first one, which is the highest.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from fairlead.model.cluster import BoolArray, FloatArray
 # (use (P, R), levels before (P,), budget) -> levels after (P,)
 RaiseLevels = Callable[[FloatArray, FloatArray, float], FloatArray]
 
-# A resource is used up if at most this part of the budget is left: by water-filling, and by linear
-# programmes.
-ROUNDING = 1e-14
-LP_ROUNDING = 3e-10
+# A resource is used up if at most this fraction of the budget is left.
+ROUNDING = 1e-14  # in water-filling
+LP_ROUNDING = 3e-10  # in linear programmes
 # Newton's method ends with a step that is no larger than this, relative to the level.
 LAST_STEP = 1e-15
 
 
 def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
-    """Raise the lowest participants together until every one demands a used-up resource.
+    """Raise the lowest participants together until every participant demands a used-up resource.
 
     Parameters
     ----------
@@ -47,8 +46,8 @@ def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatAr
     Notes
     -----
     The water-filling of Kash, Procaccia and Shah 2014, from event to event instead of by small
-    amounts. At an event the rising participants reach a higher one, or use up a resource; those
-    that demand it stop. O(P R) for each of at most P + R events.
+    amounts. At an event, the rising participants reach a higher one, or use up a resource; then the
+    participants that demand it stop. O(P R) for each of at most P + R events.
     """
     level = level.copy()
     can_rise = np.ones(len(level), dtype=bool)
@@ -75,9 +74,9 @@ def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatAr
 def raise_by_halving(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
     """Find by bisection the first participant to rise; raise all from there on to one level.
 
-    As `raise_by_water`, for positive `use` and non-increasing `level`. O(P R): each bisection sums
-    up the half that it decides. The paper subtracts from sums; here sums only grow, because the
-    difference of two large sums may be a rounding error.
+    The arguments are those of `raise_by_water`, with positive `use` and non-increasing `level`.
+    O(P R): each bisection sums up the half that it decides. The paper subtracts from sums; here
+    sums only grow, because the difference of two large sums may be a rounding error.
     """
     kept, rising = np.zeros(use.shape[1]), use.sum(axis=0)  # alpha and beta of the paper
     if (kept + rising * level[0] > budget).any():
@@ -101,9 +100,9 @@ def raise_by_halving(use: FloatArray, level: FloatArray, budget: float) -> Float
 def raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
     """Maximise the least level; fix participants that cannot rise, and repeat for the others.
 
-    As `raise_by_water`, by Li et al., linear programme (1): at most R programmes of P + 1
-    variables. Of the optimal levels the lowest are taken (Lemma 1). Raises NoConvergenceError when
-    HiGHS finds no optimum.
+    The arguments are those of `raise_by_water`. At most R linear programmes (1) of Li et al., of
+    P + 1 variables each. Of the optimal levels the lowest are taken (Lemma 1). Raises
+    NoConvergenceError when HiGHS finds no optimum.
     """
     level = level.copy()
     can_rise = np.ones(len(level), dtype=bool)

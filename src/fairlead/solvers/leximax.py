@@ -16,10 +16,8 @@ from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.solvers._level_interior_point import LevelProgramme, LevelSolution, raise_level
 
-# A level this close (relative) below a limit reaches it.
-REACHED = 1e-12
-# A smaller part of a user's total is a rounding error.
-ROUNDING = 1e-10
+REACHED = 1e-12  # a level this close (relative) below a limit reaches it
+ROUNDING = 1e-10  # a smaller fraction of a user's total is a rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +26,8 @@ class Leximax:
 
     split: FloatArray  # (N, G): units of each user on each group
     # (K, G, R): for each of K stops the prices that prove it. At these prices the users at or below
-    # that level buy the whole capacity, each on its cheapest groups, and a unit of a user that
-    # stopped there costs more than 0.
+    # the stop's level buy the whole capacity, each on its cheapest groups, and a unit of a user
+    # that stopped costs more than 0.
     prices: FloatArray
 
 
@@ -74,7 +72,7 @@ class _Stops:
         """Raise the level until capacity stops it; users leave at their limits.
 
         The first level ignores limits, so it is too low. Fixing users at their limits frees
-        capacity for a higher one, until no further user reaches its limit.
+        capacity for a higher level. This is repeated until no further user reaches its limit.
         """
         while True:
             solution = self._solve()
@@ -86,7 +84,10 @@ class _Stops:
                 return solution
 
     def _solve(self) -> LevelSolution:
-        """Solve for the level, with users that have one group left as parts of the capacities."""
+        """Solve for the level; users that have only one group left change the data of that group.
+
+        Their fixed units reduce the group's capacity, their needs add to its slope.
+        """
         need = np.where(self.rising, self.need, 0.0)
         listed = (self.allowed.sum(axis=1) > 1) & ~self.settled
         on_one_group = ~listed & ~self.settled
@@ -121,7 +122,7 @@ class _Stops:
         return replace(inner, split=split, value=value, reduced_cost=cost - value[:, None])
 
     def _record(self, solution: LevelSolution) -> None:
-        """Store the split without rounding errors, each user's total being exact."""
+        """Store the split without rounding errors, scaled so that each user's total is exact."""
         wanted = np.where(self.rising, self.need * solution.level, self.fixed)
         is_rounding = solution.split < ROUNDING * wanted[:, None]
         split = np.where(self.allowed & ~is_rounding, solution.split, 0.0)

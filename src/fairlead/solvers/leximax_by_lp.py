@@ -1,8 +1,8 @@
 """Lexicographic max-min by one general linear programme per stop: slow, but robust.
 
-For problems that `lexicographic_max_min` cannot solve, because the numbers are too far apart or the
-optimum too degenerate. The unknowns are fractions of the units that a user alone could have on a
-group, so that coefficients are at most 1.
+It is for problems that `lexicographic_max_min` cannot solve, because the numbers are too far apart
+or the optimum too degenerate. The unknowns are fractions of the units that a user alone could have
+on a group, so that coefficients are at most 1.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def lexicographic_max_min_by_lp(
 
     Notes
     -----
-    K stops and limits, each a linear programme of N G unknowns and N + G R rows, by HiGHS.
+    One linear programme of N G unknowns and N + G R rows, by HiGHS, for each stop and each level at
+    which users reach their limits.
     """
     programme = LevelByLP(demand, allowed, need, capacity, score)
     rising = np.ones(len(need), dtype=bool)
@@ -115,10 +116,10 @@ class LevelByLP:
     def solve(
         self, need: FloatArray, fixed: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-        """Return the highest level, the split (N, G), prices (G, R), and costs of a level (N,).
+        """Return the highest level, the split (N, G), prices (G, R), and users' costs (N,).
 
         At a level L each user has a score of ``fixed + L need`` (N,). The cost of a user is the
-        dual value of its row, times its need: users that capacity stops have a positive one.
+        dual value of its row, times its need; it is positive for users that capacity stops.
         """
         slope = need * self.unit / self.in_all
         no_level = csr_array((self.rows.shape[0], 1))

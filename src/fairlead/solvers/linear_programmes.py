@@ -14,12 +14,10 @@ from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution
 
 # The tightest tolerances of HiGHS.
 TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-# HiGHS ignores smaller coefficients, so positive ones are raised to this where they must count.
+# HiGHS ignores smaller coefficients, so positive coefficients that must count are raised to this.
 SMALLEST_COEFFICIENT = 1e-8
-# The total gain that `measure_progress` tries to reach, scaled to 1.
-SMALL_GAIN = 1e-6
-# The relative amount that settled users may lose.
-SLACK = 1e-9
+SMALL_GAIN = 1e-6  # the total gain that `measure_progress` tries to reach; it is scaled to 1
+SLACK = 1e-9  # the relative loss that `raise_together` allows settled users
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +26,7 @@ class Improvement:
 
     split: FloatArray  # (N, G): units of each user on each group
     gain: float  # units gained by all users
-    bound: float  # the most units that all users could gain, by duality
+    bound: float  # an upper bound of the units that all users could gain, by duality
 
 
 def improve(
@@ -45,7 +43,7 @@ def improve(
     have : (N,) float
         Units of each user before.
     most : (N,) float
-        The most units that each user may have; infinite where unbounded.
+        Largest number of units of each user; infinite for no limit.
     capacity : (R, G) float
         Capacity of each whole group.
 
@@ -85,14 +83,14 @@ def improve(
 def measure_progress(
     use: FloatArray, allowed: BoolArray, split: FloatArray, most: FloatArray, capacity: FloatArray
 ) -> float:
-    """Measure the possible part of a tiny gain: about 1 if users can gain without losses, else 0.
+    """Measure which fraction of a tiny gain is possible without losses: about 1 or 0.
 
     `split` (N, G) are the units before; other arguments are as for `improve`. Raises
-    NoConvergenceError when HiGHS finds no optimum. Changes are tiny and scaled up because, where
-    demands are orders of magnitude apart, losses below its tolerance may be large gains to others.
+    NoConvergenceError when HiGHS finds no optimum. Changes are tiny and scaled up: if demands are
+    orders of magnitude apart, losses below HiGHS's tolerance may be large gains of other users.
     """
-    seen = np.where(use > 0, np.maximum(use, SMALLEST_COEFFICIENT), 0.0)
-    user, group, taken, total = _rows(seen, allowed)
+    raised = np.where(use > 0, np.maximum(use, SMALLEST_COEFFICIENT), 0.0)
+    user, group, taken, total = _rows(raised, allowed)
     here = np.where(allowed, split, 0.0)
     free = np.maximum(capacity - np.einsum("rng,ng->rg", use, here), 0.0)
     left = np.maximum(most - here.sum(axis=1), 0.0)
@@ -116,10 +114,10 @@ def measure_progress(
 def raise_together(
     programme: ConcaveProgramme, settled: BoolArray, amount: FloatArray
 ) -> FloatArray | None:
-    """Return totals (N,) whose smallest multiple of a positive `amount` (N,) is largest.
+    """Return totals (N,) whose smallest quotient by a positive `amount` (N,) is largest.
 
-    Settled users get their limits, up to a relative loss of 1e-9. None if HiGHS finds no optimum.
-    The programme's start and utility are unused.
+    Settled users get their limits, up to a relative loss of 1e-9, and do not count in the smallest
+    quotient. None if HiGHS finds no optimum. The programme's start and utility are unused.
     """
     system = System(programme)
     user, _, taken, total = _rows(system.use * amount[:, None], system.allowed)
@@ -201,9 +199,9 @@ def _bound_gains(
     """Bound the sum of gains by any prices of resources.
 
     A unit of user n costs at least q[n], at prices p of capacities c. A user that gains y[n] >= 0
-    on top of have[n] pays at least ``(have[n] + y[n]) q[n]``, and all pay at most ``sum c p``. So
-    ``sum y`` is at most ``sum c p - sum have q + sum_n max(1 - q[n], 0) y[n]``. There y[n] is
-    bounded by the units that user n could have alone, or may have at most, less have[n].
+    on top of have[n] pays at least ``(have[n] + y[n]) q[n]``, and all users pay at most
+    ``sum c p``. So ``sum y`` is at most ``sum c p - sum have q + sum_n max(1 - q[n], 0) y[n]``. The
+    gain y[n] is at most the units that user n could have alone, or its limit, less have[n].
     """
     cost = np.where(allowed, np.einsum("rg,rng->ng", prices, use), np.inf).min(axis=1)
     cost = np.where(allowed.any(axis=1), cost, 1.0)  # users without a group

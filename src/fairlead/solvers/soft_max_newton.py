@@ -23,8 +23,8 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 from fairlead.solvers.level_path import LevelProblem
 
-# Factor of the temperature from one solution to the next. It is raised where Newton's method fails,
-# to at most SLOWEST_COOLING.
+# Factor of the temperature from one solution to the next. If Newton's method fails, the square root
+# is taken, as long as the factor is below SLOWEST_COOLING.
 COOLING = 0.3
 SLOWEST_COOLING = 0.9
 NEWTON_STEPS = 40
@@ -43,8 +43,9 @@ NEGLIGIBLE = 1e-10
 def _idle_rate(problem: LevelProblem) -> float:
     """Return the rate of an imaginary user that takes the capacity left by task limits.
 
-    It takes the fraction tau rate L of a server at level L: tau where the user of smallest weight
-    alone would fill it, and less if others use the server up. 0 without task limits.
+    The imaginary user takes the fraction tau rate L of a server at level L. That is tau if the user
+    of smallest weight fills the server alone, and less if others use the server up. The rate is 0
+    without task limits.
     """
     if not np.isfinite(problem.log_limit).any():
         return 0.0
@@ -57,10 +58,10 @@ class _AtLevels:
 
     levels: FloatArray  # (G,): log L
     temperature: float
-    share: FloatArray  # (N, G): part of a user's tasks on each server
-    elasticity: FloatArray  # (N,): derivative of log x by its value without the task limit
+    share: FloatArray  # (N, G): fraction of a user's tasks on each server
+    elasticity: FloatArray  # (N,): derivative of log x by the log x without the task limit
     tasks: FloatArray  # (N, G)
-    used: FloatArray  # (R, G): use relative to capacity, with the imaginary user's
+    used: FloatArray  # (R, G): use relative to capacity, the imaginary user's included
     idle: FloatArray  # (G,): the imaginary user's use of each resource
     importance: FloatArray  # (R, G): derivatives of the soft maximum over resources, of sum 1
     error: FloatArray  # (G,): log of the soft maximum of use
@@ -86,8 +87,8 @@ def _evaluate(problem: LevelProblem, levels: FloatArray, temperature: float) -> 
     idle = temperature * _idle_rate(problem) * np.exp(np.minimum(levels, LARGEST_EXPONENT))
     used = np.einsum("ng,rng->rg", tasks, problem.use) + idle
     log_used = np.log(np.maximum(used, SMALLEST_USE))
-    most = log_used.max(axis=0)
-    importance = np.exp((log_used - most) / temperature)
+    largest = log_used.max(axis=0)
+    importance = np.exp((log_used - largest) / temperature)
     summed = importance.sum(axis=0)
     return _AtLevels(
         levels=levels,
@@ -98,7 +99,7 @@ def _evaluate(problem: LevelProblem, levels: FloatArray, temperature: float) -> 
         used=used,
         idle=idle,
         importance=importance / summed,
-        error=most + temperature * np.log(summed),
+        error=largest + temperature * np.log(summed),
     )
 
 
@@ -162,9 +163,9 @@ def follow_soft_levels(
     Notes
     -----
     PS-DSF: Khamse-Ashari et al. 2017; the soft levels are derived in ``docs/design``. Some 100 to
-    200 Newton steps of O(N G (R + G) + G^3), the G^2 N as a matrix product. At low
-    temperatures tasks are nearly linear in the temperature: those at 0 are extrapolated from the
-    last two, with an error of about its square.
+    200 Newton steps of O(N G (R + G) + G^3), the G^2 N as a matrix product. At low temperatures
+    tasks are nearly linear in the temperature. So the tasks at 0 are extrapolated from the last two
+    temperatures, with an error of about the square of the temperature.
     """
     levels = np.zeros(problem.log_rate.shape[1])
     state = _settle(problem, _evaluate(problem, levels, 1.0))

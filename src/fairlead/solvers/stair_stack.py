@@ -1,12 +1,13 @@
 """Stacks of stairs: raise levels within a budget that grows as participants arrive.
 
 At each step one participant arrives, at level 0, and the budget of every resource grows. Then the
-participants of least level rise together until a resource that they demand is used up; the others
-continue, until none can rise. No level ever falls. Participants that demand the same set of
-resources (of one *kind*) stop together, so a later one is never above an earlier one: their levels
-are a staircase, and only its lowest stairs move. Each kind has a stack of stairs, which merge as
-they meet. A step costs amortised O(R) where all are of one kind; with K kinds each stair that is
-reached costs O(K R).
+participants of least level rise together. When a resource is used up, the participants that demand
+it stop; the others continue, until none can rise. No level ever falls.
+
+Participants that demand the same set of resources are of one *kind*. They stop together, so a later
+one is never above an earlier one: their levels are a staircase, and only its lowest stairs move.
+Each kind has a stack of stairs, which merge as they meet. A step costs amortised O(R) if all
+participants are of one kind; with K kinds each stair that is reached costs O(K R).
 
 The log has the least level of each kind after each step in which it rose; see
 `fairlead.solvers.level_log`.
@@ -20,20 +21,20 @@ from typing import Final
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
-# Resources that would be used up by a rise larger by this fraction count as used up, too.
+# A rise uses up, too, resources that a rise larger by this fraction would use up.
 ROUNDING: Final = 4e-16
 INFINITE: Final = float("inf")
 
 
 class Kind:
-    """The participants that demand the same resources; those at the same level are a stair."""
+    """The participants that demand the same resources; a stair is all of them at one level."""
 
     number: i64  # by first arrival
     demands: vec[bool]  # (R,)
     levels: vec[float]  # (S,) level of each stair, the lowest last
-    use: vec[float]  # use per unit of level, S rows of R amounts; then unused rows
+    use: vec[float]  # use of each stair per unit of level, S rows of R amounts; then unused rows
     can_rise: bool  # in the current step: no demanded resource is used up
-    rises: bool  # in the current step: the level has reached its lowest stair
+    rises: bool  # in the current step: the rising level has reached the kind's lowest stair
 
     def __init__(self, number: i64, demands: vec[bool]) -> None:
         self.number = number
@@ -59,7 +60,7 @@ class StairStacks:
     """The stairs of every kind, and the log of levels. R resources."""
 
     kinds: list[Kind]
-    used: vec[float]  # (R,) used part of each resource
+    used: vec[float]  # (R,) used fraction of each resource
     kind: vec[i64]  # (P,) kind of each participant
     log_step: vec[i64]  # (L,) steps, counted from 1, in which a kind rose
     log_kind: vec[i64]  # (L,) the kind that rose
@@ -112,7 +113,7 @@ class StairStacks:
         weight : (P,) float
             Share per unit of level.
         budget : (P,) float
-            The part of every resource that may be used after each arrival; it never falls.
+            Fraction of every resource that may be used after each arrival; it never falls.
 
         Notes
         -----
@@ -192,7 +193,7 @@ class StairStacks:
                 return
 
     def _meet_stairs(self, level: float) -> None:
-        """Let the stairs at this level rise, too."""
+        """Let the stairs at this level rise with those that rise already."""
         for kind in self.kinds:
             if not kind.can_rise:
                 continue
@@ -245,7 +246,7 @@ class StairStacks:
                 used[r] = budget if exhausted[r] else used[r] + rate[r] * limit
 
     def _stop_exhausted(self, level: float) -> bool:
-        """Stop kinds that demand an exhausted resource; return whether another can still rise."""
+        """Stop kinds that demand an exhausted resource; return whether other kinds can rise."""
         goes_on = False
         rate, exhausted = self._rate, self._exhausted
         for r in range(len(rate)):

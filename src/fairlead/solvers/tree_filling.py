@@ -1,8 +1,8 @@
 """Water-filling by hierarchical DRF, for divisible tasks: of one server, or of any capacity.
 
 Leaves of the tree are users, inner nodes are queues. The level of a node is its share over its
-weight; the share is the largest part of a resource that it holds. From the root down, the active
-children of lowest level grow together. The rules:
+weight; the share is the largest fraction that it holds of a resource. From the root down, the
+active children of lowest level grow together. The rules:
 
 - A leaf is active until it has all its tasks or demands a used-up resource; an inner node is active
   as long as a leaf below it is.
@@ -26,7 +26,8 @@ from mypy_extensions import i64
 from fairlead.errors import NoConvergenceError
 
 SAME: Final = 1e-12  # relative differences below this are rounding errors
-MAX_CHANGES: Final = 1000  # of the growth, for each user and resource; random trees take 1 or 2
+# Largest number of changes of the growth, for each user and resource; random trees take 1 or 2.
+MAX_CHANGES: Final = 1000
 INFINITE: Final = float("inf")
 
 
@@ -40,9 +41,9 @@ class TreeNode:
         self.use = use  # (R,) by one task, relative to the server's capacity
         self.start = 0.0  # tasks on other servers
         self.tasks = 0.0  # on all servers
-        self.limit = INFINITE  # the most tasks on all servers
+        self.limit = INFINITE  # largest number of tasks on all servers
         self.is_active = False
-        self.amounts: list[float] = []  # (R,) that count as held, relative to the capacity
+        self.amounts: list[float] = []  # (R,) amounts that count as held, relative to the capacity
         self.level = 0.0
         self.lowest = 0.0  # the lowest level of its active children
         if parent is not None:
@@ -57,7 +58,9 @@ class Growth:
         self.rates: list[float] = []  # tasks per unit of time of each of these leaves
         self.amounts = [0.0] * int(width)  # (R,) amounts of the node per unit of time
         self.slope = 1.0  # rise of the node's level per unit of time
-        self.longest = INFINITE  # the time until other nodes grow, or another resource dominates
+        # Time for which the rates hold: until other nodes grow, another resource dominates, or a
+        # leaf has all its tasks.
+        self.longest = INFINITE
 
     def add(self, other: Growth, times: float) -> None:
         """Add the growth of a child, `times` as fast."""
@@ -104,7 +107,7 @@ class TreeFilling:
         self.changes: i64 = 0
 
     def begin(self, start: Sequence[float], limit: Sequence[float]) -> None:
-        """Reset, with `start` (K,) tasks of users on other servers, and their most tasks (K,)."""
+        """Reset; `start` (K,) are users' tasks on other servers, `limit` (K,) all their tasks."""
         self.changes = 0
         self.saturated = [False] * int(self.width)
         for k in range(len(self.users)):
@@ -144,7 +147,7 @@ class TreeFilling:
     def next_growth(self) -> Growth | None:
         """Return the growth of the root; None if no user can grow.
 
-        Raises NoConvergenceError after too many changes.
+        Raises NoConvergenceError after too many calls since `begin`.
         """
         self.changes += 1
         if self.changes > MAX_CHANGES * (len(self.users) + self.width):
@@ -179,8 +182,8 @@ class TreeFilling:
     def measure(self, node: TreeNode) -> None:
         """Compute the levels and amounts below a node."""
         if node.use:
-            counted = node.tasks if node.is_active else node.tasks - node.start
-            node.amounts = [counted * amount for amount in node.use]
+            tasks = node.tasks if node.is_active else node.tasks - node.start
+            node.amounts = [tasks * amount for amount in node.use]
             node.level = max(node.amounts) / node.weight
             return
         node.amounts = [0.0] * int(self.width)
@@ -198,7 +201,7 @@ class TreeFilling:
         node.level = self.share_of(node) / node.weight
 
     def share_of(self, node: TreeNode) -> float:
-        """Return the largest amount of a node, used-up resources aside."""
+        """Return a node's largest amount of a resource that is not used up."""
         share = 0.0
         for r in range(self.width):
             if not self.saturated[r]:
@@ -208,8 +211,8 @@ class TreeFilling:
     def growth_of(self, node: TreeNode) -> Growth:
         """Return the growth of an active node.
 
-        Children of lowest level grow such that their levels rise equally; but if one can grow
-        without a rise of its level, only that one grows.
+        Children of lowest level grow such that their levels rise equally; but if a child can grow
+        without a rise of its level, only the first such child grows.
         """
         growth = Growth(self.width)
         if node.use:

@@ -1,8 +1,8 @@
 """A heap of users that take whole tasks by turns, in exact arithmetic.
 
-A user takes its next task at the level ``taken * numerator / denominator``, its weighted dominant
-share so far. The lowest level goes first; ties go to the user whose task is the larger share, then
-to the earlier user. Levels that floats cannot distinguish are compared as fractions.
+A user takes its next task at the level ``taken * numerator / denominator``, its dominant share over
+its weight so far. The lowest level goes first; ties go to the user whose task is the larger share,
+then to the earlier user. Levels that floats cannot distinguish are compared as fractions.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class UserInTurn:
 
     number: i64  # position in the problem, which decides ties
     taken: int  # tasks so far
-    limit: float  # the most tasks; infinite for no limit
+    limit: float  # largest number of tasks; infinite for no limit
     demand: list[int]  # (R,) of one task, in quanta
-    numerator: int  # weighted dominant share of one task, as a fraction
+    numerator: int  # of the dominant share of one task over the user's weight
     denominator: int
-    step: float  # the same, rounded
+    step: float  # numerator / denominator, rounded
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ def take_turns(users: list[UserInTurn], room: list[int], stops: bool) -> list[Us
     """Serve users by turns, about two tasks each; return the users that may take more.
 
     `room` (R,), the free quanta, is reduced. With `stops`, the first task that does not fit ends
-    the turns of all users; otherwise only its user leaves.
+    the turns of all users; without, only the user of that task leaves.
     """
     heap = users.copy()
     heapify(heap)

@@ -1,13 +1,13 @@
 """Continuation from gentle to steep utilities, by a primal-dual active-set method.
 
 With steep utilities, some users spend 10^30 times as much as others. A method that closes one
-common gap treats the others as rounding errors. But each condition of the optimum can be met
-relative to its own user or resource. For a given active set (the entries with tasks, the used-up
-resources, the reached limits) the conditions are equations. Newton's method solves them at all
-scales, because the matrix of prices is balanced before it is factored. An entry that becomes
+common gap treats the users that spend little as rounding errors. But each condition of the optimum
+can be met relative to its own user or resource. For a given active set (the entries with tasks, the
+used-up resources, the reached limits) the conditions are equations. Newton's method solves them at
+all scales, because the matrix of prices is balanced before it is factored. An entry that becomes
 negative leaves the active set; an entry that costs less than the user's marginal utility enters.
-From a distant start the active set would cycle; from the answer for a slightly less steep utility
-it does not.
+From a distant start the active set would cycle. It does not from the answer for a slightly less
+steep utility.
 
 The letters are those of `fairlead.solvers.concave_programme`: x (N, G) is the split, X (N,) the
 totals, p (R, G) the prices, f' (N,) the marginal utilities. p and f' are divided by exp(unit),
@@ -39,15 +39,14 @@ PRICE_REGULARISATION = 1e-6
 SMALLEST_PRICE = 1e-2
 # Added to the balanced diagonal of the matrix of prices.
 RIDGE = 1e-13
-# Entries below this part of the user's total are rounding errors.
-ROUNDING = 1e-13
+ROUNDING = 1e-13  # entries below this fraction of the user's total are rounding errors
 # The largest relative change of a total, and change of the logarithm of a price, in a step.
 LARGEST_TOTAL_CHANGE = 0.5
 LARGEST_PRICE_CHANGE = 1.5
-# Prices below this part of the worth of a unit do not shorten a step: they may become zero.
+# Prices below this fraction of a unit's worth do not shorten a step: they may become zero.
 SMALL_PRICE = 1e-3
-# A member leaves the active set only if its residual exceeds this multiple of the residual of the
-# equations. It enters at the same threshold, at most ENTRY_THRESHOLD.
+# A member leaves the active set if its residual exceeds the residual of the equations by this
+# factor. A new member enters at the same threshold, or ENTRY_THRESHOLD if that is smaller.
 HYSTERESIS = 10.0
 ENTRY_THRESHOLD = 1e-6
 # Totals this close (relative) to the limit count as at the limit.
@@ -103,7 +102,7 @@ def follow_path(
     solution : ConcaveSolution
         An approximate answer for the first utility.
     unit : float
-        Logarithm of the unit of its prices.
+        Logarithm of the unit of the solution's prices.
     path : UtilityPath
 
     Returns
@@ -111,7 +110,7 @@ def follow_path(
     ConcaveSolution
         For the last utility, each condition met to 1e-9 relative to its user or resource.
     float
-        Logarithm of the unit of its prices.
+        Logarithm of the unit of the returned solution's prices.
 
     Raises
     ------

@@ -1,10 +1,10 @@
 """Water-filling of one server, and Gauss-Seidel sweeps of it over many servers.
 
-A common level rises from 0. A user takes no tasks up to its starting level, which counts its tasks
-on other servers, and then takes `rate` tasks per unit of level, until a resource that it demands is
-used up or it has all its tasks. This is the server procedure of Khamse-Ashari et al. 2017, III-C,
-run to its end. With all starting levels at zero it is DRF by progressive filling, for divisible
-tasks.
+A common level rises from 0. Up to its starting level, which accounts for its tasks on other
+servers, a user takes no tasks. From there on it takes `rate` tasks per unit of level, until a
+resource that it demands is used up or it has all its tasks. This is the server procedure of
+Khamse-Ashari et al. 2017, III-C, run to its end. With all starting levels at zero it is DRF by
+progressive filling, for divisible tasks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mypy_extensions import i64
 # Levels closer than this (relative) count as equal.
 SAME_LEVEL: Final = 1e-15
 SMALLEST_TOTAL: Final = 1e-300
-PROBES: Final = 400
+PROBES: Final = 400  # largest number of levels that a search tries
 INFINITE: Final = float("inf")
 
 
@@ -31,9 +31,9 @@ class WaterFilling:
     use: vec[float]  # (R, K) use by one task, relative to the server's capacity
     start: vec[float]  # (K,) the level from which each user takes tasks
     width: vec[float]  # (K,) rise of the level from `start` to the last task, or infinite
-    level: vec[float]  # (R,) the level at which a resource is used up, where the next search starts
+    level: vec[float]  # (R,) level at which each resource is used up; the next search starts there
     tasks: vec[float]  # (K,)
-    active: vec[bool]  # (K,) within a search: the users that still rise
+    active: vec[bool]  # (K,) within a search: the users that still take tasks
 
     def __init__(self, rate: Iterable[float], use: Iterable[Iterable[float]]) -> None:
         self.rate = vec[float](rate)
@@ -174,7 +174,7 @@ class ServerSweeps:
 
     servers: list[WaterFilling]  # (G,)
     user: vec[i64]  # (E,) the user of each entry, in order of servers
-    limit: vec[float]  # (N,) the most tasks of each user
+    limit: vec[float]  # (N,) largest number of tasks of each user
 
     def __init__(
         self, servers: Iterable[WaterFilling], user: Iterable[int], limit: Iterable[float]
