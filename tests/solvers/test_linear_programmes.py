@@ -76,19 +76,19 @@ def test_any_prices_bound_the_gain(programme, seed):
 
 
 def one_user(**changes):
-    given = {"have": [0.0], "most": [np.inf], "capacity": [[4.0]], "allowed": [[True]]} | changes
+    given = {"have": [0.0], "limit": [np.inf], "capacity": [[4.0]], "allowed": [[True]]} | changes
     return improve(
         np.array([[[2.0]]]),
         np.array(given["allowed"]),
         np.array(given["have"]),
-        np.array(given["most"]),
+        np.array(given["limit"]),
         np.array(given["capacity"]),
     )
 
 
 def test_by_hand():
     assert one_user().gain == pytest.approx(2)
-    assert one_user(most=[1.5]).split[0, 0] == pytest.approx(1.5)
+    assert one_user(limit=[1.5]).split[0, 0] == pytest.approx(1.5)
     assert one_user(have=[2.0]).gain == pytest.approx(0)
     assert one_user(have=[2.0]).bound == pytest.approx(0)
     assert one_user(capacity=[[0.0]]).bound == pytest.approx(0)

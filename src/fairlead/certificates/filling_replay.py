@@ -84,7 +84,7 @@ def certify_filling(
 
 
 def _is_right(replay: Replay, criterion: str, select: str, residual: bool) -> bool:
-    """Return whether the placements, which are feasible, are those of the policy."""
+    """Return whether the policy would make these placements, which are feasible."""
     score = _score(replay, criterion, select, residual)
     if select == "best-fit-first":
         return _serves_best_servers(replay, score)

@@ -91,7 +91,7 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
 
 
 def certify_precomputed(problem: Problem, tasks: FloatArray, *, topped_up: bool) -> Certificate:
-    """Certify that whole tasks (N, 1) are those of PDRF, with the top-up or without.
+    """Certify that whole tasks (N, 1) are the result of PDRF, with the top-up or without.
 
     The violation is that of `certify_turns`, but its last number is the fraction of its tasks by
     which a user has too many or too few. O(N (log N + R)), and rational arithmetic on N numbers if

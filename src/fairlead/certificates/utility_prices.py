@@ -100,8 +100,8 @@ def certify_largest_utility(
     Returns
     -------
     Certificate
-        Its violation is the largest of those of `measure_price_faults`, the overuse of a resource
-        (of time), and the share of misplaced tasks.
+        Its violation is the largest of: the three violations of `measure_price_faults`, the overuse
+        of a resource (or of time), and the fraction of misplaced tasks.
 
     Notes
     -----
@@ -217,8 +217,8 @@ def measure_price_faults(
     with np.errstate(invalid="ignore"):
         extra = np.maximum(cost * (1.0 - EQUAL_COST) - cheapest[:, None], 0.0) * per_task
         agree = allowed & (cost * (1.0 - EQUAL_COST) <= cheapest[:, None])
-    # Rounding errors of the costs of a user that could run elsewhere at the same price: it may take
-    # capacity that others need.
+    # Rounding errors of the costs of a user that could run elsewhere at the same price. Such a user
+    # may take capacity that others need.
     uncertain = np.where(
         agree & (agree.sum(axis=1) > 1)[:, None], EQUAL_COST * cost * per_task, 0.0
     )

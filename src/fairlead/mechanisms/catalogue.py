@@ -256,7 +256,7 @@ CATALOGUE: dict[str, Mechanism] = {
         ),
         Mechanism(
             "alpha-fair-tdm",
-            "the same, servers shared by time (TDM)",
+            "alpha-fair, servers shared by time (TDM)",
             paper=f"{_KESIDIS}, III, eq. 15-17",
             proved=(PO,),
             accepts=(CONSTRAINTS, LIMITS, RATES),
@@ -277,7 +277,7 @@ CATALOGUE: dict[str, Mechanism] = {
         ),
         Mechanism(
             "max-tasks-tdm",
-            "the same, servers shared by time (TDM)",
+            "max-tasks, servers shared by time (TDM)",
             paper=f"{_KESIDIS}, III, eq. 18",
             proved=(PO,),
             accepts=(CONSTRAINTS, LIMITS, RATES),

@@ -25,7 +25,7 @@ class SharesAtInstant(NamedTuple):
 
     share: FloatArray  # (N,): the dominant share of each user, over its weight
     amounts: FloatArray  # (N, R): the amounts of each user's tasks
-    # To the kinds of tasks, as users; None if no kind has a server with all resources it demands.
+    # To kinds of tasks, as users; None if no kind has a server with all resources that it demands.
     allocation: Allocation | None
 
 

@@ -217,8 +217,8 @@ def _programme(subject: Subject, alone: FloatArray) -> dict[str, Any]:
     capacity = np.maximum(1.0, used)  # overuse within the tolerance stays possible
     if not subject.time_shared:
         capacity = np.where(problem.group_capacity.T > 0, capacity, 0.0)
-    most = np.maximum(problem.task_limit / alone, tasks.sum(axis=1) / alone)
-    return {"use": use, "allowed": problem.runnable, "most": most, "capacity": capacity}
+    limit = np.maximum(problem.task_limit / alone, tasks.sum(axis=1) / alone)
+    return {"use": use, "allowed": problem.runnable, "limit": limit, "capacity": capacity}
 
 
 def _is_confirmed(programme: dict[str, Any], split: FloatArray) -> bool:

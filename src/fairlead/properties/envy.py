@@ -112,9 +112,9 @@ def measure_envy(
             if whole_tasks:
                 total = round_down(total)
             total[n] = own[n]
-            most = first_largest(total)
-            if total[most] > own[n]:
-                gain[n], envied[n], best[n] = total[most] / own[n] - 1.0, most, total[most]
+            m = first_largest(total)
+            if total[m] > own[n]:
+                gain[n], envied[n], best[n] = total[m] / own[n] - 1.0, m, total[m]
     return Envy(gain, envied, best)
 
 

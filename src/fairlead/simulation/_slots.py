@@ -65,7 +65,7 @@ def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
 
     `tasks` (N,) is the number of tasks of each kind. The text gives the amounts of a slot, and:
 
-    - the number of tasks that fit on a server, but not into the slots of any;
+    - the number of tasks that fit on a server, but not into the slots of any server;
     - if tasks fill less than `LEAST_FILLED` of their slots, how many tasks can run at once;
     - the resources that are not cut into slots, as the order of users ignores them.
 

@@ -30,7 +30,7 @@ class Improvement:
 
 
 def improve(
-    use: FloatArray, allowed: BoolArray, have: FloatArray, most: FloatArray, capacity: FloatArray
+    use: FloatArray, allowed: BoolArray, have: FloatArray, limit: FloatArray, capacity: FloatArray
 ) -> Improvement:
     """Divide so that the sum of gains is largest and no user has less than before.
 
@@ -42,7 +42,7 @@ def improve(
         Where each user may hold units.
     have : (N,) float
         Units of each user before.
-    most : (N,) float
+    limit : (N,) float
         Largest number of units of each user; infinite for no limit.
     capacity : (R, G) float
         Capacity of each whole group.
@@ -62,11 +62,11 @@ def improve(
     made feasible here, so that they need not be trusted.
     """
     user, group, taken, total = _rows(use, allowed)
-    bounded = np.isfinite(most)
+    bounded = np.isfinite(limit)
     result = linprog(
         -np.ones(len(user)),
         A_ub=vstack([taken, -total, total[bounded]]).tocsr(),
-        b_ub=np.concatenate([capacity.ravel(), -have, most[bounded]]),
+        b_ub=np.concatenate([capacity.ravel(), -have, limit[bounded]]),
         method="highs",
         options=TIGHTEST,
     )
@@ -76,12 +76,12 @@ def improve(
     split[user, group] = np.maximum(result.x, 0.0)
     dual = np.maximum(-result.ineqlin.marginals, 0.0)
     prices = dual[: capacity.size].reshape(capacity.shape)
-    bound = _bound_gains(use, allowed, have, most, capacity, prices)
+    bound = _bound_gains(use, allowed, have, limit, capacity, prices)
     return Improvement(split, float(split.sum() - have.sum()), bound)
 
 
 def measure_progress(
-    use: FloatArray, allowed: BoolArray, split: FloatArray, most: FloatArray, capacity: FloatArray
+    use: FloatArray, allowed: BoolArray, split: FloatArray, limit: FloatArray, capacity: FloatArray
 ) -> float:
     """Measure which fraction of a tiny gain is possible without losses: about 1 or 0.
 
@@ -93,7 +93,7 @@ def measure_progress(
     user, group, taken, total = _rows(raised, allowed)
     here = np.where(allowed, split, 0.0)
     free = np.maximum(capacity - np.einsum("rng,ng->rg", use, here), 0.0)
-    left = np.maximum(most - here.sum(axis=1), 0.0)
+    left = np.maximum(limit - here.sum(axis=1), 0.0)
     bounded = np.isfinite(left)
     whole_gain = csr_array(np.ones((1, len(user))))
     result = linprog(
@@ -192,7 +192,7 @@ def _bound_gains(
     use: FloatArray,
     allowed: BoolArray,
     have: FloatArray,
-    most: FloatArray,
+    limit: FloatArray,
     capacity: FloatArray,
     prices: FloatArray,
 ) -> float:
@@ -208,6 +208,6 @@ def _bound_gains(
     with np.errstate(divide="ignore"):
         alone = np.where(use > 0, capacity[:, None, :] / np.where(use > 0, use, 1.0), np.inf)
     alone = np.where(allowed, alone.min(axis=0), 0.0).sum(axis=1)
-    room = np.maximum(np.minimum(most, alone) - have, 0.0)
+    room = np.maximum(np.minimum(limit, alone) - have, 0.0)
     left = float((capacity * prices).sum() - (have * cost).sum())
     return left + float((np.maximum(1.0 - cost, 0.0) * room).sum())

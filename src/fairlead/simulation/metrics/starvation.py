@@ -103,7 +103,7 @@ def _intervals(
     ever_active = ~outcomes.never_active
     over = ever_active & np.isfinite(outcomes.over)
     n_owners = int(owner.max(initial=-1)) + 1
-    # Events: times, owners, changes of the number of active tasks, and of that of running tasks.
+    # Events: times, owners, changes in the number of active tasks, changes in that of running ones.
     parts = (
         (outcomes.submit[ever_active], owner[ever_active], 1, 0),
         (outcomes.over[over], owner[over], -1, 0),
