@@ -85,7 +85,7 @@ def certify_filling(
 
 def _is_right(replay: Replay, criterion: str, select: str, residual: bool) -> bool:
     """Return whether the policy would make these placements, which are feasible."""
-    score = _score(replay, criterion, select, residual)
+    score = _score_function(replay, criterion, select, residual)
     if select == "best-fit-first":
         return _serves_best_servers(replay, score)
     if select == "rrr":
@@ -226,19 +226,19 @@ class Replay:
 # Scores
 
 
-def _score(replay: Replay, criterion: str, select: str, residual: bool) -> Score:
+def _score_function(replay: Replay, criterion: str, select: str, residual: bool) -> Score:
     """Return the score function of a policy."""
     if criterion == "ps-dsf" and select in ("joint", "rrr"):
         amounts = replay.free if residual else replay.capacity
-        return lambda user, server: _dominant(replay, user, amounts[:, server])
+        return lambda user, server: _dominant_score(replay, user, amounts[:, server])
     if not residual:
         return _scores_by_capacity(replay, criterion)
     if criterion == "drf":
-        return lambda user, _: _dominant(replay, user, replay.left)
+        return lambda user, _: _dominant_score(replay, user, replay.left)
     return ResidualTaskShares(replay).score
 
 
-def _dominant(replay: Replay, user: int, amounts: IntArray) -> int:
+def _dominant_score(replay: Replay, user: int, amounts: IntArray) -> int:
     """Return the score of a user's dominant share of `amounts` (C,), the first R of them."""
     scale, under = replay.scale(user)
     there = amounts.tolist()
@@ -289,7 +289,7 @@ class ResidualTaskShares:
         # Each demanded resource, and the number of parts that one quantum holds.
         self.factors = [[(r, parts // d) for r, d in pairs] for pairs, parts in taken]
         self.fitting = [  # parts of each user that fit on all servers
-            sum(count * _least(row, factors) for row, count in replay.groups)
+            sum(count * _count_parts(row, factors) for row, count in replay.groups)
             for factors in self.factors
         ]
         self.n_subtracted = [0] * len(self.fitting)  # placements that `fitting` accounts for
@@ -298,13 +298,14 @@ class ResidualTaskShares:
         """Return the score of a user."""
         factors, fitting = self.factors[user], self.fitting[user]
         for k in range(self.n_subtracted[user], self.replay.number):
-            fitting -= _least(self.before[k], factors) - _least(self.after[k], factors)
+            fitting -= _count_parts(self.before[k], factors) - _count_parts(self.after[k], factors)
         self.fitting[user], self.n_subtracted[user] = fitting, self.replay.number
         scale, under = self.replay.scale(user)
         return self.parts[user] * scale // (fitting * under) if fitting else 0
 
 
-def _least(amounts: list[int], factors: list[tuple[int, int]]) -> int:
+def _count_parts(amounts: list[int], factors: list[tuple[int, int]]) -> int:
+    """Return how many parts of a task fit into amounts; `factors` are parts per quantum."""
     return min([amounts[r] * factor for r, factor in factors])
 
 

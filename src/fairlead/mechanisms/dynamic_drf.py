@@ -82,16 +82,16 @@ class DynamicDRF:
         capacity: ArrayLike | None = None,
     ) -> None:
         self.announced = whole_number(announced, "announced", 1)
-        self.resources = _names(resources)
+        self.resources = _read_names(resources)
         self.total_weight = (
-            float(self.announced) if total_weight is None else _positive(total_weight)
+            float(self.announced) if total_weight is None else _read_total_weight(total_weight)
         )
         self.solver = solver
         if solver not in SOLVERS:
             known = ", ".join(SOLVERS)
             raise InputError(f"no solver is named {solver!r}; known: {known}", "solver")
         self._solver = SOLVERS[solver](len(self.resources))
-        self._capacity = _capacity(capacity, self.resources)
+        self._capacity = _read_capacity(capacity, self.resources)
         self._weights = array("d")
         self._weight_arrived = 0.0
         self._most_weight = self.total_weight * (1.0 + ROUNDING)
@@ -171,8 +171,8 @@ class DynamicDRF:
         InputError, RefusalError
             As `arrive`; no agent is added then.
         """
-        demand = self._checked_demands(demands)
-        weight = self._checked_weights(weights, len(demand))
+        demand = self._check_demands(demands)
+        weight = self._check_weights(weights, len(demand))
         arrived = np.cumsum(np.concatenate([[self._weight_arrived], weight]))
         self._refuse_unannounced(len(weight), float(arrived[-1]))
         level = self._solver.add(demand, weight, np.minimum(1.0, arrived[1:] / self.total_weight))
@@ -221,9 +221,9 @@ class DynamicDRF:
             raise InputError(f"must be between 1 and {self.arrived}, not {step}", "step")
         return self.log.levels_at(step) * self.weights[:step]
 
-    def _checked_demands(self, demands: ArrayLike) -> FloatArray:
-        """Return the demands as shares of the pool, scaled so that the largest of a row is 1."""
-        demand = _numbers(demands, "demand")
+    def _check_demands(self, demands: ArrayLike) -> FloatArray:
+        """Check demands; return shares of the pool, scaled so that the largest of a row is 1."""
+        demand = _read_numbers(demands, "demand")
         n_resources = len(self.resources)
         if demand.size == 0:
             demand = demand.reshape(0, n_resources)
@@ -251,8 +251,8 @@ class DynamicDRF:
             raise RefusalError("dynamic", f"the solver {self.solver!r} admits no zero demands")
         return demand
 
-    def _checked_weights(self, weights: ArrayLike | None, length: int) -> FloatArray:
-        weight = np.ones(length) if weights is None else _numbers(weights, "weight")
+    def _check_weights(self, weights: ArrayLike | None, length: int) -> FloatArray:
+        weight = np.ones(length) if weights is None else _read_numbers(weights, "weight")
         if weight.shape != (length,):
             raise InputError(f"must be {length} numbers, not of shape {weight.shape}", "weight")
         for k in np.flatnonzero(~((weight > 0) & (weight < inf)))[:1]:
@@ -396,7 +396,7 @@ def _place(what: str, k: int, length: int) -> str:
     return what if length == 1 else f"{what}[{k}]"
 
 
-def _numbers(values: ArrayLike, place: str) -> FloatArray:
+def _read_numbers(values: ArrayLike, place: str) -> FloatArray:
     try:
         numbers: FloatArray = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -404,7 +404,7 @@ def _numbers(values: ArrayLike, place: str) -> FloatArray:
     return numbers
 
 
-def _positive(value: float) -> float:
+def _read_total_weight(value: float) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -414,7 +414,7 @@ def _positive(value: float) -> float:
     return number
 
 
-def _names(resources: int | Sequence[str]) -> tuple[str, ...]:
+def _read_names(resources: int | Sequence[str]) -> tuple[str, ...]:
     if isinstance(resources, str):
         raise InputError(f"must be a number or several names, not {resources!r}", "resources")
     if isinstance(resources, Sequence):
@@ -426,10 +426,10 @@ def _names(resources: int | Sequence[str]) -> tuple[str, ...]:
     return tuple(f"r{r + 1}" for r in range(whole_number(resources, "resources", 1)))
 
 
-def _capacity(capacity: ArrayLike | None, resources: tuple[str, ...]) -> FloatArray | None:
+def _read_capacity(capacity: ArrayLike | None, resources: tuple[str, ...]) -> FloatArray | None:
     if capacity is None:
         return None
-    given = _numbers(capacity, "capacity")
+    given = _read_numbers(capacity, "capacity")
     if given.shape != (len(resources),):
         raise InputError(f"must be {len(resources)} numbers", "capacity")
     for r in np.flatnonzero(~((given >= 0) & (given < inf)))[:1]:

@@ -155,7 +155,7 @@ class Audit(Sequence[Verdict], Shown):
         holdings = self.subject.holdings
         values["users"] = self._users()
         values["users"] += [
-            _idle(user, self.subject.problem) | self._fair_row(None) for user in holdings.idle
+            _idle_row(user, self.subject.problem) | self._fair_row(None) for user in holdings.idle
         ]
         if holdings.unrunnable:
             values["unrunnable"] = [
@@ -182,7 +182,7 @@ class Audit(Sequence[Verdict], Shown):
     def _users(self) -> list[dict[str, Any]]:
         due = map(self._user, range(self.subject.problem.n_users))
         return [
-            _held(self.whole.holdings, n) | NOTHING_DUE | self._fair_row(None)
+            _held_row(self.whole.holdings, n) | NOTHING_DUE | self._fair_row(None)
             if nothing
             else next(due)
             for n, nothing in enumerate(self.whole.given.due_nothing)
@@ -190,7 +190,7 @@ class Audit(Sequence[Verdict], Shown):
 
     def _user(self, n: int) -> dict[str, Any]:
         holdings, sliced = self.subject.holdings, float(self.slices[n])
-        row = _held(holdings, n)
+        row = _held_row(holdings, n)
         if waiting := self.waiting[n]:
             row["waiting"] = waiting
         margin = _finite(float(holdings.user_tasks[n]) / sliced - 1.0) if sliced > 0 else None
@@ -386,7 +386,7 @@ def _no_envy(subject: Subject) -> Envy:
     return Envy(np.zeros(n_users), np.arange(n_users), subject.holdings.user_tasks)
 
 
-def _held(holdings: Holdings, n: int) -> dict[str, Any]:
+def _held_row(holdings: Holdings, n: int) -> dict[str, Any]:
     """Return the row of a user's holdings."""
     problem = holdings.problem
     return {
@@ -404,7 +404,7 @@ def _held(holdings: Holdings, n: int) -> dict[str, Any]:
     }
 
 
-def _idle(user: IdleUser, problem: Problem) -> dict[str, Any]:
+def _idle_row(user: IdleUser, problem: Problem) -> dict[str, Any]:
     """Return the row of a user outside of the problem, which is due nothing."""
     row: dict[str, Any] = {"name": user.name, "weight": user.weight, "tasks": 0.0}
     total = dict(zip(problem.cluster.resources, problem.total_capacity.tolist(), strict=True))

@@ -185,7 +185,7 @@ def check_envy_freeness(history: DynamicShares) -> Verdict:
                 was[:i] = earlier[i]
             others[:i] &= shares[:i] > was[:i] * (1 + TOLERANCE)
             for j in np.flatnonzero(others)[:1]:
-                return Verdict(name, "fails", _envy(history, k, i, int(j), shares, was), k)
+                return Verdict(name, "fails", _envy_witness(history, k, i, int(j), shares, was), k)
     return _no_witness(history, name, history.steps_of_pairs)
 
 
@@ -219,7 +219,7 @@ def _envied(history: DynamicShares, shares: FloatArray, i: int) -> BoolArray:
     return envied
 
 
-def _envy(
+def _envy_witness(
     history: DynamicShares, step: int, i: int, j: int, shares: FloatArray, was: FloatArray
 ) -> dict[str, Any]:
     return {

@@ -83,7 +83,7 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
                 if answer.problem.users.names != other.users.names:  # not all are due something
                     raise
                 found = answer
-            return _holdings(other, found)
+            return _read_holdings(other, found)
 
         return Subject(
             name=subject,
@@ -103,7 +103,7 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
 
         def ask(other: Problem) -> Holdings:
             try:
-                return _holdings(other, rule(other))
+                return _read_holdings(other, rule(other))
             except InputError as error:
                 asked = f"{name}, called for {counted(other.n_users, 'user')}"
                 raise InputError(f"{error.place} {error.fault}".lstrip(), asked) from None
@@ -120,7 +120,7 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
             divide=ask,
             time_shared=_is_time_shared(holdings),
         )
-    holdings = _holdings(problem, subject)
+    holdings = _read_holdings(problem, subject)
     return Subject(
         name=holdings.source or "allocation",
         holdings=holdings,
@@ -172,7 +172,7 @@ def _is_time_shared(holdings: Holdings) -> bool:
     return (known is not None and known.time_shared) or holdings.problem.users.rates is not None
 
 
-def _holdings(problem: Problem, answer: Any) -> Holdings:
+def _read_holdings(problem: Problem, answer: Any) -> Holdings:
     """Return an answer as holdings of the given problem, or of its pool.
 
     A function may have answered a changed problem, such as one without weights; the holdings are
@@ -189,9 +189,9 @@ def _holdings(problem: Problem, answer: Any) -> Holdings:
     elif hasattr(answer, "order") and hasattr(answer, "policy"):  # a filling
         holdings = Holdings(answer.problem, answer.tasks, "fill", whole_tasks=True)
     else:
-        holdings = Holdings(problem, _table(answer, problem))
-    asked = _asked(problem, holdings.problem)
-    holdings = replace(holdings, problem=asked, tasks=_table(holdings.tasks, asked))
+        holdings = Holdings(problem, _read_tasks(answer, problem))
+    asked = _choose_problem(problem, holdings.problem)
+    holdings = replace(holdings, problem=asked, tasks=_read_tasks(holdings.tasks, asked))
     users, groups = asked.n_users, asked.n_groups
     if holdings.tasks.shape != (users, groups):
         raise InputError(
@@ -202,14 +202,14 @@ def _holdings(problem: Problem, answer: Any) -> Holdings:
     return holdings
 
 
-def _table(tasks: Any, asked: Problem) -> FloatArray:
+def _read_tasks(tasks: Any, asked: Problem) -> FloatArray:
     """Return tasks as users by groups; frames are arranged by their labels."""
     table = read_table(tasks, "allocation")
     return read_numbers(table.laid_out(asked.users.names, asked.cluster.groups), "allocation")
 
 
-def _asked(problem: Problem, answered: Problem) -> Problem:
-    """Return the original problem, pooled if the answer is to its pool."""
+def _choose_problem(problem: Problem, answered: Problem) -> Problem:
+    """Return the original problem, pooled if the answer is to its pool; else raise InputError."""
     if answered is problem:
         return problem
     if answered.users.names != problem.users.names:

@@ -196,7 +196,7 @@ def _begin_of_wait(audit: LogAudit, n: int) -> Cell:
 
 def _breach_text(audit: LogAudit, breach: Breach) -> str:
     """Describe by how much, and when, a user was beyond a limit."""
-    user, found, most = short_name(breach.user), breach.found, breach.most
+    user, found, most = short_name(breach.user), breach.found, breach.allowed
     n = audit.workload.users.index(breach.user)
     if breach.limit == "wait":
         begin = short_time(audit.workload, audit.wait_begin[n])

@@ -36,7 +36,7 @@ class Breach(NamedTuple):
     user: str
     limit: str  # name in `AuditLimits`
     found: float  # value of the user, in the unit of the limit
-    most: float  # value of the limit
+    allowed: float  # value of the limit
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class AuditLimits:
 
     under: float | None = None  # largest fraction of its fair share that a user may lack
     min_due: float = 0.0  # cluster-hours; `under` applies to users that are due at least this
-    owed: float | None = None  # most cluster-hours that a user may be owed
+    owed: float | None = None  # largest number of cluster-hours that a user may be owed
     wait: float | None = None  # longest time in which tasks of a user wait and none runs, seconds
 
     @property
@@ -117,12 +117,12 @@ class LogAudit:
         wait = np.where(self.workload.weight > 0, self.longest_wait, 0.0)
         found = {"under": under, "owed": self.fairness.owed, "wait": wait}
         for limit, values in found.items():
-            most = getattr(limits, limit)
-            if most is None:
+            allowed = getattr(limits, limit)
+            if allowed is None:
                 continue
-            beyond = np.flatnonzero(values > most + NEGLIGIBLE)
+            beyond = np.flatnonzero(values > allowed + NEGLIGIBLE)
             for n in beyond[np.argsort(-values[beyond], kind="stable")].tolist():
-                yield Breach(self.workload.users[n], limit, float(values[n]), most)
+                yield Breach(self.workload.users[n], limit, float(values[n]), allowed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values, for JSON; times in seconds."""

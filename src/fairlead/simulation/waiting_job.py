@@ -93,14 +93,14 @@ def explain_job(
     -----
     O(T + S + running and waiting tasks): the state is built, nothing is replayed again.
     """
-    j = _job_of(workload, job)
+    j = _find_job(workload, job)
     sets = np.arange(workload.first_set[j], workload.first_set[j + 1])
     state = _StateAt(workload, log, time)
     if not state.waiting[sets].any():
-        raise InputError(_why_not(workload, log, j, time), "job")
+        raise InputError(_describe_state(workload, log, j, time), "job")
     scheduler, group_of = _scheduler_at(state, strict_fifo, j, on_progress)
     first = next(k for k in sets.tolist() if state.waiting[k])
-    starts = _starts(workload, log, sets if _is_gang(workload, j) else np.array([first]))
+    starts = _start_times(workload, log, sets if _is_gang(workload, j) else np.array([first]))
     explanation = scheduler.explain(group_of[first], time)
     reserved_for = None
     if explanation.reservation is not None:
@@ -149,7 +149,7 @@ def longest_wait(
 
 def middle_of_wait(workload: Workload, log: RunLog, job: str) -> float:
     """Return the middle, in seconds, of a job's wait; raises InputError for an unknown job."""
-    j = _job_of(workload, job)
+    j = _find_job(workload, job)
     return float(workload.job_submit[j] + _waited_until(workload, log)[j]) / 2
 
 
@@ -162,7 +162,7 @@ def _waited_until(workload: Workload, log: RunLog) -> FloatArray:
     return until
 
 
-def _job_of(workload: Workload, job: str) -> int:
+def _find_job(workload: Workload, job: str) -> int:
     found = np.flatnonzero(workload.job_names == job)
     if not len(found):
         raise InputError(f"there is no job {job!r:.60} in the trace", "job")
@@ -173,7 +173,7 @@ def _is_gang(workload: Workload, j: int) -> bool:
     return bool(workload.job_gang[j]) and bool(workload.job_tasks[j] > 1)
 
 
-def _starts(workload: Workload, log: RunLog, sets: IntArray) -> FloatArray:
+def _start_times(workload: Workload, log: RunLog, sets: IntArray) -> FloatArray:
     """Return the starts of the tasks of consecutive sets."""
     tasks = workload.first_task[[sets[0], sets[-1] + 1]]
     starts: FloatArray = log.start[(log.task >= tasks[0]) & (log.task < tasks[1])]
@@ -245,7 +245,7 @@ def _scheduler_at(
         for k in range(count)
     ]
     group_of_server = np.repeat(np.arange(len(cluster.groups)), cluster.count).tolist()
-    places = _conditions(workload)
+    places = _label_conditions(workload)
     labels = [
         {label: "yes" for k, place in enumerate(places) if eligible[k] for label in place or ()}
         for eligible in workload.places.T.tolist()
@@ -354,7 +354,7 @@ def _devices_of_runs(
     return found
 
 
-def _conditions(workload: Workload) -> list[dict[str, str] | None]:
+def _label_conditions(workload: Workload) -> list[dict[str, str] | None]:
     """Return each placement constraint as a condition on a label, whose name names the groups."""
     groups, uses = workload.cluster.groups, Counter[str]()
     conditions: list[dict[str, str] | None] = []
@@ -369,7 +369,7 @@ def _conditions(workload: Workload) -> list[dict[str, str] | None]:
     return conditions
 
 
-def _why_not(workload: Workload, log: RunLog, j: int, time: float) -> str:
+def _describe_state(workload: Workload, log: RunLog, j: int, time: float) -> str:
     """Describe the state of a job without waiting tasks."""
     name, submit = workload.job_names[j], float(workload.job_submit[j])
     if submit > time:
@@ -377,7 +377,7 @@ def _why_not(workload: Workload, log: RunLog, j: int, time: float) -> str:
     if workload.job_cancel[j] <= time:
         return f"{name} was withdrawn at {workload.job_cancel[j]:.6g} s"
     sets = np.arange(workload.first_set[j], workload.first_set[j + 1])
-    starts = _starts(workload, log, sets)
+    starts = _start_times(workload, log, sets)
     first, last = float(starts.min()), float(starts[starts <= time].max())
     if first == last == submit:
         return f"{name} started at its submission, at {submit:.6g} s"

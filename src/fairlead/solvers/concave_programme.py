@@ -151,8 +151,9 @@ class System:
     def start(self) -> Point:
         """Return the starting point: half of the feasible totals, and prices that they pay for."""
         lp = self.programme
-        most = np.where(self.allowed, 1.0 / np.where(self.allowed, self.use.max(axis=0), 1.0), 0.0)
-        spread = most / most.sum(axis=1, keepdims=True)
+        # Units that a user could have alone on each group.
+        alone = np.where(self.allowed, 1.0 / np.where(self.allowed, self.use.max(axis=0), 1.0), 0.0)
+        spread = alone / alone.sum(axis=1, keepdims=True)
         amount = np.minimum(0.5 * lp.start, 0.5 * lp.limit)
         x = np.where(self.allowed, spread * amount[:, None], 0.0)
         v = np.exp(lp.utility.log_marginal(amount))
