@@ -393,7 +393,10 @@ def test_unwritable_pages_are_refused_before_anything_runs(
             for time in ("-3h", "nan", "inf", "soon", "")
         ),
         *(
-            (["--policy", "drf/rrr", f"--warm-up={time}"], "warm_up: must be at least 0 and before ")
+            (
+                ["--policy", "drf/rrr", f"--warm-up={time}"],
+                "warm_up: must be at least 0 and before ",
+            )
             for time in ("2h", "9d")
         ),
         (
