@@ -137,7 +137,7 @@ class SharesQuestion:
     order: IntArray
 
     def answer(self) -> LiveShares:
-        """Return the shares; raises as `Scheduler.shares` does."""
+        """Compute the shares; raises as `Scheduler.shares` does."""
         shares = FairDivider(
             self.user,
             self.server_set,

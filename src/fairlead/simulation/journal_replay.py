@@ -157,7 +157,9 @@ class _JournalReplay:
             ended = [other for other in job["after"] if other not in self.state.jobs]
             if any(other in self.failed for other in ended):
                 orphans.append(number)
-            settled = {} if self.is_own_policy else self.recording.settled.get(first + number, {})
+            settled = (
+                {} if self.is_own_policy else self.recording.final_requests.get(first + number, {})
+            )
             after = [other for other in job["after"] if other not in ended]
             asked.append({**job, **settled, "after": after})
         ids = self.state.apply("submit", {"jobs": asked}, now)
