@@ -139,7 +139,7 @@ def check_irrevocability(history: DynamicShares) -> Verdict:
 
 
 def check_sharing_incentive(history: DynamicShares) -> Verdict:
-    """Check that from its arrival on, each agent's share is at least its part of the announced weight.
+    """Check that from its arrival on, each agent has at least its part of the announced weight.
 
     If lowest levels are known (`least_level`), all steps are checked.
     """
