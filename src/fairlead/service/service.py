@@ -56,7 +56,7 @@ from fairlead.service.webhook import Receiver, Webhook
 LOG = logging.getLogger("fairlead.service")
 SILENT_SECONDS = 15.0  # after a worker's last request its servers get no new tasks
 GRACE_SECONDS = 60.0  # after a worker's last request its tasks run again elsewhere
-# An explanation has a forecast if at most this many tasks run; the forecast takes 0.1 s then.
+# An explanation has a forecast if at most this many tasks run: it then takes at most 0.1 s.
 MOST_RUNNING = 20_000
 MOST_BEFORE = 1000  # tasks that an explanation may start on trial before the explained one
 SHARES_PATIENCE = 0.15  # seconds that an explanation waits for shares
