@@ -371,7 +371,7 @@ class PreemptionRound:
         return True
 
     def lost_work(self, task: Task) -> int:
-        """Return the work that is lost with a task: its dominant share times 2**64 milliseconds."""
+        """Return the lost work of a task: dominant share times milliseconds, times 2**64."""
         share = 0
         demand = task.shape.demand
         for r in range(self.shared):

@@ -58,7 +58,7 @@ class Tokens:
             raise InputError(str(fault.orig), "", str(self._path)) from None
 
     def remove(self, name: str) -> None:
-        """Revoke a token; raise `InputError` if it is unknown, or an admin's last token."""
+        """Revoke a token; raise `InputError` if it is unknown, or the last admin token."""
         with self._engine.begin() as connection:
             names = connection.scalars(sql.select(tokens.c.name)).all()
             if name not in names:
