@@ -28,7 +28,7 @@ from peer_systems import ByCommand, ByRequest, Fairlead, HyperQueue, Peer, Slurm
 
 SYSTEMS: list[type[Peer]] = [Slurm, HyperQueue, Fairlead]
 JOBS_OF_FILE = 300
-IDLE_SECONDS = 1.0  # before each job whose first line is timed, and around the many tasks
+IDLE_SECONDS = 1.0  # before each job whose start is timed, and around the many tasks
 PAUSE = 0.2  # seconds between two jobs
 ROWS = {
     "submit": "`submit` of one job by the command line, p50: CPU / wall, ms",
@@ -36,8 +36,8 @@ ROWS = {
     "post": "one job by an open connection, p50: wall, ms",
     "tasks": "many tasks of `true`: tasks/s",
     "cpu": "CPU per task: scheduler / worker with children, ms",
-    "submit_to_line": "from `submit` to the command's first line, idle, p50: ms",
-    "post_to_line": "from the request to the command's first line, idle, p50: ms",
+    "submit_to_line": "from `submit` to the start of the command, idle system, p50: ms",
+    "post_to_line": "from the request to the start of the command, idle system, p50: ms",
     "memory": "memory (RSS): scheduler / worker, MiB",
 }
 Figures = dict[str, tuple[float, ...]]  # by the keys of ROWS

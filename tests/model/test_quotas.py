@@ -43,17 +43,17 @@ def fault_of(quotas: Any, limits: Any = None) -> str:
         ({"c": [A100, {"where": {}}]}, r"quotas.c[1].where: must be labels, or names of servers"),
         ({"c": [{"gpu": 1}, {"gpu": 2}]}, "quotas.c[1]: is on the same servers as an earlier"),
         ({"c": {"gpu": 6}, "d": {"gpu": 3}, "p": {"gpu": 8}}, "quotas.p.gpu: 8 is less than the 9"),
-        ({"c": {"gpu": 6}, "d": {"gpu": 5}}, "11 gpu are guaranteed to c, d, and the servers have"),
-        ({"a": {"gpu": 6}, "b": {"gpu": 5}}, "11 gpu are guaranteed to a, b, and the servers have"),
+        ({"c": {"gpu": 6}, "d": {"gpu": 5}}, "11 gpu are guaranteed to c, d; the servers have"),
+        ({"a": {"gpu": 6}, "b": {"gpu": 5}}, "11 gpu are guaranteed to a, b; the servers have"),
         (
             {"a": {"gpu": 6, **A100}, "b": {"gpu": 4, **A100}, "c": {"gpu": 1}},
-            "10 gpu are guaranteed to a, b, and the servers with type=a100 have 8",
+            "10 gpu are guaranteed to a, b; the servers with type=a100 have 8",
         ),
         (
             {"a": {"gpu": 1, "where": ["g2"]}},
-            "1 gpu are guaranteed to a, and the servers g2 have 0",
+            "1 gpu are guaranteed to a; the servers g2 have 0",
         ),
-        ({"a": {"disk": 1}}, "1 disk are guaranteed to a, and the servers have 0"),
+        ({"a": {"disk": 1}}, "1 disk are guaranteed to a; the servers have 0"),
     ],
 )
 def test_a_fault_names_the_quota(quotas: Any, fault: str) -> None:
@@ -100,7 +100,7 @@ def test_unmet_quotas_are_those_of_hall() -> None:
         except ProblemError as error:
             found = True
             asked, _, rest = error.fault.partition(" gpu are guaranteed to ")
-            named = rest.split(", and the servers")[0].split(", ")
+            named = rest.split("; the servers")[0].split(", ")
             assert float(asked) == sum(quotas[name]["gpu"] for name in named)
             has = float(error.fault.rsplit(" ", 1)[1])
             places = set().union(*(quotas[name]["where"] for name in named))

@@ -348,7 +348,7 @@ INTERVAL = {"earliest": 2800.0, "latest": 8200.0, "starts": 9000.0}
             EXPECTED,
             "in 60 min (a rough guess: fewer than 20 forecast jobs have started), going by the run",
         ),
-        (EXPECTED | INTERVAL, ", and four times in five in 30 min to 2 h, going by"),
+        (EXPECTED | INTERVAL, ", and four times in five between 30 min and 2 h, going by"),
         (EXPECTED | INTERVAL, "at the latest, by time limits, if no other job comes"),
         (EXPECTED | {"earliest": 1000.0, "latest": 8200.0}, "four times in five within 2 h"),
     ],

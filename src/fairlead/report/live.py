@@ -341,7 +341,7 @@ def forecast_text(view: Row, now: float) -> str:
 def _interval(earliest: float, latest: float, now: float) -> str:
     """Describe an interval of start times, relative to now."""
     soonest, last = (_rounded(at - now) for at in (earliest, latest))
-    return f"within {last}" if earliest - now < 1 else f"in {soonest} to {last}"
+    return f"within {last}" if earliest - now < 1 else f"between {soonest} and {last}"
 
 
 def _rounded(seconds: float) -> str:

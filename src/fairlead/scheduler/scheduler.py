@@ -258,7 +258,7 @@ class Scheduler:
         """Limit the amounts and the number of running tasks of a queue and the queues below it.
 
         A task beyond a limit waits until other tasks of the queue end; later groups may pass it,
-        except under strict order. Running tasks continue.
+        except with `strict_fifo`. Running tasks continue.
 
         Parameters
         ----------

@@ -172,7 +172,7 @@ def expected_in_words(forecast: Mapping[str, Any], now: float) -> str:
     text = f"It is expected to start in {_minutes(forecast['expected'] - now)}"
     if "earliest" in forecast:
         earliest, latest = (_minutes(forecast[name] - now) for name in ("earliest", "latest"))
-        text += f" (four times in five in {earliest} to {latest})"
+        text += f" (four times in five between {earliest} and {latest})"
     else:
         text += " (a rough guess: fewer than 20 forecast jobs have started)"
     text += f", on {forecast['server']}"
