@@ -60,7 +60,8 @@ def connect(
     user : str
         The user whose share the calls take.
     address : str, optional
-        The address of the Ray cluster; when absent, this process's cluster, or ``auto``.
+        The address of the Ray cluster, if this process is in none; when absent, ``RAY_ADDRESS``,
+        else the cluster on this machine.
     policy : str, optional
         The policy of a dispatcher that this call starts; ``drf/best-fit`` when absent.
     weight : float, optional
