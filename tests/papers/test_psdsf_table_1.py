@@ -31,7 +31,7 @@ REFUTED = "TSF has sharing incentive"
 
 
 def failing(**changes: object) -> list[str]:
-    given = {"counts": NONE_FOUND, "witnesses": BLANKS, "tsf_short": 0.0} | changes
+    given = {"counts": NONE_FOUND, "witnesses": BLANKS, "tsf_severity": 0.0} | changes
     return [claim.sentence for claim in judge_table(**given) if not claim.holds]
 
 
@@ -46,7 +46,7 @@ def test_only_tsfs_sharing_incentive_is_refuted() -> None:
 
 def test_claims_follow_counts_and_witnesses() -> None:
     assert failing() == []
-    assert failing(tsf_short=0.1) == [REFUTED]
+    assert failing(tsf_severity=0.1) == [REFUTED]
     for (name, property_name), sentence in {
         ("tsf", "sharing-incentive"): REFUTED,
         ("ps-dsf", "envy-freeness"): "PS-DSF has envy-freeness",

@@ -153,7 +153,7 @@ def test_an_alert_is_raised_and_cleared_once() -> None:
 @pytest.mark.parametrize("user", ["", "bo"])
 def test_alerts_of_a_kind_are_bounded(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
     """Present alerts stay, and new ones are raised below the bound; each user has its own bound."""
-    monkeypatch.setattr(rules, "MOST_OF_A_KIND" if not user else "MOST_OF_A_USER", 2)
+    monkeypatch.setattr(rules, "MOST_WITHOUT_USER" if not user else "MOST_OF_A_USER", 2)
     alerts = Alerts(Thresholds())
     alerts.update("owed", {"b": Finding("", user)}, 1.0)
     found = {name: Finding("", user) for name in "abc"} | {"z": Finding("", "zoe")}

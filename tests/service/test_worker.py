@@ -170,7 +170,7 @@ def test_a_clock_that_jumps_ends_nothing(root: Path) -> None:
     for path in (attempt.path, *attempt.path.rglob("*")):
         os.utime(path, (long_ago, long_ago))
     assert attempt.poll() is None
-    assert attempt.asked_to_end is None
+    assert attempt.stopped_at is None
 
 
 def test_a_memory_limit_ends_it_with_its_children(root: Path) -> None:
@@ -197,7 +197,7 @@ def test_memory_that_processes_share_counts_once(root: Path) -> None:
     assert mapped > 500 * 2**20
     assert not attempt.exceeds_memory()
     assert attempt.poll() is None
-    assert attempt.asked_to_end is None
+    assert attempt.stopped_at is None
 
 
 # Attempts that outlive the worker

@@ -142,7 +142,7 @@ def test_a_task_that_cannot_start_holds_up_no_other(
     assert worker.endings() == []
     run(worker, Start((2, 0, 1), "a", {}, None, a_job("true")))
     assert ended(worker._attempts[2, 0, 1]).status == 0
-    now = worker_module.PAUSE
+    now = worker_module.FAILURE_REPORT_SECONDS
     assert [ending.status for ending in worker.endings()] == [None, 0]
     assert "No space left" in worker.endings()[0].reason
 

@@ -36,6 +36,7 @@ from fairlead_papers.reproduction import (
     give_reason,
 )
 
+ALL_ROWS = 10_000  # more rows than any of these tables has
 # The sentence that opens the document of a single table or figure.
 _SINGLE_VERDICT = {
     EQUAL: "Ours is what the paper prints",
@@ -77,7 +78,7 @@ def catalogue_document(entries: Sequence[Entry]) -> Document:
         "what can be reproduced",
         f"{len(entries):,} tables, figures and examples that can be computed again",
         None,
-        [table_of("What can be reproduced", columns, rows, on_terminal=10_000)],
+        [table_of("What can be reproduced", columns, rows, on_terminal=ALL_ROWS)],
         lambda: {"fairlead": 1, "catalogue": values},
     )
 
@@ -85,7 +86,7 @@ def catalogue_document(entries: Sequence[Entry]) -> Document:
 def reproductions_document(
     found: Mapping[str, tuple[Entry, Reproduction]],
     *,
-    changed: Mapping[str, int] | None = None,
+    given: Mapping[str, int] | None = None,
     details: bool = True,
     values: Callable[[], Mapping[str, Any]] = dict,
 ) -> Document:
@@ -95,31 +96,31 @@ def reproductions_document(
     ----------
     found : mapping
         Entries and their reproductions, by name.
-    changed : mapping, optional
+    given : mapping, optional
         Values of --set, by parameter; experiments with a changed parameter get no verdict.
     details : bool
         Whether to show numbers, statements and tables, not only verdicts, reasons and findings.
     values : callable
         Returns the plain values for JSON.
     """
-    changes = {key: changes_of(entry, changed or {}) for key, (entry, _) in found.items()}
+    change_texts = {key: changes_of(entry, given or {}) for key, (entry, _) in found.items()}
     one = len(found) == 1
-    blocks: list[Block] = [] if one else [_verdicts(found, changes)]
+    blocks: list[Block] = [] if one else [_verdicts(found, change_texts)]
     if details:
         blocks += [
             Section(
-                f"{entry.key}: {entry.shows}" + _changes_suffix(changes[entry.key]),
-                list(_show_one(entry, reproduction, changes[entry.key])),
+                f"{entry.key}: {entry.shows}" + _changes_suffix(change_texts[entry.key]),
+                list(_show_one(entry, reproduction, change_texts[entry.key])),
             )
             for entry, reproduction in found.values()
         ]
     else:
-        blocks += _in_short(found, changes)
+        blocks += _in_short(found, change_texts)
     return Document(
         next(iter(found)) if one else "Papers and our results",
         "papers, reproduced",
         "Printed numbers and ours",
-        _opening(found, changes),
+        _opening(found, change_texts),
         blocks,
         values,
     )
@@ -131,26 +132,27 @@ def changes_of(entry: Entry, given: Mapping[str, int]) -> str:
     return ", ".join(f"{n}={value}" for n, value in given.items() if usual.get(n, value) != value)
 
 
-def _changes_suffix(changes: str) -> str:
-    return f" (here {changes})" if changes else ""
+def _changes_suffix(change_text: str) -> str:
+    return f" (here {change_text})" if change_text else ""
 
 
-def _kind(reproduction: Reproduction, changes: str) -> str:
-    if changes:
+def _statement_kind(reproduction: Reproduction, change_text: str) -> str:
+    """Return the kind of the statement of a verdict: muted if parameters were changed."""
+    if change_text:
         return MUTED
     return FAILS if reproduction.verdict == DIFFERS else HOLDS
 
 
 def _opening(
-    found: Mapping[str, tuple[Entry, Reproduction]], changes: Mapping[str, str]
+    found: Mapping[str, tuple[Entry, Reproduction]], change_texts: Mapping[str, str]
 ) -> Statement:
-    """Count the verdicts, and name what differs; changed experiments have none."""
-    changed = [key for key in found if changes[key]]
-    others = {key: pair for key, pair in found.items() if not changes[key]}
+    """Count the verdicts, and name what differs; with changed parameters there is no verdict."""
+    without_verdict = [key for key in found if change_texts[key]]
+    others = {key: pair for key, pair in found.items() if not change_texts[key]}
     if not others:
-        how = " or ".join(dict.fromkeys(changes.values()))
-        said = f"With {how} the experiment is not the paper's, so there is no verdict."
-        return Statement(MUTED, said)
+        changes = " or ".join(dict.fromkeys(change_texts.values()))
+        sentence = f"With {changes} the experiment is not the paper's, so there is no verdict."
+        return Statement(MUTED, sentence)
     verdicts = [reproduction.verdict for _, reproduction in others.values()]
     counts = [f"{verdicts.count(v):,} {v}" for v in VERDICTS if v in verdicts]
     differ = [key for key, (_, r) in others.items() if r.verdict == DIFFERS]
@@ -160,19 +162,21 @@ def _opening(
     if known:
         record = ", which is a known difference" if len(differ) == 1 else ", as is known"
     if len(found) > 1:
-        if changed:
-            counts.append(f"{len(changed):,} without a verdict, as parameters were changed")
-        said = f"{len(found):,} reproduced: {', '.join(counts)}."
-        said += f" Ours differs in {', '.join(differ)}{record}." if differ else ""
+        if without_verdict:
+            counts.append(f"{len(without_verdict):,} without a verdict, as parameters were changed")
+        sentence = f"{len(found):,} reproduced: {', '.join(counts)}."
+        sentence += f" Ours differs in {', '.join(differ)}{record}." if differ else ""
     else:
-        said = _SINGLE_VERDICT[verdicts[0]] + f"{record}."
-    return Statement(FAILS if unknown else HOLDS, said)
+        sentence = _SINGLE_VERDICT[verdicts[0]] + f"{record}."
+    return Statement(FAILS if unknown else HOLDS, sentence)
 
 
-def _verdicts(found: Mapping[str, tuple[Entry, Reproduction]], changes: Mapping[str, str]) -> Table:
+def _verdicts(
+    found: Mapping[str, tuple[Entry, Reproduction]], change_texts: Mapping[str, str]
+) -> Table:
     def verdict(key: str, reproduction: Reproduction) -> Content:
-        if changes[key]:
-            return Cell(f"none, with {changes[key]}", kind="dim")
+        if change_texts[key]:
+            return Cell(f"none, with {change_texts[key]}", kind="dim")
         return Cell(reproduction.verdict, kind="bad" if reproduction.verdict == DIFFERS else "good")
 
     rows: list[list[Content]] = [
@@ -180,50 +184,53 @@ def _verdicts(found: Mapping[str, tuple[Entry, Reproduction]], changes: Mapping[
         for key, (entry, reproduction) in found.items()
     ]
     columns = words("name", "subject", "verdict")
-    return table_of("What was reproduced", columns, rows, on_terminal=10_000)
+    return table_of("What was reproduced", columns, rows, on_terminal=ALL_ROWS)
 
 
-def _show_one(entry: Entry, reproduction: Reproduction, changes: str) -> Iterator[Block]:
+def _show_one(entry: Entry, reproduction: Reproduction, change_text: str) -> Iterator[Block]:
     """Show one reproduction: numbers, statements, tables and findings."""
     paper = entry.paper
     yield Prose(f"{paper.authors}, “{paper.title}”, {paper.venue}, {entry.number}.", "small")
     yield Prose(f"The paper: {entry.printed}.")
     yield Prose(f"Here: {reproduction.setting}")
     reason = reproduction.reason
-    verdict = f"none, with {changes}" if changes else reproduction.verdict
+    verdict = f"none, with {change_text}" if change_text else reproduction.verdict
     yield Statement(
-        _kind(reproduction, changes), reason[:1].upper() + reason[1:], "verdict", verdict
+        _statement_kind(reproduction, change_text),
+        reason[:1].upper() + reason[1:],
+        "verdict",
+        verdict,
     )
     if reproduction.note:
-        yield Prose(_note(reproduction, changes), "small")
+        yield Prose(_note(reproduction, change_text), "small")
     for claim in reproduction.claims:
         yield Statement(HOLDS if claim.holds else FAILS, claim.sentence, detail=claim.measured)
     if reproduction.readings:
-        yield _number_table(entry.key, reproduction.readings, changes)
+        yield _number_table(entry.key, reproduction.readings, change_text)
     for table in reproduction.tables:
         columns = [*words(table.headings[0]), *numbers(*table.headings[1:])]
         yield Prose(table.caption, "strong")
-        yield table_of(table.caption, columns, table.rows, on_terminal=10_000)
+        yield table_of(table.caption, columns, table.rows, on_terminal=ALL_ROWS)
     yield from _findings(reproduction.findings)
 
 
-def _note(reproduction: Reproduction, changes: str) -> str:
-    """Return the note; with changed parameters, say that it is about the paper's."""
-    about = "With the paper's parameters: " if changes else ""
+def _note(reproduction: Reproduction, change_text: str) -> str:
+    """Return the note; with changed parameters, say that it is about the paper's parameters."""
+    about = "With the paper's parameters: " if change_text else ""
     return f"{about}{reproduction.note}"
 
 
 def _in_short(
-    found: Mapping[str, tuple[Entry, Reproduction]], changes: Mapping[str, str]
+    found: Mapping[str, tuple[Entry, Reproduction]], change_texts: Mapping[str, str]
 ) -> Iterator[Block]:
     """Explain verdicts other than equal, and list the errors and gaps of the papers."""
     for key, (_, reproduction) in found.items():
-        if reproduction.verdict != EQUAL or changes[key]:
+        if reproduction.verdict != EQUAL or change_texts[key]:
             reason = give_reason(reproduction.readings, reproduction.claims, in_full=False)
-            verdict = f"with {changes[key]}" if changes[key] else reproduction.verdict
+            verdict = f"with {change_texts[key]}" if change_texts[key] else reproduction.verdict
             yield Prose(f"{key}: {verdict}: {reason}")
             if reproduction.note:
-                yield Prose(_note(reproduction, changes[key]), "small")
+                yield Prose(_note(reproduction, change_texts[key]), "small")
     for key, (entry, reproduction) in found.items():
         if reproduction.findings:
             yield Prose(f"{key}: {entry.paper.authors}, {entry.number}", "strong")
@@ -241,7 +248,7 @@ def _findings(findings: Iterable[Finding]) -> Iterator[Block]:
         yield pairs_table("Finding", rows)
 
 
-def _number_table(key: str, readings: Sequence[Reading], changes: str) -> Table:
+def _number_table(key: str, readings: Sequence[Reading], change_text: str) -> Table:
     """Tabulate our numbers and the paper's; with changed parameters without verdicts."""
     rows = [
         [
@@ -249,14 +256,14 @@ def _number_table(key: str, readings: Sequence[Reading], changes: str) -> Table:
             _format(reading, reading.ours),
             _format(reading, reading.paper),
             _interval(reading),
-            *([] if changes else [reading.verdict]),
+            *([] if change_text else [reading.verdict]),
         ]
         for reading in readings
     ]
     columns = [*words("number"), *numbers("ours", "paper", "interval")]
-    columns += [] if changes else words("verdict")
+    columns += [] if change_text else words("verdict")
     about = f"Numbers of {key}, ours and the paper's"
-    return table_of(about, columns, rows, on_terminal=10_000)
+    return table_of(about, columns, rows, on_terminal=ALL_ROWS)
 
 
 def _format(reading: Reading, value: float) -> str:

@@ -107,7 +107,7 @@ def reproduce(
             options = {"seed": seed, "quick": quick, "set": changed}
             return {"fairlead": 1, **options, "reproductions": figures}
 
-        document = reproductions_document(found, changed=changed, details=bool(what), values=values)
+        document = reproductions_document(found, given=changed, details=bool(what), values=values)
         show(document, as_json)
     except KeyboardInterrupt as interrupted:
         done = f"{len(found)} of {len(entries)}"

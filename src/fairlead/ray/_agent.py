@@ -47,14 +47,15 @@ from fairlead.service.engines.protocol import Ending, Key
 LOG = logging.getLogger("fairlead.ray")
 LEASE_SECONDS = 0.05  # the longest run of short calls that share a start
 GATHER_SECONDS = 0.002  # calls that arrive in this time become one job
-# Seconds until a lost task is reported, doubled each time. Ray may take seconds to notice a lost
-# node, and until then the task would start on the same node again.
-HELD_SECONDS = 0.5
-LOOK_SECONDS = 0.5  # between checks
+# Seconds until the loss of a task is reported, doubled at each loss of it. Ray may take seconds to
+# notice a lost node, and until then the task would start on the same node again.
+LOSS_REPORT_SECONDS = 0.5
+# Between checks for ended actors and placement groups, and between tries to find a dispatcher.
+LOOK_SECONDS = 0.5
 STOPPED_SECONDS = 6.0  # to wait for a dispatcher that replaces a stopped one
 MOST_TASKS = 100_000  # of a job
 RESULTS_AT_ONCE = 64  # largest number of results of a map in one message
-ENDED = 143  # the status of a stopped task
+STOPPED_STATUS = 143  # the exit status of a stopped task, as in a shell
 LOST = (
     exceptions.NodeDiedError,
     exceptions.WorkerCrashedError,
@@ -70,7 +71,9 @@ class Agent:
 
     def __init__(self, name: str, user: str, dispatcher: Any) -> None:
         self.name, self.user, self.dispatcher = name, user, dispatcher
-        self.session, self.wait, self.seen = "", 0.0, 0
+        self.session = ""  # the id that the dispatcher gave at the last join
+        self.wait = 0.0  # seconds for which the dispatcher may wait for orders before it answers
+        self.seen = 0  # the number of the last order that was carried out
         self.grace = 0.0  # seconds until a preempted call is killed
         self._functions: dict[int, bytes] = {}  # pickled, by number
         self._names: dict[int, str] = {}  # by number of the function
@@ -150,6 +153,7 @@ class Agent:
                 await asyncio.wait([calls[at].outcome])
                 part: list[Any] = []
                 for call in calls[at : at + RESULTS_AT_ONCE]:
+                    # A failed call raises in `take`, so results before it are yielded first.
                     if not call.outcome.done() or (part and call.outcome.exception()):
                         break
                     part.append(call.take())
@@ -184,8 +188,9 @@ class Agent:
 
     async def _watch_arguments(self) -> None:
         """Wake the calls that wait for arguments, as these become ready."""
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # so that one wait has the arguments of all calls made at this time
         while self._awaited:
+            # References that are added meanwhile join the next wait, so this one is short.
             ready, _ = await asyncio.to_thread(
                 ray.wait, list(self._awaited), timeout=GATHER_SECONDS * 10, fetch_local=False
             )
@@ -195,7 +200,7 @@ class Agent:
                         wait.set_result(None)
 
     def _gather(self, options: CallOptions, calls: Sequence[RayCall]) -> None:
-        """Let calls be submitted with the next jobs."""
+        """Submit calls with the next jobs."""
         self._gathered.setdefault(options, []).extend(calls)
         if not self._is_submitting:
             self._is_submitting = True
@@ -205,7 +210,8 @@ class Agent:
         """Submit gathered calls until none is left; under load, jobs get more calls."""
         try:
             while self._gathered:
-                # While short calls run, more calls may arrive before the ends are reported.
+                # While short calls run, wait longer: more calls may arrive before a start ends,
+                # and one start can run many of them.
                 is_busy = any(self._is_short(o) and self._running[o] for o in self._gathered)
                 await asyncio.sleep(LEASE_SECONDS / 2 if is_busy else GATHER_SECONDS)
                 gathered, self._gathered = self._gathered, {}
@@ -225,7 +231,7 @@ class Agent:
 
     async def _submit(self, batches: list[CallBatch]) -> None:
         """Submit batches as jobs; fail the calls of refused jobs."""
-        key, jobs = secrets.token_hex(16), []
+        request_id, jobs = secrets.token_hex(16), []  # a repeated request has the same id
         for batch in batches:
             tasks = {} if batch.options.kind == "group" else {"tasks": len(batch.calls)}
             jobs.append(dict(batch.request) | tasks)
@@ -235,7 +241,7 @@ class Agent:
             while ids is None:
                 dispatcher = self.dispatcher
                 try:
-                    ids = await dispatcher.submit.remote(self.name, self.session, key, jobs)
+                    ids = await dispatcher.submit.remote(self.name, self.session, request_id, jobs)
                     if ids is None and (refused := await self._join()):
                         raise NoDispatcherError(refused)
                 except exceptions.ActorDiedError:
@@ -343,22 +349,23 @@ class Agent:
                     await self._find_replacement(dispatcher)
 
     async def _report(self) -> None:
-        """Report ended and cancelled tasks until they are acknowledged."""
+        """Report ended tasks, tasks that need no start, and cancelled jobs until acknowledged."""
         while True:
             await self._has_reports.wait()
             await asyncio.sleep(GATHER_SECONDS)
             self._has_reports.clear()
-            over, skipped, cancelled = list(self._ended.values()), self._skipped, self._cancelled
-            if not (over or skipped or cancelled):
+            endings = list(self._ended.values())
+            skipped, cancelled = self._skipped, self._cancelled
+            if not (endings or skipped or cancelled):
                 continue
             self._skipped, self._cancelled = {}, []
             session, dispatcher, orders = self.session, self.dispatcher, None
             try:
                 orders = await dispatcher.sync.remote(
-                    self.name, session, self.seen, over, skipped, cancelled
+                    self.name, session, self.seen, endings, skipped, cancelled
                 )
                 if orders is not None:
-                    for ending in over:
+                    for ending in endings:
                         self._forget(ending.key)
                 await self._apply(session, orders)
             except exceptions.ActorDiedError:
@@ -432,7 +439,8 @@ class Agent:
             call.key, self._calls_of_key[key] = key, [call]
             self._spawn(self._start_actor(call, key, node_id))
         else:
-            call.key = key  # now, because a call that was lost may be in the queue several times
+            # Set now, so that `_next_call` skips it: a lost call may be in `_waiting` repeatedly.
+            call.key = key
             more = [] if call.is_alone else self._calls_to_share(batch, key)
             self._submit_to_ray(batch, key, [call, *more], node_id)
 
@@ -442,7 +450,7 @@ class Agent:
         if not (waiting and self._is_short(batch.options)):
             return []
         seconds = max(self._seconds_of_call[batch.options.function], 1e-5)
-        # The same number of waiting calls is left for each running task of these options.
+        # Divide the waiting calls evenly among this start and the running tasks of these options.
         limit = len(waiting) // (self._running[batch.options] + 1)
         limit = min(int(LEASE_SECONDS / seconds), limit)
         calls: list[RayCall] = []
@@ -491,10 +499,10 @@ class Agent:
 
     def _remote_function(self, batch: CallBatch, node_id: str) -> Any:
         """Return a batch's function as a remote function of Ray on a node, with its amounts."""
-        mark = (batch.options, node_id)
-        if mark not in self._remote_functions:
+        which = (batch.options, node_id)
+        if which not in self._remote_functions:
             function, name = batch.options.function, self._names[batch.options.function]
-            self._remote_functions[mark] = ray.remote(
+            self._remote_functions[which] = ray.remote(
                 worker_function(self._functions[function], name)
             ).options(
                 **ray_options(demand_of(batch.request)),
@@ -503,7 +511,7 @@ class Agent:
                 name=name,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
             )
-        return self._remote_functions[mark]
+        return self._remote_functions[which]
 
     async def _finish(
         self, batch: CallBatch, key: Key, calls: list[RayCall], outcomes: Any, values: Any
@@ -524,7 +532,7 @@ class Agent:
                 return
             for call in calls:  # the whole task was cancelled or failed
                 call.fail(fault)
-            status = ENDED if isinstance(fault, exceptions.TaskCancelledError) else 1
+            status = STOPPED_STATUS if isinstance(fault, exceptions.TaskCancelledError) else 1
             self._end_task(key, status, one_line(fault))
             return
         function = batch.options.function
@@ -561,15 +569,15 @@ class Agent:
                 if not is_preempted:
                     call.tries += len(calls) == 1
                     call.is_alone |= len(calls) > 1
-                again.append(call)
                 if call.tries >= batch.options.attempts:
-                    again.pop()
                     call.fail(
                         LostError(f"was lost {call.tries} times, at last by {one_line(fault)}")
                     )
+                else:
+                    again.append(call)
         if not is_preempted:
             tries = max(1, *(call.tries for call in calls))
-            await asyncio.sleep(HELD_SECONDS * 2 ** (tries - 1))
+            await asyncio.sleep(LOSS_REPORT_SECONDS * 2 ** (tries - 1))
         again = [call for call in again if call.key == key and not call.outcome.done()]
         for call in again:
             call.key = None
@@ -582,8 +590,10 @@ class Agent:
                 self._waiting[batch.options].appendleft(own)
         if again:
             self._gather(batch.options, again)
+        # If the call waits again or another start runs it, the status is None: the dispatcher
+        # starts the task again.
         runs_again = own.waits or own.key not in (None, key)
-        if is_preempted:  # status 0: nothing is left to start again
+        if is_preempted:
             self._end_task(key, None if runs_again else 0, PREEMPTED)
         else:
             self._end_task(key, None if runs_again else 1, one_line(fault))
@@ -607,7 +617,7 @@ class Agent:
         elif run is not None:
             _drop(run)
         else:
-            self._end_task(key, ENDED, why)
+            self._end_task(key, STOPPED_STATUS, why)
 
     async def _kill_after_grace(self, key: Key, run: ray.ObjectRef) -> None:
         await asyncio.sleep(self.grace)
@@ -615,7 +625,7 @@ class Agent:
             ray.cancel(run, force=True)
 
     def _end_task(self, key: Key, status: int | None, reason: str) -> None:
-        """Record how a task ended, to be reported."""
+        """Record the end of a start, to be reported; a status of None asks for another start."""
         if key in self._ended:
             return
         self._runs.setdefault(key, None)
@@ -676,7 +686,7 @@ class Agent:
         keys = [(int(batch.job), index, attempt) for index, _ in starts]
         if any(key in self._ended for key in keys):  # stopped before it was made
             for key in keys:
-                self._end_task(key, ENDED, "stopped before it was made")
+                self._end_task(key, STOPPED_STATUS, "stopped before it was made")
             return
         shapes = [b for b in batch.request["bundles"] for _ in range(b.get("tasks", 1))]
         bundles = [_bundle(ray_options(demand_of(shape))) for shape in shapes]

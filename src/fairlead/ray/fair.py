@@ -32,7 +32,7 @@ from fairlead.service.client import Client
 from fairlead.service.engines.protocol import EngineNode
 from fairlead.service.messages import Amounts, JobRequest
 
-ATTEMPTS = 4  # default
+ATTEMPTS = 4  # default of `attempts`
 AMOUNTS = ("cpu", "memory", "gpu")
 OPTIONS = ("where", "priority", "time_limit", "attempts", "name", "resources")
 # Options of Ray, and what to use here instead.
@@ -60,8 +60,8 @@ def connect(
     user : str
         The user whose share the calls take.
     address : str, optional
-        The address of the Ray cluster, if this process is in none; when absent, ``RAY_ADDRESS``,
-        else the cluster on this machine.
+        The address of the Ray cluster. When absent: the cluster of this process, else that of
+        ``RAY_ADDRESS``, else ``auto``.
     policy : str, optional
         The policy of a dispatcher that this call starts; ``drf/best-fit`` when absent.
     weight : float, optional
@@ -98,15 +98,16 @@ class Fair:
     - `cpu` in cores, `memory` in GiB or as a quantity such as ``"2Gi"``, `gpu` as whole GPUs or a
       fraction of one GPU; `resources`: other amounts by Ray's names.
     - `where`: labels that a node must have, or names of nodes.
-    - `attempts`: how often a call starts at most, if it is lost with its node or worker. An
-      exception of the function is raised.
+    - `attempts`: the maximum number of starts of a call, which starts again if it is lost with its
+      node or worker. An exception of the function is raised, and the call does not start again.
     """
 
     def __init__(self, user: str, agent: Any) -> None:
         self.user = user
         self._agent = agent
+        # The agent's numbers of functions and classes; by digest of those that may change.
         self._numbers: dict[Any, int] = {}
-        self._nodes: list[EngineNode] = []
+        self._nodes: list[EngineNode] = []  # as of the last look-up
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Fair, (self.user, self._agent)
@@ -153,7 +154,7 @@ class Fair:
     ) -> Iterator[Any]:
         """Schedule a call of a function for each item; yield the results in order.
 
-        Calls that take less than 25 ms share starts.
+        Calls that take less than 25 ms run one after another in one task of Ray.
         """
         options = _with_where(demand, where)
         return FairFunction(self, function, options).map(items)
@@ -248,11 +249,11 @@ class Fair:
             asked = JobRequest(command=[AGENT], **bundles, **more)
         except ValidationError as fault:
             first = fault.errors()[0]
-            place = ".".join(map(str, first["loc"]))
+            option = ".".join(map(str, first["loc"]))
             if first["loc"][:1] == ("where",):
                 fault_text = "must be labels by name, or a list of names of nodes"
                 raise InputError(fault_text, "where") from None
-            raise InputError(first["msg"].removeprefix("Value error, "), place) from None
+            raise InputError(first["msg"].removeprefix("Value error, "), option) from None
         rows: Sequence[Amounts] = asked.bundles or [asked]
         for row in rows:
             _check_amounts(row.demand())
@@ -284,7 +285,7 @@ class _FairCallable:
         if not callable(what):
             raise InputError("must be a function", "function")
         self._fair, self._what, self._options = fair, what, dict(options)
-        self._shared: CallOptions | None = None
+        self._checked_options: CallOptions | None = None  # of all calls; None before the first one
 
     def options(self, **more: Any) -> Self:
         """Return the same function or class with other options."""
@@ -312,10 +313,10 @@ class FairFunction(_FairCallable):
         return results
 
     def _call_options(self) -> CallOptions:
-        if self._shared is None:
+        if self._checked_options is None:
             number = self._fair._number(self._what)
-            self._shared = self._fair._options("tasks", number, self._options)
-        return self._shared
+            self._checked_options = self._fair._options("tasks", number, self._options)
+        return self._checked_options
 
 
 class FairClass(_FairCallable):
@@ -340,7 +341,7 @@ def _with_where(demand: Options | None, where: object) -> dict[str, Any]:
 def why_never_fits(nodes: Sequence[EngineNode], request: Mapping[str, Any]) -> str:
     """Return why no node can ever hold a task of a request, or an empty text.
 
-    The nearest node is that with the smallest sum, over resources, of lacking fractions of the
+    The nearest node has the smallest sum, over resources, of the lacking amount divided by the
     demand.
     """
     where = request.get("where") or {}

@@ -24,7 +24,11 @@ def check_state(state: State, restored: State) -> None:
         assert group.waiting == restored.groups[group.id].waiting
     assert state.shapes.keys() == {shape.key for g in state.groups.values() for shape in g.shapes()}
     assert state.gangs_parked.keys() == restored.gangs_parked.keys()
-    assert state.quotas == restored.quotas == sum([len(q.quotas) for q in state.queues.values()])
+    assert (
+        state.number_of_quotas
+        == restored.number_of_quotas
+        == sum([len(q.quotas) for q in state.queues.values()])
+    )
     check_queue(state, state.root, restored.root)
     for name, queue in state.queues.items():
         check_queue(state, queue, restored.queues[name])
@@ -66,7 +70,7 @@ def check_waiting_lists(state: State, queue: Queue) -> None:
             assert first.order <= group.order
             is_parked = waiting_list.row >= 0 or waiting_list in oversized
             if waiting_list.is_held_back and waiting_list.active_order is None:
-                assert limit_reached(first) or queue.resumes > 0
+                assert limit_reached(first) or queue.max_resumed > 0
                 is_parked = True
             if not is_parked and not (isinstance(group, Gang) and group.is_parked):
                 assert waiting_list.active_order is not None

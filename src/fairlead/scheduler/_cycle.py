@@ -31,7 +31,7 @@ from fairlead.scheduler._entities import (
     add_to,
     choose_devices,
     has_room,
-    hold_on,
+    hold_amounts,
     limit_reached,
     placement_of,
     take_from,
@@ -46,7 +46,7 @@ AHEAD: Final = WaitReason("order", "Tasks ahead of it take the free capacity.")
 OUT_OF_TURN: Final = WaitReason(
     "strict order", "The first group of its queue waits, and no other group may pass it."
 )
-NO_POOL: Final = Fraction(2**200)  # the share of a demanded resource that the pool has not
+NO_POOL: Final = Fraction(2**200)  # the share of a demanded resource that no server has
 
 # A group with the server of its next task, or a gang with its plan; all None for no group.
 NextStart = tuple[TaskGroup | None, Server | None, Plan | None]
@@ -59,7 +59,7 @@ class Hold:
         self.index = index  # the index of the task in its group
         self.shape = shape
         self.server = server
-        self.devices = hold_on(server, shape)  # their columns
+        self.devices = hold_amounts(server, shape)  # their columns
 
 
 class Cycle:
@@ -283,18 +283,18 @@ class Candidate:
 class TaskCycle(Cycle):
     """Serves the queue with the least score, where the score depends on the queue's next task.
 
-    A score never falls while tasks start, so an earlier score is a lower bound. Only the least one
-    is recomputed, until the least one is exact.
+    A score never falls while tasks start, so an earlier score is a lower bound. The least score is
+    recomputed until the least one is exact.
     """
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
         # The candidates of queues during a call of `place`; None for a queue without room.
-        self.kept: dict[Queue, Candidate | None] = {}
+        self.candidates: dict[Queue, Candidate | None] = {}
 
     def prepare(self) -> None:
         super().prepare()
-        self.kept = {}
+        self.candidates = {}
 
     def place_next(self, started: list[Task]) -> bool:
         candidates: list[Candidate] = []
@@ -310,16 +310,16 @@ class TaskCycle(Cycle):
 
     def candidate(self, queue: Queue) -> Candidate | None:
         """1. What: return the first group of a queue that has room."""
-        kept = self.kept.get(queue)
+        kept = self.candidates.get(queue)
         if kept is None:
-            if queue in self.kept:
+            if queue in self.candidates:
                 return None  # no group of it fits until a server is freed
         elif kept.still_holds():
             return kept
         found = self.find_candidate(queue)
         if found is not None and kept is not None and found.shape is kept.shape:
             found.score = max(found.score, kept.score)
-        self.kept[queue] = found
+        self.candidates[queue] = found
         return found
 
     def find_candidate(self, queue: Queue) -> Candidate | None:
@@ -385,7 +385,7 @@ class TaskCycle(Cycle):
             self.book_plan(group, candidate.plan, started)
         else:
             self.book(group, server, started)
-        for kept in self.kept.values():
+        for kept in self.candidates.values():
             if kept is not None:
                 kept.is_exact = self.stays_exact(kept, candidate)
 
@@ -395,7 +395,7 @@ class TaskCycle(Cycle):
 
 
 def reason_without_room(group: TaskGroup, had_room: bool) -> WaitReason:
-    """Return why a group waits that has no room after others were placed."""
+    """Return why a group waits if it has no room after other groups were placed."""
     if had_room or not isinstance(group, Gang):
         return AHEAD
     tasks = tasks_in_words(int(group.waiting))
@@ -411,7 +411,7 @@ def largest_first(group: TaskGroup, total: vec[i64]) -> list[int]:
     if not isinstance(group, Gang):
         return [group.first_index()]
     indices = group.indices()
-    if group.is_alike():
+    if group.has_one_shape():
         return indices
     sizes = {shape: dominant_demand(shape, total) for shape in group.parts}
     ordered = sorted([(-sizes[group.shape_of(index)], index) for index in indices])

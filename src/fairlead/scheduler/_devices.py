@@ -130,16 +130,16 @@ class DeviceColumns:
         return [int(self.first + number * self.step) for number in numbers]
 
 
-def columns_of(width: i64, units: dict[int, int], compared: i64) -> list[DeviceColumns]:
+def columns_of(width: i64, device_quanta: dict[int, int], compared: i64) -> list[DeviceColumns]:
     """Return the columns of each resource that comes in devices.
 
-    `units` has the quanta of one device by resource. After the `width` amounts (W) come the two
-    summary columns of each such resource, up to `compared` (C), and then the devices.
+    `device_quanta` has the quanta of one device, by resource. After the `width` amounts (W) come
+    the two summary columns of each such resource, up to `compared` (C), and then the devices.
     """
-    by_device = sorted(units.items())
+    resources = sorted(device_quanta.items())
     return [
-        DeviceColumns(resource, unit, width + 2 * k, compared + k, len(by_device))
-        for k, (resource, unit) in enumerate(by_device)
+        DeviceColumns(resource, quanta, width + 2 * k, compared + k, len(resources))
+        for k, (resource, quanta) in enumerate(resources)
     ]
 
 

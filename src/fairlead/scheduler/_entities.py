@@ -40,11 +40,13 @@ MANY: Final = 2**62  # more tasks than any group has
 
 Labels = frozenset[tuple[str, str]]
 ConstraintKey = tuple[Labels, frozenset[str] | None]
+# The key of a `Constraint` in `Kinds.constraints`: the constraint, and a demand (R,) or ``()``.
 # Under `/spare`, servers with the spared resource are kept for tasks that ask for it. Whether other
-# tasks may go elsewhere depends on their demand, so their key contains it (R,); else it is empty.
+# tasks may go elsewhere depends on their demand, so their key contains it; else it is empty.
 TableKey = tuple[ConstraintKey, tuple[int, ...]]
 
-# Sort keys, of which no single element is read. mypyc makes a tuple of variable length one object.
+# Sort keys, of which no single element is read. Their types have a variable length, because mypyc
+# keeps such a tuple as one object.
 Order = tuple[float, ...]  # of a group in its queue: minus the priority, time of submission, id
 Rank = tuple[float, ...]  # of a queue: 1 for weight 0, the score, the order of equal queues
 
@@ -53,14 +55,14 @@ def zeros(width: i64) -> vec[i64]:
     return vec[i64]([0] * int(width))
 
 
-def less_than_any(width: i64) -> vec[i64]:
-    """Return free amounts in which no task fits, to start a maximum from."""
+def less_than_any_need(width: i64) -> vec[i64]:
+    """Return amounts below every need of a task, to start a maximum from."""
     return vec[i64]([NOT_TAKEN - 1] * int(width))
 
 
 def largest_of(rows: vec[i64], width: i64) -> vec[i64]:
     """Return the maximum of each column of packed rows of a width."""
-    largest = less_than_any(width)
+    largest = less_than_any_need(width)
     at: i64 = 0
     while at < len(rows):
         for r in range(width):
@@ -76,24 +78,24 @@ def add_to(amounts: vec[i64], demand: vec[i64], sign: i64) -> None:
 
 
 def take_from(free: vec[i64], shape: Shape, devices: vec[i64], sign: i64) -> None:
-    """Take a task with some devices from the amounts of a server (1), or return it (-1)."""
+    """Take a task with some devices from the free amounts of a server (1), or give it back (-1)."""
     add_to(free, shape.demand, -sign)
-    if shape.by_device:
-        for columns in shape.by_device:
+    if shape.taken_columns:
+        for columns in shape.taken_columns:
             columns.take(shape.demand[columns.resource], devices, free, sign)
 
 
 def choose_devices(shape: Shape, free: vec[i64]) -> vec[i64]:
     """Choose devices for a task from the free amounts of a server; return their columns."""
-    if not shape.by_device:
+    if not shape.taken_columns:
         return NO_DEVICES
     found: list[i64] = []
-    for columns in shape.by_device:
+    for columns in shape.taken_columns:
         found += columns.choose(shape.demand[columns.resource], free)
     return vec[i64](found)
 
 
-def make_columns(server: Server, devices: vec[i64]) -> None:
+def restore_columns(server: Server, devices: vec[i64]) -> None:
     """Restore the columns of a task's devices on a server that lost them when it shrank."""
     for column in devices:
         server.free = extend_to(server.free, column)
@@ -102,18 +104,18 @@ def make_columns(server: Server, devices: vec[i64]) -> None:
 def devices_of(shape: Shape, numbers: dict[int, list[int]]) -> vec[i64]:
     """Return the columns of a task's devices, given their numbers on its server by resource."""
     found: list[int] = []
-    for columns in shape.by_device:
+    for columns in shape.taken_columns:
         found += columns.columns_of(numbers.get(int(columns.resource), []))
     return vec[i64](found)
 
 
 def device_numbers(shape: Shape, devices: vec[i64]) -> dict[int, list[int]]:
     """Return the numbers of a task's devices on its server by resource; inverts `devices_of`."""
-    return {int(columns.resource): columns.numbers(devices) for columns in shape.by_device}
+    return {int(columns.resource): columns.numbers(devices) for columns in shape.taken_columns}
 
 
-def hold_on(server: Server, shape: Shape) -> vec[i64]:
-    """Take a task's amounts from a server while a plan is made; return its devices.
+def hold_amounts(server: Server, shape: Shape) -> vec[i64]:
+    """Hold a task's amounts on a server while a plan is made; return its devices.
 
     `take_from` with these devices and a sign of -1 gives the amounts back.
     """
@@ -183,7 +185,7 @@ class Server:
         self.free = self.capacity[:]
         self.labels = labels
         self.kind: i64 = 0  # the number of its kind
-        self.is_draining = True  # whether no more tasks may start; until it is opened
+        self.is_draining = True  # whether no more tasks may start; true until the server is opened
         self.is_freed = False  # whether parked waiting lists must be compared with it again
         self.running: i64 = 0  # number of running tasks
 
@@ -210,22 +212,23 @@ class Shape:
         self.demand = demand  # (W,) demand as the policy counts it
         # (C,) the amounts that a server must have free; `NOT_TAKEN` for resources not demanded.
         self.need = demand
-        self.devices = devices  # of all resources that come in devices
-        self.by_device = [columns for columns in devices if demand[columns.resource] > 0]
+        self.devices = devices  # the columns of all resources that come in devices
+        # Of those resources that the task demands.
+        self.taken_columns = [columns for columns in devices if demand[columns.resource] > 0]
         self.lead: i64 = 0  # the first demanded resource
-        self.wanted = vec[float]()  # (W,) demand divided by that of the first demanded resource
+        self.proportions = vec[float]()  # (W,) demand over that of the first demanded resource
         # The share of one running task, where a queue's share is a sum (`criteria.tsf`); negative
         # if unknown.
         self.task_share = -1
-        # Under fifo and easy: whether an idle server has room for a task, and the version of the
+        # Under fifo and easy: whether a task fits on an empty server, and the version of the
         # servers at which that was found.
         self.fits_idle = False
         self.checked_at: i64 = -1
         # Under easy: the smallest number of tasks that did not fit on all open servers together
         # since a server with room for one task was last freed.
         self.no_room_for: i64 = MANY
-        # Under first-fit: the number of the last search, and how many blocks before its end had no
-        # room.
+        # Under first-fit: the number of the last search, and how many blocks, counted from the
+        # first, it found without room.
         self.searched_at: i64 = -1
         self.passed: i64 = 0
         self.count_as(demand)
@@ -244,19 +247,19 @@ class Shape:
         while demand[self.lead] <= 0:
             self.lead += 1
         lead_demand = float(demand[self.lead])
-        self.wanted = vec[float]([float(amount) / lead_demand for amount in demand])
+        self.proportions = vec[float]([float(amount) / lead_demand for amount in demand])
 
 
 class Counting:
     """The units in which a policy counts amounts: here quanta, as given; slots in a subclass."""
 
-    def __init__(self, resources: i64, units: dict[int, int] | None = None) -> None:
-        """Count R resources; `units` has the quanta of a device, by resource in devices."""
+    def __init__(self, resources: i64, device_quanta: dict[int, int] | None = None) -> None:
+        """Count R resources; `device_quanta` has the quanta of one device, by resource."""
         self.resources = resources  # R
         self.width = resources  # W, the number of amounts
-        by_device = units or {}
-        self.compared = resources + 2 * len(by_device)  # C, the columns that decide what fits
-        self.devices = columns_of(resources, by_device, self.compared)
+        device_quanta = device_quanta or {}
+        self.compared = resources + 2 * len(device_quanta)  # C, the columns that decide what fits
+        self.devices = columns_of(resources, device_quanta, self.compared)
 
     def of_server(self, given: list[int]) -> vec[i64]:
         """Return the capacity of a server (R,) as the policy counts it, with device columns."""
@@ -279,14 +282,14 @@ class Counting:
         return names
 
     def units(self, quanta: list[Fraction]) -> list[Fraction]:
-        """Return (C,) the units of these columns."""
+        """Return (C,) the units of the columns that decide what fits."""
         units = quanta[:]
         for columns in self.devices:
             units += [quanta[columns.resource], Fraction(1)]
         return units
 
     def fitting_amount(self, shape: Shape, free: vec[i64], r: i64, above: int) -> int:
-        """Return the largest smaller demand of a resource with which the task would fit.
+        """Return the largest demand of a resource, below the task's, with which the task would fit.
 
         0 if another resource does not fit either, or if that demand is not above `above`.
         """
@@ -335,13 +338,13 @@ class Terms:
         time: float,
         priority: int = 0,
         attempts: int | None = None,
-        limit: float = UNLIMITED,
+        time_limit: float = UNLIMITED,
     ) -> None:
         self.time = time  # of submission, in seconds
         self.priority = priority
         # Failures after which a task does not wait again; of a gang, of all its tasks together.
         self.attempts = attempts
-        self.limit = limit  # longest run of a task, in seconds
+        self.time_limit = time_limit  # longest run of a task, in seconds
 
 
 class TaskGroup:
@@ -369,7 +372,7 @@ class TaskGroup:
         self.time = terms.time
         self.priority = terms.priority
         self.attempts = terms.attempts
-        self.limit = terms.limit
+        self.time_limit = terms.time_limit
         self.order: Order = (-terms.priority, terms.time, id)
 
     def __lt__(self, other: TaskGroup) -> bool:
@@ -438,7 +441,7 @@ class Gang(TaskGroup):
 
     # Whether it did not fit, and is skipped until a server with room for one of its tasks is freed.
     is_parked: bool = False
-    # Under fifo and easy, for tasks of one shape: whether all of them fit on idle servers, and the
+    # Under fifo and easy, for tasks of one shape: whether all of them fit on empty servers, and the
     # version of the servers and the number of waiting tasks for which that was found.
     fits_idle: bool = False
     checked_at: i64 = -1
@@ -460,7 +463,7 @@ class Gang(TaskGroup):
     def shapes(self) -> list[Shape]:
         return self.parts
 
-    def is_alike(self) -> bool:
+    def has_one_shape(self) -> bool:
         """Return whether all its tasks have one shape."""
         return len(self.parts) == 1
 
@@ -504,7 +507,7 @@ class Task:
     @property
     def expected_end(self) -> float:
         """Its end in seconds by its time limit or a prediction; infinite if neither is known."""
-        return min(self.since + self.group.limit, self.predicted_end)
+        return min(self.since + self.group.time_limit, self.predicted_end)
 
 
 @mypyc_attr(acyclic=True)
@@ -513,8 +516,10 @@ class Placement:
 
     Attributes
     ----------
-    task, group : int
-        Ids; a task gets another one each time it starts.
+    task : int
+        Id of this start; a task gets another id each time it starts.
+    group : int
+        Id of its group.
     queue, server : str
     attempt : int
         1 for the first start of this task.
@@ -638,17 +643,18 @@ class Queue:
         self.needs = vec[i64]()  # (parked lists * C,) the need of each, one after the other
         self.gangs_parked: dict[int, Gang] = {}  # by id
         self.priorities: dict[int, int] = {}  # number of its groups, by priority
-        # Where past use counts: (W,) the past use in quanta at a time, empty for zeros; that time.
-        self.used: list[float] = []
-        self.used_at = 0.0
+        # Where past use counts: (W,) the past use in quanta at the time `past_use_at`, in seconds;
+        # empty for zeros.
+        self.past_use: list[float] = []
+        self.past_use_at = 0.0
         self.last_runs: list[float] = []  # seconds; at most two, where run times are predicted
-        self.longest = UNLIMITED  # the longest time limit of a task that may start now, in seconds
+        self.longest_limit = UNLIMITED  # longest time limit of tasks that may start now, in seconds
         self.quotas: list[Quota] = []  # guarantees of running tasks here and below
         self.limit: Limit | None = None  # of running tasks here and below
-        # Waiting lists whose first group was beyond a limit. `resumes` is the maximum number to
-        # try the next time, because some may be within the limit again; 0 if none can be.
+        # Waiting lists whose first group was beyond a limit. At the next try, at most `max_resumed`
+        # of them are activated, twice as many each time; 0 if none can be within the limit again.
         self.held_back: list[WaitingList] = []
-        self.resumes: i64 = 0
+        self.max_resumed: i64 = 0
 
 
 class Limit:
@@ -678,8 +684,8 @@ Starts = list[tuple[Shape, Server]]  # the shapes of tasks, and where they start
 def is_within_quotas(queue: Queue, starts: Starts) -> bool | None:
     """Return whether a queue holds at most its quotas after some starts.
 
-    Only the resources count that the tasks take on the servers of a quota. None if no quota has
-    such a resource.
+    Of a quota, only the resources count that the starting tasks take on its servers. None if no
+    quota has such a resource.
     """
     is_named = False
     for quota in queue.quotas:
@@ -697,10 +703,10 @@ def is_within_quotas(queue: Queue, starts: Starts) -> bool | None:
 def limit_reached(group: TaskGroup) -> Queue | None:
     """Return the lowest queue whose limit keeps a group from starting, or None.
 
-    While tasks are placed before a reserved start, their time limits are limited, too.
+    A time limit beyond `longest_limit` counts, too: the task would delay a reserved start.
     """
     node = group.waiting_list.queue
-    if group.limit > node.longest:
+    if group.time_limit > node.longest_limit:
         return node
     while node.is_limited and node.parent is not None:
         limit = node.limit
@@ -710,8 +716,8 @@ def limit_reached(group: TaskGroup) -> Queue | None:
     return None
 
 
-def runs_all_tasks(queue: Queue) -> bool:
-    """Return whether a queue, or one above it, runs as many tasks as its limit allows."""
+def is_at_task_limit(queue: Queue) -> bool:
+    """Return whether a queue, or a queue above it, runs as many tasks as its limit allows."""
     node = queue
     while node.is_limited and node.parent is not None:
         if node.limit is not None and node.running >= node.limit.tasks:

@@ -152,7 +152,7 @@ class Explainer:
     def named_columns(self, lacking: list[int]) -> list[int]:
         """Return the columns to name: lacking device columns replace the resource itself."""
         found = lacking[:]
-        for columns in self.shape.by_device:
+        for columns in self.shape.taken_columns:
             if columns.largest_at in lacking or columns.whole_at in lacking:
                 found = [r for r in found if r != columns.resource]
         return found
@@ -373,7 +373,7 @@ class Explainer:
         if reserved is None or reserved.group == self.group.id or reserved.at == inf:
             return
         limit = seconds_until(reserved.at, self.now)
-        if not 0 < limit < self.group.limit:
+        if not 0 < limit < self.group.time_limit:
             return
         key = self.shape.constraint.key
         starts = not self.is_hopeless and self.starts_as(self.demand, key, limit)
@@ -396,8 +396,8 @@ class Explainer:
             else:
                 given = [int(amount) for amount in shape.given]
                 members.append(Member(given, tasks, shape.constraint.key))
-        limit = group.limit if limit is None else limit
-        terms = Terms(group.time, group.priority, limit=limit)
+        limit = group.time_limit if limit is None else limit
+        terms = Terms(group.time, group.priority, time_limit=limit)
         with WhatIf(state):
             state.withdraw(group)
             queue, is_gang = group.waiting_list.queue, isinstance(group, Gang)
@@ -467,7 +467,7 @@ class Explainer:
         """Add a copy of a server unless sums of amounts would overflow; return whether it did."""
         state = self.state
         try:
-            state.replace_used(self.resources, [0] * len(like.given), like.given)
+            state.replace_in_sums(self.resources, [0] * len(like.given), like.given)
         except InputError:
             return False
         state.add_server(name, state.joined, like.given, like.labels, like.group)

@@ -5,17 +5,18 @@ each such *taker* it looks for a server, and for running tasks there whose end m
 *victims*.
 
 - No queue falls below a quota.
-- The taker's and the victim's queue are compared as children of the lowest queue above both. The
-  taker's may take if it stays within its quotas; or, by shares, if the victim's has at least as
-  large a share afterwards.
-- Victims come first from the queue with the largest share, in a queue first from tasks of lower
-  priority, and then from those whose end loses least work.
+- The queues of the taker and of a victim are compared below the lowest queue above both: each by
+  the child of that queue on its path. The taker may take if it stays within its quotas. By shares,
+  it may also take if the victim's queue has at least as large a share afterwards.
+- Victims come first from the queue with the largest share. In a queue, tasks of lower priority come
+  first, then tasks whose end loses less work.
 - Every victim is needed.
 - A task that started after the last change from outside is never a victim. So in a sequence of
   rounds each task is a victim at most once, and the sequence ends.
 
-A taker is booked at once, while its victims still hold their amounts: the server is overcommitted
-until they end. If victims free more than the taker needs, other takers may use the rest.
+A taker starts in the tables at once, while its victims still hold their amounts: the server is
+overcommitted until they end. If victims free more than the taker needs, other takers may use the
+rest.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ OVER_QUOTA: Final = "over-quota"  # a queue within its quota takes from one beyo
 OVER_SHARE: Final = "over-share"  # also a queue with a smaller share from one with a larger share
 LARGEST_SCORE: Final = 2**200  # more than any score
 LONGEST_RUN: Final = 2.0**40  # seconds; the lost work of longer runs counts as this
-# Waiting lists of a queue that are tried in a round, so that a user with many jobs of different
-# shapes, none of which may take, costs others little.
+# At most so many waiting lists of a queue are tried in a round, so that a user with many jobs of
+# different shapes, none of which may take, costs others little.
 MAX_TRIED: Final = 4
 
 
@@ -112,7 +113,7 @@ class PreemptionRound:
         self.state = state
         self.resources = resources
         self.by_share = mode == OVER_SHARE
-        self.min_run = min_run  # seconds that a task runs at least
+        self.min_run = min_run  # seconds; a task that has run for less is no victim
         self.width = state.width
         self.total = [int(amount) for amount in state.criterion.total]  # (W,) of all servers
         self.shared = state.criterion.shared  # the leading amounts that count in shares
@@ -132,7 +133,7 @@ class PreemptionRound:
         self.next_time = UNLIMITED  # when the next task will have run for `min_run`, in seconds
 
     def run(self, limit: int) -> list[Preempted]:
-        """Start waiting tasks that may take, the least queue first, until `limit` have started."""
+        """Start tasks that may take, from the queue of least score, until `limit` have started."""
         self.count_all()
         waiting: dict[Queue, list[TaskGroup]] = {}  # groups to try of each leaf, the next one last
         for leaf in self.state.queues.values():
@@ -150,7 +151,7 @@ class PreemptionRound:
             if served is not None:
                 found.append(served)
                 started += len(served.starts)
-            if served is None or group.waiting == 0:
+            if served is None or group.waiting == 0:  # it is not tried again in this round
                 groups.pop()
                 self.keys.pop(next_leaf, None)
             if served is not None and group.waiting == 0 and not self.cycle.is_strict:
@@ -316,14 +317,14 @@ class PreemptionRound:
         return Preempted(starts, victims)
 
     def is_countable(self, group: TaskGroup, plan: Plan) -> bool:
-        """Add the planned amounts, which overcommit servers, to `used`; False if they overflow."""
+        """Add planned amounts, which overcommit servers, to the state's sums; False on overflow."""
         asked = [0] * len(self.resources)
         for index, _ in plan:
             given = group.shape_of(index).given
             for r in range(len(asked)):
                 asked[r] += int(given[r])
         try:
-            self.state.replace_used(self.resources, [0] * len(asked), asked)
+            self.state.replace_in_sums(self.resources, [0] * len(asked), asked)
         except InputError:
             return False
         return True
@@ -590,7 +591,7 @@ class Taker:
         return fraction
 
     def is_allowed(self, victim: Victim, server: Server) -> bool:
-        """Return whether a victim's queue may lose it, besides all others in `losses`.
+        """Return whether a victim's queue may lose it, together with all others in `losses`.
 
         `server` is where the taker's task would start.
         """
@@ -731,7 +732,7 @@ def is_overcommitted(free: vec[i64], shape: Shape) -> bool:
     for r in range(len(shape.demand)):
         if shape.demand[r] > 0 and free[r] < 0:
             return True
-    for columns in shape.by_device:  # noqa: SIM110 (a loop that is compiled)
+    for columns in shape.taken_columns:  # noqa: SIM110 (a loop that is compiled)
         if columns.is_overcommitted(free):
             return True
     return False
@@ -747,7 +748,7 @@ def count_victim(free: vec[i64], victim: Victim, server: Server, sign: i64) -> N
 def helps(victim: Victim, server: Server, shape: Shape, free: vec[i64]) -> bool:
     """Return whether a victim frees a resource that a task lacks on a server."""
     lacking = [r for r in range(len(shape.demand)) if free[r] < shape.need[r]]
-    for columns in shape.by_device:
+    for columns in shape.taken_columns:
         if not columns.has_room(shape.demand[columns.resource], free):
             lacking.append(columns.resource)
     for task in victim.tasks:

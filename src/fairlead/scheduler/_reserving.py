@@ -36,7 +36,7 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     add_to,
     has_room,
-    hold_on,
+    hold_amounts,
     limit_reached,
     take_from,
 )
@@ -46,12 +46,12 @@ from fairlead.scheduler._timeline import Step, Timeline
 from fairlead.scheduler._waiting import FIRST_RESUMED, first_groups
 from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 
-# In all, at most this many times the reservations for one server: each is planned again at every
-# call of `place`, and there may be as many sets of servers as servers.
+# Factor from the maximum of reservations for one server to that of all. Each reservation is planned
+# again at every call of `place`, and without a limit there may be one for every server.
 MAX_SETS: Final = 16
 
-# After a call of `place`, at most this many first groups of different shapes of each queue, and
-# this many in all, are tried for a reservation: those that can have none must cost others little.
+# After a call of `place`, at most MAX_CONSIDERED first groups of different shapes of each queue,
+# and MAX_TRIED in all, are tried for a reservation: groups that get none must cost others little.
 MAX_CONSIDERED: Final = 4
 MAX_TRIED: Final = 64
 
@@ -102,7 +102,7 @@ class ReservingCycle(Cycle):
         """Start reserved groups that fit now; plan the others again, earlier if possible.
 
         A start becomes later only if it is overdue, as time passes between calls, or if servers
-        changed. An overdue start delays later ones.
+        changed. An overdue start goes before later ones, which may become later, too.
         """
         state = self.state
         if state.is_stale:
@@ -144,7 +144,7 @@ class ReservingCycle(Cycle):
 
     def plan_now(self, group: TaskGroup, others: list[PlannedStart]) -> PlannedStart | None:
         """Plan a start now that leaves other reservations possible; None if it does not fit."""
-        until = self.state.now + group.limit
+        until = self.state.now + group.time_limit
         taken = self.take_reserved(others, until)
         plan: Plan = []
         if isinstance(group, Gang):
@@ -191,7 +191,7 @@ class ReservingCycle(Cycle):
             return False
         timeline = Timeline(self.state, [*others, planned])
         for _, server in planned.plan:
-            end = planned.at + planned.group.limit
+            end = planned.at + planned.group.time_limit
             for amount in timeline.min_free(server, planned.at, end):
                 if amount < 0:
                     return False
@@ -343,7 +343,7 @@ class ReservingCycle(Cycle):
         reserved = list(timeline.servers.values())
         free = [server.free for server in reserved]
         for server in reserved:
-            server.free = timeline.min_free(server, time, time + group.limit)
+            server.free = timeline.min_free(server, time, time + group.time_limit)
         plan = self.plan_on(group, servers)
         found = with_devices(group, plan, time) if plan else None
         for server, amounts in zip(reserved, free, strict=True):
@@ -352,7 +352,7 @@ class ReservingCycle(Cycle):
 
     def plan_on(self, group: TaskGroup, servers: list[Server]) -> Plan:
         """Plan a group on some servers: a gang of one shape in their order, others by selection."""
-        if not isinstance(group, Gang) or not group.is_alike():
+        if not isinstance(group, Gang) or not group.has_one_shape():
             selection, total = self.state.selection, self.state.criterion.total
             holds = hold_together(group, servers, selection, total)
             release_tasks(holds)
@@ -385,15 +385,15 @@ class ReservingCycle(Cycle):
             longest = seconds_until(until, state.now)
             limited = [queue.is_limited for queue in state.queues.values()]
             for queue in state.queues.values():
-                queue.longest = longest
-                queue.is_limited = True  # so that `limit_reached` is asked, which uses `longest`
+                queue.longest_limit = longest
+                queue.is_limited = True  # so that `limit_reached` compares `longest_limit`
         started = self.inner.start_tasks(limit)
         if until < UNLIMITED:
             for queue, is_limited in zip(state.queues.values(), limited, strict=True):
-                queue.longest = UNLIMITED
+                queue.longest_limit = UNLIMITED
                 queue.is_limited = is_limited
                 if queue.held_back:
-                    queue.resumes = FIRST_RESUMED
+                    queue.max_resumed = FIRST_RESUMED
         self.release(taken)
         return started
 
@@ -444,7 +444,7 @@ class ReservingCycle(Cycle):
         is_reserved = any(planned.group is group for planned in self.state.reserved)
         if is_reserved or not self.state.reserved or not self.has_room_now(group):
             return self.inner.why_waits(group, had_room)
-        limit = group.limit
+        limit = group.time_limit
         runs = "has no time limit" if limit == UNLIMITED else f"may run for {duration(limit)}"
         return WaitReason("reservation", f"It {runs}, and so might delay a reserved start.")
 
@@ -469,7 +469,7 @@ class ReservingCycle(Cycle):
         """Return whether all tasks that must end before a reserved start have time limits."""
         for name in servers:
             for end, _, task in self.state.ends_on.get(name, []):
-                if end <= planned.at and task.group.limit == UNLIMITED:
+                if end <= planned.at and task.group.time_limit == UNLIMITED:
                     return False
         return True
 
@@ -481,7 +481,7 @@ def may_run_on(group: TaskGroup, kind: i64) -> bool:
 
 def with_devices(group: TaskGroup, plan: Plan, at: float) -> PlannedStart:
     """Return a planned start; its tasks take devices from the present free amounts, in order."""
-    devices = [hold_on(server, group.shape_of(index)) for index, server in plan]
+    devices = [hold_amounts(server, group.shape_of(index)) for index, server in plan]
     for (index, server), taken in zip(plan, devices, strict=True):
         take_from(server.free, group.shape_of(index), taken, -1)
     return PlannedStart(group, plan, at, devices)

@@ -26,10 +26,10 @@ class Rounds:
     """A round visits every server once, in a fresh random order, over several calls of `place`."""
 
     def __init__(self, random: RandomOrder, refuse_seconds: Fraction) -> None:
-        self.refuse_seconds = refuse_seconds  # seconds until a declined server is offered again
+        self.refuse_seconds = refuse_seconds  # for which a queue is not offered a server again
         self.random = random
         self.left: list[str] = []  # servers that the round has still to visit, the next one last
-        self.is_idle = False  # whether the round has placed no task, or made no offer, so far
+        self.is_idle = False  # whether this round has placed no task (`/oblivious`: made no offer)
         self.current_offer: tuple[str, str] | None = None  # a queue and a server
         self.declines: dict[str, dict[str, Decline]] = {}  # by server and queue
         self.now = Fraction(0)  # under `/oblivious`: the time of the last call of `place`
@@ -64,7 +64,7 @@ class Rounds:
         return decline is not None and (not decline.is_freed or decline.until > self.now)
 
     def free_up(self, server: str) -> None:
-        """Allow offers of a server again after a while, because more of it is free."""
+        """Allow offers of a freed server to queues that declined it, each from its `until`."""
         for decline in self.declines.get(server, {}).values():
             decline.is_freed = True
 
@@ -73,8 +73,8 @@ class Rounds:
         for by_queue in self.declines.values():
             by_queue.pop(queue, None)
 
-    def next_offer(self, queues: set[str], servers: set[str]) -> float:
-        """Return when one of some servers may next be offered to one of some queues.
+    def time_of_next_offer(self, queues: set[str], servers: set[str]) -> float:
+        """Return the first time at which one of some servers may be offered to one of some queues.
 
         Only servers that the queue declined, and that were freed since, count; infinite if none.
         """
@@ -86,8 +86,8 @@ class Rounds:
                     least = until if least is None else min(least, until)
         return inf if least is None else not_before(least)
 
-    def change_servers(self) -> None:
-        """Sort servers again for the next round; the current round visits no new server."""
+    def note_new_servers(self) -> None:
+        """Let the next round sort the servers again; the current one visits no new server."""
         self.order = None
 
     def remove_server(self, server: str) -> None:

@@ -149,7 +149,7 @@ class RuleCycle(Cycle):
     def fits_idle(self, group: TaskGroup) -> bool:
         """Return whether idle servers have room for a task of a group, or for a whole gang."""
         servers = self.state.open_servers()
-        if isinstance(group, Gang) and not group.is_alike():
+        if isinstance(group, Gang) and not group.has_one_shape():
             idle = [idle_copy(server) for server in servers]
             return fits_among(group, idle, self.state.selection, self.state.criterion.total)
         tasks = int(group.waiting) if isinstance(group, Gang) else 1

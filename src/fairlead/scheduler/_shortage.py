@@ -140,7 +140,7 @@ def count_fitting(shape: Shape, amounts: vec[i64]) -> int:
     for r in range(len(shape.demand)):
         if shape.demand[r] > 0:
             fitting = min(fitting, amounts[r] // shape.demand[r])
-    for columns in shape.by_device:
+    for columns in shape.taken_columns:
         fitting = min(fitting, columns.count_fitting(shape.demand[columns.resource], amounts))
     return int(fitting)
 

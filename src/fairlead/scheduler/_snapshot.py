@@ -286,11 +286,12 @@ def restore_state(state: State, body: Body) -> None:
         state.book(running, 0)
         if task.get("stopping", False):
             state.mark_stopping(running)
-    state.used = state.count_used()
+    state.amount_sums = state.recount_sums()
     for queue in body["queues"]:
+        added = state.queues[queue["name"]]
         if "used" in queue:
-            state.queues[queue["name"]].used, state.queues[queue["name"]].used_at = queue["used"]
-        state.queues[queue["name"]].last_runs = queue.get("last_runs", [])
+            added.past_use, added.past_use_at = queue["used"]
+        added.last_runs = queue.get("last_runs", [])
     for row in body.get("reserved", []):
         plan = [(index, state.servers[name]) for index, name in row["plan"]]
         no_devices: list[dict[int, list[int]]] = [{} for _ in plan]
@@ -359,8 +360,8 @@ def queue_row(queue: Queue) -> QueueRow:
     }
     if queue.limit is not None:
         row["limit"] = [int(amount) for amount in queue.limit.amounts], int(queue.limit.tasks)
-    if queue.used:
-        row["used"] = queue.used, queue.used_at
+    if queue.past_use:
+        row["used"] = queue.past_use, queue.past_use_at
     if queue.last_runs:
         row["last_runs"] = queue.last_runs
     if queue.quotas:
@@ -399,7 +400,7 @@ def group_row(group: TaskGroup, shape_numbers: dict[Shape, int]) -> GroupRow:
         "over": group.is_over,
         "priority": group.priority,
         "time": group.time,
-        "limit": None if group.limit == UNLIMITED else group.limit,
+        "limit": None if group.time_limit == UNLIMITED else group.time_limit,
         "attempts": group.attempts,
         "fresh": int(group.fresh),
         "end": int(group.end),

@@ -46,8 +46,8 @@ from fairlead.scheduler._entities import (
     devices_of,
     has_room,
     larger,
-    make_columns,
     path_of,
+    restore_columns,
     sorted_by_serial,
     take_from,
     zeros,
@@ -95,8 +95,10 @@ class State:
     ids: int = 0  # number of ids given so far; groups and tasks share the numbers
     joined: int = 0  # number of servers added so far
     added: int = 0  # number of queues added so far
-    quotas: i64 = 0  # number of quotas of all queues
-    first_new_id: int = 0  # tasks from this id on started after the last change from outside
+    number_of_quotas: i64 = 0  # of all queues
+    first_new_id: int = (
+        0  # tasks with this id or a larger one started after the last outside change
+    )
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class State:
         self.rounds = rounds  # of round-robin and offers
         # (R,) quanta: an upper bound of the sum over servers of the capacity, or of the held
         # amounts where these are larger. It must not exceed `LARGEST`.
-        self.used = [0] * int(counting.resources)
+        self.amount_sums = [0] * int(counting.resources)
 
     def set_time(self, now: float) -> None:
         """Set the time of the next events, in seconds."""
@@ -141,10 +143,10 @@ class State:
         self.now = now
         self.criterion.time = now
 
-    def set_used(self, queue: Queue, used: list[float], used_at: float) -> None:
+    def set_past_use(self, queue: Queue, past_use: list[float], at: float) -> None:
         """Set the past use of a queue; `WhatIf` restores it."""
-        queue.used = used
-        queue.used_at = used_at
+        queue.past_use = past_use
+        queue.past_use_at = at
         self.is_stale = True
 
     def reserve(
@@ -176,7 +178,7 @@ class State:
     def join(self, server: Server) -> None:
         """Enter a server, which is still draining, in the tables."""
         self.servers[server.name] = server
-        self.rounds.change_servers()
+        self.rounds.note_new_servers()
         self.kinds.add_server(server)
         server.capacity = self.counting.of_server(server.given)
         server.free = server.capacity[:]
@@ -210,7 +212,7 @@ class State:
         server.capacity = self.counting.of_server(given)
         server.free = server.capacity[:]
         for task in self.running_on(server):
-            make_columns(server, task.devices)
+            restore_columns(server, task.devices)
             take_from(server.free, task.shape, task.devices, 1)
         server.labels = labels
         self.enter_indexes(server)
@@ -285,7 +287,7 @@ class State:
         self.note_undo(partial(self.open, server))
 
     def update_kept_off(self) -> None:
-        """Decide again which constraints are kept off servers with the spared resource.
+        """Decide again for which constraints tasks are kept off servers with the spared resource.
 
         A task is kept off as long as another open server is large enough for it. O(shapes and
         servers) where a resource is spared.
@@ -296,7 +298,7 @@ class State:
                     self.update_kept_off_for(constraint)
 
     def update_kept_off_for(self, constraint: Constraint) -> None:
-        """Decide this for one constraint, and update the servers concerned."""
+        """Decide whether tasks of one constraint are kept off; update the servers concerned."""
         servers = list(self.servers.values())
         is_kept_off = self.kinds.may_go_elsewhere(constraint, servers)
         if is_kept_off == constraint.is_kept_off:
@@ -365,7 +367,7 @@ class State:
         was_returned = group.returned is not None and index in group.returned
         started = group.take(index)
         task = Task(self.ids, group, index, server, started + 1, since)
-        if self.criterion.predicts_runs and group.limit == UNLIMITED:
+        if self.criterion.predicts_runs and group.time_limit == UNLIMITED:
             runs = group.waiting_list.queue.last_runs
             if runs:
                 task.predicted_end = since + sum(runs) / len(runs)
@@ -448,7 +450,7 @@ class State:
         queue = group.waiting_list.queue
         self.count_tasks(queue, waiting, 1)
         self.criterion.count_task(task, 1)
-        if self.quotas > 0:
+        if self.number_of_quotas > 0:
             count_in_quotas(task, 1)
         if waiting < 0 and isinstance(group, Gang) and group.waiting > 0:
             self.activate_group(group)  # with fewer waiting tasks it may fit
@@ -479,7 +481,7 @@ class State:
             if not group.tasks:
                 group.tasks = None
         self.criterion.count_task(task, -1)
-        if self.quotas > 0:
+        if self.number_of_quotas > 0:
             count_in_quotas(task, -1)
         self.count_tasks(queue, waiting, -1)
         if waiting > 0:
@@ -492,7 +494,7 @@ class State:
 
     def take(self, server: Server, shape: Shape, devices: vec[i64], sign: i64) -> None:
         """Take a task's amounts from a server (1), or return them (-1)."""
-        make_columns(server, devices)
+        restore_columns(server, devices)
         take_from(server.free, shape, devices, sign)
         if not server.is_draining:
             self.selection.change(server)
@@ -531,27 +533,28 @@ class State:
                 held[r] += int(task.shape.given[r])
         return held
 
-    def replace_used(self, resources: list[str], before: list[int], after: list[int]) -> None:
-        """Replace a server's amounts (R,) in `used`; raise InputError if the sum would overflow."""
-        used = [u - b + a for u, b, a in zip(self.used, before, after, strict=True)]
-        if max(used) > LARGEST:  # tasks on overcommitted servers may have ended since
-            used = [u - b + a for u, b, a in zip(self.count_used(), before, after, strict=True)]
-        for name, amount in zip(resources, used, strict=True):
+    def replace_in_sums(self, resources: list[str], before: list[int], after: list[int]) -> None:
+        """Replace a server's amounts (R,) in the sums; raise InputError if a sum would overflow."""
+        sums = [s - b + a for s, b, a in zip(self.amount_sums, before, after, strict=True)]
+        if max(sums) > LARGEST:  # tasks on overcommitted servers may have ended since
+            recounted = self.recount_sums()
+            sums = [s - b + a for s, b, a in zip(recounted, before, after, strict=True)]
+        for name, amount in zip(resources, sums, strict=True):
             if amount > LARGEST:
                 raise InputError("adds up to more than can be counted; give larger quanta", name)
-        self.used = used
+        self.amount_sums = sums
 
-    def count_used(self) -> list[int]:
+    def recount_sums(self) -> list[int]:
         """Return (R,) the sum over servers of capacities, or of held amounts where larger.
 
         O(servers and running tasks).
         """
         held = self.held()
-        used = [0] * int(self.counting.resources)
+        sums = [0] * int(self.counting.resources)
         for server in self.servers.values():
             amounts = larger(server.given, held[server.name])
-            used = [u + a for u, a in zip(used, amounts, strict=True)]
-        return used
+            sums = [s + a for s, a in zip(sums, amounts, strict=True)]
+        return sums
 
     def held(self) -> dict[str, list[int]]:
         """Return (R,) the held amounts of each server. O(servers and running tasks)."""
@@ -598,7 +601,7 @@ class State:
             ends = list(accumulate([tasks for _, tasks in parts]))
             return Gang(id, WaitingList(queue, None), [shape for shape, _ in parts], ends, terms)
         shape, tasks = parts[0]
-        key = (shape, terms.limit if self.criterion.splits_by_limit else UNLIMITED)
+        key = (shape, terms.time_limit if self.criterion.splits_by_limit else UNLIMITED)
         waiting_list = queue.waiting_lists.get(key) or WaitingList(queue, key)
         return TaskGroup(id, waiting_list, shape, tasks, terms)
 
@@ -678,7 +681,7 @@ class State:
         count_priority(group.waiting_list.queue, priority, 1)
         group.priority = priority
         group.order = (-priority, group.time, group.id)
-        group.is_listed = False
+        group.is_listed = False  # its entry in the heap is stale now
         self.note_outside_change()
         self.activate_group(group)
         self.rerank(group.waiting_list.queue)
@@ -803,7 +806,7 @@ class State:
             self.add_constraint(quota.constraint)
         for quota in queue.quotas:
             self.kinds.remove_constraint(quota.constraint)
-        self.quotas += len(quotas) - len(queue.quotas)
+        self.number_of_quotas += len(quotas) - len(queue.quotas)
         queue.quotas = quotas
         self.note_outside_change()
         self.recount_quotas()
@@ -818,7 +821,7 @@ class State:
 
     def recount_quotas(self) -> None:
         """Recount the held amounts of each quota. O(queues and running tasks)."""
-        if self.quotas == 0:
+        if self.number_of_quotas == 0:
             return
         for queue in self.queues.values():
             for quota in queue.quotas:
@@ -851,7 +854,7 @@ class State:
         for leaf in self.queues_below(queue):
             if not leaf.children and leaf.waiting > 0:
                 if may_start and leaf.held_back:
-                    leaf.resumes = FIRST_RESUMED
+                    leaf.max_resumed = FIRST_RESUMED
                 if self.criterion.ranks_groups:
                     self.rerank(leaf)
 
@@ -881,7 +884,9 @@ class State:
                 return
         at = 0
         if before is not None:
-            at = int(parent.passed)  # its position, if it is being served, as usual
+            at = int(
+                parent.passed
+            )  # the position of the queue that is being served: the usual case
             if at >= len(ranks) or ranks[at] is not before:
                 at = bisect_left(ranks, before)
             del ranks[at]
@@ -924,11 +929,12 @@ class WhatIf:
         self.state = state
         self.mark = 0  # number of inverse events that the enclosing blocks have noted
         self.is_outermost = False
-        # Fields of the state that are restored as a whole: time, counters, `used` and rounds.
+        # Restored as a whole: `now`, `ids`, `joined`, `added`, `amount_sums` and `rounds`.
         self.before: tuple[float, int, int, int, list[int], RoundsRow] | None = None
         self.first_new_id = 0
         self.reserved: list[PlannedStart] = []
-        self.used: dict[Queue, tuple[list[float], float]] = {}  # past use, where it counts
+        # Where past use counts: the past use of each queue, and its time.
+        self.past_use: dict[Queue, tuple[list[float], float]] = {}
 
     def __enter__(self) -> None:
         state = self.state
@@ -937,11 +943,12 @@ class WhatIf:
             state.undo_steps = []
         self.mark = len(state.undo_steps)
         rounds = state.rounds.save()
-        self.before = (state.now, state.ids, state.joined, state.added, state.used, rounds)
+        self.before = (state.now, state.ids, state.joined, state.added, state.amount_sums, rounds)
         self.first_new_id = state.first_new_id
         self.reserved = state.reserved
         if state.criterion.half_life > 0.0:
-            self.used = {queue: (queue.used, queue.used_at) for queue in state.queues.values()}
+            for queue in state.queues.values():
+                self.past_use[queue] = queue.past_use, queue.past_use_at
 
     def __exit__(self, *exception: object) -> None:
         state = self.state
@@ -953,9 +960,9 @@ class WhatIf:
                 steps.pop()()
         state.is_undoing = False
         if self.before is not None:
-            now, state.ids, state.joined, state.added, state.used, rounds = self.before
-            for queue, (used, used_at) in self.used.items():
-                queue.used, queue.used_at = used, used_at
+            now, state.ids, state.joined, state.added, state.amount_sums, rounds = self.before
+            for queue, (past_use, at) in self.past_use.items():
+                queue.past_use, queue.past_use_at = past_use, at
                 state.is_stale = True
             state.set_time(now)
             state.first_new_id = self.first_new_id

@@ -6,7 +6,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._devices import summarise_devices
-from fairlead.scheduler._entities import UNLIMITED, Server, Shape, make_columns, take_from
+from fairlead.scheduler._entities import UNLIMITED, Server, Shape, restore_columns, take_from
 from fairlead.scheduler._state import PlannedStart, State
 
 
@@ -40,10 +40,10 @@ class Timeline:
         for planned in reserved:
             for (index, server), devices in zip(planned.plan, planned.devices, strict=True):
                 self.servers[server.name] = server
-                make_columns(server, devices)
+                restore_columns(server, devices)
                 shape = planned.group.shape_of(index)
                 self.steps.append(Step(planned.at, server, shape, devices, 1))
-                end = planned.at + planned.group.limit
+                end = planned.at + planned.group.time_limit
                 if end < UNLIMITED:
                     self.steps.append(Step(end, server, shape, devices, -1))
         self.steps.sort(key=order_of)

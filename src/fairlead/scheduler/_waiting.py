@@ -22,9 +22,9 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     WaitingList,
     has_room,
-    less_than_any,
+    is_at_task_limit,
+    less_than_any_need,
     limit_reached,
-    runs_all_tasks,
 )
 
 FIRST_RESUMED: Final = 8  # waiting lists that are resumed at the first try; then twice as many
@@ -39,7 +39,7 @@ class FreedServers:
     def __init__(self, width: i64) -> None:
         self.width = width
         self.servers: list[Server] = []
-        self.max_free = less_than_any(width)  # (C,) an upper bound of their free amounts
+        self.max_free = less_than_any_need(width)  # (C,) an upper bound of their free amounts
 
     def add(self, server: Server) -> None:
         """Add a server, if it is not there, and raise the bound to its free amounts."""
@@ -51,7 +51,7 @@ class FreedServers:
 
     def tighten(self) -> None:
         """Recompute the bound after a task started on one of the servers."""
-        max_free = less_than_any(self.width)
+        max_free = less_than_any_need(self.width)
         for server in self.servers:
             for r in range(self.width):
                 max_free[r] = max(max_free[r], server.free[r])
@@ -61,7 +61,7 @@ class FreedServers:
         for server in self.servers:
             server.is_freed = False
         self.servers = []
-        self.max_free = less_than_any(self.width)
+        self.max_free = less_than_any_need(self.width)
 
     def may_have_room(self, needs: vec[i64], at: i64) -> bool:
         """Return whether any server has enough free for the need that starts at `needs[at]`.
@@ -140,7 +140,7 @@ def resume(queue: Queue, most: i64) -> None:
         within.sort()
         kept += [waiting_list for _, waiting_list in within[most:]]
     else:
-        queue.resumes = 0
+        queue.max_resumed = 0
     for _, waiting_list in within[:most]:
         waiting_list.is_held_back = False
         activate(waiting_list)
@@ -149,17 +149,17 @@ def resume(queue: Queue, most: i64) -> None:
 
 def resume_all(queue: Queue) -> None:
     """Activate all waiting lists that are within the limits again."""
-    if queue.resumes > 0:
+    if queue.max_resumed > 0:
         resume(queue, len(queue.held_back))
 
 
 def first_active(queue: Queue) -> TaskGroup | None:
     """Return the first group among the active waiting lists; hold back those beyond a limit."""
-    if queue.is_limited and runs_all_tasks(queue):
+    if queue.is_limited and is_at_task_limit(queue):
         return None
-    if queue.resumes > 0:
-        queue.resumes *= 2  # few tries are then enough to resume many
-        resume(queue, queue.resumes)
+    if queue.max_resumed > 0:
+        queue.max_resumed *= 2  # few tries are then enough to resume many
+        resume(queue, queue.max_resumed)
     active = queue.active
     while active:
         order, waiting_list = active[0]
@@ -231,7 +231,7 @@ def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
             continue
         waiting_list = queue.parked[row]
         group = waiting_list.first()
-        if group is None or waiting_list.shape is None or group.limit > queue.longest:
+        if group is None or waiting_list.shape is None or group.time_limit > queue.longest_limit:
             continue
         if queue.is_limited and limit_reached(group) is not None:
             beyond.append(waiting_list)

@@ -234,7 +234,7 @@ class Replay:
         """Submit a group of a job, whose first task has the index `first`."""
         jobs, state = self.jobs, self.state
         queue, is_gang, limit = state.queues[jobs.queue[job]], jobs.is_gang[job], jobs.limit[job]
-        group = state.submit(queue, members, is_gang, Terms(self.now, limit=limit))
+        group = state.submit(queue, members, is_gang, Terms(self.now, time_limit=limit))
         self.first_task[group.id] = first
         if isinstance(self.cycle, RuleCycle):
             self.cycle.job_of[group.id] = job

@@ -127,7 +127,7 @@ class SharesQuestion:
     active_running: IntArray  # (K,) its running tasks
     capacity: FloatArray  # (G, R) usable amounts of one server of each group
     servers: IntArray  # (G,) number of servers
-    amount: FloatArray  # (R,) capacity of all servers
+    total_capacity: FloatArray  # (R,) capacity of all servers
     usable: FloatArray  # (R,) usable amounts of all servers
     used: FloatArray  # (R,) amounts of running tasks
     # Waiting tasks that fit on no server, not even on an empty one; each task of a gang counts.

@@ -121,7 +121,7 @@ class GroupView:
         self.job = job
         self.user = user
         self.submitted = group.time
-        self.time_limit = group.limit
+        self.time_limit = group.time_limit
         self.is_gang = isinstance(group, Gang)
         tasks = group.end if isinstance(group, Gang) else 1
         self.demand = units.sum_of([group.shape_of(index) for index in range(tasks)])

@@ -167,7 +167,7 @@ class Scheduler:
         number = state.joined if order is None else whole_number(order, "order", -LARGEST, LARGEST)
         amounts = self._amounts.count_server(capacity)
         found = parse_labels(labels)
-        state.replace_used(self.resources, [0] * len(amounts), amounts)
+        state.replace_in_sums(self.resources, [0] * len(amounts), amounts)
         state.add_server(name, number, amounts, found)
 
     def set_server(
@@ -183,7 +183,7 @@ class Scheduler:
         after = before if capacity is None else self._amounts.count_server(capacity)
         new_labels = server.labels if labels is None else parse_labels(labels)
         held = state.held_on(server)
-        state.replace_used(self.resources, larger(before, held), larger(after, held))
+        state.replace_in_sums(self.resources, larger(before, held), larger(after, held))
         has_grown = any(new > old for new, old in zip(after, before, strict=True))
         may_take_more = has_grown or new_labels != server.labels
         state.change(server, after, new_labels)
@@ -213,7 +213,7 @@ class Scheduler:
             state.close(server)
         lost = self._stop_with_gangs(state.running_on(server), waits_again=True)
         given = server.given
-        state.replace_used(self.resources, given, [0] * len(given))
+        state.replace_in_sums(self.resources, given, [0] * len(given))
         state.leave(server)
         return lost
 
@@ -516,7 +516,7 @@ class Scheduler:
         capacity = host.given
         held = state.held_on(host)
         held_after = [h + int(d) for h, d in zip(held, shape.given, strict=True)]
-        state.replace_used(self.resources, larger(capacity, held), larger(capacity, held_after))
+        state.replace_in_sums(self.resources, larger(capacity, held), larger(capacity, held_after))
         task = state.start(found, index, host, started, None, numbers)
         state.note_outside_change()
         if is_stopping:
@@ -628,7 +628,7 @@ class Scheduler:
         found: dict[str, dict[str, float]] = {}
         for queue in state.queues.values():
             state.criterion.score(queue)  # updates its past use to the present time
-            used = queue.used or [0.0] * len(self.resources)
+            used = queue.past_use or [0.0] * len(self.resources)
             rows = zip(self.resources, used, self._amounts.quanta, strict=True)
             found[queue.name] = {name: amount * float(quantum) for name, amount, quantum in rows}
         return found
@@ -641,7 +641,7 @@ class Scheduler:
             raise RefusalError(self.policy.name, "past use does not count")
         quanta = self._amounts.quanta
         used = [float(given.get(r, Fraction(0)) / quanta[r]) for r in range(len(quanta))]
-        self._state.set_used(queue, used, self._state.now)
+        self._state.set_past_use(queue, used, self._state.now)
 
     def next_moment(self) -> float:
         """Return the time at which to place again if no event comes before; inf for never.
@@ -863,7 +863,7 @@ class Scheduler:
         if not isinstance(devices, Mapping):
             raise error
         found: dict[int, list[int]] = {}
-        for columns in shape.by_device:
+        for columns in shape.taken_columns:
             name, demand = self.resources[columns.resource], int(shape.demand[columns.resource])
             numbers = devices.get(name, ())
             if isinstance(numbers, str | bytes) or not isinstance(numbers, Sequence):
@@ -940,7 +940,7 @@ class Scheduler:
         )
         if time_limit is not None:
             parse_positive(time_limit, "time_limit")
-            terms.limit = parse_float(time_limit, "time_limit")
+            terms.time_limit = parse_float(time_limit, "time_limit")
         if attempts is not None:
             terms.attempts = whole_number(attempts, "attempts", 1, LARGEST)
         total = sum([member.tasks for member in members])

@@ -35,7 +35,7 @@ from fairlead.service.rate_limits import in_turn
 
 LOG = logging.getLogger("fairlead.service")
 SAMPLE_SECONDS = 60.0  # between samples
-BUSY_PART = 50  # sampling takes at most 1/50 of the time
+BUSY_FACTOR = 50  # the pause after a sample is at least this multiple of the time it took
 MOST_UNWRITTEN = 1000  # changes of alerts that are kept while the journal cannot be written
 GROWTH_SECONDS = 86400.0  # the journal's growth in this time gives the forecast
 
@@ -44,7 +44,7 @@ GROWTH_SECONDS = 86400.0  # the journal's growth in this time gives the forecast
 class Sample:
     """A copy of the parts of the state that a sample needs."""
 
-    question: SharesQuestion
+    shares_input: SharesQuestion
     resources: tuple[str, ...]
     unplaceable: list[UnplaceableJob]
     last_tasks: dict[str, list[EndedTask]]  # by server
@@ -53,10 +53,10 @@ class Sample:
 
     def cluster(self, journal_bytes: int) -> ClusterSample:
         """Return the figures of the cluster, among them the size of the journal."""
-        question = self.question
-        used = dict(zip(self.resources, question.used.tolist(), strict=True))
-        capacity = dict(zip(self.resources, question.amount.tolist(), strict=True))
-        waiting, running = int(question.waiting.sum()), int(question.running.sum())
+        shares_input = self.shares_input
+        used = dict(zip(self.resources, shares_input.used.tolist(), strict=True))
+        capacity = dict(zip(self.resources, shares_input.total_capacity.tolist(), strict=True))
+        waiting, running = int(shares_input.waiting.sum()), int(shares_input.running.sum())
         return ClusterSample(waiting, running, used, capacity, journal_bytes)
 
 
@@ -101,7 +101,7 @@ class StateHistory:
                 LOG.warning("no shares were recorded", extra={"fault": str(fault)})
             except Exception:  # a defect, after which the next sample may be right
                 LOG.exception("a sample failed unexpectedly")
-            pause = max(self.pause, BUSY_PART * (monotonic() - began))
+            pause = max(self.pause, BUSY_FACTOR * (monotonic() - began))
 
     async def sample(self, seconds: float) -> None:
         """Record the present figures for the last `seconds`, and update the alerts."""
@@ -141,9 +141,9 @@ class StateHistory:
     def _take(self, tx: Transaction) -> Sample:
         """Copy the parts of the state for a sample."""
         state = tx.state
-        question = state.scheduler.shares_question()
+        shares_input = state.scheduler.shares_question()
         unplaceable: list[UnplaceableJob] = []
-        if question.too_large:
+        if shares_input.too_large:
             found = state.scheduler.unplaceable_groups(rules.MOST_OF_A_USER)
             for group, held_by in found.items():
                 job = state.job_of(group)
@@ -151,7 +151,7 @@ class StateHistory:
                 unplaceable.append(UnplaceableJob(job.id, job.user, where))
         last_tasks = self._ended_tasks.last_tasks(state.servers.keys())
         return Sample(
-            question=question,
+            shares_input=shares_input,
             resources=tuple(state.resources),
             unplaceable=unplaceable,
             last_tasks=last_tasks,
@@ -161,9 +161,9 @@ class StateHistory:
 
     def _record(self, sample: Sample, seconds: float) -> bool:
         """Update the alerts and write a sample; return whether notices were written."""
-        now, question = time(), sample.question
-        shares = question.answer()
-        names = set(question.names)  # of users, without the queues above them
+        now, shares_input = time(), sample.shares_input
+        shares = shares_input.answer()
+        names = set(shares_input.names)  # of users, without the queues above them
         users = [queue for queue in shares.queues if queue.name in names]
         # Only of users that hold or are due anything.
         of_users = {q.name: UserShare(q.name, q.held, q.fair) for q in users if q.held or q.fair}

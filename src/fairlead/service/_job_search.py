@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fairlead.service.jobs import Job
 
-BUSY_PART = 30  # repeating a search takes at most 1/30 of the time
+BUSY_FACTOR = 30  # a found list is kept for this multiple of the time that it took
 KEPT_SEARCHES = 16
 ENDED_STATES = ("ended", "finished", "failed", "cancelled")  # "ended" is any of the others
 
@@ -82,7 +82,7 @@ class RecentSearches:
 
     def keep(self, wanted: JobFilter, ids: list[int], took: float) -> None:
         """Keep the ids of a search that took `took` seconds."""
-        self._kept[wanted] = monotonic() + BUSY_PART * took, ids
+        self._kept[wanted] = monotonic() + BUSY_FACTOR * took, ids
         self._kept.move_to_end(wanted)
         if len(self._kept) > KEPT_SEARCHES:
             self._kept.popitem(last=False)

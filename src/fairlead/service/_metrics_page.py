@@ -39,7 +39,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_USERS = 1000  # users with gauges of their own; the others share one gauge of each kind
 OTHERS = "/others"  # the label of the other users; no user's name has a slash
 SHARES_SECONDS = 5.0  # for which computed shares are cached
-SHARES_PART = 10  # computing shares takes at most 1/10 of the time
+SHARES_FACTOR = 10  # shares are cached for at least this multiple of the time that they took
 PATIENCE = 2.0  # seconds to wait for new shares before the page shows the previous ones
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
 OUTCOMES = ("finished", "failed", "cancelled", "lost")
@@ -103,12 +103,12 @@ class StateCopy:
     withheld: dict[str, int]  # number of tasks kept from the scheduler, by reason
     servers: dict[str, int]  # number of servers by state
     resources: tuple[str, ...]
-    question: SharesQuestion  # from which shares are computed
+    shares_input: SharesQuestion  # from which shares are computed
 
     @property
     def reasons(self) -> dict[str, int]:
         """The number of waiting tasks by reason; under `room` they wait for free amounts."""
-        others = self.withheld | {"too_large": self.question.too_large}
+        others = self.withheld | {"too_large": self.shares_input.too_large}
         return others | {"room": sum(self.pending.values()) - sum(others.values())}
 
 
@@ -151,7 +151,7 @@ class MetricsPage:
         users: list[UserMetrics] = []
         with suppress(UnavailableError):  # the counters are still known
             copy = await asyncio.wrap_future(self.state_thread.enqueue(copy_state))
-            most_age = max(self.most_age, SHARES_PART * self._shares.took)
+            most_age = max(self.most_age, SHARES_FACTOR * self._shares.took)
             found = await self._shares.recent(PATIENCE, most_age)
             users = self._users(copy, found)
         ready, counters = self.state_thread.ready, self.state_thread.counters.registry
@@ -159,8 +159,8 @@ class MetricsPage:
 
     def _users(self, copy: StateCopy, found: FoundShares | None) -> list[UserMetrics]:
         """Return the gauges of each named user, and the sums of all others."""
-        question = copy.question
-        running = dict(zip(question.names, question.running.tolist(), strict=True))
+        shares_input = copy.shares_input
+        running = dict(zip(shares_input.names, shares_input.running.tolist(), strict=True))
         if len(self._named) < min(len(copy.weight), self.most_users):
             # A user that got its own gauges keeps them. Users with tasks are the first to get some.
             has_tasks = (n for n in copy.weight if copy.pending[n] or running[n])
@@ -234,13 +234,17 @@ def _page(
             ("running_tasks", "Running tasks.", "running"),
         ):
             add_by("user", name, what, {user.name: getattr(user, field) for user in users})
-        question = copy.question
+        shares_input = copy.shares_input
         add_by("reason", "pending_by_reason", "Waiting tasks by reason.", copy.reasons)
         servers = {state: copy.servers.get(state, 0) for state in STATES}
         add_by("state", "servers", "Servers by state.", servers)
         for name, what, amounts in (
-            ("capacity", "Capacity of all servers: cores, GiB, devices.", question.amount),
-            ("used", "Amounts of running tasks: cores, GiB, devices.", question.used),
+            (
+                "capacity",
+                "Capacity of all servers: cores, GiB, devices.",
+                shares_input.total_capacity,
+            ),
+            ("used", "Amounts of running tasks: cores, GiB, devices.", shares_input.used),
         ):
             by_resource = dict(zip(copy.resources, amounts.tolist(), strict=True))
             add_by("resource", name, what, by_resource)

@@ -30,14 +30,14 @@ from fairlead.service.messages import DeniedError, FullError, UnavailableError
 LOG = logging.getLogger("fairlead.service")
 FRESH_SECONDS = 2.0  # shortest age at which a summary is replaced
 WARM_SECONDS = 60.0  # between summaries without a request, so that a new page gets one at once
-BUSY_PART = 30  # computing summaries takes at most 1/30 of the time
+BUSY_FACTOR = 30  # a summary stays for at least this multiple of the time that it took
 SERVERS_AT_ONCE = 4000  # in one transaction, which takes some 20 ms
 MOST_GROUPS = 100  # of servers, in a summary
 MOST_USERS = 100  # in a summary
 MOST_STREAMS, MOST_STREAMS_OF_A_CALLER = 500, 8  # open at a time
 PULSE_SECONDS = 15.0  # between comments in an idle stream, so that proxies keep it open
 
-# Capacity by resource and labels, each sorted.
+# The capacity of each resource, and the labels with their values; both sorted by name.
 ServerKind = tuple[tuple[tuple[str, float], ...], tuple[tuple[str, str], ...]]
 
 
@@ -55,7 +55,7 @@ class ServerGroup:
         """Add a server and its tasks."""
         self.states[server.state] += 1
         for run in server.running.values():
-            if not run.awaits:
+            if not run.awaits:  # else it does not run yet: its victims still hold the amounts
                 self.tasks += 1
                 for resource, amount in run.demand.items():
                     self.used[resource] = self.used.get(resource, 0.0) + amount
@@ -106,7 +106,7 @@ class Overview:
         Raises `UnavailableError` if it could not be computed.
         """
         if self._computing is None and monotonic() >= self._fresh_until:
-            # In a new context, so that no caller is charged for all others.
+            # In a new context, so that its time is not charged to the present caller.
             computing = asyncio.get_running_loop().create_task(self._compute(), context=Context())
             self._computing = computing
         if self._computing is not None:
@@ -181,12 +181,14 @@ class Overview:
             self._fault = ""
         except FairleadError as fault:
             self._fault = str(fault)
-        except Exception:  # a defect, after which the next summary may be right
+        except Exception:  # a defect; the next summary may succeed
             LOG.exception("the summary failed unexpectedly")
             self._fault = "the summary of the cluster failed; the service's log has more"
         finally:
             self._computing = None
-            self._fresh_until = monotonic() + max(FRESH_SECONDS, BUSY_PART * (monotonic() - began))
+            self._fresh_until = monotonic() + max(
+                FRESH_SECONDS, BUSY_FACTOR * (monotonic() - began)
+            )
 
     async def _groups(self) -> list[ServerGroup]:
         """Return the groups of servers; merge groups of equal capacity if there are many."""
@@ -229,7 +231,7 @@ def _summary(
     copy: StateCopy, groups: list[ServerGroup], found: FoundShares, policy: str
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the summary, and the shares of all users by name."""
-    question, shares = copy.question, found.shares
+    shares_input, shares = copy.shares_input, found.shares
     users: dict[str, dict[str, Any]] = {
         queue.name: {
             "name": queue.name,
@@ -238,7 +240,7 @@ def _summary(
             "fair": queue.fair,
             "waiting": queue.waiting,
             "running": queue.running,
-            "is_short": queue.is_short,
+            "is_short": queue.is_short,  # tasks wait, and it holds less than its fair share
         }
         for queue in shares.queues
     }
@@ -252,10 +254,10 @@ def _summary(
         "mechanism": shares.mechanism,
         "proof_holds": None if shares.certificate is None else shares.certificate.holds,
         "waiting": sum(copy.pending.values()),
-        "running": int(question.running.sum()),
+        "running": int(shares_input.running.sum()),
         "reasons": copy.reasons,
-        "capacity": dict(zip(copy.resources, question.amount.tolist(), strict=True)),
-        "used": dict(zip(copy.resources, question.used.tolist(), strict=True)),
+        "capacity": dict(zip(copy.resources, shares_input.total_capacity.tolist(), strict=True)),
+        "used": dict(zip(copy.resources, shares_input.used.tolist(), strict=True)),
         "servers": copy.servers,
         "groups": [group.to_dict() for group in groups[:MOST_GROUPS]],
         "more_groups": max(len(groups) - MOST_GROUPS, 0),

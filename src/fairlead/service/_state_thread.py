@@ -48,16 +48,16 @@ from fairlead.service.service_state import ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 TICK = 2.0**-20  # times are multiples of it, so that differences are exact
-PLACED_AT_ONCE = 500  # tasks to place before the next requests
+PLACED_AT_ONCE = 500  # largest number of tasks placed before the next requests
 PREEMPTING_AT_ONCE = 2000  # tasks that one round of preemption may start
 REQUESTS_AT_ONCE = 100  # larger batches delay questions, and place no more tasks a second
-SNAPSHOT_EVENTS = 50_000
+SNAPSHOT_EVENTS = 50_000  # after which the next snapshot is written
 FORK_SECONDS = 300.0  # after which a forked child that writes a snapshot is killed
 RETRY_SECONDS = 1.0  # between attempts to read the journal after a failure
 QUESTION_SECONDS = 0.1  # for questions between two batches; a single one may take longer
-LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds until a placement that needs no request, only time
+LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # bounds on the seconds until tasks are placed by time only
 ROUND_SECONDS = 1.0  # shortest time between rounds of preemption
-ROUND_PART = 20  # rounds take at most 1/20 of the time
+ROUND_FACTOR = 20  # the pause after a round is at least this multiple of the time that it took
 UNWRITABLE = "nothing has changed, because the journal cannot be written"
 INTERNAL = "nothing has changed, because of an internal error; the service's log has more"
 
@@ -167,12 +167,13 @@ class StateThread:
         """
         events: list[tuple[str, dict[str, Any]]] = []
         scheduler = self.state.scheduler
-        current = scheduler.policy.name, scheduler.seed
-        wanted = policy or scheduler.policy.name, scheduler.seed if seed is None else seed
+        wanted_policy = policy or scheduler.policy.name
+        wanted_seed = scheduler.seed if seed is None else seed
+        is_current = (wanted_policy, wanted_seed) == (scheduler.policy.name, scheduler.seed)
         # A new journal also records the default, so that it always names its policy. A journal from
         # before GPUs were counted by device gets a scheduler that counts them so.
-        if not self.journal.seq or wanted != current or not scheduler.counts_devices:
-            events.append(("policy", {"policy": wanted[0], "seed": wanted[1]}))
+        if not self.journal.seq or not is_current or not scheduler.counts_devices:
+            events.append(("policy", {"policy": wanted_policy, "seed": wanted_seed}))
         state = self.state
         tree: dict[str, Any] = {
             "rows": state.queue_rows,
@@ -180,17 +181,20 @@ class StateThread:
             "limits": state.limits,
             **({"quotas": state.quotas} if state.quotas else {}),
         }
-        if queues is not None and tree != (tree := queues.to_dict(list(self.state.users))):
+        old_tree = tree
+        if queues is not None:
+            tree = queues.to_dict(list(state.users))
+        if tree != old_tree:
             events.append(("queues", tree))
             if not tree["rows"] and not tree.get("quotas"):
                 # The new policy may serve neither, so the old queues and quotas are removed first.
                 events.reverse()
         if tree["rows"]:
-            parse_policy(wanted[0]).require_trees()
+            parse_policy(wanted_policy).require_trees()
         if any(limit.keys() - {TASKS, JOBS} for limit in tree["limits"].values()):
-            parse_policy(wanted[0]).require_amounts()
+            parse_policy(wanted_policy).require_amounts()
         if tree.get("quotas"):
-            parse_policy(wanted[0]).require_quotas()
+            parse_policy(wanted_policy).require_quotas()
         return events
 
     def start(self) -> None:
@@ -351,9 +355,9 @@ class StateThread:
                 if len(tx.batch.events) > events_before:
                     changing.append(queued.arrived)
             if self.state.unplaced or self.state.scheduler.next_moment() <= tx.now:
-                limit = {"limit": PLACED_AT_ONCE}
-                placed = digest_of_placements(self.state.apply("place", limit, tx.now))
-                tx.batch.add(tx.now, "place", to_json(limit | {"placed": placed}))
+                body = {"limit": PLACED_AT_ONCE}
+                placed = digest_of_placements(self.state.apply("place", body, tx.now))
+                tx.batch.add(tx.now, "place", to_json(body | {"placed": placed}))
             if self._may_preempt() and monotonic() >= self._next_round:
                 self._preempt(tx)
             decided_at = monotonic()
@@ -386,12 +390,12 @@ class StateThread:
 
     def _preempt(self, tx: Transaction) -> None:
         """Run a round of preemption; a round that starts a task is an event."""
-        limit, began = {"limit": PREEMPTING_AT_ONCE}, monotonic()
-        runs = self.state.apply("preempt", limit, tx.now)
+        body, began = {"limit": PREEMPTING_AT_ONCE}, monotonic()
+        runs = self.state.apply("preempt", body, tx.now)
         if runs:
-            tx.batch.add(tx.now, "preempt", to_json(limit | {"placed": digest_of_placements(runs)}))
+            tx.batch.add(tx.now, "preempt", to_json(body | {"placed": digest_of_placements(runs)}))
         took = monotonic() - began
-        self._next_round = monotonic() + max(ROUND_SECONDS, ROUND_PART * took)
+        self._next_round = monotonic() + max(ROUND_SECONDS, ROUND_FACTOR * took)
 
     def _known_answer(self, tx: Transaction, queued: QueuedRequest) -> Any:
         """Return the earlier answer to an idempotency key, or None."""
@@ -409,8 +413,8 @@ class StateThread:
         clock has caught up. So durations stay right.
         """
         clock = monotonic()
-        paced = self._latest + clock - self._latest_clock
-        now = math.floor(max(time.time(), paced) / TICK) * TICK
+        by_clock = self._latest + clock - self._latest_clock
+        now = math.floor(max(time.time(), by_clock) / TICK) * TICK
         now = max(now, self.journal.last + TICK)
         self._latest, self._latest_clock = now, clock
         return now

@@ -1,8 +1,8 @@
 """Alerts for operators of a service, each with the time since which its condition holds.
 
-An alert is raised once and cleared once. The five kinds are a user that has been owed much for
-long, a job that can never run, a server on which tasks fail, a lost server, and a disk that the
-journal fills.
+An alert is raised once and cleared once. The five kinds are a user to whom much has been owed for a
+long time, a job that can never run, a server on which tasks fail, a lost server, and a disk that
+the journal fills.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from fairlead.service.journal.samples import ClusterSample, UserShare
 OWED, NEVER_RUNS, FAILING, LOST = "owed", "never-runs", "failing-server", "lost-server"
 JOURNAL = "journal"
 KINDS = (JOURNAL, LOST, FAILING, OWED, NEVER_RUNS)  # in the order of lists
-MOST_OF_A_KIND, MOST_OF_A_USER = 100, 10
+MOST_WITHOUT_USER, MOST_OF_A_USER = 100, 10  # present alerts of a kind
 OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # GPU-hours, or core-hours in a cluster without GPUs
 LAST_TASKS = 20  # ended tasks that are kept for each server
-FEWEST_FAILURES, FAILED_PART, FEWEST_JOBS = 5, 0.5, 2
+# A server is reported from so many failed tasks of so many jobs, if a larger fraction of its last
+# tasks failed.
+FEWEST_FAILURES, FEWEST_JOBS, FAILED_FRACTION = 5, 2, 0.5
 # If a larger fraction of the same users' tasks on other servers failed, a server is not the cause.
 FAILED_ELSEWHERE = 0.25
 TASKS_SECONDS = 3600.0  # age from which an ended task is ignored
@@ -54,7 +56,7 @@ class Alert(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The text of an alert, and the concerned user, if any."""
+    """The text of an alert, and the user concerned, if any."""
 
     text: str
     user: str = ""
@@ -70,7 +72,7 @@ class UnplaceableJob(NamedTuple):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """When a user is owed too much: more than `owed` hours for longer than `seconds`."""
+    """When a user is owed too much: more than `owed` hours for `seconds` or longer."""
 
     owed: float = OWED_HOURS
     seconds: float = OWED_SECONDS
@@ -94,23 +96,27 @@ class Debts:
     def add(
         self, short: Iterable[UserShare], seconds: float, capacity: Mapping[str, float], now: float
     ) -> dict[str, Finding]:
-        """Add the debts of the last `seconds` to the users `short`; return findings by user."""
+        """Add the debts of the last `seconds`; return findings by user.
+
+        `short` are the users below their fair shares, `capacity` that of the cluster by resource.
+        """
         unit = "gpu" if capacity.get("gpu") else "cpu"
-        scale, hours_of = capacity.get(unit, 0.0), "GPU-hours" if unit == "gpu" else "core-hours"
+        hours_of = "GPU-hours" if unit == "gpu" else "core-hours"
+        units = capacity.get(unit, 0.0)  # an hour of the whole cluster is so many of these hours
         before, self.by_user = self.by_user, {}
         found = {}
         for row in short:
             debt = before.get(row.user) or UserDebt(now - seconds, 0.0, None)
             hours = debt.hours + (row.fair - row.held) * seconds / 3600
             exceeded = debt.exceeded
-            if hours * scale <= self._thresholds.owed:
+            if hours * units <= self._thresholds.owed:
                 exceeded = None
             elif exceeded is None:
                 exceeded = now
             debt = self.by_user[row.user] = UserDebt(debt.since, hours, exceeded)
             if exceeded is not None and now - exceeded >= self._thresholds.seconds:
                 text = (
-                    f"user {row.user} is owed {hours * scale:.3g} {hours_of}: it has held less "
+                    f"user {row.user} is owed {hours * units:.3g} {hours_of}: it has held less "
                     f"than its fair share since {_clock(debt.since)}, and holds "
                     f"{100 * row.held:.3g} % of the cluster; {100 * row.fair:.3g} % is fair"
                 )
@@ -160,7 +166,9 @@ class Alerts:
         of_user = Tally(alert.user for alert in kept.values())
         raised: list[Alert] = []
         for about, (text, user) in found.items():
-            if about not in kept and of_user[user] < (MOST_OF_A_USER if user else MOST_OF_A_KIND):
+            if about not in kept and of_user[user] < (
+                MOST_OF_A_USER if user else MOST_WITHOUT_USER
+            ):
                 of_user[user] += 1
                 raised.append(Alert(kind, about, text, now, user))
         present = [*kept.values(), *raised]
@@ -189,7 +197,7 @@ class EndedTasks:
         self._last: dict[str, deque[EndedTask]] = defaultdict(lambda: deque(maxlen=LAST_TASKS))
 
     def add(self, attempts: Iterable[EndedAttempt], stopped: Collection[str]) -> None:
-        """Add ended attempts, except those with an end reason in `stopped`."""
+        """Add ended attempts, except lost ones and those with an end reason in `stopped`."""
         for attempt in attempts:
             if attempt.status is not None and attempt.reason not in stopped:
                 failed = attempt.status != 0
@@ -206,8 +214,9 @@ class EndedTasks:
 def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dict[str, Finding]:
     """Return the findings by server, from the `last` tasks that ended on each.
 
-    A server is not reported if more than a quarter of the same users' tasks failed on other
-    servers, or if only one user has failed tasks there, and this user succeeded on no other server.
+    A server is not reported in two cases: if more than a quarter of the same users' tasks that
+    ended on other servers failed; or if only one user has failed tasks on the server, and no task
+    of this user succeeded on another.
     """
     since = now - TASKS_SECONDS
     recent = {name: [task for task in tasks if task.ended > since] for name, tasks in last.items()}
@@ -229,7 +238,9 @@ def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dic
         ended_elsewhere = failed_elsewhere + succeeded_elsewhere
         users_fail_anyway = failed_elsewhere > FAILED_ELSEWHERE * ended_elsewhere
         may_be_its_user = len(users) == 1 and not succeeded_elsewhere
-        if len(failed) > FAILED_PART * len(tasks) and not (users_fail_anyway or may_be_its_user):
+        if len(failed) > FAILED_FRACTION * len(tasks) and not (
+            users_fail_anyway or may_be_its_user
+        ):
             found[name] = Finding(
                 f"server {name}: {len(failed)} of the last {len(tasks)} tasks failed, in "
                 f"{len({task.job for task in failed})} jobs"
@@ -243,9 +254,10 @@ def find_unplaceable_jobs(jobs: Iterable[UnplaceableJob]) -> dict[str, Finding]:
     for row in jobs:
         why = "no server that it may use is large enough, even when empty"
         if row.unmatched is not None:
-            is_labels = isinstance(row.unmatched, dict)
-            of = ("has all of" if len(row.unmatched) > 1 else "has") if is_labels else "is named"
-            why = f"no present server {of} {_servers_in_words(row.unmatched)}"
+            verb = "is named"
+            if isinstance(row.unmatched, dict):
+                verb = "has all of" if len(row.unmatched) > 1 else "has"
+            why = f"no present server {verb} {_servers_in_words(row.unmatched)}"
         text = f"job {row.job} of {row.user} can never run: {why} (fairlead explain {row.job})"
         found[str(row.job)] = Finding(text, row.user)
     return found
@@ -269,9 +281,9 @@ def find_lost_servers(
 
 
 def find_full_disk(
-    path: Path, size: int, samples: Sequence[tuple[float, ClusterSample]], now: float
+    path: Path, journal_bytes: int, samples: Sequence[tuple[float, ClusterSample]], now: float
 ) -> dict[str, Finding]:
-    """Return a finding if the journal's disk is almost full, or will be within a week."""
+    """Return a finding if the journal's disk is almost full, or will be full within a week."""
     disk = shutil.disk_usage(path.parent)
     if disk.free < LEAST_FREE * disk.total:
         full = 100 * (1 - disk.free / disk.total)
@@ -279,7 +291,7 @@ def find_full_disk(
     if not samples or now - samples[0][0] < GROWTH_SECONDS:
         return {}
     since, first = samples[0]
-    growth = (size - first.journal) / (now - since)  # bytes a second
+    growth = (journal_bytes - first.journal) / (now - since)  # bytes a second
     if growth <= 0 or disk.free > growth * FULL_SECONDS:
         return {}
     text = (

@@ -54,9 +54,9 @@ from fairlead.service.service_state import RESOURCES, ServiceState
 from fairlead.service.webhook import Receiver, Webhook
 
 LOG = logging.getLogger("fairlead.service")
-SILENT_SECONDS = 15.0  # after a worker's last request its servers get no new tasks
-GRACE_SECONDS = 60.0  # after a worker's last request its tasks run again elsewhere
-# An explanation has a forecast if at most this many tasks run: it then takes at most 0.1 s.
+SILENT_SECONDS = 15.0  # without a request of a worker, after which its server gets no new tasks
+GRACE_SECONDS = 60.0  # without a request of a worker, after which its tasks run again elsewhere
+# An explanation has a forecast if at most this many tasks run; the forecast takes 0.1 s then.
 MOST_RUNNING = 20_000
 MOST_BEFORE = 1000  # tasks that an explanation may start on trial before the explained one
 SHARES_PATIENCE = 0.15  # seconds that an explanation waits for shares
@@ -76,10 +76,10 @@ class Settings:
     policy: str | None = None  # None: that of the journal, or drf/best-fit in a new journal
     seed: int | None = None  # None: that of the journal, or 0 in a new journal
     queues: QueueFile | None = None  # None: the tree of the journal, if any
-    silent: float = SILENT_SECONDS  # seconds
-    grace: float = GRACE_SECONDS  # seconds
-    pending_tasks: int = PENDING_TASKS  # of one user
-    live_bytes: int = LIVE_BYTES  # of one user
+    silent: float = SILENT_SECONDS  # seconds without a request until a server gets no new tasks
+    grace: float = GRACE_SECONDS  # seconds without a request until tasks run again elsewhere
+    pending_tasks: int = PENDING_TASKS  # limit on the waiting tasks of one user
+    live_bytes: int = LIVE_BYTES  # limit on the requests of one user's waiting and running jobs
     keep: float = 0.0  # seconds for which ended jobs are kept; 0 keeps them for ever
     receiver: Receiver | None = None  # the webhook that receives notices
     thresholds: Thresholds = field(default_factory=Thresholds)  # of alerts
@@ -165,6 +165,7 @@ class Service:
         def submit(tx: Transaction) -> list[str]:
             state, events, specs = tx.state, [], []
             self._check_limits(state, [event for _, event, _ in requests])
+            # Jobs that ended after the look-up are in neither.
             missing = others - ended.keys() - state.jobs.keys()
             just_ended = {job for job in missing if job < state.next_job}
             outcomes = ended | self.journal.jobs.outcomes(just_ended)
@@ -232,6 +233,7 @@ class Service:
         return {"changes": changes, "size": size}
 
     async def job(self, job: int, caller: Token) -> dict[str, Any]:
+        """Return a live or ended job with its command."""
         view = await self._view(job, caller)
         specs = await asyncio.to_thread(self.journal.jobs.specs, [job])
         if job not in specs:
@@ -295,8 +297,8 @@ class Service:
                 self._searches.keep(wanted, ids, monotonic() - began)
 
         def read(tx: Transaction) -> list[dict[str, Any]]:
-            part = (tx.state.jobs.get(job) for job in ids[offset : offset + limit])
-            return [job_view(job) for job in part if job is not None]
+            page = (tx.state.jobs.get(job) for job in ids[offset : offset + limit])
+            return [job_view(job) for job in page if job is not None]
 
         return {"jobs": await self.state_thread.ask(read), "found": len(ids)}
 
@@ -352,7 +354,7 @@ class Service:
         return answer
 
     async def _with_share(self, explained: ExplainedJob, text: str) -> dict[str, Any]:
-        """Return the user's shares, the job's forecast, and the text after both in words."""
+        """Return the user's shares and the job's forecast, and `text` after both in words."""
         shares, lines = {}, []
         recent = await self.shares.recent(SHARES_PATIENCE)
         for user in () if recent is None else recent.shares.queues:
@@ -401,19 +403,19 @@ class Service:
         def note(tx: Transaction) -> Future[StartOutlook] | None:
             return forecasts.note_one(tx.state, tx.now)
 
-        kept, kept_at = "", monotonic()
+        written, written_at = "", monotonic()
         while True:
             await asyncio.sleep(LEARN_SECONDS)
             with suppress(UnavailableError, JournalError):
                 simulation = await self.state_thread.run(note)
-                if simulation is not None:
+                if simulation is not None:  # the forecast can be noted once it has ended
                     await asyncio.shield(asyncio.wrap_future(simulation))
                     await self.state_thread.run(note)
                 learnt = await self.state_thread.run(lambda _: forecasts.intervals.to_json())
-                if learnt != kept and monotonic() > kept_at + WRITE_SECONDS:
-                    kept_at = monotonic()
+                if learnt != written and monotonic() > written_at + WRITE_SECONDS:
+                    written_at = monotonic()
                     await asyncio.to_thread(self.journal.keep, FORECASTS, learnt)
-                    kept = learnt
+                    written = learnt
 
     async def logs(
         self, job: int, caller: Token, index: int, attempt: int | None, stream: str, offset: int
@@ -429,7 +431,7 @@ class Service:
 
         found = await self.state_thread.ask(find)
         if found is None:
-            await self._view(job, caller)
+            await self._view(job, caller)  # raises unless the job exists and is the caller's
             found = await asyncio.to_thread(self._ended_attempt, job, index, attempt)
         key, server = found
         session = self.sessions.by_server.get(server)
@@ -498,6 +500,7 @@ class Service:
         """Apply ``drain`` or ``lost`` to a server; return a `ServerState`."""
 
         def change(tx: Transaction) -> dict[str, Any]:
+            # A lost server is still known by name if it was drained; its drain can be ended.
             ends_old_drain = name in tx.state.drained and body.get("drained") is False
             if name not in tx.state.servers and not ends_old_drain:
                 raise MissingError(f"there is no server {name!r:.60}")
@@ -602,9 +605,9 @@ def _check_live_jobs(state: ServiceState, more: Mapping[str, int]) -> None:
     limited = [name for name, limit in state.limits.items() if JOBS in limit]
     if not limited:
         return
-    above = {user: {user, *state.queues_above(user)} for user in {*state.users, *more}}
+    path_of_user = {user: {user, *state.queues_above(user)} for user in {*state.users, *more}}
     for name in limited:
-        users = [user for user in above if name in above[user]]
+        users = [user for user, path in path_of_user.items() if name in path]
         asked = sum(more.get(user, 0) for user in users)
         live, most = sum(state.live_jobs.get(user, 0) for user in users), state.limits[name][JOBS]
         if asked and live + asked > most:

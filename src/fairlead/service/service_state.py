@@ -140,8 +140,8 @@ class ServiceState:
     ) -> None:
         """Add a server, change it, or mark it as reachable again.
 
-        `drained` is a field of the event. In journals of earlier versions, which forgot the drain
-        of a lost server, it is absent, so that they give the same placements again.
+        `drained` is a field of the event. Earlier versions forgot the drain of a lost server, and
+        wrote no such field; so their journals give the same placements again.
         """
         server = self.servers.get(name)
         if server is not None and (server.lost or server.identity != identity):
@@ -187,7 +187,7 @@ class ServiceState:
         self._open_or_close(server)
 
     def on_lost(self, now: float, name: str) -> None:
-        """Remove a lost server. Its tasks run again; a gang, once all of its tasks have stopped."""
+        """Remove a lost server. Its tasks run again; a gang once all of its tasks have stopped."""
         server = self.server(name)
         server.lost = True
         self._open_or_close(server)
@@ -300,17 +300,18 @@ class ServiceState:
         """Record how tasks ended; ignore attempts that no longer run.
 
         Each row has job, index, attempt, status and reason. The status is as in a shell: 128 plus
-        the number of a signal that ended the task; None if the machine went down. A task without
-        status runs again, and a preempted task if it failed or has a checkpoint signal.
+        the number of a signal that ended the task; None if the machine went down. A task without a
+        status runs again. So does a preempted task that failed, or whose job has a checkpoint
+        signal.
         """
         for job, index, attempt, status, reason in tasks:
             run = self.find(TaskKey(job, index, attempt))
             if run is None or run.is_over:
                 continue
-            is_stopped = run.stopping == PREEMPTED and (
+            was_preempted = run.stopping == PREEMPTED and (
                 status != 0 or bool(run.entry.job.checkpoint_signal)
             )
-            if status is None or run.stopping == GANG or is_stopped:
+            if status is None or run.stopping == GANG or was_preempted:
                 self._lose(run, now, reason or run.stopping or "lost")
             else:
                 self._finish(run, now, status, reason)
@@ -329,7 +330,7 @@ class ServiceState:
         by_task: dict[int, Running] = {}
         runs: list[Running] = []
         for starts, victims in self.scheduler.preempt(now, limit):
-            if not by_task:
+            if not by_task:  # filled only if tasks start, because it takes O(running tasks)
                 for server in self.servers.values():
                     by_task |= {run.task: run for run in server.running.values()}
             for task in victims:
@@ -350,7 +351,7 @@ class ServiceState:
     def start(
         self, placed: Sequence[Placement], now: float, stopping: Sequence[Running] = ()
     ) -> list[Running]:
-        """Record tasks that the scheduler started; send them once all tasks `stopping` ended."""
+        """Record tasks that the scheduler started; send them once all of `stopping` have ended."""
         runs, groups = [], self._groups
         for start in placed:
             entry, server = groups[start.group], start.server
@@ -396,7 +397,7 @@ class ServiceState:
         return tuple(self.scheduler.devices(run.task).get("gpu", ()))
 
     def resources_with(self, added: Iterable[str], changed: Collection[str]) -> list[str]:
-        """Return the resources in use after the servers `changed` get the resources `added`."""
+        """Return the resources in use if the servers `changed` have only the resources `added`."""
         used = dict.fromkeys(added)
         for server in self.servers.values():
             if server.name not in changed:
@@ -425,6 +426,7 @@ class ServiceState:
         return self._groups[group].job
 
     def find(self, key: TaskKey) -> Running | None:
+        """Return a running attempt, or None if it does not run."""
         job = self.jobs.get(key.job)
         run = None if job is None else job.running.get(key.index)
         return run if run is not None and run.key == key else None
@@ -462,9 +464,9 @@ class ServiceState:
         estimates = None if run_times is None else run_times.estimates(runs, now)
         ends: list[tuple[float, int, str, str]] = []  # a heap of (time, task, server, user)
         for run in runs:
-            lasts = _run_time(run.entry, now - run.since, estimates)
-            if lasts is not None:
-                ends.append((run.since + lasts, run.task, run.server, run.entry.job.user))
+            run_time = _run_time(run.entry, now - run.since, estimates)
+            if run_time is not None:
+                ends.append((run.since + run_time, run.task, run.server, run.entry.job.user))
         heapify(ends)
         freed_by: dict[str, str] = {}  # by server, the user of the task that ended there last
         endless = len(runs) - len(ends)  # tasks without a known end
@@ -480,11 +482,11 @@ class ServiceState:
                         starts[entry.job.id] = found
                         if entry.job.id == until:
                             return SimulatedStarts(starts, found)
-                    lasts = _run_time(entry, 0.0, estimates)
-                    if lasts is None:
+                    run_time = _run_time(entry, 0.0, estimates)
+                    if run_time is None:
                         endless += 1
                     else:
-                        heappush(ends, (now + lasts, start.task, start.server, entry.job.user))
+                        heappush(ends, (now + run_time, start.task, start.server, entry.job.user))
                 if not starts_left:
                     ended = FORECAST_ENDS  # the simulation stops, as after too many ends
                 if not ends or ended >= FORECAST_ENDS:
@@ -507,8 +509,8 @@ class ServiceState:
     ) -> str:
         """Describe quotas that the present servers cannot satisfy together; empty if they can.
 
-        For a trial, `changed` replaces the quotas of queues and users, `like` gives the number of
-        servers to add that are like a server, and `removed` names servers to leave out.
+        For a trial, `changed` replaces the quotas of some queues and users, `like` gives the number
+        of equal servers to add, by server, and `removed` names servers to leave out.
         """
         quotas: Quotas = {**self.quotas, **{name: [row] for name, row in (changed or {}).items()}}
         if not quotas:
@@ -522,8 +524,8 @@ class ServiceState:
         tree = read_queues(self.queue_rows, [], [])
         try:
             check_servers(quotas, tree, kinds)
-        except ProblemError as short:
-            return short.fault
+        except ProblemError as unmet:
+            return unmet.fault
         return ""
 
     # Snapshots
@@ -586,7 +588,7 @@ class ServiceState:
             self.scheduler.set_quota(name, self._countable(quota.amounts), quota.where)
 
     def _countable(self, amounts: Mapping[str, float]) -> dict[str, float]:
-        """Return the amounts of resources in use, cut at `MOST_QUANTA`."""
+        """Return the amounts of the resources in use, each reduced to at most `MOST_QUANTA`."""
         return {
             name: min(amount, MOST_QUANTA * QUANTA.get(name, OTHER_QUANTUM))
             for name, amount in amounts.items()
@@ -747,6 +749,7 @@ class ServiceState:
         self._record_attempt(run, now, status, reason or run.stopping)
         self._remove_if_empty(self.servers[run.server])
         if job.awaiting_gang and job.awaiting_gang == len(job.running):
+            # It was the last running task of a gang whose other tasks were lost or stopped.
             mates = job.running_by_index()
             self._requeue(mates, mates[0], now, "lost")
         self._enter_next(job)
@@ -779,7 +782,7 @@ class ServiceState:
     def _requeue(self, mates: list[Running], first: Running, now: float, why: str) -> None:
         """Let stopped tasks wait again unless their job is cancelled; `first` ended by `why`."""
         job, entry = first.entry.job, first.entry
-        self.scheduler.evict(first.task)
+        self.scheduler.evict(first.task)  # with the rest of its gang
         for mate in mates:
             self._forget(mate, now)
             self._record_attempt(mate, now, None, why if mate is first else mate.stopping)
@@ -875,13 +878,15 @@ class ServiceState:
 
 
 def _run_time(entry: JobGroup, elapsed: float, estimates: Estimates | None) -> float | None:
-    """Return the run time of a task that has run for `elapsed` seconds; None if unknown."""
-    limit, known = entry.time_limit, None
-    if estimates is not None:
-        known = estimates.run_time(entry, elapsed)
-    if known is None or limit is None:
-        return limit if known is None else known
-    return min(known, limit)
+    """Return the estimate of a run time after `elapsed` seconds, at most the task's limit.
+
+    Return the other one if the estimate or the limit is missing, and None if both are.
+    """
+    limit = entry.time_limit
+    estimate = None if estimates is None else estimates.run_time(entry, elapsed)
+    if estimate is None or limit is None:
+        return limit if estimate is None else estimate
+    return min(estimate, limit)
 
 
 EVENTS = {

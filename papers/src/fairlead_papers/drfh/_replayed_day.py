@@ -51,32 +51,32 @@ def reproduce_table_2(setting: Setting) -> Reproduction:
     policies = [f"slots:{slots}" for slots in PRINTED]
     summaries = setting.replay_day(BEST_FIT, *policies)
     used = {name: summary.horizon_utilization for name, summary in summaries.items()}
-    ours = np.stack([used[policy] for policy in policies])
+    with_slots = np.stack([used[policy] for policy in policies])
     return Reproduction(
         setting=f"{setting.day_text} Means over the 24 hours.",
         readings=tuple(
-            Reading(f"{resource} used, {slots} slots", float(ours[k, r]), printed[r], 0.001)
+            Reading(f"{resource} used, {slots} slots", float(with_slots[k, r]), printed[r], 0.001)
             for k, (slots, printed) in enumerate(PRINTED.items())
             for r, resource in enumerate(("CPU", "memory"))
         ),
-        claims=judge_slots(ours, used[BEST_FIT]),
+        claims=judge_slots(with_slots, used[BEST_FIT]),
         note=NOTE_OF_TABLE_2,
-        tables=(_slots_table(ours, used[BEST_FIT]),),
+        tables=(_slots_table(with_slots, used[BEST_FIT]),),
         data={"utilization": used},
     )
 
 
-def judge_slots(ours: FloatArray, best_fit: FloatArray) -> tuple[PrintedClaim, ...]:
+def judge_slots(with_slots: FloatArray, best_fit: FloatArray) -> tuple[PrintedClaim, ...]:
     """Judge whether slots of one size are best, and well below Best-Fit.
 
-    `ours` is the utilisation with each of S sizes, the largest slots first, (S, R); `best_fit` that
-    under Best-Fit, (R,).
+    `with_slots` is the utilisation (S, R) with each of S sizes, the largest slots first; `best_fit`
+    that under Best-Fit, (R,).
     """
-    together = ours.sum(axis=1)
+    together = with_slots.sum(axis=1)
     best = first_largest(together)
     rises = bool((np.diff(together[: best + 1]) > 0).all())
     falls = bool((np.diff(together[best:]) < 0).all())
-    share = float((ours.max(axis=0) / best_fit).max())
+    share = float((with_slots.max(axis=0) / best_fit).max())
     sizes = list(PRINTED)
     return (
         PrintedClaim(
@@ -86,14 +86,15 @@ def judge_slots(ours: FloatArray, best_fit: FloatArray) -> tuple[PrintedClaim, .
             f"{sizes[best]} slots of {', '.join(map(str, sizes))} use most",
         ),
         PrintedClaim(
-            f"at best slots use well less than Best-Fit: at most {100 * WELL_BELOW:g} % of it",
+            "even the best size of slots uses well below what Best-Fit uses: at most "
+            f"{100 * WELL_BELOW:g} %",
             share <= WELL_BELOW,
             f"up to {percent(share)} of what Best-Fit uses",
         ),
     )
 
 
-def _slots_table(ours: FloatArray, best_fit: FloatArray) -> TextTable:
+def _slots_table(with_slots: FloatArray, best_fit: FloatArray) -> TextTable:
     rows = [
         [
             f"{slots} slots",
@@ -103,7 +104,7 @@ def _slots_table(ours: FloatArray, best_fit: FloatArray) -> TextTable:
                 for text in (percent(float(row[r])), f"{100 * printed[r]:.1f} %")
             ),
         ]
-        for row, (slots, printed) in zip(ours, PRINTED.items(), strict=True)
+        for row, (slots, printed) in zip(with_slots, PRINTED.items(), strict=True)
     ]
     rows.append(["Best-Fit DRFH", percent(float(best_fit[0])), "", percent(float(best_fit[1])), ""])
     headings = ["per largest server", "CPU used", "paper", "memory used", "paper"]
@@ -115,8 +116,8 @@ POLICIES = {
     "drf/first-fit": "First-Fit DRFH",
     SLOTS_14: "Slots, 14",
 }
-# Best-Fit counts as not below First-Fit if it is at most a point below in five minutes, and a tenth
-# of a point in the mean of the day, which varies less by chance.
+# Best-Fit counts as not below First-Fit if it uses at most one point less in an interval of five
+# minutes, and at most a tenth of a point less in the mean of the day, which varies less by chance.
 TOLERANCE, TOLERANCE_OF_MEAN = 0.01, 0.001
 MOST_OF_THE_TIME = 0.9
 NOTE_OF_FIGURE_5 = (
@@ -168,13 +169,13 @@ def judge_uses(share: FloatArray, mean: FloatArray) -> tuple[PrintedClaim, ...]:
     above_slots = (first > slots).mean(axis=0)
     return (
         PrintedClaim(
-            "in the mean of the day Best-Fit uses at least as much CPU and memory as First-Fit, to "
-            f"{100 * TOLERANCE_OF_MEAN:g} points",
+            "in the mean of the day Best-Fit uses at least as much CPU and memory as First-Fit, "
+            f"give or take {100 * TOLERANCE_OF_MEAN:g} points",
             bool((ahead >= -TOLERANCE_OF_MEAN).all()),
             f"CPU {100 * ahead[0]:+.2f} points, memory {100 * ahead[1]:+.2f} points",
         ),
         PrintedClaim(
-            f"Best-Fit uses as much, to {100 * TOLERANCE:g} point, in at least "
+            f"Best-Fit uses as much, give or take {100 * TOLERANCE:g} point, for at least "
             f"{100 * MOST_OF_THE_TIME:g} % of the time",
             bool((not_below >= MOST_OF_THE_TIME).all()),
             f"CPU {percent(float(not_below[0]))}, memory {percent(float(not_below[1]))}",
@@ -182,8 +183,8 @@ def judge_uses(share: FloatArray, mean: FloatArray) -> tuple[PrintedClaim, ...]:
         PrintedClaim(
             f"slots use at most {100 * WELL_BELOW:g} % of what First-Fit uses",
             bool((ratio <= WELL_BELOW).all()),
-            f"CPU {percent(float(ratio[0]))}, memory {percent(float(ratio[1]))}; less in "
-            f"{percent(float(above_slots.min()))} of the time or more",
+            f"CPU {percent(float(ratio[0]))}, memory {percent(float(ratio[1]))}; less "
+            f"for at least {percent(float(above_slots.min()))} of the time",
         ),
     )
 
@@ -197,11 +198,11 @@ def _use_table(mean: FloatArray) -> TextTable:
 
 
 POINTS = 400  # of the cumulative distribution
-# "No improvement for small jobs": a smaller reduction or increase.
+# "No improvement for small jobs": a reduction or an increase below this fraction.
 SMALL_JOBS_REDUCTION = 0.1
 # The least reduction of classes with more than 100 tasks.
 LARGE_JOBS_REDUCTION = 0.1
-# By chance a class may have so much less reduction than the class of smaller jobs.
+# By chance, the reduction of a class may be so much below that of the next smaller class.
 REDUCTION_TOLERANCE = 0.05
 SAME_TIME = 1.01  # ratio of completion times that count as equal
 NOTE_OF_FIGURE_6 = (
@@ -229,10 +230,10 @@ def reproduce_figure_6(setting: Setting) -> Reproduction:
     workload = setting.day
     reduction = reduction_by_size(workload.job_tasks, best, slots)
     both = best.completed & slots.completed
-    ours, theirs = best.completion[both], slots.completion[both]
+    best_times, slots_times = best.completion[both], slots.completion[both]
     return Reproduction(
         setting=f"{setting.day_text} {int(both.sum()):,} jobs are complete in both.",
-        claims=judge_times(ours, theirs, reduction),
+        claims=judge_times(best_times, slots_times, reduction),
         note=NOTE_OF_FIGURE_6,
         tables=(_reductions_table(reduction),),
         data={
@@ -240,7 +241,7 @@ def reproduce_figure_6(setting: Setting) -> Reproduction:
                 name: dict(
                     zip(("seconds", "part"), cumulative_distribution(v, POINTS), strict=True)
                 )
-                for name, v in ((BEST_FIT, ours), (SLOTS_14, theirs))
+                for name, v in ((BEST_FIT, best_times), (SLOTS_14, slots_times))
             },
             "classes": list(reduction.labels),
             "jobs": reduction.jobs,
@@ -259,14 +260,14 @@ def within_the_day(summary: Summary) -> JobTimes:
 
 
 def judge_times(
-    ours: FloatArray, theirs: FloatArray, reduction: Reduction
+    best: FloatArray, slots: FloatArray, reduction: Reduction
 ) -> tuple[PrintedClaim, ...]:
     """Judge whether jobs complete sooner under Best-Fit, and large jobs most.
 
-    `ours` and `theirs` are the times of J jobs under Best-Fit and slots, (J,).
+    `best` and `slots` are the completion times of J jobs under Best-Fit and with slots, (J,).
     """
     percents = (25, 50, 75, 90)
-    pairs = [(percentile(ours, p), percentile(theirs, p)) for p in percents]
+    pairs = [(percentile(best, p), percentile(slots, p)) for p in percents]
     small, large = reduction.mean[0], reduction.mean[2:]
     classes = reduction.mean[~np.isnan(reduction.mean)]
     said = ", ".join(_share(value) for value in reduction.mean.tolist())
@@ -276,12 +277,13 @@ def judge_times(
     )
     return (
         PrintedClaim(
-            "quartiles and ninth decile of completion times are no later under Best-Fit, to 1 %",
+            "quartiles and ninth decile of completion times are at most 1 % longer under Best-Fit",
             all(one <= other * SAME_TIME for one, other in pairs),
             quantiles,
         ),
         PrintedClaim(
-            f"jobs of 1 to 50 tasks gain nothing: less than {100 * SMALL_JOBS_REDUCTION:g} %",
+            "jobs of 1 to 50 tasks gain and lose nothing: less than "
+            f"{100 * SMALL_JOBS_REDUCTION:g} %",
             bool(abs(small) < SMALL_JOBS_REDUCTION),
             _share(float(small)),
         ),
@@ -296,7 +298,7 @@ def judge_times(
         ),
         PrintedClaim(
             "the larger the job, the larger the reduction: no class gains less than the one "
-            f"before, to {100 * REDUCTION_TOLERANCE:g} points",
+            f"before by more than {100 * REDUCTION_TOLERANCE:g} points",
             bool((np.diff(classes) >= -REDUCTION_TOLERANCE).all()),
             f"by size {said}",
         ),
@@ -361,7 +363,7 @@ def reproduce_figure_7(setting: Setting) -> Reproduction:
         setting=f"{setting.day_text} Ratios at 24 hours.",
         readings=(
             Reading(
-                "users with all tasks done under Best-Fit and not in slots",
+                "users with all tasks done under Best-Fit, but not with slots",
                 only,
                 ALL_DONE_ONLY_UNDER_BEST_FIT,
                 0.01,
@@ -370,7 +372,7 @@ def reproduce_figure_7(setting: Setting) -> Reproduction:
         ),
         claims=judge_ratios(best, slots),
         note=NOTE_OF_FIGURE_7.format(less=percent(less), possible=percent(possible)),
-        tables=(ratio_table(best, slots, "under Best-Fit", "in 14 slots"),),
+        tables=(ratio_table(best, slots, "under Best-Fit", "with 14 slots"),),
         data={
             "completion_ratio": {BEST_FIT: best, SLOTS_14: slots},
             "user_tasks": summaries[BEST_FIT].users.tasks,
@@ -383,9 +385,9 @@ def reproduce_figure_7(setting: Setting) -> Reproduction:
     )
 
 
-def all_done_only_here(ours: FloatArray, theirs: FloatArray) -> BoolArray:
-    """Return (N,) whether a user completes all tasks by `ours` and not by `theirs`, both ratios."""
-    only: BoolArray = (ours >= 1.0) & (theirs < 1.0)
+def all_done_only_here(here: FloatArray, there: FloatArray) -> BoolArray:
+    """Return (N,) whether a user completes all tasks in one run only; from completion ratios."""
+    only: BoolArray = (here >= 1.0) & (there < 1.0)
     return only
 
 
@@ -395,19 +397,22 @@ def asks_for_less(workload: Workload) -> BoolArray:
     Tasks take their dominant shares for their durations; a fair share is the user's weight over all
     weights.
     """
-    task = (workload.shapes / workload.cluster.total_capacity).max(axis=1)[workload.set_shape]
-    work = task * np.add.reduceat(workload.task_duration, workload.first_task[:-1])
-    user = workload.job_user[workload.set_job]
-    share = np.bincount(user, work, minlength=workload.n_users) / DAY
+    share_of_shape = (workload.shapes / workload.cluster.total_capacity).max(axis=1)
+    # (K,): cluster-seconds of each set of equal tasks, and its user.
+    seconds_of_set = np.add.reduceat(workload.task_duration, workload.first_task[:-1])
+    work_of_set = share_of_shape[workload.set_shape] * seconds_of_set
+    user_of_set = workload.job_user[workload.set_job]
+    share = np.bincount(user_of_set, work_of_set, minlength=workload.n_users) / DAY
     less: BoolArray = share < workload.weight / workload.weight.sum()
     return less
 
 
 def all_can_end(workload: Workload) -> BoolArray:
     """Return (N,) whether all tasks of a user would end within the day without waiting."""
-    of_set = workload.set_job.repeat(workload.set_tasks)
-    late = workload.job_submit[of_set] + workload.task_duration > DAY
-    can: BoolArray = np.bincount(workload.job_user[of_set], late, minlength=workload.n_users) == 0
+    job_of_task = workload.set_job.repeat(workload.set_tasks)
+    is_late = workload.job_submit[job_of_task] + workload.task_duration > DAY
+    user_of_task = workload.job_user[job_of_task]
+    can: BoolArray = np.bincount(user_of_task, is_late, minlength=workload.n_users) == 0
     return can
 
 
@@ -425,15 +430,18 @@ def judge_ratios(best: FloatArray, slots: FloatArray) -> tuple[PrintedClaim, ...
     )
 
 
-def ratio_table(ours: FloatArray, theirs: FloatArray, here: str, there: str) -> TextTable:
-    """Count users by the larger of their two completion ratios, and by all tasks completed."""
+def ratio_table(one: FloatArray, other: FloatArray, here: str, there: str) -> TextTable:
+    """Count users by the larger of their two completion ratios, and by all tasks completed.
+
+    `one` has the completion ratios (N,) of the run called `here`, `other` those of `there`.
+    """
     rows = [
-        (f"more tasks done {here}", ours > theirs),
-        ("as many tasks done", ours == theirs),
-        (f"more tasks done {there}", ours < theirs),
-        (f"all done {here}", ours >= 1.0),
-        (f"all done {there}", theirs >= 1.0),
-        (f"all done {here}, not {there}", all_done_only_here(ours, theirs)),
+        (f"more tasks done {here}", one > other),
+        ("as many tasks done", one == other),
+        (f"more tasks done {there}", one < other),
+        (f"all done {here}", one >= 1.0),
+        (f"all done {there}", other >= 1.0),
+        (f"all done {here}, not {there}", all_done_only_here(one, other)),
     ]
     return TextTable(
         "Users by their completed tasks after 24 hours.",
@@ -446,8 +454,9 @@ WORSE_WHEN_SHARING = 0.02
 # 2 % of 250 users are 5, by chance 1 to 9; and 2 % is rounded.
 INTERVAL_OF_FIGURE_8 = 0.02
 NOTE_OF_FIGURE_8 = (
-    "A dedicated cloud is k/n of every class of server; rounding is spread so that all users have "
-    "equally many servers, give or take one (docs/simulating.md). With 250 users on 2,000 servers "
+    "The dedicated servers of a user are its share, by weight, of every group of servers, in whole "
+    "servers; the rest is spread so that users of equal weight have equally many, give or take one "
+    "(docs/simulating.md). With 250 users on 2,000 servers "
     "that is 8 each; the paper had over 900 users, so 2 each."
 )
 

@@ -21,8 +21,8 @@ from fairlead_papers.violations import Count, MechanismProperty, count_violation
 PROBLEMS = Parameter("problems", 300, quick=10)
 LIES = Parameter("lies", 60, quick=10)
 DISTRIBUTION = Distribution(constrained=0.4)
-# Mechanisms of the table's columns; PS-DSF under TDM has the ticks with an asterisk, too.
-CALLED = {
+# The table's names of mechanisms. PS-DSF under TDM also has the ticks with an asterisk.
+PRINTED_NAMES = {
     "drfh": "C-DRFH",
     "tsf": "TSF",
     "ps-dsf": "PS-DSF",
@@ -43,7 +43,7 @@ TICKS = {
     "ps-dsf": (TABLE[0], TABLE[1], TABLE[4], *MORE_OF_PS_DSF),
     "ps-dsf-tdm": (*TABLE, MORE_OF_PS_DSF[0]),
 }
-# Smallest severity that is not rounding.
+# A violation of at most this severity may be due to rounding.
 NOTABLE = 1e-3
 NOTE = (
     "TSF's tick for sharing incentive is refuted: TSF counts the tasks that a user could run "
@@ -67,10 +67,10 @@ NOTE = (
     ),
 )
 def reproduce(setting: Setting) -> Reproduction:
-    """Search for violations on random problems, and show a witness for each blank; two minutes."""
+    """Search for violations on random problems, and show a witness for each blank."""
     problems, lies = setting.value(PROBLEMS), setting.value(LIES)
     wanted = (*TABLE, *MORE_OF_PS_DSF)
-    counts = count_violations(setting, tuple(CALLED), wanted, DISTRIBUTION, problems, lies)
+    counts = count_violations(setting, tuple(PRINTED_NAMES), wanted, DISTRIBUTION, problems, lies)
     witnesses = measure_blanks(setting.seed)
     refuting = audit(tsf_witness(), "tsf", properties=(TABLE[0],))[0]
     return Reproduction(
@@ -92,11 +92,8 @@ def reproduce(setting: Setting) -> Reproduction:
         note=NOTE,
         tables=(_table(counts),),
         data={
-            name: {
-                property_name: vars(counts[name, property_name])
-                for property_name in (*TABLE, *MORE_OF_PS_DSF)
-            }
-            for name in CALLED
+            name: {property_name: vars(counts[name, property_name]) for property_name in wanted}
+            for name in PRINTED_NAMES
         },
     )
 
@@ -114,7 +111,7 @@ def measure_blanks(seed: int) -> dict[MechanismProperty, float]:
     For strategy-proofness of PS-DSF it is the gain by a lie about servers.
     """
     one_bottleneck = example_of_figure_1()
-    shown = {
+    witness_of_blank = {
         ("drfh", "sharing-incentive"): Problem.from_arrays([[7, 1], [1, 7]], [[1, 10], [1, 1]]),
         ("drfh", "bottleneck-fairness"): one_bottleneck,
         ("tsf", "bottleneck-fairness"): one_bottleneck,
@@ -122,7 +119,7 @@ def measure_blanks(seed: int) -> dict[MechanismProperty, float]:
     }
     found = {
         (name, property_name): audit(problem, name, properties=(property_name,))[0].severity
-        for (name, property_name), problem in shown.items()
+        for (name, property_name), problem in witness_of_blank.items()
     }
     problem = Problem.from_arrays([[6, 5], [6, 3]], [[1, 9], [7, 1], [9, 2]])
     lie = Lie(1, problem.demand[1], np.array([True, False]), None)
@@ -134,27 +131,27 @@ def measure_blanks(seed: int) -> dict[MechanismProperty, float]:
 def judge_table(
     counts: Mapping[MechanismProperty, Count],
     witnesses: Mapping[MechanismProperty, float],
-    tsf_short: float,
+    tsf_severity: float,
 ) -> tuple[PrintedClaim, ...]:
     """Judge whether each tick stands and each blank has a witness.
 
     `counts` has the violations found on random problems, `witnesses` the severity of each blank's
-    witness, `tsf_short` the severity of TSF's violation of sharing incentive.
+    witness, `tsf_severity` that of TSF's violation of sharing incentive.
     """
     claims = []
     for name, ticks in TICKS.items():
         for property_name in ticks:
             count = counts[name, property_name]
             measured = count.sentence
-            refuted = (name, property_name) == ("tsf", TABLE[0]) and tsf_short > NOTABLE
+            refuted = (name, property_name) == ("tsf", TABLE[0]) and tsf_severity > NOTABLE
             if refuted:
-                measured += f", and a small witness that misses it by {percent(tsf_short)}"
-            sentence = f"{CALLED[name]} has {in_words(property_name)}"
+                measured += f", and a small witness that misses it by {percent(tsf_severity)}"
+            sentence = f"{PRINTED_NAMES[name]} has {in_words(property_name)}"
             claims.append(PrintedClaim(sentence, count.holds and not refuted, measured))
     for (name, property_name), severity in witnesses.items():
         claims.append(
             PrintedClaim(
-                f"{CALLED[name]} lacks {in_words(property_name)}",
+                f"{PRINTED_NAMES[name]} lacks {in_words(property_name)}",
                 severity > NOTABLE,
                 f"a witness misses it by {percent(severity)}",
             )
@@ -168,10 +165,10 @@ def _table(counts: Mapping[MechanismProperty, Count]) -> TextTable:
             in_words(property_name),
             *(
                 f"{counts[name, property_name]}{' (tick)' if property_name in TICKS[name] else ''}"
-                for name in CALLED
+                for name in PRINTED_NAMES
             ),
         ]
         for property_name in (*TABLE, *MORE_OF_PS_DSF)
     ]
     caption = "Violations / problems that meet the premises; the paper's ticks are marked."
-    return TextTable(caption, ["", *CALLED.values()], rows)
+    return TextTable(caption, ["", *PRINTED_NAMES.values()], rows)

@@ -46,14 +46,15 @@ def trade_off(
     problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
     with progress_bar("Dividing for each alpha") as on_progress:
         answer = measure_trade_off(problem, values, time_shared=tdm, on_progress=on_progress)
+    unproved = [f"alpha {alpha:g}: {reason}" for alpha, reason in answer.unproved.items()]
     if not answer.points:
-        raise CertificateError("; ".join(f"alpha {a:g}: {w}" for a, w in answer.unproved.items()))
+        raise CertificateError("; ".join(unproved))
     from fairlead_papers.trade_off.trade_off_document import trade_off_document
 
     show(trade_off_document(answer, title_of(file), left_out), as_json)
-    if answer.unproved:
-        for alpha, reason in answer.unproved.items():
-            complain(f"alpha {alpha:g}: {reason}")
+    for problem_text in unproved:
+        complain(problem_text)
+    if unproved:
         sys.exit(1)
 
 

@@ -68,12 +68,12 @@ class ReservedStart:
         spare = self.spare.get(server.name)
         if spare is None:
             return server.free
-        if not shape.by_device:
+        if not shape.taken_columns:
             return spare  # callers check that the task fits now
         least = spare[:]
         for r in range(len(least)):
             least[r] = min(least[r], server.free[r])
-        summarise_devices(least, shape.by_device)
+        summarise_devices(least, shape.taken_columns)
         return least
 
     def use(self, server: Server, shape: Shape, devices: vec[i64], sign: i64) -> None:
@@ -136,7 +136,7 @@ class BackfillingCycle(SubmissionCycle):
 
         A gang of several shapes is not parked: it may fit when less is free.
         """
-        if not gang.is_alike():
+        if not gang.has_one_shape():
             return self.plan_gang(gang)
         shape, tasks = gang.shape, gang.waiting
         plan: Plan = self.plan_gang(gang) if tasks < shape.no_room_for else []
@@ -250,7 +250,7 @@ class BackfillingCycle(SubmissionCycle):
 
     def ends_in_time(self, group: TaskGroup, reserved: ReservedStart) -> bool:
         """Return whether tasks of a group that start now end by the reserved time."""
-        return self.state.now + group.limit <= reserved.at
+        return self.state.now + group.time_limit <= reserved.at
 
     def plan_later(self, group: TaskGroup, reserved: ReservedStart) -> Plan:
         """Return the plan of a group's next task, or of a gang, that does not delay the head.
@@ -289,12 +289,12 @@ class BackfillingCycle(SubmissionCycle):
         """Return the plan of a gang whose tasks still run at the reserved time."""
         shape, tasks = gang.shape, int(gang.waiting)
         too_many = min(int(shape.no_room_for), reserved.crowded.get(shape, MANY))
-        if gang.is_alike() and tasks >= too_many:
+        if gang.has_one_shape() and tasks >= too_many:
             return []
         self.protected = reserved
         plan = self.plan_gang(gang)
         self.protected = None
-        if gang.is_alike() and not plan:
+        if gang.has_one_shape() and not plan:
             reserved.crowded[shape] = tasks
         return plan
 
@@ -338,7 +338,7 @@ class BackfillingCycle(SubmissionCycle):
             return TOO_LARGE_TOGETHER
         if self.next_group() is group or not self.has_room_now(group):
             return reason_without_room(group, had_room)
-        limit = group.limit
+        limit = group.time_limit
         runs = "has no time limit" if limit == UNLIMITED else f"may run for {duration(limit)}"
         reason = f"It {runs}, and so might delay the first waiting group."
         return WaitReason("reservation", reason)

@@ -107,7 +107,7 @@ class SubmissionTime(Criterion):
         if isinstance(group, Gang):
             if group.checked_at != version or group.checked_tasks != group.waiting:
                 group.fits_idle = self.fits_idle_together(group)
-                if group.is_alike():
+                if group.has_one_shape():
                     group.checked_at = version
                     group.checked_tasks = group.waiting
             return group.fits_idle
@@ -119,7 +119,7 @@ class SubmissionTime(Criterion):
 
     def fits_idle_together(self, gang: Gang) -> bool:
         """Return whether the selection finds idle servers for all tasks of a gang."""
-        if gang.is_alike():
+        if gang.has_one_shape():
             return fit_together(self.open_servers(), gang.shape, int(gang.waiting))
         if self.idle_version != self.version:
             self.idle_version = self.version

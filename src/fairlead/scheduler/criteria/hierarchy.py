@@ -50,7 +50,7 @@ class TreeCycle(QueueCycle):
     def prepare(self) -> None:
         super().prepare()
         state = self.state
-        self.uses_tree = state.root.children < len(state.queues) or state.quotas > 0
+        self.uses_tree = state.root.children < len(state.queues) or state.number_of_quotas > 0
         if self.uses_tree:
             self.find_all_starts()
 

@@ -35,22 +35,22 @@ class PastUse(Criterion):
 
     def advance(self, queue: Queue) -> None:
         """Update the past use of a queue to the present time."""
-        elapsed = self.time - queue.used_at
+        elapsed = self.time - queue.past_use_at
         if elapsed <= 0.0:
             return
         kept = exp2(-elapsed / self.half_life)
-        used = queue.used or [0.0] * int(self.width)
-        queue.used = [
+        used = queue.past_use or [0.0] * int(self.width)
+        queue.past_use = [
             used[r] * kept + float(queue.held[r]) * (1.0 - kept) for r in range(self.width)
         ]
-        queue.used_at = self.time
+        queue.past_use_at = self.time
 
     def score(self, queue: Queue) -> int:
         self.advance(queue)
         share = 0.0
         for r in range(self.shared):
             if self.total[r] > 0:
-                used = queue.used[r] if queue.used else 0.0
+                used = queue.past_use[r] if queue.past_use else 0.0
                 share = max(share, (float(queue.held[r]) + used) / float(self.total[r]))
         return weighted(
             round(share * float(1 << USE_BITS)) << (ONE_BITS - USE_BITS), ONE_BITS, queue

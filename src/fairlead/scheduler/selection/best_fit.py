@@ -24,7 +24,7 @@ from fairlead.scheduler._entities import (
     fits,
     has_room,
     largest_of,
-    less_than_any,
+    less_than_any_need,
 )
 from fairlead.scheduler.selection.selection import Selection
 
@@ -74,14 +74,14 @@ class Scales:
 
 def shape_difference(shape: Shape, scale: vec[float], free: vec[i64], at: i64) -> float:
     """Return H for the free amounts from index `at`; infinite if none of resource q is free."""
-    wanted, lead = shape.wanted, shape.lead
+    proportions, lead = shape.proportions, shape.lead
     free_lead = float(free[at + lead])
     if free_lead <= 0.0:
         return INFINITE
     h = 0.0
-    for r in range(len(wanted)):
+    for r in range(len(proportions)):
         if r != lead:
-            h += abs(wanted[r] - float(max(free[at + r], 0)) / free_lead) * scale[r]
+            h += abs(proportions[r] - float(max(free[at + r], 0)) / free_lead) * scale[r]
     return h
 
 
@@ -215,7 +215,7 @@ class BestFit(Selection):
         self.edges = append(edges, INFINITE)
         self.bands = [Band(number, self.width) for number in range(BANDS)]
         # Of each band, upper bounds of the free amounts of its lots, one band after the other.
-        self.bounds = less_than_any(BANDS * self.width)
+        self.bounds = less_than_any_need(BANDS * self.width)
 
     def band_of(self, free: vec[i64]) -> i64:
         """Return the number of the band for some free amounts, or for a demand."""
@@ -275,19 +275,19 @@ class BestFit(Selection):
         self.rescale()
         search = Search(shape, self.scales.rows[shape.lead])
         # Unless the task takes the first resource, bands do not bound H, and all are visited.
-        wanted = 0.0
+        proportion = 0.0
         scale = 0.0
         up: i64 = 0
         if len(self.total) > 1 and shape.lead == 0 and self.total[1] > 0:
-            wanted = shape.wanted[1]
+            proportion = shape.proportions[1]
             scale = search.scale[1]
             up = self.band_of(shape.demand)
         down = up - 1
         edges, bounds, need, width = self.edges, self.bounds, shape.need, self.width
         while up < BANDS or down >= 0:
-            # The least distance of the wanted ratio from one in the next band up, and down.
-            above = edges[up] * BELOW - wanted
-            below = INFINITE if down < 0 else wanted - edges[down + 1] * ABOVE
+            # The least distance of this proportion from those in the next band up, and down.
+            above = edges[up] * BELOW - proportion
+            below = INFINITE if down < 0 else proportion - edges[down + 1] * ABOVE
             if min(above, below) * scale > search.least:
                 break
             if above <= below:

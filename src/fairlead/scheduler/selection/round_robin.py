@@ -243,7 +243,7 @@ class Offers(RoundRobin):
         queues = state.queues.values()
         waiting = {queue.name for queue in queues if self.first(queue) is not None}
         is_open = {server.name for server in state.servers.values() if not server.is_draining}
-        return state.rounds.next_offer(waiting, is_open)
+        return state.rounds.time_of_next_offer(waiting, is_open)
 
     def why_never(self, gang: Gang) -> WaitReason | None:
         """Return the reason why a gang never starts if no server is large enough for all of it."""

@@ -57,7 +57,7 @@ EARLIER = (
 ALERTS = "alerts"  # the key of the present alerts
 FORECASTS = "forecasts"  # the key of past forecasts
 ANSWERS_AGE = 86400.0  # seconds for which idempotency keys are kept
-EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
+EVENTS_AT_ONCE = 500  # in one query; few enough to stay in the processor's cache
 NEWEST_SNAPSHOTS = 2  # kept for recovery
 OLDEST_SNAPSHOTS = 2  # kept, because replays start there, now or once older events are deleted
 DELETED_AT_ONCE = 10_000  # events in one transaction, which takes some 20 ms
@@ -365,7 +365,7 @@ class Journal:
                     rows = cursor.execute(chosen, (since, EVENTS_AT_ONCE)).fetchall()
                 except sqlite3.DatabaseError as fault:
                     raise InputError(f"is damaged: {fault}", "", str(self.path)) from None
-            for seq, now, kind, written, kept in rows:
+            for seq, now, kind, written, recorded in rows:
                 body = written if isinstance(written, bytes) else str(written).encode()
                 place = f"{self.path}: event {seq}"
                 if seq != since + 1:
@@ -374,26 +374,29 @@ class Journal:
                         why = "is the first event: older ones were deleted, and no snapshot is left"
                     raise InputError(why, "", place)
                 expected = digest_of_event(digest, seq, now, kind, body)
-                if kept is not None and (digest or not since) and kept != expected:
+                # Without the digest of the event before it, a digest cannot be checked.
+                is_checkable = recorded is not None and (digest or not since)
+                if is_checkable and recorded != expected:
                     raise InputError("is damaged: its digest differs", "", place)
                 try:
                     content = from_json(body)
                 except ValueError as fault:
                     raise InputError(f"is damaged: {fault}", "", place) from None
                 yield seq, now, kind, content
-                since, digest = seq, kept or 0
+                since, digest = seq, recorded or 0
 
     def replay_start(self) -> tuple[int, float, ServiceState | None]:
         """Return the event after which replays start, its time, and the state after it."""
         first = self._first()
+        # While no event is deleted, so that `first` is at most 1, replays start without a snapshot.
         later = [seq for seq in self.snapshots.seqs() if seq >= first > 1]
         found = self.snapshots.first_readable(later)
         return (0, 0.0, None) if found is None else (found[0], self._time_of(found[0]), found[1])
 
     def recorded_starts(self) -> dict[float, dict[TaskKey, str]]:
-        """Return the servers of known attempts, by start time and task.
+        """Return the servers of attempts, by start time and task.
 
-        Known are the ended attempts, and those that run in a snapshot.
+        These are the ended attempts, and attempts that were running at the time of a snapshot.
         """
         found: dict[float, dict[TaskKey, str]] = {}
         with self._engine.connect() as connection:

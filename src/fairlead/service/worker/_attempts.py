@@ -67,8 +67,8 @@ exit "$status"
 """
 NO_STATUS = " " * 8  # as long as any status
 KILL_AFTER = 10.0  # seconds from SIGTERM to SIGKILL
-KILLED = 128 + signal.SIGKILL
-CANNOT_START = 126
+KILLED = 128 + signal.SIGKILL  # the exit status after SIGKILL, as in a shell
+CANNOT_START = 126  # the exit status of an attempt that could not start, as in a shell
 STATUS = re.compile(r"\s*([0-9]{1,3})\s*")
 # One file, from which a restarted worker resumes. Its first line is written before the attempt
 # starts, and each later line changes fields. Appending to one file is faster than creating several,
@@ -148,7 +148,7 @@ class Attempt:
     is_trimmed: bool = False  # whether its output was shortened after its end
     process: subprocess.Popen[bytes] | None = None  # its shell program, if this worker started it
     outcome: AttemptEnd | None = None  # None while it runs, as far as this worker knows
-    asked_to_end: float | None = None  # time of the first signal, by the monotonic clock
+    stopped_at: float | None = None  # time of the first signal, by the monotonic clock
     grace: float | None = None  # seconds from that signal to SIGKILL; None for `KILL_AFTER`
     _rest_since: float | None = None  # since when other processes outlive its shell program
 
@@ -276,20 +276,20 @@ class Attempt:
     def stop(self, reason: str) -> None:
         """Ask the attempt to end; `poll` sends SIGKILL later.
 
-        A preempted attempt gets its checkpoint signal, if it has one, and after a Ctrl-C it gets
-        SIGINT. Any other gets SIGTERM.
+        It gets its checkpoint signal, if it has one, when it is preempted; SIGINT after a Ctrl-C;
+        else SIGTERM.
         """
-        if not self.is_over and self.asked_to_end is None:
+        if not self.is_over and self.stopped_at is None:
             self.record.stop = reason
             self._note("stop")
-            self.asked_to_end = monotonic()
+            self.stopped_at = monotonic()
             signals = {PREEMPTED: self.record.checkpoint_signal, INTERRUPTED: "INT"}
             self._signal(signal.Signals[f"SIG{signals.get(reason) or 'TERM'}"])
 
     def drop(self) -> None:
         """Kill the attempt's processes, and discard its directory."""
-        latest = monotonic() + KILL_AFTER
-        while self.poll() is None and monotonic() < latest:
+        deadline = monotonic() + KILL_AFTER
+        while self.poll() is None and monotonic() < deadline:
             self._signal(signal.SIGKILL)
             sleep(0.05)
         with suppress(OSError):
@@ -310,7 +310,7 @@ class Attempt:
         return self.outcome
 
     def output(self, stream: str) -> BinaryIO | None:
-        """Open a stream of output; for stderr of a failed start, the reason; else None."""
+        """Open a stream of output, or return None; stderr of a failed start is its reason."""
         ended = self.record.ended
         if stream == "stderr" and ended is not None and self.record.leader is None:
             return BytesIO(f"fairlead: {ended.reason}\n".encode())
@@ -338,7 +338,7 @@ class Attempt:
 
     def exceeds_memory(self) -> bool:
         """Return whether it holds more memory than its demand; count shared pages once."""
-        if not self.record.memory or self.outcome is not None or self.asked_to_end is not None:
+        if not self.record.memory or self.outcome is not None or self.stopped_at is not None:
             return False
         processes, mapped, held = self.processes(), 0, 0
         for process in processes:
@@ -346,7 +346,7 @@ class Attempt:
                 mapped += process.memory_info().rss
         if mapped <= self.record.memory:
             return False
-        for process in processes:  # `pss` is slow to read, and at most `rss`
+        for process in processes:  # `pss` is at most `rss`, but slow to read
             with suppress(psutil.Error):
                 held += process.memory_full_info().pss
         return held > self.record.memory
@@ -388,30 +388,31 @@ class Attempt:
         state = state_of(leader.number)
         if state is not None and state.began != leader.began:
             return True  # another process has the number, so the group and session are gone
-        left = members(leader.number)
-        if not left:
+        remaining = members(leader.number)
+        if not remaining:
             return True
         with suppress(OSError):
             os.killpg(leader.number, signal.SIGKILL)
-        for process in left:
+        for process in remaining:
             with suppress(psutil.Error):
                 process.kill()
-        self._log_survivors(left)
+        self._log_survivors(remaining)
         return False
 
-    def _log_survivors(self, left: Sequence[psutil.Process]) -> None:
+    def _log_survivors(self, remaining: Sequence[psutil.Process]) -> None:
         """Warn once of processes that run on for `KILL_AFTER` seconds after SIGKILL."""
         now = monotonic()
         if self._rest_since is None:
             self._rest_since = now
         elif now - self._rest_since > KILL_AFTER:
-            numbers = ", ".join(str(process.pid) for process in left[:5])
+            numbers = ", ".join(str(process.pid) for process in remaining[:5])
             LOG.warning("%s: processes still run after SIGKILL: %s", self.path.name, numbers)
             self._rest_since = math.inf  # log this once
 
     def _read_end(self) -> AttemptEnd:
         """Return how the attempt ended; record this if its shell program could not."""
         reason = self.record.stop
+        # The exit status of the shell program; negative if a signal ended it, or if it is unknown.
         returned = -1 if self.process is None else self.process.returncode
         status = STATUS.fullmatch(read_plain(self.path / "task", "exit") or "")
         if status is not None and returned < 0:
@@ -428,11 +429,11 @@ class Attempt:
 
     def _enforce(self) -> None:
         """Stop an attempt that exceeds its time limit; kill a stopped one after its grace."""
-        if self.asked_to_end is None and self.record.stop:
+        if self.stopped_at is None and self.record.stop:
             self.stop(self.record.stop)  # an earlier worker asked
-        if self.asked_to_end is not None:
+        if self.stopped_at is not None:
             grace = KILL_AFTER if self.grace is None else self.grace
-            if monotonic() - self.asked_to_end > grace:
+            if monotonic() - self.stopped_at > grace:
                 self._signal(signal.SIGKILL)
             return
         limit, leader = self.record.time_limit, self.record.leader

@@ -38,10 +38,10 @@ LOOK_SECONDS = 0.1  # between checks for ended tasks
 MEMORY_SECONDS = 1.0  # between checks of memory
 CLEAN_SECONDS = 60.0  # between deletions of old output
 REMOVE_SECONDS = 0.2  # between the turns of a long removal
-PAUSE = 5.0  # before a failed start is reported, because the service may repeat it at once
+FAILURE_REPORT_SECONDS = 5.0  # delay of the report of a failed start, which may repeat at once
 PIECE = 2**18  # bytes of output in one answer
-LARGEST_OUTPUT = 64 * 2**20
-OUTPUT_AGE = 7 * 86400.0
+LARGEST_OUTPUT = 64 * 2**20  # bytes of each stream of a task
+OUTPUT_AGE = 7 * 86400.0  # seconds after the end of a task
 # Variables of the worker's environment that tasks get.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
 SECRETS = ("FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE")  # variables that no task gets
@@ -153,7 +153,7 @@ class LocalProcesses:
                     self._unreported.pop(other.key, None)
             for each in starting.values():
                 each.devices = self._devices_for(each.task)
-            await asyncio.to_thread(self._start, list(starting.values()))
+            await asyncio.to_thread(self._start_in_thread, list(starting.values()))
         finally:
             for key, each in starting.items():
                 del self._starting[key]
@@ -181,21 +181,21 @@ class LocalProcesses:
             if attempt.outcome.status is None:
                 name = ".".join(map(str, attempt.key))
                 LOG.error("%s %s", name, attempt.outcome.reason)
-                attempt.reported_from = monotonic() + PAUSE
+                attempt.reported_from = monotonic() + FAILURE_REPORT_SECONDS
             asyncio.get_running_loop().call_at(attempt.reported_from, self.changed.set)
 
     def _await_end(self, attempt: Attempt, number: int) -> None:
         """Check an attempt as soon as its shell program ends."""
 
         def ended() -> None:
-            loop.remove_reader(waiting)
-            os.close(waiting)
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
             self._check_task(attempt)
 
         loop = asyncio.get_running_loop()
         with suppress(OSError):  # too many open files; `_check_tasks` finds the end later
-            waiting = os.pidfd_open(number)
-            loop.add_reader(waiting, ended)
+            descriptor = os.pidfd_open(number)
+            loop.add_reader(descriptor, ended)
 
     def stop(self, key: Key, why: str) -> None:
         if key in self._attempts:
@@ -238,7 +238,7 @@ class LocalProcesses:
             group.create_task(repeat(self._clean, CLEAN_SECONDS))
             group.create_task(repeat(self._remove))
 
-    def _start(self, tasks: Sequence[Starting]) -> None:
+    def _start_in_thread(self, tasks: Sequence[Starting]) -> None:
         """Start tasks once their attempts are on disk; one sync serves all of them."""
         for each in tasks:
             each.attempt = self._make(each)
@@ -250,7 +250,7 @@ class LocalProcesses:
             for each in made:
                 each.attempt = self._failed(each.task.key, error)
         else:
-            do_all(self._run, made)
+            do_all(self._run_command, made)
 
     def _make(self, starting: Starting) -> Attempt:
         """Make the attempt of a task; it has ended already if the task cannot run."""
@@ -272,9 +272,17 @@ class LocalProcesses:
             if job is not None and account is not None and account.is_shared:
                 home = make_home(self._homes, job.user, account)
                 account = dataclasses.replace(account, home=str(home))
-            wanted = (job.checkpoint_signal if job is not None else None) or ""
-            terms = (task.time_limit, memory, account, submitted, wanted, parts_of(task))
-            attempt = Attempt.make(self._root, task.key, starting.devices, *terms)
+            attempt = Attempt.make(
+                self._root,
+                task.key,
+                starting.devices,
+                task.time_limit,
+                memory,
+                account,
+                submitted,
+                checkpoint_signal=(job.checkpoint_signal if job is not None else None) or "",
+                parts=parts_of(task),
+            )
         except OSError as error:
             return self._failed(task.key, error)
         starting.account = account
@@ -288,7 +296,7 @@ class LocalProcesses:
         is_quota = fault.errno == errno.EDQUOT  # the start would fail on other servers, too
         return Attempt.failed(self._root, key, why, CANNOT_START if is_quota else None)
 
-    def _run(self, starting: Starting) -> None:
+    def _run_command(self, starting: Starting) -> None:
         """Start the command of a task whose attempt is on disk."""
         task, account, attempt = starting.task, starting.account, starting.attempt
         if task.job is None or attempt is None:
@@ -323,9 +331,9 @@ class LocalProcesses:
         return {name: value for name, value in environment.items() if name not in SECRETS}
 
     def _devices_for(self, task: Start) -> list[int]:
-        """Return the GPUs for a task: those of its order, or others if these are not free.
+        """Return the GPUs for a task: those that the service chose, or others if these are in use.
 
-        A task that an earlier version started may hold them, because its worker chose the GPUs.
+        A task that an earlier version started may hold them, because workers chose GPUs then.
         """
         free = dict.fromkeys(self.server.devices, GPU_PARTS)
         held = [
