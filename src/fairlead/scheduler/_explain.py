@@ -75,7 +75,7 @@ class Explainer:
         self.now = now  # the time of the question, in seconds
         self.preempts = preempts  # the policy's kind of preemption; empty for none
         self.min_run = min_run  # seconds that a task runs at least before it is stopped
-        self.max_others = max_others  # tasks of other groups that start in a trial
+        self.max_others = max_others  # a trial ends when so many tasks of other groups have started
         self.is_cut = False  # whether the last trial ended at that number
         self.resources = resources  # (R,)
         self.quanta = quanta  # (R,) one quantum of each resource, in its unit
@@ -345,7 +345,7 @@ class Explainer:
         return self.shortage.fitting == 0
 
     def try_smaller_demands(self) -> None:
-        """Try smaller demands of one resource, as large as fits on a server that lacks no other."""
+        """Try the largest demand of each resource that fits on a server that lacks no other."""
         for r, smaller in enumerate(self.shortage.smaller_demand):
             if smaller == 0:
                 continue

@@ -60,7 +60,7 @@ class Timeline:
             steps.sort(key=order_of)
 
     def min_free(self, server: Server, since: float, until: float) -> vec[i64]:
-        """Return the minimum of each free amount of a server from a time until before another."""
+        """Return the minimum of each free amount of a server from `since` until before `until`."""
         free = self.free[server.name][:]
         steps = self.of_server[server.name]
         at = 0

@@ -27,7 +27,8 @@ from fairlead.scheduler._entities import (
     limit_reached,
 )
 
-FIRST_RESUMED: Final = 8  # waiting lists that are resumed at the first try; then twice as many
+# Half of the waiting lists that are resumed at most at the first try; each try doubles the number.
+FIRST_RESUMED: Final = 8
 
 
 class FreedServers:
@@ -88,7 +89,7 @@ class FreedServers:
 def activate(waiting_list: WaitingList) -> None:
     """Enter a waiting list in the heap of active ones, at the order of its first group.
 
-    A parked gang stays parked: its list may have been set aside as oversized since.
+    A parked gang stays parked; under fifo, its list may be among the oversized ones by now.
     """
     group = waiting_list.first()
     if group is None or (isinstance(group, Gang) and group.is_parked):
@@ -115,7 +116,7 @@ def is_valid(entry: tuple[Order, WaitingList]) -> bool:
 
 
 def hold_back(waiting_list: WaitingList) -> None:
-    """Set aside a waiting list whose first group is beyond a limit, until running tasks end."""
+    """Hold back a waiting list whose first group is beyond a limit, until running tasks end."""
     if waiting_list.row >= 0:
         unpark(waiting_list)
     waiting_list.active_order = None
@@ -126,25 +127,25 @@ def hold_back(waiting_list: WaitingList) -> None:
 
 def resume(queue: Queue, most: i64) -> None:
     """Activate at most `most` of the waiting lists that are within the limits again, in order."""
-    kept: list[WaitingList] = []
-    within: list[tuple[Order, WaitingList]] = []
+    rest: list[WaitingList] = []
+    resumable: list[tuple[Order, WaitingList]] = []
     for waiting_list in queue.held_back:
         group = waiting_list.first()
         if group is None:
             waiting_list.is_held_back = False
         elif limit_reached(group) is None:
-            within.append((group.order, waiting_list))
+            resumable.append((group.order, waiting_list))
         else:
-            kept.append(waiting_list)
-    if len(within) > most:
-        within.sort()
-        kept += [waiting_list for _, waiting_list in within[most:]]
+            rest.append(waiting_list)
+    if len(resumable) > most:
+        resumable.sort()
+        rest += [waiting_list for _, waiting_list in resumable[most:]]
     else:
         queue.max_resumed = 0
-    for _, waiting_list in within[:most]:
+    for _, waiting_list in resumable[:most]:
         waiting_list.is_held_back = False
         activate(waiting_list)
-    queue.held_back = kept
+    queue.held_back = rest
 
 
 def resume_all(queue: Queue) -> None:

@@ -173,8 +173,8 @@ class ClusterView:
     def waiting(self) -> list[GroupView]:
         """Groups with waiting tasks, in the order of submission. O(groups).
 
-        Groups beyond a limit of their user are left out; under strict order, also all but the first
-        of each user.
+        Groups beyond a limit of their user are left out. With `strict_fifo`, so are all groups but
+        the first of each user.
         """
         return self._cycle.waiting_groups()
 

@@ -68,7 +68,7 @@ class Preemption(NamedTuple):
 
 
 class QuotaUse(NamedTuple):
-    """A quota of a queue, and the amounts that its running tasks, and those below it, hold."""
+    """A quota, and the amounts that running tasks of its queue and of queues below it hold."""
 
     queue: str
     where: dict[str, str] | list[str] | None  # labels or names of its servers; None for all
@@ -97,7 +97,8 @@ class Scheduler:
         Capacity of the server that ``slots:N`` cuts into slots; by default the maximum over the
         servers of each resource that all servers have.
     refuse_seconds : number
-        Under ``/oblivious``: seconds until a queue is offered a declined server again.
+        Under ``/oblivious``: seconds for which a queue gets no further offer of a server that it
+        declined.
     devices : sequence of str
         Resources that come in devices of one unit each, such as GPUs. A task takes a fraction of
         one device of its server, or whole devices. Ignored under slots.
@@ -176,7 +177,7 @@ class Scheduler:
         capacity: Mapping[str, float] | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Change a server's capacity or labels; its tasks continue, even if that overcommits it."""
+        """Change a server's capacity or labels; its tasks continue, even beyond its capacity."""
         state = self._state
         server = self._server(name)
         before = server.given
@@ -257,8 +258,8 @@ class Scheduler:
     ) -> None:
         """Limit the amounts and the number of running tasks of a queue and the queues below it.
 
-        A task beyond a limit waits until other tasks of the queue end; later groups may pass it,
-        except with `strict_fifo`. Running tasks continue.
+        A task beyond a limit waits until other tasks of the queue end. Later groups may pass it,
+        unless `strict_fifo` is set. Running tasks continue.
 
         Parameters
         ----------
@@ -301,8 +302,8 @@ class Scheduler:
     ) -> None:
         """Guarantee amounts to the tasks of a queue and of the queues below it.
 
-        Of the children of one queue, those that stay within their quota with their next start go
-        first. Other queues may use the rest of a quota.
+        Among the children of one queue, those whose next start stays within their quotas go first.
+        Other queues may use the unused rest of a quota.
 
         Parameters
         ----------
@@ -397,7 +398,7 @@ class Scheduler:
         attempts : int, optional
             Failures after which a task does not wait again; of a gang, of all its tasks together.
         now : float
-            The time of submission in seconds; earlier groups go first.
+            The time of submission in seconds; of groups of equal priority, the earlier goes first.
 
         Raises
         ------
@@ -483,7 +484,7 @@ class Scheduler:
         stopping: bool = False,
         devices: Mapping[str, Sequence[int]] | None = None,
     ) -> int:
-        """Book a group's first waiting task on a server where it was found running.
+        """Record that a group's first waiting task runs on a server already.
 
         Parameters
         ----------
@@ -547,10 +548,10 @@ class Scheduler:
     def preempt(self, now: float = 0.0, limit: int | None = None) -> list[Preemption]:
         """Start tasks in place of running ones, so that queues get their quotas or their shares.
 
-        Call it after `place`, under a policy with preemption: ``drf/best-fit/over-quota`` lets a
-        queue within its quotas take from queues beyond theirs, ``drf/best-fit/over-share`` also a
-        queue with a smaller share from one that keeps at least as much. With ``over-share:600``
-        only tasks that have run for 600 s are stopped.
+        Call it after `place`, under a policy with preemption. Under ``drf/best-fit/over-quota`` a
+        queue within its quotas may take from queues beyond theirs. Under
+        ``drf/best-fit/over-share`` it may also take from a queue that keeps at least as large a
+        share. With ``over-share:600`` only tasks that have run for 600 s are stopped.
 
         The victims hold their amounts until the caller has stopped them and calls `evict` or
         `finish`. Run a started task only when all victims on its server have stopped.
@@ -571,11 +572,11 @@ class Scheduler:
 
         Notes
         -----
-        A task that started after the last change from outside, such as a submission or the end of
-        a task, is not a victim, so rounds come to an end. Every victim is needed. Victims are taken
+        A task that started after the last event from outside, such as a submission or the end of a
+        task, is not a victim, so rounds come to an end. Every victim is needed. Victims are taken
         from the queue with the largest share first; there by lowest priority, then by least lost
-        work. Of each queue the first four waiting groups of different shapes are tried. O(servers
-        and running tasks) for each start.
+        work. In each queue, only the first four waiting groups of different shapes are tried.
+        O(servers and running tasks) for each start.
 
         Examples
         --------
@@ -741,7 +742,7 @@ class Scheduler:
         return self.shares_question(mechanism).answer()
 
     def shares_question(self, mechanism: str | None = None) -> SharesQuestion:
-        """Return a copy of the data of `shares`, which any thread may answer later.
+        """Return a copy of the data of `shares`, from which any thread may compute them later.
 
         Raises
         ------

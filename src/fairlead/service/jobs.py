@@ -82,7 +82,7 @@ class Job:
     ended: int = 0  # number of ended tasks
     exit_status: int = 0  # the largest exit status of its tasks
     attempts: int = 0  # the largest attempt number of its tasks
-    reason: str = ""
+    reason: str = ""  # that of the last failed task that had one
     status: bytearray = field(default_factory=bytearray)  # WAITS, RUNS, DONE or FAILED by index
     tries: dict[int, int] = field(default_factory=dict)  # by index: number of lost attempts
     running: dict[int, Running] = field(default_factory=dict)  # by index
