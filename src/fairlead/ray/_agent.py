@@ -29,6 +29,7 @@ from fairlead.ray._ray_calls import (
     NAME,
     NAMESPACE,
     PROTOCOL,
+    STOPPED_STATUS,
     CallBatch,
     CallOptions,
     LostError,
@@ -52,10 +53,9 @@ GATHER_SECONDS = 0.002  # calls that arrive in this time become one job
 LOSS_REPORT_SECONDS = 0.5
 # Between checks for ended actors and placement groups, and between tries to find a dispatcher.
 LOOK_SECONDS = 0.5
-STOPPED_SECONDS = 6.0  # to wait for a dispatcher that replaces a stopped one
+REPLACEMENT_SECONDS = 6.0  # to wait for a dispatcher that replaces a stopped one
 MOST_TASKS = 100_000  # of a job
 RESULTS_AT_ONCE = 64  # largest number of results of a map in one message
-STOPPED_STATUS = 143  # the exit status of a stopped task, as in a shell
 LOST = (
     exceptions.NodeDiedError,
     exceptions.WorkerCrashedError,
@@ -317,7 +317,7 @@ class Agent:
     async def _find_replacement(self, gone: Any) -> None:
         """Join the dispatcher that replaces `gone`; fail all waiting calls if there is none."""
         async with self._find_lock:
-            deadline = time.monotonic() + STOPPED_SECONDS
+            deadline = time.monotonic() + REPLACEMENT_SECONDS
             while self.dispatcher is gone:
                 with suppress(ValueError, exceptions.ActorDiedError):
                     found = await asyncio.to_thread(ray.get_actor, NAME, namespace=NAMESPACE)

@@ -22,6 +22,7 @@ PROTOCOL = 2  # the version of the messages between agents and dispatchers
 NAME = NAMESPACE = "fairlead"  # of the dispatcher's actor
 AGENT = "ray"  # the first word of a job's command; the second is the agent's name
 MOVED = "it runs elsewhere, or has ended"  # a reason to stop an agent's task
+STOPPED_STATUS = 143  # the exit status of a stopped task, as in a shell
 GIB = 2**30
 SMALL = (type(None), bool, int, float, complex)  # types of results that are sent in messages
 SHORT = 4096  # texts and bytes below this length are sent in messages, too

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import ray
 
-from fairlead.ray._ray_calls import AGENT, GIB, MOVED
+from fairlead.ray._ray_calls import AGENT, GIB, MOVED, STOPPED_STATUS
 from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.service.engines.worker_loop import do_all
 from fairlead.service.sessions import Session
@@ -209,7 +209,7 @@ class RayEngine:
         """End the running tasks of an agent."""
         for key, run in self.runs.items():
             if run.agent == name:
-                self._end(key, 143, "its driver is gone")
+                self._end(key, STOPPED_STATUS, "its driver is gone")
 
     def _order_start(self, run: AgentTask) -> None:
         self.agents[run.agent].session.queue("start", (run.start.key, run.node_id))

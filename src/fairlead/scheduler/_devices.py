@@ -150,7 +150,7 @@ def summarise_devices(free: vec[i64], devices: list[DeviceColumns]) -> None:
 
 
 def with_columns(amounts: vec[i64], devices: list[DeviceColumns]) -> vec[i64]:
-    """Return the amounts of an idle server with the columns of its devices."""
+    """Return the amounts of an empty server with the columns of its devices."""
     if not devices:
         return amounts
     found = amounts[:]

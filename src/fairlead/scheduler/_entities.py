@@ -222,7 +222,7 @@ class Shape:
         self.task_share = -1
         # Under fifo and easy: whether a task fits on an empty server, and the version of the
         # servers at which that was found.
-        self.fits_idle = False
+        self.fits_empty = False
         self.checked_at: i64 = -1
         # Under easy: the smallest number of tasks that did not fit on all open servers together
         # since a server with room for one task was last freed.
@@ -443,7 +443,7 @@ class Gang(TaskGroup):
     is_parked: bool = False
     # Under fifo and easy, for tasks of one shape: whether all of them fit on empty servers, and the
     # version of the servers and the number of waiting tasks for which that was found.
-    fits_idle: bool = False
+    fits_empty: bool = False
     checked_at: i64 = -1
     checked_tasks: i64 = 0
 

@@ -21,7 +21,7 @@ from fairlead.scheduler._entities import (
 from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
 from fairlead.scheduler._used_amounts import ServiceTime, Units
-from fairlead.scheduler.criteria.fifo import fits_among, idle_copy
+from fairlead.scheduler.criteria.fifo import empty_copy, fits_among
 from fairlead.scheduler.own_rules import (
     Choose,
     ClusterView,
@@ -146,12 +146,12 @@ class RuleCycle(Cycle):
     def open_servers(self) -> list[ServerView]:
         return [self.server_view(server) for server in sorted(self.state.open_servers())]
 
-    def fits_idle(self, group: TaskGroup) -> bool:
-        """Return whether idle servers have room for a task of a group, or for a whole gang."""
+    def fits_empty(self, group: TaskGroup) -> bool:
+        """Return whether empty servers have room for a task of a group, or for a whole gang."""
         servers = self.state.open_servers()
         if isinstance(group, Gang) and not group.has_one_shape():
-            idle = [idle_copy(server) for server in servers]
-            return fits_among(group, idle, self.state.selection, self.state.criterion.total)
+            empty = [empty_copy(server) for server in servers]
+            return fits_among(group, empty, self.state.selection, self.state.criterion.total)
         tasks = int(group.waiting) if isinstance(group, Gang) else 1
         return fit_together(servers, group.shape, tasks)
 

@@ -145,10 +145,10 @@ class RoundsRow(TypedDict):
     """The current round and the declined offers.
 
     ``random`` is the state of NumPy's PCG64. ``left`` has the servers that the round has still to
-    visit, the next one last; ``idle`` is whether it has placed no task so far. ``taker`` is the
-    queue and the server of the current offer. ``declined`` has server, queue, numerator and
-    denominator of the time of the next offer, and whether more of the server was freed since.
-    ``now`` is a numerator and a denominator.
+    visit, the next one last. ``idle`` is whether it has placed no task; under ``/oblivious``,
+    whether it has made no offer. ``taker`` is the queue and the server of the current offer.
+    ``declined`` has server, queue, numerator and denominator of the time of the next offer, and
+    whether more of the server was freed since. ``now`` is a numerator and a denominator.
     """
 
     random: tuple[int, int, int, int]
@@ -288,10 +288,10 @@ def restore_state(state: State, body: Body) -> None:
             state.mark_stopping(running)
     state.amount_sums = state.recount_sums()
     for queue in body["queues"]:
-        added = state.queues[queue["name"]]
+        known = state.queues[queue["name"]]
         if "used" in queue:
-            added.past_use, added.past_use_at = queue["used"]
-        added.last_runs = queue.get("last_runs", [])
+            known.past_use, known.past_use_at = queue["used"]
+        known.last_runs = queue.get("last_runs", [])
     for row in body.get("reserved", []):
         plan = [(index, state.servers[name]) for index, name in row["plan"]]
         no_devices: list[dict[int, list[int]]] = [{} for _ in plan]

@@ -193,11 +193,11 @@ class ClusterView:
         return self._cycle.has_room_now(group._group)
 
     def fits_idle(self, group: GroupView) -> bool:
-        """Return whether the next task of a group, or a whole gang, fits on idle open servers.
+        """Return whether a group's next task, or a whole gang, would fit if all servers were empty.
 
         O(servers).
         """
-        return self._cycle.fits_idle(group._group)
+        return self._cycle.fits_empty(group._group)
 
     def plan(
         self,

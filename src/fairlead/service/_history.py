@@ -79,7 +79,7 @@ class StateHistory:
         self._on_notices = on_notices  # called when notices were written
         # Changes of alerts: alert.raised or alert.cleared, the alert, the time of the change.
         self._unwritten: deque[tuple[str, Alert, float]] = deque(maxlen=MOST_UNWRITTEN)
-        self._asking = asyncio.Lock()
+        self._read_lock = asyncio.Lock()  # held while a caller reads the journal
 
     def learn(self, effects: Effects) -> None:
         """Learn from ended tasks which servers fail; called in the state's thread."""
@@ -99,7 +99,7 @@ class StateHistory:
                 await self.sample(seconds)
             except (FairleadError, JournalError) as fault:
                 LOG.warning("no shares were recorded", extra={"fault": str(fault)})
-            except Exception:  # a defect, after which the next sample may be right
+            except Exception:  # a defect; the next sample may succeed
                 LOG.exception("a sample failed unexpectedly")
             pause = max(self.pause, BUSY_FACTOR * (monotonic() - began))
 
@@ -116,7 +116,7 @@ class StateHistory:
         """Return a `ShareHoursView` of the last `seconds`."""
         cluster = await self.state_thread.ask(_total_amounts)
         since = max(time() - seconds, 0.0)
-        async with in_turn(self._asking):
+        async with in_turn(self._read_lock):
             rows = await asyncio.to_thread(self.journal.shares.since, since)
         return {
             "since": since,
@@ -127,14 +127,14 @@ class StateHistory:
     async def cluster_over_time(self, seconds: float) -> dict[str, Any]:
         """Return the figures of the cluster over the last `seconds`, in at most 300 steps."""
         now = time()
-        async with in_turn(self._asking):
+        async with in_turn(self._read_lock):
             read = self.journal.samples.cluster_over_time
             return await asyncio.to_thread(read, max(now - seconds, 0.0), now)
 
     async def shares_over_time(self, seconds: float, user: str | None) -> dict[str, Any]:
         """Return the shares of a user, or of the 8 with the largest, in at most 300 steps."""
         now = time()
-        async with in_turn(self._asking):
+        async with in_turn(self._read_lock):
             read = self.journal.samples.shares_over_time
             return await asyncio.to_thread(read, max(now - seconds, 0.0), now, user)
 
@@ -176,13 +176,13 @@ class StateHistory:
         for name, since in sample.lost.items():
             if name not in lost_now and self._lost.get(name) == since:  # not lost again meanwhile
                 del self._lost[name]
-        grown = self.journal.samples.cluster(now - GROWTH_SECONDS)
+        samples = self.journal.samples.cluster(now - GROWTH_SECONDS)
         found = {
             rules.OWED: self.alerts.debts.add(short, seconds, cluster.capacity, now),
             rules.NEVER_RUNS: rules.find_unplaceable_jobs(sample.unplaceable),
             rules.FAILING: rules.find_failing_servers(sample.last_tasks, now),
             rules.LOST: lost_now,
-            rules.JOURNAL: rules.find_full_disk(self.journal.path, size, grown, now),
+            rules.JOURNAL: rules.find_full_disk(self.journal.path, size, samples, now),
         }
         for kind, findings in found.items():
             raised, cleared = self.alerts.update(kind, findings, now)

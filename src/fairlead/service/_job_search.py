@@ -73,16 +73,16 @@ class RecentSearches:
 
     def __init__(self) -> None:
         # By search: the time until which the ids are valid, by the monotonic clock; the ids.
-        self._kept: OrderedDict[JobFilter, tuple[float, list[int]]] = OrderedDict()
+        self._found: OrderedDict[JobFilter, tuple[float, list[int]]] = OrderedDict()
 
     def ids(self, wanted: JobFilter) -> list[int] | None:
         """Return the ids of a recent search, or None."""
-        until, ids = self._kept.get(wanted, (-inf, []))
+        until, ids = self._found.get(wanted, (-inf, []))
         return ids if monotonic() < until else None
 
     def keep(self, wanted: JobFilter, ids: list[int], took: float) -> None:
         """Keep the ids of a search that took `took` seconds."""
-        self._kept[wanted] = monotonic() + BUSY_FACTOR * took, ids
-        self._kept.move_to_end(wanted)
-        if len(self._kept) > KEPT_SEARCHES:
-            self._kept.popitem(last=False)
+        self._found[wanted] = monotonic() + BUSY_FACTOR * took, ids
+        self._found.move_to_end(wanted)
+        if len(self._found) > KEPT_SEARCHES:
+            self._found.popitem(last=False)

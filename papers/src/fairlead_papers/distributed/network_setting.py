@@ -80,9 +80,9 @@ class Clocks:
         return self.period * np.arange(n_servers) / n_servers
 
 
-# Seconds: a message that arrives so little after a run counts for it, against rounding.
+# A message that arrives at most so many seconds after a run counts for it, because of rounding.
 ARRIVAL_TOLERANCE = 1e-9
-# Most numbers in messages that are kept: two gigabytes.
+# Largest count of numbers in stored messages: two gigabytes.
 LARGEST_STORE = 250_000_000
 
 

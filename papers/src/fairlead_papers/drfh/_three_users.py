@@ -18,7 +18,7 @@ from fairlead_papers.setting import Parameter, Setting
 POLICY = "drf/best-fit"
 CPU, MEMORY = 0, 1
 SECONDS_PER_BIN = 5.0
-# The longest task: so long after an arrival all tasks that started before it have ended.
+# The longest task: this long after an arrival, all tasks that started before it have ended.
 SECONDS_TO_SETTLE = FIGURE_4_DURATION[1]
 INTERVAL = 0.02  # of dominant shares; one task of user 2 is 0.9 points
 EQUALITY = 0.01  # largest difference of dominant shares that count as equal
@@ -125,7 +125,7 @@ def _claims(settled: FloatArray) -> tuple[PrintedClaim, ...]:
     apart = [float(np.ptp(dominant[list(users), k])) for k, (_, _, users, _) in enumerate(PHASES)]
     return (
         PrintedClaim(
-            f"present users hold equal dominant shares, to {100 * EQUALITY:g} point",
+            f"present users hold equal dominant shares, within {100 * EQUALITY:g} point",
             max(apart) <= EQUALITY,
             f"at most {100 * max(apart):.2f} points apart",
         ),

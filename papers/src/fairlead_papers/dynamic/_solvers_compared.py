@@ -94,7 +94,7 @@ def judge_solvers(
     """
     agree = [
         PrintedClaim(
-            f"{called} gives the same shares as ours, to {TOLERANCE_OF_THEOREM_1:g}",
+            f"{called} gives the same shares as ours, within {TOLERANCE_OF_THEOREM_1:g}",
             bool((apart[name] <= TOLERANCE_OF_THEOREM_1).all()),
             f"at most {float(apart[name].max()):.2g} apart",
         )

@@ -341,16 +341,16 @@ def survey(
             on_progress("problems", min(parts * CHUNK, problems), problems)
 
     executor.do_all(audit_job, jobs, count)
-    shown = [cell for cell in cells.values() if cell.witness is not None]
-    small: dict[tuple[str, str], SurveyCell] = {}
+    with_witness = [cell for cell in cells.values() if cell.witness is not None]
+    shrunk: dict[tuple[str, str], SurveyCell] = {}
 
-    def keep(_: int, cell: SurveyCell) -> None:
-        small[cell.mechanism, cell.property] = cell
+    def add_shrunk(_: int, cell: SurveyCell) -> None:
+        shrunk[cell.mechanism, cell.property] = cell
         if on_progress is not None:
-            on_progress("witnesses", len(small), len(shown))
+            on_progress("witnesses", len(shrunk), len(with_witness))
 
-    executor.do_all(shrink_witness, shown, keep)
-    return Survey(names, wanted, problems, seed, distribution, cells | small, unproved, refused)
+    executor.do_all(shrink_witness, with_witness, add_shrunk)
+    return Survey(names, wanted, problems, seed, distribution, cells | shrunk, unproved, refused)
 
 
 def save_survey_witnesses(survey: Survey, folder: Path) -> list[Path]:

@@ -147,8 +147,8 @@ class TreeScores:
     def candidates(self, queue: Queue) -> list[Queue]:
         """Return the children that may be served next, of weight 0 only if there are no others."""
         able = [child for child in queue.ranked if child in self.able]
-        weighted_ones = [child for child in able if child.weight[0] > 0]
-        return weighted_ones or able
+        of_positive_weight = [child for child in able if child.weight[0] > 0]
+        return of_positive_weight or able
 
     def least(self, queue: Queue) -> Queue | None:
         """Return the child that is served next; None if no task can start below the queue."""

@@ -229,7 +229,7 @@ class BackfillingCycle(SubmissionCycle):
                 if best is not None and submitted(group) > best_key[:2]:
                     continue
                 plan = self.plan_later(group, reserved)
-                if plan and self.criterion.fits_idle(group):
+                if plan and self.criterion.fits_empty(group):
                     key: Order = (*self.latest_before(group), *group.order)
                     if best is None or key < best_key:
                         best = group
@@ -325,7 +325,7 @@ class BackfillingCycle(SubmissionCycle):
                     other.waiting_list.queue is queue
                     and other.waiting > 0
                     and other.order < group.order
-                    and self.criterion.fits_idle(other)
+                    and self.criterion.fits_empty(other)
                     and not limit_reached(other)
                 ):
                     latest = max(latest, submitted(other))
@@ -334,7 +334,7 @@ class BackfillingCycle(SubmissionCycle):
     # For explanations
 
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
-        if not self.criterion.fits_idle(group):
+        if not self.criterion.fits_empty(group):
             return TOO_LARGE_TOGETHER
         if self.next_group() is group or not self.has_room_now(group):
             return reason_without_room(group, had_room)

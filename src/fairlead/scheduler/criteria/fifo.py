@@ -2,7 +2,7 @@
 
 Inside a queue a higher priority goes first. Of the first groups of all queues, the earliest is
 next, and no other group may pass it. Oversized groups, for which the selection finds no servers
-even when all are idle, are skipped and never start. That includes a gang of several shapes that
+even when all are empty, are skipped and never start. That includes a gang of several shapes that
 fits now only because running tasks change the choices of the selection. A gang that did not fit is
 tried again when a server is freed for it.
 """
@@ -37,7 +37,8 @@ from fairlead.scheduler.selection.selection import Selection
 
 BEHIND: Final = WaitReason("fifo", "An earlier group waits, and no other group may pass it.")
 TOO_LARGE_TOGETHER: Final = WaitReason(
-    "gang", "Its tasks start together, and do not fit on the open servers even when these are idle."
+    "gang",
+    "Its tasks start together, and do not fit on the open servers even when these are empty.",
 )
 
 
@@ -51,8 +52,8 @@ class SubmissionTime(Criterion):
         super().__init__(width)
         self.oversized: list[WaitingList] = []  # waiting lists whose first group is oversized
         self.selection = Selection(width, self.total)  # `Policy.make_cycle` sets the policy's
-        self.idle: list[Server] = []  # idle copies of the open servers
-        self.idle_version: i64 = -1  # `version` when they were copied
+        self.empty_servers: list[Server] = []  # empty copies of the open servers
+        self.empty_version: i64 = -1  # `version` when they were copied
 
     def score(self, queue: Queue) -> int:  # noqa: ARG002 (all queues score alike)
         return 0
@@ -88,43 +89,43 @@ class SubmissionTime(Criterion):
     def first_group(self, queue: Queue) -> TaskGroup | None:
         """Return the first group of a queue that is not oversized; set oversized ones aside."""
         first = first_active(queue)
-        while first is not None and not self.fits_idle(first):
+        while first is not None and not self.fits_empty(first):
             first.waiting_list.active_order = None
             self.oversized.append(first.waiting_list)
             first = first_active(queue)
         for gang in queue.gangs_parked.values():
             if (
                 (first is None or gang.order < first.order)
-                and self.fits_idle(gang)
+                and self.fits_empty(gang)
                 and not limit_reached(gang)
             ):
                 first = gang
         return first
 
-    def fits_idle(self, group: TaskGroup) -> bool:
-        """Return whether idle servers have room for a group's next task, or for a whole gang."""
+    def fits_empty(self, group: TaskGroup) -> bool:
+        """Return whether empty servers have room for a group's next task, or for a whole gang."""
         version = self.version
         if isinstance(group, Gang):
             if group.checked_at != version or group.checked_tasks != group.waiting:
-                group.fits_idle = self.fits_idle_together(group)
+                group.fits_empty = self.fits_empty_together(group)
                 if group.has_one_shape():
                     group.checked_at = version
                     group.checked_tasks = group.waiting
-            return group.fits_idle
+            return group.fits_empty
         shape = group.shape
         if shape.checked_at != version:
             shape.checked_at = version
-            shape.fits_idle = fit_together(self.open_servers(), shape, 1)
-        return shape.fits_idle
+            shape.fits_empty = fit_together(self.open_servers(), shape, 1)
+        return shape.fits_empty
 
-    def fits_idle_together(self, gang: Gang) -> bool:
-        """Return whether the selection finds idle servers for all tasks of a gang."""
+    def fits_empty_together(self, gang: Gang) -> bool:
+        """Return whether the selection finds empty servers for all tasks of a gang."""
         if gang.has_one_shape():
             return fit_together(self.open_servers(), gang.shape, int(gang.waiting))
-        if self.idle_version != self.version:
-            self.idle_version = self.version
-            self.idle = [idle_copy(server) for server in self.open_servers()]
-        return fits_among(gang, self.idle, self.selection, self.total)
+        if self.empty_version != self.version:
+            self.empty_version = self.version
+            self.empty_servers = [empty_copy(server) for server in self.open_servers()]
+        return fits_among(gang, self.empty_servers, self.selection, self.total)
 
     def open_servers(self) -> list[Server]:
         return [server for server in self.servers.values() if not server.is_draining]
@@ -137,7 +138,7 @@ def fits_among(gang: Gang, servers: list[Server], selection: Selection, total: v
     return len(holds) > 0
 
 
-def idle_copy(server: Server) -> Server:
+def empty_copy(server: Server) -> Server:
     """Return a server like this one, open and without tasks."""
     copy = Server(server.name, server.order, server.joined, server.given, server.labels)
     copy.capacity = server.capacity
@@ -196,7 +197,7 @@ class SubmissionCycle(Cycle):
         return None if queue is self.state.root else self.criterion.first_group(queue)
 
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
-        if not self.criterion.fits_idle(group):
+        if not self.criterion.fits_empty(group):
             return TOO_LARGE_TOGETHER
         if self.next_group() is not group:
             return BEHIND

@@ -242,8 +242,8 @@ class Offers(RoundRobin):
         state = self.state
         queues = state.queues.values()
         waiting = {queue.name for queue in queues if self.first(queue) is not None}
-        is_open = {server.name for server in state.servers.values() if not server.is_draining}
-        return state.rounds.time_of_next_offer(waiting, is_open)
+        servers = {server.name for server in state.open_servers()}
+        return state.rounds.time_of_next_offer(waiting, servers)
 
     def why_never(self, gang: Gang) -> WaitReason | None:
         """Return the reason why a gang never starts if no server is large enough for all of it."""
@@ -274,9 +274,9 @@ def may_start(waiting_list: WaitingList) -> bool:
 def earlier(
     first: TaskGroup | None, waiting_list: WaitingList, server: Server, after: Order | None
 ) -> TaskGroup | None:
-    """Return the first group of a waiting list if a task fits; `first` if not, or if it is earlier.
+    """Return the earlier of `first` and the first group of a waiting list, if a task of it fits.
 
-    A group beyond a limit, or not after the order `after`, is passed over.
+    A group of the list that is beyond a limit, or not after the order `after`, does not count.
     """
     group = waiting_list.first()
     if group is None or (first is not None and first.order < group.order):

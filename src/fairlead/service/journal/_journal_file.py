@@ -116,7 +116,7 @@ notices = sql.Table(  # to be sent to a webhook
     "notices",
     TABLES,
     sql.Column("id", sql.Text, primary_key=True),
-    sql.Column("user", sql.Text, nullable=False, index=True),  # the concerned user; else empty
+    sql.Column("user", sql.Text, nullable=False, index=True),  # the user concerned; else empty
     sql.Column("made", sql.Float, nullable=False, index=True),
     sql.Column("body", sql.LargeBinary, nullable=False),
 )
