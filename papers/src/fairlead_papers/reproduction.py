@@ -111,9 +111,9 @@ def give_reason(
             (verdicts.count(WITHIN), "within the interval stated"),
             (verdicts.count(FARTHER), FARTHER),
         ]
-        said = ", ".join(f"{count} {how}" for count, how in counts if count)
+        by_verdict = ", ".join(f"{count} {verdict}" for count, verdict in counts if count)
         numbers = "number" if len(readings) == 1 else "numbers"
-        parts.append(f"of {len(readings)} {numbers}, {said}")
+        parts.append(f"of {len(readings)} {numbers}, {by_verdict}")
     if claims:
         if len(claims) == 1:
             statements = "the statement holds"

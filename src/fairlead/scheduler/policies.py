@@ -42,7 +42,7 @@ from fairlead.scheduler.selection.joint import Joint
 from fairlead.scheduler.selection.round_robin import Offers, RoundRobin
 from fairlead.scheduler.selection.selection import Selection
 
-REFUSE_SECONDS: Final = Fraction(5)  # seconds until a declined server is offered again
+REFUSE_SECONDS: Final = Fraction(5)  # for which a queue is not offered a declined server again
 
 Row = tuple[type[Criterion], type[Selection], type[Cycle]]
 ROWS: dict[str, Row] = {

@@ -59,7 +59,8 @@ def replay(
     seed : int
         Seed of random policies.
     refuse_seconds : float
-        Seconds until a declined offer is made again, for oblivious offers.
+        Under ``/oblivious``: seconds for which a user gets no further offer of a server that it
+        declined.
     on_progress : callable, optional
         Called regularly with the starts so far and the time in seconds.
 
