@@ -60,8 +60,8 @@ def connect(
     user : str
         The user whose share the calls take.
     address : str, optional
-        The address of the Ray cluster. When absent: the cluster of this process, else that of
-        ``RAY_ADDRESS``, else ``auto``.
+        The address of the Ray cluster, if this process is in none; when absent, ``RAY_ADDRESS``,
+        else the cluster on this machine.
     policy : str, optional
         The policy of a dispatcher that this call starts; ``drf/best-fit`` when absent.
     weight : float, optional

@@ -259,7 +259,7 @@ class Scheduler:
         """Limit the amounts and the number of running tasks of a queue and the queues below it.
 
         A task beyond a limit waits until other tasks of the queue end. Later groups may pass it,
-        unless `strict_fifo` is set. Running tasks continue.
+        except with `strict_fifo`. Running tasks continue.
 
         Parameters
         ----------
