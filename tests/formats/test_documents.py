@@ -64,7 +64,7 @@ def test_malformed_yaml(tmp_path: Path, content: str | bytes, fault: str) -> Non
         ("a: 1", "line 1, column 1: is not JSON: expecting value"),
         ('{"a": {"b": 1, "b": 2}}', "a.b: the key 'b' appears twice in one mapping"),
         ("[" * 100_000, "is nested too deeply"),
-        ('{"a": ' + "9" * 5000 + "}", "holds a whole number of thousands of digits"),
+        ('{"a": ' + "9" * 5000 + "}", "has a whole number with thousands of digits"),
     ],
 )
 def test_malformed_json(tmp_path: Path, content: str, fault: str) -> None:

@@ -133,7 +133,7 @@ ZIPPED = gzip.compress(lines(dump(*NODES, *PODS)), mtime=0)
         (b"\0\0\0\0\0\0\0\0", "line 1: is not a text file"),
         (b'{"kind": "List", "items": ["\xff"]}', "byte 29: is not a text file"),
         (b'{"a": ' + b"[" * 100_000, "is nested too deeply"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "holds a whole number of thousands of digits"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "has a whole number with thousands of digits"),
         (b'{"kind": "List\0"}', "line 1, column 15: is not JSON"),
         (b"kind: List\nitems:\n\t- kind: Pod\n", "line 3, column 2: is not YAML: tabs"),
         (b"kind: List\nkind: List\n", "the key 'kind' appears twice"),

@@ -18,7 +18,7 @@ from typing import Any
 from fairlead.errors import InputError
 from fairlead.formats._kubernetes_placement import TaintKey, forbidding_taints
 from fairlead.formats._kubernetes_requests import (
-    HOLDERS,
+    HOLDER_NAMESPACES,
     Amounts,
     allocatable,
     effective_request,
@@ -199,7 +199,7 @@ class _DumpReading:
         if (namespace, name) in self.pods:
             raise InputError("repeats the name of an earlier pod", place)
         self.pods[namespace, name] = item.content
-        if namespace in HOLDERS:
+        if namespace in HOLDER_NAMESPACES:
             return None  # the pods that share its GPU are counted instead
         labels = metadata.get("labels") or {}
         user = self.rule.user(namespace, labels)

@@ -1,4 +1,4 @@
-"""Effective requests of pods, by the rule of the Kubernetes scheduler, in whole units.
+"""Compute effective requests of pods by the rule of the Kubernetes scheduler.
 
 A pod's effective request of a resource is the larger of
 
@@ -10,8 +10,8 @@ A pod-level request replaces it, and the pod's overhead is added. Source: Kubern
 (sidecars), KEP-2837 (pod-level requests).
 
 A pod that gets a part of one GPU by KAI's annotations requests no GPU. For each shared GPU, KAI and
-Run:ai run a pod in a namespace of their own that requests the whole GPU. Sources: KAI scheduler,
-"GPU Sharing"; Run:ai, "Fractions".
+Run:ai run, in a separate namespace, a pod that requests the whole GPU. Sources: KAI scheduler, "GPU
+Sharing"; Run:ai, "Fractions".
 
 Amounts are summed as whole nano-units, and a pod's sum is rounded up to the scheduler's units:
 thousandths of a core, bytes, pieces. So sums are exact, and equal pods take equal amounts.
@@ -32,7 +32,7 @@ from fairlead.model.quantity import parse_quantity, read_amount, show, typed_num
 
 PODS = "pods"
 
-# Names of resources to whole units: thousandths of a core, bytes, pieces.
+# Amounts by resource, in the scheduler's units: thousandths of a core, bytes, pieces.
 Amounts = Mapping[str, int]
 
 _NANO = 10**9
@@ -44,17 +44,19 @@ _POD_LEVEL = ("cpu", "memory")
 
 _NO_RESOURCES: ResourceRequirements = {}
 
-# The resource of which pods may take parts, and the namespaces of pods that hold shared GPUs.
+# The resource of which pods may take parts, and the namespaces of the pods that request shared
+# GPUs whole.
 NVIDIA_GPU = "nvidia.com/gpu"
-HOLDERS = ("kai-resource-reservation", "runai-reservation")
+HOLDER_NAMESPACES = ("kai-resource-reservation", "runai-reservation")
 # Annotations that request a part of a GPU.
 FRACTION = "gpu-fraction"
 GPU_PARTS = (FRACTION, "gpu-memory")
-SEVERAL = "gpu-fraction-num-devices"  # annotation: of how many GPUs this part is requested
+# Annotation: the number of GPUs of each of which the fraction is requested.
+FRACTION_DEVICES = "gpu-fraction-num-devices"
 
 
 def unit_of(resource: str) -> tuple[str, int]:
-    """Return the displayed unit of a resource, and the number of whole units in it."""
+    """Return the displayed unit of a resource, and its number of the scheduler's units."""
     if resource == "cpu":
         return "cores", 1000
     if resource in _BYTES or resource.startswith(_HUGE_PAGES):
@@ -63,15 +65,18 @@ def unit_of(resource: str) -> tuple[str, int]:
 
 
 def allocatable(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
-    """Return the allocatable amounts of a node in whole units."""
+    """Return the allocatable amounts of a node in the scheduler's units.
+
+    Raises ProblemError, with a key path below `place`, for an invalid quantity.
+    """
     return _whole_units(_nanos(quantities, place))
 
 
 def effective_request(spec: PodSpec, place: str) -> dict[str, int]:
-    """Return the amounts that a pod takes on its node, in whole units; of ``pods`` it takes 1.
+    """Return the amounts that a pod takes on its node, including 1 of ``pods``.
 
     A container with a limit and no request requests its limit. While a pod is resized, its new
-    request counts.
+    request counts. Raises ProblemError, with a key path below `place`, for an invalid quantity.
     """
     running: Counter[str] = Counter()
     for k, container in enumerate(spec["containers"]):
@@ -136,7 +141,7 @@ def _nano(amount: float) -> int:
     """Return an amount in nano-units, rounded up as Kubernetes does."""
     if amount.is_integer():
         return int(amount) * _NANO
-    return math.ceil(round(amount * _NANO, 3))
+    return math.ceil(round(amount * _NANO, 3))  # without the rounding error of the product
 
 
 def _whole_units(nanos: Mapping[str, int]) -> dict[str, int]:
@@ -156,7 +161,7 @@ def part_of_one_gpu(annotations: Mapping[str, Any], place: str) -> float:
 
     Raises InputError for a fraction that is not between 0 and 1.
     """
-    if FRACTION not in annotations or str(annotations.get(SEVERAL, "1")) != "1":
+    if FRACTION not in annotations or str(annotations.get(FRACTION_DEVICES, "1")) != "1":
         return 0.0
     where = f"{place}.metadata.annotations.{FRACTION}"
     try:
@@ -164,5 +169,7 @@ def part_of_one_gpu(annotations: Mapping[str, Any], place: str) -> float:
     except ValueError:
         part = 0.0
     if not 0 < part < 1:
-        raise InputError(f"must be a part of a GPU, not {show(annotations[FRACTION])}", where)
+        raise InputError(
+            f"must be a part of a GPU between 0 and 1, not {show(annotations[FRACTION])}", where
+        )
     return part

@@ -14,7 +14,8 @@ import yaml_rs
 from fairlead.errors import InputError
 from fairlead.formats.documents import check_characters, repeated_key
 
-# The parser recurses for each level of block nesting, and each level indents by a column or more.
+# The parser recurses for each level of block nesting. A level indents by a column or more, or is a
+# dash or question mark on the same line, so a limit of columns bounds the levels.
 _DEEPEST_INDENT = 200
 _TOO_DEEP = re.compile(
     rf"^(?:[ \t]{{{_DEEPEST_INDENT}}}[ \t]*+[^ \t\r\n#]"
@@ -22,13 +23,17 @@ _TOO_DEEP = re.compile(
     re.MULTILINE,
 )
 
-# Every alias copies its value, which may be as long as the file, so the product is bounded.
-_ALIAS_BUDGET = 2**28
-_MOST_ALIASED = 100_000
+# An alias repeats all nodes of its value. A node may be as long as the file, so the number of
+# repeated nodes times the length of the file is bounded.
+_MAX_REPEATED_CHARACTERS = 2**28
+_MAX_REPEATED_NODES = 100_000
 
 
 def parse_yaml(text: str) -> Any:
-    """Parse YAML text of one document into plain values; InputError for any other text."""
+    """Parse YAML text of one document into plain values.
+
+    Raises InputError for text that is not YAML, is empty or has several documents.
+    """
     documents = parse_yaml_documents(text)
     if len(documents) > 1:
         raise InputError(f"holds {len(documents)} documents, where there must be one")
@@ -38,7 +43,10 @@ def parse_yaml(text: str) -> Any:
 
 
 def parse_yaml_documents(text: str) -> list[Any]:
-    """Parse YAML text of one or several documents; an empty one is None."""
+    """Parse YAML text of one or several documents; an empty one is None.
+
+    Raises InputError for text that is not YAML.
+    """
     check_characters(text)
     deep = _TOO_DEEP.search(text)
     if deep:
@@ -51,13 +59,17 @@ def parse_yaml_documents(text: str) -> list[Any]:
     except TypeError:
         raise InputError("has a mapping or a list as the key of a mapping") from None
     except ValueError:
-        raise InputError("holds a whole number of thousands of digits") from None
+        raise InputError("has a whole number with thousands of digits") from None
     # The parser returns several documents as a list too.
     return document if isinstance(document, list) and _holds_several(text) else [document]
 
 
 def _holds_several(text: str) -> bool:
-    """Return whether a text, which the parser returns as a list, has several documents."""
+    """Return whether a text, which the parser returns as a list, has several documents.
+
+    A document begins with ``---``, or with content after the ``...`` that ends another. Comments
+    and directives (``%``) are not content.
+    """
     n_marks, has_content, has_ended = 0, False, False
     for line in text.splitlines():
         mark, rest = line[:3], line[3:].strip()
@@ -78,19 +90,20 @@ def _holds_several(text: str) -> bool:
 def _load_yaml(
     text: str, repeats: yaml_rs.DuplicateKeyPolicy = yaml_rs.DuplicateKeyPolicy.Error
 ) -> Any:
-    aliased = min(_MOST_ALIASED, _ALIAS_BUDGET // len(text))
+    repeated_nodes = min(_MAX_REPEATED_NODES, _MAX_REPEATED_CHARACTERS // len(text))
     return yaml_rs.loads(
         text,
         parse_datetime=False,
         duplicate_key_policy=repeats,
-        alias_limits=yaml_rs.AliasLimits(max_total_replayed_events=aliased),
+        alias_limits=yaml_rs.AliasLimits(max_total_replayed_events=repeated_nodes),
     )
 
 
 def _explain(message: str, text: str) -> InputError:
-    """Turn the parser's message of several lines into one line with place and fault."""
+    """Return an error of one line for the parser's message of several lines."""
     repeated = re.match(r"duplicate mapping key: (.*)", message, re.DOTALL)
     if repeated:
+        # `repeated_key` finds the path of the key where the two readings differ.
         policy = yaml_rs.DuplicateKeyPolicy
         try:
             first, last = _load_yaml(text, policy.FirstWins), _load_yaml(text, policy.LastWins)

@@ -160,7 +160,7 @@ def json_fault(error: Exception, remedy: str = "") -> InputError:
         return _NotJsonError(fault, f"line {error.lineno}, column {error.colno}")
     if isinstance(error, RecursionError):
         return InputError("is nested too deeply")
-    return InputError("holds a whole number of thousands of digits")
+    return InputError("has a whole number with thousands of digits")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from fairlead.formats._kubernetes_objects import (
 )
 from fairlead.formats._kubernetes_placement import NodeChoice
 from fairlead.formats._kubernetes_requests import (
-    HOLDERS,
+    HOLDER_NAMESPACES,
     NVIDIA_GPU,
     PODS,
     effective_request,
@@ -147,7 +147,7 @@ def _read_run(
     if not ends or len(ended) < len(ends):
         notes[STILL_RUNS] += 1
         return None
-    if namespace in HOLDERS:
+    if namespace in HOLDER_NAMESPACES:
         notes[GPU_HOLDER] += 1
         return None
     effective = effective_request(found["spec"], place)

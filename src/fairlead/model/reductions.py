@@ -34,26 +34,26 @@ def restrict(
     n = np.arange(problem.n_users) if users is None else np.asarray(users, dtype=np.int64)
     g = np.arange(problem.n_groups) if groups is None else np.asarray(groups, dtype=np.int64)
     r = np.arange(problem.n_resources) if resources is None else np.asarray(resources, np.int64)
-    cluster, members = problem.cluster, problem.users
-    weight = members.weight[n]
-    if members.resource_weight is not None:
-        weight = members.resource_weight[np.ix_(n, r)]
+    cluster, all_users = problem.cluster, problem.users
+    weight = all_users.weight[n]
+    if all_users.resource_weight is not None:
+        weight = all_users.resource_weight[np.ix_(n, r)]
     part = Problem.from_arrays(
         cluster.capacity[np.ix_(g, r)],
-        members.demand[np.ix_(n, r)],
+        all_users.demand[np.ix_(n, r)],
         count=cluster.count[g],
         weight=weight,
-        eligible=members.eligible[np.ix_(n, g)],
-        task_limit=members.task_limit[n],
-        rates=None if members.rates is None else members.rates[np.ix_(n, g)],
+        eligible=all_users.eligible[np.ix_(n, g)],
+        task_limit=all_users.task_limit[n],
+        rates=None if all_users.rates is None else all_users.rates[np.ix_(n, g)],
         resources=[cluster.resources[k] for k in r],
         units=[cluster.units[k] for k in r],
         groups=[cluster.groups[k] for k in g],
-        users=[members.names[k] for k in n],
+        users=[all_users.names[k] for k in n],
         labels=[cluster.labels[k] for k in g],
         devices=[name for name in cluster.devices if cluster.resources.index(name) in r],
     )
-    return part if members.queues is None else part.in_tree(members.queues.select_users(n))
+    return part if all_users.queues is None else part.in_tree(all_users.queues.select_users(n))
 
 
 def active_part(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
@@ -73,7 +73,7 @@ def active_part(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
 def split_groups(problem: Problem) -> tuple[Problem, IntArray]:
     """Make every server a separate group; also return (S,) the former group of each server.
 
-    The servers of a group of several are named ``name-0``, ``name-1``, ...
+    In a group of several servers, the servers are named ``name-0``, ``name-1``, ...
     """
     cluster = problem.cluster
     group_of = np.repeat(np.arange(problem.n_groups), cluster.count)
@@ -95,15 +95,15 @@ def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
       object when no two groups are equal;
     - (G,) the index of the merged group of each group.
 
-    O(G (N / 8 + R)) for constraints kept as bits, plus O(N G) for rates.
+    O(G (N / 8 + R)), as constraints are compared as bits; with rates O(G (N + R)).
     """
     users, cluster = problem.users, problem.cluster
-    columns: list[NDArray[Any]] = [cluster.capacity]
+    tables: list[NDArray[Any]] = [cluster.capacity]
     if problem.has_constraints:
-        columns.append(np.packbits(users.eligible.T, axis=1))
+        tables.append(np.packbits(users.eligible.T, axis=1))
     if users.rates is not None:
-        columns.append(users.rates.T)
-    first, index = _distinct_rows(columns, problem.n_groups)
+        tables.append(users.rates.T)
+    first, index = _distinct_rows(tables, problem.n_groups)
     if len(first) == problem.n_groups:
         return problem, index
     count = np.zeros(len(first), dtype=np.int64)
@@ -112,14 +112,17 @@ def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
 
 
 def group_equal_servers(problem: Problem) -> Problem:
-    """Merge groups as `merge_groups` does; name each by its first and last, with common labels."""
+    """Merge groups as `merge_groups` does, with other names and labels.
+
+    A merged group has the name `name_of_group`, and the labels that all its groups have.
+    """
     merged, index = merge_groups(problem)
     cluster = problem.cluster
-    members: list[list[int]] = [[] for _ in range(merged.n_groups)]
+    groups_of: list[list[int]] = [[] for _ in range(merged.n_groups)]
     for g, m in enumerate(index.tolist()):
-        members[m].append(g)
-    names = tuple(name_of_group([cluster.groups[g] for g in groups]) for groups in members)
-    labels = tuple(common_labels([cluster.labels[g] for g in groups]) for groups in members)
+        groups_of[m].append(g)
+    names = tuple(name_of_group([cluster.groups[g] for g in groups]) for groups in groups_of)
+    labels = tuple(common_labels([cluster.labels[g] for g in groups]) for groups in groups_of)
     return Problem(replace(merged.cluster, groups=names, labels=labels), merged.users)
 
 
@@ -141,23 +144,23 @@ def merge_users(problem: Problem) -> tuple[Problem, IntArray, FloatArray]:
     - (N,) the index of the merged user of each user;
     - (N,) the fraction of the merged user's tasks that each user gets.
 
-    It costs as much as `merge_groups`.
+    Weights must be positive. O(N (G / 8 + R)), with rates O(N (G + R)).
     """
     users, n_users = problem.users, problem.n_users
     if users.resource_weight is not None or users.queues is not None:
         return problem, np.arange(n_users, dtype=np.int64), np.ones(n_users)
-    columns: list[NDArray[Any]] = [users.demand, (users.task_limit / users.weight)[:, None]]
+    tables: list[NDArray[Any]] = [users.demand, (users.task_limit / users.weight)[:, None]]
     if problem.has_constraints:
-        columns.append(np.packbits(users.eligible, axis=1))
+        tables.append(np.packbits(users.eligible, axis=1))
     if users.rates is not None:
-        columns.append(np.where(np.isnan(users.rates), -1.0, users.rates))
-    first, index = _distinct_rows(columns, n_users)
+        tables.append(users.rates)
+    first, index = _distinct_rows(tables, n_users)
     if len(first) == n_users:
         return problem, index, np.ones(n_users)
     weight, task_limit = np.zeros(len(first)), np.zeros(len(first))
     np.add.at(weight, index, users.weight)
     np.add.at(task_limit, index, users.task_limit)
-    members = replace(
+    merged_users = replace(
         users,
         names=tuple(users.names[n] for n in first),
         demand=users.demand[first],
@@ -166,28 +169,33 @@ def merge_users(problem: Problem) -> tuple[Problem, IntArray, FloatArray]:
         task_limit=task_limit,
         rates=None if users.rates is None else users.rates[first],
     )
-    return Problem(problem.cluster, members), index, users.weight / weight[index]
+    return Problem(problem.cluster, merged_users), index, users.weight / weight[index]
 
 
 def spread_users(tasks: FloatArray, merged_index: IntArray, share: FloatArray) -> FloatArray:
-    """Split tasks (M, G) of merged users over the N original ones, in proportion to weight."""
+    """Split tasks (M, G) of merged users over the N original ones.
+
+    `merged_index` and `share`, both (N,), are the results of `merge_users`.
+    """
     spread: FloatArray = tasks[merged_index] * share[:, None]
     return spread
 
 
-def _distinct_rows(columns: list[NDArray[Any]], length: int) -> tuple[IntArray, IntArray]:
-    """Find equal rows of tables side by side.
+def _distinct_rows(tables: list[NDArray[Any]], n_rows: int) -> tuple[IntArray, IntArray]:
+    """Find the distinct rows of tables that are placed side by side.
 
-    Returns the first row (M,) of each kind, ascending, and the kind (length,) of each row.
+    Returns (M,) the index of the first row of each set of equal rows, ascending, and (n_rows,) the
+    index of the set of each row.
     """
-    tables = [np.ascontiguousarray(_comparable(table)).view(np.uint8) for table in columns]
-    rows = np.concatenate([table.reshape(length, -1) for table in tables], axis=1)
+    as_bytes = [np.ascontiguousarray(_comparable(table)).view(np.uint8) for table in tables]
+    rows = np.concatenate([table.reshape(n_rows, -1) for table in as_bytes], axis=1)
     content, width = rows.tobytes(), rows.shape[1]
-    kinds: dict[bytes, int] = {}
-    keys = (content[k * width : (k + 1) * width] for k in range(length))
-    index = np.fromiter((kinds.setdefault(key, len(kinds)) for key in keys), np.int64, length)
-    first = np.zeros(len(kinds), dtype=np.int64)
-    first[index[::-1]] = np.arange(length - 1, -1, -1)
+    distinct: dict[bytes, int] = {}
+    keys = (content[k * width : (k + 1) * width] for k in range(n_rows))
+    index = np.fromiter((distinct.setdefault(key, len(distinct)) for key in keys), np.int64, n_rows)
+    first = np.zeros(len(distinct), dtype=np.int64)
+    # In reverse order, so that the first of equal rows is assigned last.
+    first[index[::-1]] = np.arange(n_rows - 1, -1, -1)
     return first, index
 
 

@@ -20,19 +20,19 @@ USERS_NAMED = 5  # users listed in a note
 def without_users(workload: Workload, names: Sequence[str]) -> Workload:
     """Return the workload without some users and their jobs.
 
-    Raises InputError for an unknown user, or when no job is left. O(J + K + T).
+    Raises InputError for an unknown user, or when no job is left. O(jobs + sets + tasks).
     """
     left_out = np.zeros(workload.n_users, dtype=bool)
     for name in names:
         left_out[_index_of(name, workload.users, "--exclude")] = True
     kept = np.flatnonzero(~left_out)
-    sets = ~left_out[workload.job_user[workload.set_job]]
-    if not sets.any():
+    is_kept_set = ~left_out[workload.job_user[workload.set_job]]
+    if not is_kept_set.any():
         raise InputError("leaves no job", "--exclude")
-    rest = excerpt(workload, sets, np.ones(workload.n_servers, dtype=bool)).workload
+    rest = excerpt(workload, is_kept_set, np.ones(workload.n_servers, dtype=bool)).workload
     position = np.cumsum(~left_out) - 1
     users = tuple(workload.users[n] for n in kept)
-    gone = {workload.users[n] for n in np.flatnonzero(left_out)}
+    names_left_out = {workload.users[n] for n in np.flatnonzero(left_out)}
     queues = workload.queues
     return replace(
         rest,
@@ -40,8 +40,12 @@ def without_users(workload: Workload, names: Sequence[str]) -> Workload:
         weight=workload.weight[kept],
         job_user=position[rest.job_user].astype(np.int32),
         queues=None if queues is None else queues.select_users(kept),
-        limits={name: limit for name, limit in workload.limits.items() if name not in gone},
-        quotas={name: quota for name, quota in workload.quotas.items() if name not in gone},
+        limits={
+            name: limit for name, limit in workload.limits.items() if name not in names_left_out
+        },
+        quotas={
+            name: quota for name, quota in workload.quotas.items() if name not in names_left_out
+        },
     )
 
 
@@ -49,7 +53,7 @@ def with_weights(workload: Workload, path: Path) -> Workload:
     """Return the workload with the weights of a YAML or JSON file, such as ``{ana: 2, bo: 0.5}``.
 
     Users that the file does not name keep their weights. A note counts named users that the trace
-    does not have. Raises InputError for an unusable file.
+    does not have. Raises InputError for an unreadable file or an invalid weight.
     """
     weight = workload.weight.copy()
     weights = read_weights(path)

@@ -30,7 +30,8 @@ MARKER, VERSION_KEY = "trace.json", "trace"
 SERVERS, USERS, JOBS = "servers.csv", "users.csv", "jobs.csv"
 TASKS, EVENTS = "tasks.csv", "server_events.csv"
 FORMAT_VERSION = 1
-BETWEEN_GROUPS = "|"  # separates the groups of a place
+# A place is the groups on which a task may run: ``big|small``, or an empty field for all groups.
+BETWEEN_GROUPS = "|"
 NEVER = "never"  # the recorded start of a task that never started
 
 USER_COLUMNS = (TraceColumn("user"), TraceColumn("weight", "real"))
@@ -51,7 +52,7 @@ RECORDED_COLUMNS = (TraceColumn("start", optional=True), TraceColumn("server", o
 
 # The name of a server: its group, and its number in the group.
 _SERVER = "^(?<group>.*)-(?<number>[0-9]{1,10})$"
-# By the entry that an error of `Workload` names, the file that has its row.
+# The file of each kind of entry that an error of `Workload` may name.
 _FILE_OF_ENTRY = {
     "groups": SERVERS,
     "users": USERS,
@@ -62,7 +63,7 @@ _FILE_OF_ENTRY = {
 
 
 def write_folder(workload: Workload, path: Path) -> None:
-    """Write a workload as a folder of CSV files, completely or not at all, in O(T).
+    """Write a workload as a folder of CSV files, completely or not at all, in O(tasks).
 
     An existing trace is replaced. Raises InputError for any other folder that is not empty, for
     names that begin or end with a blank, and for names of groups with a ``|``.
@@ -94,7 +95,9 @@ def _check_names(workload: Workload, source: str) -> None:
                 raise InputError(f"the name {name!r} {fault}", "", source)
     for name in workload.cluster.groups:
         if BETWEEN_GROUPS in name:
-            raise InputError(f"group {name!r}: its name holds a {BETWEEN_GROUPS!r}", "", source)
+            raise InputError(
+                f"group {name!r}: its name must not contain {BETWEEN_GROUPS!r}", "", source
+            )
 
 
 def _servers_frame(cluster: Cluster) -> pl.DataFrame:
@@ -138,19 +141,20 @@ def _tasks_frame(workload: Workload) -> pl.DataFrame:
         None if place.all() else BETWEEN_GROUPS.join(np.array(workload.cluster.groups)[place])
         for place in workload.places
     ]
-    of_set = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
-    shapes = workload.shapes[workload.set_shape[of_set]]
+    set_of_task = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
+    shapes = workload.shapes[workload.set_shape[set_of_task]]
     amounts = {name: shapes[:, r] for r, name in enumerate(workload.cluster.resources)}
     frame = pl.DataFrame(
         {
-            "job": pl.Series(workload.job_names)[workload.set_job[of_set]],
-            "place": pl.Series(places, dtype=pl.String)[workload.set_place[of_set]],
+            "job": pl.Series(workload.job_names)[workload.set_job[set_of_task]],
+            "place": pl.Series(places, dtype=pl.String)[workload.set_place[set_of_task]],
             **amounts,
             "duration": workload.task_duration,
         }
     )
     start, server = workload.task_start, workload.task_server
     if workload.has_starts or (server >= 0).any():
+        # An unknown start (NaN) becomes null, and an infinite one `NEVER`.
         text = pl.Series(start).cast(pl.String)
         text = text.zip_with(pl.Series(np.isfinite(start)), pl.Series([None], dtype=pl.String))
         text = text.zip_with(pl.Series(~np.isinf(start)), pl.Series([NEVER]))
@@ -186,7 +190,7 @@ def _server_names(workload: Workload, server: IndexArray) -> pl.Series:
 
 
 def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
-    """Read a trace from a folder of CSV files, plain or compressed, in O(J + T).
+    """Read a trace from a folder of CSV files, plain or compressed, in O(jobs + tasks).
 
     Raises InputError with file and row for
 
@@ -227,13 +231,13 @@ def _read_marker(path: Path) -> dict[str, Any]:
             raise InputError(f"has no key {VERSION_KEY!r}")
         version = found[VERSION_KEY]
         if version != FORMAT_VERSION:
-            fault = f"is a trace of version {version!r}; version {FORMAT_VERSION} can be read"
+            fault = f"is a trace of version {version!r}; only version {FORMAT_VERSION} can be read"
             raise InputError(fault, VERSION_KEY)
         resources, notes = found.get("resources"), found.get("notes", {})
         if not resources or not _is_mapping_to(str, resources):
             raise InputError("must name each resource with its unit", "resources")
         if not _is_mapping_to(int, notes):
-            raise InputError("must be whole numbers by name", "notes")
+            raise InputError("must map names to whole numbers", "notes")
         if not isinstance(found.get("queues", []), list):
             raise InputError("must be a list", "queues")
         return {
@@ -287,16 +291,19 @@ def _parse_labels(block: Block, row: int) -> Any:
     except InputError:
         labels = None
     if not _is_mapping_to(str, labels):
-        raise block.error(row, "is no JSON object of texts, each key once", "labels")
+        raise block.error(row, "is not a JSON object with text values and distinct keys", "labels")
     return labels
 
 
-def _check_unique(block: Block, column: str, what: str = "") -> Block:
-    """Return the table; raise InputError if it has no rows, or a name twice in a column."""
+def _check_unique(block: Block, column: str, noun: str = "") -> Block:
+    """Return the table; raise InputError if it has no rows, or a name twice in a column.
+
+    Errors call a row by `noun`, by default the name of the column.
+    """
     names = block.frame[column]
     if not len(names):
-        raise InputError(f"holds no {what or column}", "", block.source)
-    block.refuse(~names.is_first_distinct(), f"is a {column} twice", column)
+        raise InputError(f"holds no {noun or column}", "", block.source)
+    block.refuse(~names.is_first_distinct(), f"is a repeated {column}", column)
     return block
 
 
@@ -310,7 +317,7 @@ def _read_jobs(path: Path, users: pl.Series) -> dict[str, Any]:
     block.refuse((submit.diff() < 0).fill_null(False), "is before the row above", "submit")
     early = first_true((frame["cancel"] < submit).fill_null(False))
     if early is not None:
-        raise block.error(early, f"is less than {submit[early]:.15g}", "cancel")
+        raise block.error(early, f"is before the submission at {submit[early]:.15g}", "cancel")
     return {
         "job_names": frame["job"].to_list(),
         "job_user": user.to_numpy(),
@@ -337,7 +344,7 @@ def _read_tasks(
     numbers = [TraceColumn(name, "real") for name in (*cluster.resources, "duration")]
     columns = (TraceColumn("job"), TraceColumn("place", optional=True), *numbers)
     names = pl.Series(jobs)
-    # The number of each shape and of each place, in order of first use.
+    # The index of each shape and of each place, in order of first use.
     shapes: dict[Any, int] = {}
     places: dict[Any, int] = {}
     last = -1  # the job of the last task of the previous block
@@ -351,8 +358,8 @@ def _read_tasks(
         last = int(job[-1])
         block.refuse(frame["duration"] == 0, "is not positive", "duration")
         shape = _number_rows(frame.select(cluster.resources), shapes)
-        takes = frame.select(pl.sum_horizontal(cluster.resources)).to_series()
-        block.refuse(takes == 0, "takes nothing of any resource", "job")
+        total_demand = frame.select(pl.sum_horizontal(cluster.resources)).to_series()
+        block.refuse(total_demand == 0, "takes nothing of any resource", "job")
         place = _number_rows(frame.select("place"), places)
         _check_places(block, frame["place"], cluster)
         start, server = _recorded_starts(block, cluster)
@@ -390,7 +397,7 @@ def _check_order(block: Block, job: pl.Series, last: int, jobs: list[str]) -> No
 
 
 def _number_rows(keys: pl.DataFrame, known: dict[Any, int]) -> pl.Series:
-    """Return the number of each row among the known rows; add new rows to `known`."""
+    """Return the index of each row in `known`, to which new rows are added."""
     for key in keys.unique(maintain_order=True).iter_rows():
         known.setdefault(key, len(known))
     table = pl.DataFrame(list(known), schema=keys.schema, orient="row")
@@ -406,7 +413,7 @@ def _check_places(block: Block, place: pl.Series, cluster: Cluster) -> None:
         if set(key.split(BETWEEN_GROUPS)) <= set(cluster.groups)
     ]
     wrong = place.is_not_null() & ~place.is_in(known)
-    block.refuse(wrong, f"names no groups of {SERVERS}", "place")
+    block.refuse(wrong, f"names a group that is not in {SERVERS}", "place")
 
 
 def _parse_place(text: str | None, groups: tuple[str, ...]) -> list[bool]:
@@ -475,4 +482,5 @@ def _with_row(error: ProblemError, path: Path) -> InputError:
         return InputError(error.fault, error.place, str(path))
     fault = f"{match[3]}: {error.fault}" if match[3] else error.fault
     file = stored_as(path, _FILE_OF_ENTRY[match[1]])
+    # Entries count from 0, and rows from 1 with the header.
     return InputError(fault, f"row {int(match[2]) + 2}", str(file))

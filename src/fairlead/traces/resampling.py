@@ -1,9 +1,9 @@
 """Resample a trace: shift the jobs of each user in time.
 
 All jobs of a user are shifted by the same random number of whole weeks, or of days in a trace
-shorter than four weeks. Jobs shifted beyond the end continue at the beginning. So each user keeps
-its daily rhythm (and with weeks its weekly one), but competes with other jobs than in the trace.
-(Zakay and Feitelson 2013 also resample users.)
+shorter than four weeks. Jobs shifted beyond the end wrap around to the beginning. So each user
+keeps its daily rhythm (and with weeks its weekly one), but competes with other jobs than in the
+trace. (Zakay and Feitelson 2013 also resample users.)
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ def resampled(workload: Workload, seed: int) -> Workload:
     order = np.argsort(moved, kind="stable")
     new_number = np.empty_like(order)  # of each job
     new_number[order] = np.arange(workload.n_jobs)
-    # The old numbers of sets and of tasks, in their new order.
+    # The old number of each set, in the new order.
     sets = np.argsort(new_number[workload.set_job], kind="stable")
     sizes = workload.set_tasks[sets].astype(np.int64)
     new_first_task = np.cumsum(sizes) - sizes
-    to_old = workload.first_task[:-1][sets] - new_first_task
-    tasks = np.arange(sizes.sum()) + np.repeat(to_old, sizes)
+    # What is added to the new number of a task of each set to get the old number.
+    shift_to_old = workload.first_task[:-1][sets] - new_first_task
+    tasks = np.arange(sizes.sum()) + np.repeat(shift_to_old, sizes)
     origin = f"{workload.origin}, resampled {seed}" if workload.origin else f"resampled {seed}"
     until = workload.recorded_until
     return replace(
