@@ -164,7 +164,10 @@ ROWS: list[tuple[Any, str]] = [
         row("cy", servers={"old": 0.5}),
         "users[0].servers.old: 0.5 tasks need 0.5 of gpu, and the group has 0",
     ),
-    (row("dee", servers={"big": 6}), "users[0].servers.big: 6 tasks, where its rate allows 5"),
+    (
+        row("dee", servers={"big": 6}),
+        "users[0].servers.big: 6 tasks, but the user's rate allows only 5",
+    ),
     (
         row("bo", servers={"big": 2, "old": 1.5}),
         "users[0].servers: hold 3.5 tasks, and user 'bo' has 3 in all",
@@ -190,10 +193,10 @@ def test_a_row_at_fault(tmp_path: Path, source: Any, fault: str) -> None:
 
 def test_the_same_user_twice(tmp_path: Path) -> None:
     document = {"users": [row(), row("bo"), row()]}
-    assert fault_of(tmp_path, document) == "users[2].name: user 'ana' is also users[0]"
+    assert fault_of(tmp_path, document) == "users[2].name: user 'ana' already has the row users[0]"
     held = read(tmp_path, document, lenient=True)
     assert held.tasks[:, 0].tolist() == [1, 1, 0, 0]
-    assert held.skipped == ("users[2].name: user 'ana' is also users[0]",)
+    assert held.skipped == ("users[2].name: user 'ana' already has the row users[0]",)
 
 
 def test_nothing_usable(tmp_path: Path) -> None:

@@ -79,10 +79,10 @@ def read_allocation(
     Returns
     -------
     Holdings
-        ``tasks`` is (N, G), in the problem's order. The problem is `Problem.pooled` if the file
+        ``tasks`` is (N, G), in the problem's order. The problem is ``problem.pooled()`` if the file
         names only the group ``pool`` and the problem has no such group. ``amounts`` are converted
-        to tasks by the user's dominant resource. `Holdings.doubts` tells what skipped rows, or the
-        file, leave unknown.
+        to tasks by the user's dominant resource. `Holdings.doubts` lists what is
+        unknown because rows were skipped or the file does not state it.
 
     Raises
     ------
@@ -96,8 +96,8 @@ def read_allocation(
 
     Notes
     -----
-    Tasks on forbidden groups, and groups that several users overuse, are left to the audit. Numbers
-    of tasks may differ by a relative 1e-6, weights by 1e-9. Cost O(rows + N G).
+    Tasks on forbidden groups, and groups that users together overuse, are left to the audit.
+    Numbers of tasks may differ by a relative 1e-6, weights by 1e-9. Cost O(rows + N G).
     """
     try:
         document = _check_layout(read_document(path))
@@ -107,8 +107,8 @@ def read_allocation(
         for number, row in enumerate(rows):
             with reading.faults.collected():
                 reading.add_row(row, f"users[{number}]")
-        if reading.other_problem is not None:
-            raise reading.other_problem
+        if reading.wrong_weight is not None:
+            raise reading.wrong_weight
         reading.faults.refuse_if_none_left(len(reading.row_of))
     except InputError as error:
         raise error.within(source_name(path)) from None
@@ -149,8 +149,9 @@ class _Reading:
         # (N,): whether a row has the user's name, even a skipped row; whether several rows have it.
         self.is_named = np.zeros(problem.n_users, dtype=bool)
         self.repeated = np.zeros(problem.n_users, dtype=bool)
-        # The error for the first row whose weight is not that of the problem.
-        self.other_problem: InputError | None = None
+        # The error for the first row whose weight is not that of the problem. Even a lenient
+        # reading raises it, as the file belongs to another problem.
+        self.wrong_weight: InputError | None = None
 
     def add_row(self, row: object, place: str) -> None:
         """Check a user's row and store its holdings; raise InputError for a malformed row."""
@@ -185,13 +186,13 @@ class _Reading:
                 self.amounts[n, g] = amounts.get(g, tasks * self.problem.demand[n])
         self.row_of[n] = place
 
-    def _check_weight(self, given: float, n: int, place: str) -> None:
+    def _check_weight(self, stated: float, n: int, place: str) -> None:
         weight = self.problem.weight[n]
-        if not math.isclose(given, weight, rel_tol=_SAME_WEIGHT):
+        if not math.isclose(stated, weight, rel_tol=_SAME_WEIGHT):
             name = show(self.problem.users.names[n])
-            fault = f"user {name} has weight {given:.12g} here and {weight:.12g} in the problem"
+            fault = f"user {name} has weight {stated:.12g} here and {weight:.12g} in the problem"
             error = InputError(f"belongs to another problem: {fault}", f"{place}.weight")
-            self.other_problem = self.other_problem or error
+            self.wrong_weight = self.wrong_weight or error
             raise error
 
     def doubts(self) -> Doubts | None:
@@ -235,7 +236,9 @@ class _Reading:
         self.repeated[n] = self.is_named[n]
         self.is_named[n] = True
         if n in self.row_of:
-            raise InputError(f"user {show(text)} is also {self.row_of[n]}", f"{place}.name")
+            raise InputError(
+                f"user {show(text)} already has the row {self.row_of[n]}", f"{place}.name"
+            )
         return n
 
     def _held_tasks(self, row: Mapping[Any, Any], n: int, place: str) -> dict[int, float]:
@@ -243,7 +246,7 @@ class _Reading:
         if "servers" not in row:
             raise InputError("the key 'servers' is missing", place)
         held: dict[int, float] = {}
-        for g, value, here in self._by_group(row["servers"], "tasks", f"{place}.servers"):
+        for g, value, here in self._entries(row["servers"], "tasks", f"{place}.servers"):
             tasks = _non_negative(value, here)
             if tasks > self.problem.unconstrained_gamma[n, g] * (1 + _ROUNDING):
                 raise ProblemError(self._describe_excess(tasks, n, g), here)
@@ -253,7 +256,7 @@ class _Reading:
     def _held_amounts(self, by_group: object, place: str) -> dict[int, FloatArray]:
         """Return the amounts of a row, (R,), by group."""
         held: dict[int, FloatArray] = {}
-        for g, by_resource, here in self._by_group(by_group, "amounts", place):
+        for g, by_resource, here in self._entries(by_group, "amounts", place):
             if not isinstance(by_resource, dict):
                 raise InputError(f"must be a mapping of amounts, not {show(by_resource)}", here)
             amounts = np.zeros(self.problem.n_resources)
@@ -267,10 +270,13 @@ class _Reading:
             held[g] = amounts
         return held
 
-    def _by_group(
+    def _entries(
         self, mapping: object, values: str, place: str
     ) -> Iterator[tuple[int, object, str]]:
-        """Yield the group, value and key path of each entry; `values` names values in errors."""
+        """Yield the group, value and key path of each entry of a mapping of groups.
+
+        Errors call the values `values`. Raises InputError for an unknown group.
+        """
         if not isinstance(mapping, dict):
             raise InputError(f"must be a mapping of groups to {values}, not {show(mapping)}", place)
         for name, value in keyed_by_text(mapping, place).items():
@@ -294,7 +300,7 @@ class _Reading:
         problem = self.problem
         if problem.users.rates is not None and not np.isnan(problem.users.rates[n, g]):
             allowed = problem.unconstrained_gamma[n, g]
-            return f"{tasks:.12g} tasks, where its rate allows {allowed:.12g}"
+            return f"{tasks:.12g} tasks, but the user's rate allows only {allowed:.12g}"
         needed, capacity = tasks * problem.demand[n], problem.group_capacity[g]
         ratio = np.divide(capacity, needed, out=np.full(len(needed), np.inf), where=needed > 0)
         r = first_smallest(ratio)
@@ -337,7 +343,7 @@ def _check_layout(document: object) -> dict[str, Any]:
 def _problem_of_groups(
     rows: Sequence[object], problem: Problem
 ) -> tuple[Problem, Mapping[str, int]]:
-    """Return the problem, or its pool if the file names only `POOL`; and the groups by name."""
+    """Return the problem, or its pool if the file names only `POOL`; and each group's index."""
     groups = {name: g for g, name in enumerate(problem.cluster.groups)}
     named = set[object]()
     for row in rows:

@@ -1,4 +1,4 @@
-"""Change a problem as a text tells, and list the differences of two problems."""
+"""Apply a change in text form, such as ``weight:ana=3``; list the differences of two problems."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def change_problem(problem: Problem, change: str) -> Problem:
 
         - ``weight:USER=NUMBER``, as in `with_weights`,
         - ``tasks:USER=NUMBER``, where ``inf`` is no limit,
-        - ``servers:GROUP+NUMBER`` or ``servers:GROUP-NUMBER``. Instead of a group it may name a
+        - ``servers:GROUP+NUMBER`` or ``servers:GROUP-NUMBER``, where ``GROUP`` may also be a
           partition whose nodes are a single group.
 
-        Names may contain these signs.
+        Names may contain ``:``, ``=``, ``+`` and ``-``.
 
     Raises
     ------
@@ -78,8 +78,8 @@ def change_in_words(change: str) -> str:
 def with_weights(problem: Problem, weights: Mapping[str, float]) -> Problem:
     """Return the problem with other weights of users and queues, by name.
 
-    A user with several kinds of tasks has a row for each kind. These rows share its weight as in
-    `weights_of_kinds`; in a tree of queues such a user is a queue.
+    A user with several kinds of tasks has a row for each kind. `weights_of_kinds` divides the
+    weight among these rows. In a tree of queues, such a user is a queue, which gets the weight.
 
     Raises
     ------
@@ -125,17 +125,20 @@ def _several_kinds_error(name: str, rows: Sequence[int], names: Sequence[str]) -
     return InputError(f"{name!r:.60} has several kinds of tasks; name one: {kinds}")
 
 
-def _with_number(problem: Problem, kind: str, rest: str) -> Problem:
-    """Return the problem with another weight or task limit; `rest` is ``USER=NUMBER``."""
+def _with_number(problem: Problem, quantity: str, rest: str) -> Problem:
+    """Return the problem with another number of a user.
+
+    `quantity` is ``weight`` or ``tasks`` (the task limit), and `rest` is ``USER=NUMBER``.
+    """
     name, equals, text = rest.rpartition("=")
     if not equals:
-        raise InputError(f"must be {kind}:USER=NUMBER, such as {kind}:ana=3")
+        raise InputError(f"must be {quantity}:USER=NUMBER, such as {quantity}:ana=3")
     users = problem.users
     try:
         number = typed_number(text)
     except ValueError:
         raise InputError(f"{text!r:.60} is not a number") from None
-    if kind == "weight":
+    if quantity == "weight":
         return with_weights(problem, {name: number})
     if name not in users.names:
         split = rows_of_split_users(users.names, problem.cluster)
@@ -148,7 +151,10 @@ def _with_number(problem: Problem, kind: str, rest: str) -> Problem:
 
 
 def _with_servers(problem: Problem, rest: str) -> Problem:
-    """Return the problem with another number of servers; `rest` is ``GROUP+NUMBER`` or with -."""
+    """Return the problem with more or fewer servers.
+
+    `rest` is ``GROUP+NUMBER`` or ``GROUP-NUMBER``.
+    """
     parts = _SERVERS.fullmatch(rest)
     if parts is None:
         raise InputError("must be servers:GROUP+NUMBER or servers:GROUP-NUMBER")
@@ -156,7 +162,7 @@ def _with_servers(problem: Problem, rest: str) -> Problem:
     count = problem.count.copy()
     more = int(parts[3]) if parts[2] == "+" else -int(parts[3])
     if count[g] + more < 0:
-        raise InputError(f"{parts[1]} has {_format_servers(count[g])}")
+        raise InputError(f"cannot remove {parts[3]}: {parts[1]} has {_format_servers(count[g])}")
     count[g] += more
     return rebuilt(problem, count=count)
 
@@ -172,9 +178,12 @@ def group_named(name: str, cluster: Cluster) -> int:
     found = [g for g, row in labels if name in row.get(PARTITION, "").split(",")]
     if len(found) == 1:
         return found[0]
-    several = f"{len(found)} groups are of the partition {name!r:.60}; name one"
-    fault = several if found else f"no group is named {name!r:.60}; known"
-    choices = found or range(len(cluster.groups))
+    if found:
+        fault = f"{len(found)} groups are of the partition {name!r:.60}; name one"
+        choices: Sequence[int] = found
+    else:
+        fault = f"no group is named {name!r:.60}; known"
+        choices = range(len(cluster.groups))
     some = "; ".join(_describe_group(cluster, g) for g in choices[:_MOST_NAMED])
     raise InputError(f"{fault}: {some}{'; ...' * (len(choices) > _MOST_NAMED)}")
 
@@ -305,7 +314,11 @@ class TwoProblems:
         )
 
     def _may_run(self, name: str, user: _User, group: str) -> bool:
-        """Return whether a user may run on a group; its own problem may lack the group."""
+        """Return whether a user may run on a group, which the user's problem may lack.
+
+        Then the user of this name in the other problem decides; without one, the user may run on
+        the group if it may run on all groups of its problem.
+        """
         for known in (user, *(table[name] for table in self._users if name in table)):
             if group in known.eligible:
                 return known.eligible[group]

@@ -4,8 +4,8 @@ The first group without room, the head, gets a reservation: the earliest time at
 if running tasks ended at their limits, and the servers that the selection would choose then. An
 overdue task is expected to end now; a task without a limit, never. A later group may start now if
 it fits, and either ends by the reserved time or leaves room for the reserved tasks. The reservation
-is recomputed after each start. (Mu'alem and Feitelson 2001, for one pool.) Oversized groups never
-start, as under `criteria.fifo`.
+is recomputed after each start. (Mu'alem and Feitelson 2001, for one pool.) Groups too large for
+the empty servers never start, as under `criteria.fifo`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class ReservedStart:
         self.at = at  # in seconds; infinite if the head does not fit after the last expected end
         # By name of a reserved server: its free amounts at that time, less the reserved tasks.
         self.spare: dict[str, vec[i64]] = {}
-        # By shape: the least number of tasks that had no room without delaying the head.
-        self.crowded: dict[Shape, int] = {}
+        # By shape: the least number of tasks that were found to delay the head if started together.
+        self.no_spare_for: dict[Shape, int] = {}
 
     def has_spare(self, server: Server, shape: Shape) -> bool:
         """Return whether a task of a shape on a server leaves enough for the reserved tasks."""
@@ -77,7 +77,10 @@ class ReservedStart:
         return least
 
     def use(self, server: Server, shape: Shape, devices: vec[i64], sign: i64) -> None:
-        """Take a task that still runs at the reserved time from `spare` (1), or return it (-1)."""
+        """Subtract the amounts of a task from `spare` (`sign` 1), or add them back (-1).
+
+        The task still runs at the reserved time.
+        """
         spare = self.spare.get(server.name)
         if spare is not None:
             take_from(spare, shape, devices, sign)
@@ -99,16 +102,20 @@ class BackfillingCycle(SubmissionCycle):
         super().__init__(state, is_strict)
         # While a gang is planned: the reserved start that it must not delay, if any.
         self.protected: ReservedStart | None = None
-        self.full: set[Shape] = set()  # shapes whose `no_room_for` is set
+        self.without_room: set[Shape] = set()  # shapes with a number in `no_room_for`
 
     def prepare(self) -> None:
-        """Forget `no_room_for` of shapes with room on freed servers; rank queues if needed."""
+        """Update data for the changes since the last call.
+
+        Forget `no_room_for` of shapes with room on freed servers, resume waiting lists that are
+        within their limits again, and rank queues if needed.
+        """
         freed = self.state.freed
         if freed.servers:
-            for shape in list(self.full):
+            for shape in list(self.without_room):
                 if shape.groups == 0 or freed.has_room(shape):
                     shape.no_room_for = MANY
-                    self.full.remove(shape)
+                    self.without_room.remove(shape)
         for queue in self.state.queues.values():
             resume_all(queue)
         super().prepare()
@@ -134,26 +141,27 @@ class BackfillingCycle(SubmissionCycle):
     def plan_now(self, gang: Gang) -> Plan:
         """Return the plan of a gang; park a gang of one shape that does not fit.
 
-        A gang of several shapes is not parked: it may fit when less is free.
+        A gang of several shapes is not parked: as it is planned task by task, it may fit when less
+        is free.
         """
         if not gang.has_one_shape():
             return self.plan_gang(gang)
         shape, tasks = gang.shape, gang.waiting
         plan: Plan = self.plan_gang(gang) if tasks < shape.no_room_for else []
         if not plan:
-            self.note_full(shape, tasks)
+            self.note_without_room(shape, tasks)
             self.state.park_gang(gang)
         return plan
 
-    def note_full(self, shape: Shape, tasks: i64) -> None:
+    def note_without_room(self, shape: Shape, tasks: i64) -> None:
         """Record that this many tasks of a shape do not fit on the open servers together."""
         shape.no_room_for = min(shape.no_room_for, tasks)
-        self.full.add(shape)
+        self.without_room.add(shape)
 
     # The reservation
 
     def next_moment(self) -> float:
-        """Return the first expected end of a task after the reserved time; infinite without one."""
+        """Return the first expected end of a task after the reserved time; infinite if none."""
         head = self.next_group()
         if head is None:
             return UNLIMITED
@@ -172,34 +180,36 @@ class BackfillingCycle(SubmissionCycle):
         released: list[Task] = []
         fitting = FittingTogether(group, state.servers.values())
         reserved = ReservedStart(UNLIMITED)
-        ends = state.ends
+        ends = state.ends  # (expected end, task id, task)
         k = 0
         while k < len(ends) and reserved.at == UNLIMITED:
             time = max(ends[k][0], state.now)
-            touched: dict[str, Server] = {}
+            freed: dict[str, Server] = {}  # servers on which tasks end at `time`, by name
             while k < len(ends) and max(ends[k][0], state.now) == time:
                 task = ends[k][2]
                 server = task.server
                 if not server.is_draining:
+                    # Count the server anew with its larger free amounts.
                     fitting.count(server, -1)
                     take_from(server.free, task.shape, task.devices, -1)
                     fitting.count(server, 1)
                     released.append(task)
-                    touched[server.name] = server
+                    freed[server.name] = server
                 k += 1
             if fitting.is_enough():
-                reserved = self.reserve_at(time, group, list(touched.values()))
+                reserved = self.reserve_at(time, group, list(freed.values()))
         for task in released:
             take_from(task.server.free, task.shape, task.devices, 1)
         return reserved
 
-    def reserve_at(self, time: float, group: TaskGroup, touched: list[Server]) -> ReservedStart:
+    def reserve_at(self, time: float, group: TaskGroup, freed: list[Server]) -> ReservedStart:
         """Return the reserved start of a group at a time; infinite if it does not fit then.
 
-        Servers already have their free amounts of that time; `touched` are those with more by then.
+        Servers already have their free amounts of that time. A single task did not fit before, so
+        only the servers on which tasks end at that time, `freed`, are tried.
         """
         state = self.state
-        servers = state.open_servers() if isinstance(group, Gang) else touched
+        servers = state.open_servers() if isinstance(group, Gang) else freed
         holds = hold_together(group, servers, state.selection, state.criterion.total)
         reserved = ReservedStart(time if holds else UNLIMITED)
         for hold in holds:
@@ -212,7 +222,7 @@ class BackfillingCycle(SubmissionCycle):
     def start_later(self, head: TaskGroup, reserved: ReservedStart, started: list[Task]) -> bool:
         """Start the earliest group that does not delay the head; return whether there is one."""
         best: TaskGroup | None = None
-        best_key: Order = ()  # `latest_before`, then the order in its queue
+        best_key: Order = ()  # `latest_submission`, then the order in its queue
         best_plan: Plan = []
         for queue in self.state.queues.values():
             if queue.rank is None or queue.children:
@@ -220,17 +230,17 @@ class BackfillingCycle(SubmissionCycle):
             for order, waiting_list in queue.active:
                 shape = waiting_list.shape
                 if shape is not None and shape.no_room_for == 1:
-                    continue
+                    continue  # not even one task fits
                 if waiting_list.active_order is not order and waiting_list.active_order != order:
                     continue  # stale
                 group = waiting_list.first()
                 if group is None or group is head or limit_reached(group):
                     continue
                 if best is not None and submitted(group) > best_key[:2]:
-                    continue
+                    continue  # `latest_submission` would be later still
                 plan = self.plan_later(group, reserved)
-                if plan and self.criterion.fits_empty(group):
-                    key: Order = (*self.latest_before(group), *group.order)
+                if plan and self.criterion.fits_idle(group):
+                    key: Order = (*self.latest_submission(group), *group.order)
                     if best is None or key < best_key:
                         best = group
                         best_key = key
@@ -261,15 +271,15 @@ class BackfillingCycle(SubmissionCycle):
         if isinstance(group, Gang):
             return self.plan_now(group) if ends_in_time else self.plan_spare(group, reserved)
         shape = group.shape
-        if not ends_in_time and reserved.crowded.get(shape, MANY) == 1:
+        if not ends_in_time and reserved.no_spare_for.get(shape, MANY) == 1:
             return []
         server = self.state.selection.find(shape)
         if server is None:
-            self.note_full(shape, 1)
+            self.note_without_room(shape, 1)
         elif not ends_in_time:
             server = self.find_spare(server, shape, reserved)
             if server is None:
-                reserved.crowded[shape] = 1
+                reserved.no_spare_for[shape] = 1
         return [] if server is None else [(group.first_index(), server)]
 
     def find_spare(
@@ -277,7 +287,8 @@ class BackfillingCycle(SubmissionCycle):
     ) -> Server | None:
         """Return the server for a task that still runs at the reserved time.
 
-        This is `first`, the choice of the selection, unless the reserved tasks need its amounts.
+        This is `first`, the choice of the selection, if it leaves enough for the reserved tasks.
+        Otherwise the selection chooses among the servers that do.
         """
         if first is None or reserved.has_spare(first, shape):
             return first
@@ -288,14 +299,14 @@ class BackfillingCycle(SubmissionCycle):
     def plan_spare(self, gang: Gang, reserved: ReservedStart) -> Plan:
         """Return the plan of a gang whose tasks still run at the reserved time."""
         shape, tasks = gang.shape, int(gang.waiting)
-        too_many = min(int(shape.no_room_for), reserved.crowded.get(shape, MANY))
-        if gang.has_one_shape() and tasks >= too_many:
+        too_many = min(int(shape.no_room_for), reserved.no_spare_for.get(shape, MANY))
+        if gang.is_alike() and tasks >= too_many:
             return []
         self.protected = reserved
         plan = self.plan_gang(gang)
         self.protected = None
-        if gang.has_one_shape() and not plan:
-            reserved.crowded[shape] = tasks
+        if gang.is_alike() and not plan:
+            reserved.no_spare_for[shape] = tasks
         return plan
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:
@@ -312,10 +323,11 @@ class BackfillingCycle(SubmissionCycle):
         if self.protected is not None:
             self.protected.use(server, shape, devices, sign)
 
-    def latest_before(self, group: TaskGroup) -> tuple[float, float]:
-        """Return the latest submission of a group and the waiting ones before it in its queue.
+    def latest_submission(self, group: TaskGroup) -> tuple[float, float]:
+        """Return the latest submission of a group and the waiting groups before it in its queue.
 
-        Queues are merged by it: a group comes after all groups that its queue puts before it.
+        The groups of all queues are tried in this order, so that each comes after all groups that
+        its queue puts before it.
         """
         latest = submitted(group)
         queue = group.waiting_list.queue

@@ -1,8 +1,9 @@
 """Places tasks of a tree of queues by hierarchical DRF; tasks within quotas go first.
 
 From the root down, of the children below which a task can start, the one with the least score is
-served. The next start of each leaf is stored. After a start, only leaves whose next start no longer
-fits are searched again, and only the queues above a changed leaf get new scores.
+served. The next start of each leaf is stored. After a start, the served leaf is searched again, and
+so are leaves whose next start may no longer fit (all leaves if some quota holds on some servers
+only). Only queues above these leaves get new scores, unless other resources are saturated now.
 """
 
 from __future__ import annotations
@@ -39,22 +40,27 @@ class TreeCycle(QueueCycle):
         super().__init__(state, is_strict)
         self.uses_tree = False  # whether there are inner queues or quotas
         # During a call of `place` that uses a tree:
-        self.depends_on_servers = False  # whether scores depend on the servers of the next starts
+        # Whether some quota holds on some servers only: then the order of queues depends on the
+        # servers of the next starts.
+        self.depends_on_servers = False
         self.tree = TreeScores(state.criterion.total, state.width)
         self.next_starts: dict[Queue, NextStart] = {}  # of each leaf that can start a task
-        self.demands: dict[Queue, list[int]] = {}  # (W,) the least waiting demand of each leaf
-        self.least: list[int] = []  # (W,) the least of `demands`; 1 where no task demands any
-        # (W,) an open server with at least `least` free; None for saturated resources.
-        self.roomy: list[Server | None] = []
+        # For each leaf, by resource: the smallest positive demand of its waiting tasks.
+        self.demands: dict[Queue, list[int]] = {}
+        # By resource: the smallest of `demands`; 1 if no waiting task demands the resource.
+        self.least_demands: list[int] = []
+        # By resource: an open server with at least `least_demands` free; None if it is saturated.
+        self.servers_with_room: list[Server | None] = []
 
     def prepare(self) -> None:
         super().prepare()
         state = self.state
-        self.uses_tree = state.root.children < len(state.queues) or state.number_of_quotas > 0
+        # More queues than children of the root: some queues are inner ones.
+        self.uses_tree = state.root.children < len(state.queues) or state.quotas > 0
         if self.uses_tree:
-            self.find_all_starts()
+            self.find_all_next_starts()
 
-    def find_all_starts(self) -> None:
+    def find_all_next_starts(self) -> None:
         """Find the next start of each leaf, and compute all scores."""
         state = self.state
         self.tree = TreeScores(state.criterion.total, state.criterion.shared)
@@ -64,9 +70,9 @@ class TreeCycle(QueueCycle):
         for queue in state.queues.values():
             if not queue.children and queue.waiting > 0:
                 self.demands[queue] = least_demand(queue, state.width)
-                self.find_start(queue)
-        self.roomy = [None] * int(state.width)
-        self.update_least()
+                self.find_next_start(queue)
+        self.servers_with_room = [None] * int(state.width)
+        self.update_least_demands()
         self.update_saturated()
         for queue in sorted_by_serial(state.queues.values(), is_last_first=True):
             self.tree.update(queue)
@@ -94,12 +100,12 @@ class TreeCycle(QueueCycle):
         changed = [queue]
         for leaf, next_start in list(self.next_starts.items()):
             if leaf is queue or self.depends_on_servers or not still_fits(next_start, touched):
-                self.find_start(leaf)
+                self.find_next_start(leaf)
                 changed.append(leaf)
-        if tasks[0].group.waiting == 0:
+        if tasks[0].group.waiting == 0:  # else the queue has waiting tasks of the same shapes
             self.demands[queue] = least_demand(queue, self.state.width)
-            self.update_least()
-        if self.update_saturated():
+            self.update_least_demands()
+        if self.update_saturated():  # scores leave out saturated resources
             changed = list(self.demands)
         above: dict[int, Queue] = {}
         for leaf in changed:
@@ -108,7 +114,7 @@ class TreeCycle(QueueCycle):
         for serial in sorted(above, reverse=True):  # children first: they are added later
             self.tree.update(above[serial])
 
-    def find_start(self, queue: Queue) -> None:
+    def find_next_start(self, queue: Queue) -> None:
         """Find the next start of a leaf, and update which queues can start a task."""
         group, server, plan = self.find_first(queue)
         if group is not None:
@@ -124,33 +130,34 @@ class TreeCycle(QueueCycle):
             elif not self.tree.candidates(node):
                 able.discard(node)
 
-    def update_least(self) -> None:
-        """Compute the least waiting demand of each resource, and find a server that has it free."""
+    def update_least_demands(self) -> None:
+        """Compute the smallest waiting demand of each resource, and find a server with it free."""
         least = [NO_DEMAND] * int(self.state.width)
         for demand in self.demands.values():
             least = [min(pair) for pair in zip(least, demand, strict=True)]
-        self.least = [1 if amount == NO_DEMAND else amount for amount in least]
+        self.least_demands = [1 if amount == NO_DEMAND else amount for amount in least]
         for r in range(self.tree.width):
-            self.roomy[r] = self.find_roomy(r)
+            self.servers_with_room[r] = self.find_server_with_room(r)
 
-    def find_roomy(self, r: i64) -> Server | None:
-        """Return the first open server with at least `least` of a resource free."""
+    def find_server_with_room(self, r: i64) -> Server | None:
+        """Return the first open server with at least `least_demands` of a resource free."""
         for server in self.state.servers.values():
-            if not server.is_draining and server.free[r] >= self.least[r]:
+            if not server.is_draining and server.free[r] >= self.least_demands[r]:
                 return server
         return None
 
     def update_saturated(self) -> bool:
         """Update the saturated resources; return whether they changed.
 
-        Free amounts only fall in a call of `place`, so a server is replaced only if it lacks some.
+        Free amounts only fall in a call of `place`, so a server is replaced only when it has too
+        little left.
         """
         before = self.tree.saturated[:]
         for r in range(self.tree.width):
-            roomy = self.roomy[r]
-            if roomy is not None and roomy.free[r] < self.least[r]:
-                self.roomy[r] = self.find_roomy(r)
-            self.tree.saturated[r] = self.roomy[r] is None
+            server = self.servers_with_room[r]
+            if server is not None and server.free[r] < self.least_demands[r]:
+                self.servers_with_room[r] = self.find_server_with_room(r)
+            self.tree.saturated[r] = self.servers_with_room[r] is None
         return before != self.tree.saturated
 
 
@@ -173,7 +180,10 @@ def still_fits(next_start: NextStart, touched: dict[str, Server]) -> bool:
 
 
 def least_demand(queue: Queue, width: i64) -> list[int]:
-    """Return (W,) the least positive demand of the waiting tasks of a queue. O(waiting lists)."""
+    """Return, by resource, the smallest positive demand of a queue's waiting tasks.
+
+    O(waiting lists).
+    """
     least = [NO_DEMAND] * int(width)
     for shape in waiting_shapes(queue):
         for r in range(width):

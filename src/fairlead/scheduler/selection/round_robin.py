@@ -4,7 +4,7 @@ Under round-robin, a visited server gets at most one task:
 
 1. Where: the next server of the round, which may span several calls of `place`.
 2. What: in each queue, the first group of which a task fits there.
-3. Who: of these queues, the one with the least score; ties by order.
+3. Who: of these queues, the one with the least score; ties by the order of queues.
 4. Book: as in all cycles.
 
 `place` ends after a round without placements. The first task of a gang starts on the visited
@@ -55,13 +55,13 @@ class RoundRobin(TaskCycle):
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        # Whether scores depend on tasks: then queues are not sorted by score, but compared.
-        self.compares = isinstance(state.criterion, TaskCriterion)
+        # Whether scores depend on tasks: then `waiting_queues` are not sorted by score.
+        self.scores_depend_on_tasks = isinstance(state.criterion, TaskCriterion)
         self.visited: Server | None = None  # the server on which a gang is tried
-        self.has_active = True  # whether any group is not parked
+        self.has_active = True  # whether some waiting group is not parked
 
     def prepare(self) -> None:
-        """Find whether any group is not parked: if all are, only freed servers are tried."""
+        """Find whether some waiting group is not parked; if not, only freed servers are tried."""
         super().prepare()
         self.has_active = False
         for queue in self.waiting_queues():
@@ -87,9 +87,9 @@ class RoundRobin(TaskCycle):
                 return True
 
     def candidates_on(self, server: Server) -> list[Candidate]:
-        """2. What: return the first group of each queue of which a task fits on a server.
+        """2. What: return, for each queue, its first group with a task that fits on a server.
 
-        If queues are sorted by score, the first candidate is enough.
+        If queues are sorted by score, only the first candidate is returned.
         """
         candidates: list[Candidate] = []
         if server.is_draining or not (self.has_active or server.is_freed):
@@ -98,15 +98,15 @@ class RoundRobin(TaskCycle):
             candidate = self.candidate_on(queue, server)
             if candidate is not None:
                 candidates.append(candidate)
-                if not self.compares:
+                if not self.scores_depend_on_tasks:
                     break
         return candidates
 
     def candidate_on(self, queue: Queue, server: Server) -> Candidate | None:
-        """Return the first group of a queue of which a task, or all of a gang, fits on a server."""
+        """Return a queue's first group whose next task, or whole gang, fits; None if none does."""
         tried: Order | None = None
         while True:
-            group = self.first_on(queue, server, tried)
+            group = self.first_fitting(queue, server, tried)
             if group is None:
                 return None
             if not isinstance(group, Gang):
@@ -120,25 +120,28 @@ class RoundRobin(TaskCycle):
                 return None
             tried = group.order
 
-    def first_on(self, queue: Queue, server: Server, after: Order | None) -> TaskGroup | None:
+    def first_fitting(self, queue: Queue, server: Server, after: Order | None) -> TaskGroup | None:
         """Return the first group of a queue, after `after`, with a task that fits on a server."""
         if self.is_strict:
-            group = self.first(queue)
+            group = self.first_ready(queue)
             return group if group is not None and any_fits(group, server) else None
         first: TaskGroup | None = None
         for entry in queue.active:
             if is_valid(entry):
-                first = earlier(first, entry[1], server, after)
+                first = earlier_fitting(first, entry[1], server, after)
         if server.is_freed:
             for waiting_list in queue.parked[:]:
                 if may_start(waiting_list):
-                    first = earlier(first, waiting_list, server, after)
+                    first = earlier_fitting(first, waiting_list, server, after)
                 else:
                     hold_back(waiting_list)
         return first
 
-    def first(self, queue: Queue) -> TaskGroup | None:
-        """Return the first group of a queue that is neither parked nor beyond a limit."""
+    def first_ready(self, queue: Queue) -> TaskGroup | None:
+        """Return the first group of a queue that is neither parked nor beyond a limit.
+
+        Under strict order, return None if a parked gang or a held-back group goes before it.
+        """
         group = first_active(queue)
         if group is None or (self.is_strict and is_behind(queue, group)):
             return None
@@ -161,11 +164,15 @@ class RoundRobin(TaskCycle):
         return False
 
     def park_all(self) -> None:
-        """Park all waiting lists but those of gangs, after a round without placements."""
+        """Park all waiting lists but those of gangs, after a round without placements.
+
+        Lists whose first group is beyond a limit are held back instead.
+        """
         if self.is_strict:
             return  # most waiting lists were not tried
         for queue in self.waiting_queues():
             for waiting_list in [waiting_list for _, waiting_list in queue.active]:
+                # Skip lists of gangs, parked lists and empty ones.
                 if (
                     waiting_list.shape is not None
                     and waiting_list.row < 0
@@ -181,19 +188,24 @@ class Offers(RoundRobin):
     """Offers each server of a round to a queue whose demands are unknown.
 
     1. Where: the next server of the round that is not full.
-    2. Who: of the queues that have not declined it, the one with the least score; ties by order.
+    2. Who: of the queues that have not declined it, the one with the least score; ties by the
+       order of queues.
     3. What: its groups in order, as long as a task fits there; a gang only if all of it does.
 
-    Then the queue declines the rest. The server is offered to it again after `refuse_seconds`, if
-    more was freed since, or as soon as more of the queue's tasks wait. `place` ends after a round
-    without offers.
+    Then the queue declines the rest. The server is offered to it again
+
+    - as soon as more tasks of the queue wait, or
+    - when `refuse_seconds` have passed and more of the server was freed since.
+
+    `place` ends after a round without offers.
     """
 
     def prepare(self) -> None:
         """Update data for the changes since the last call, and the time of the rounds."""
         super().prepare()
         state = self.state
-        if float(state.rounds.now) != state.now:  # else keep `rounds.now`, which may be more exact
+        # An equal `rounds.now` is kept: as a fraction it may be more exact.
+        if float(state.rounds.now) != state.now:
             state.rounds.now = exact(state.now)
 
     def place_next(self, started: list[Task]) -> bool:
@@ -219,17 +231,17 @@ class Offers(RoundRobin):
 
     def queue_for(self, server: Server) -> Queue | None:
         """2. Who: return the queue to which a server is offered."""
-        if server.is_draining or not has_any(server, self.state.width):
+        if server.is_draining or not has_free_amount(server, self.state.width):
             return None
         state = self.state
         candidates: list[Candidate] = []
         for queue in self.waiting_queues():
             if not state.rounds.is_declined(queue.name, server.name):
-                group = self.first(queue)
+                group = self.first_ready(queue)
                 if group is not None:
                     bound = state.criterion.bound(queue, group.shape, server)
                     candidates.append(Candidate(group, group.shape, server, [], bound))
-                    if not self.compares:
+                    if not self.scores_depend_on_tasks:
                         break
         least = self.least(candidates)
         return None if least is None else least.queue
@@ -241,17 +253,17 @@ class Offers(RoundRobin):
     def next_moment(self) -> float:
         state = self.state
         queues = state.queues.values()
-        waiting = {queue.name for queue in queues if self.first(queue) is not None}
-        servers = {server.name for server in state.open_servers()}
-        return state.rounds.time_of_next_offer(waiting, servers)
+        waiting = {queue.name for queue in queues if self.first_ready(queue) is not None}
+        open_servers = {server.name for server in state.servers.values() if not server.is_draining}
+        return state.rounds.next_offer(waiting, open_servers)
 
     def why_never(self, gang: Gang) -> WaitReason | None:
-        """Return the reason why a gang never starts if no server is large enough for all of it."""
+        """Return the reason if no server is large enough for all tasks of a gang, else None."""
         shapes = gang.tasks_together()
         demand = gang.demand_together()
         for server in self.state.servers.values():
-            rows = zip(demand, server.capacity, strict=False)
-            if all(amount <= capacity for amount, capacity in rows if amount > 0) and all(
+            pairs = zip(demand, server.capacity, strict=False)
+            if all(amount <= capacity for amount, capacity in pairs if amount > 0) and all(
                 shape.constraint.admits[server.kind] for shape in shapes
             ):
                 return None
@@ -271,12 +283,13 @@ def may_start(waiting_list: WaitingList) -> bool:
     return group is None or limit_reached(group) is None
 
 
-def earlier(
+def earlier_fitting(
     first: TaskGroup | None, waiting_list: WaitingList, server: Server, after: Order | None
 ) -> TaskGroup | None:
-    """Return the earlier of `first` and the first group of a waiting list, if a task of it fits.
+    """Return the earlier of `first` and the first group of a waiting list, if that may start.
 
-    A group of the list that is beyond a limit, or not after the order `after`, does not count.
+    The waiting list's group may start if it comes after the order `after`, is within its limits,
+    and has a task that fits on the server.
     """
     group = waiting_list.first()
     if group is None or (first is not None and first.order < group.order):
@@ -298,7 +311,7 @@ def any_fits(group: TaskGroup, server: Server) -> bool:
     return False
 
 
-def has_any(server: Server, width: i64) -> bool:
+def has_free_amount(server: Server, width: i64) -> bool:
     """Return whether any resource of a server is free."""
     for r in range(width):  # noqa: SIM110 (a loop that is compiled)
         if server.free[r] > 0:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 TASK = ("job", "index")
-FIRST = TRACE_START * MICROSECONDS  # start of the trace
+START = TRACE_START * MICROSECONDS  # of the trace, on its own clock
 NEVER_RAN = "tasks left out, as they never ran"
 NO_REQUEST = "tasks left out, as they request nothing"
 NO_TIME = "tasks left out, as they took no time"
@@ -50,7 +50,7 @@ RAN_BEFORE = "tasks that already ran when the trace began, cut there"
 LAST_ATTEMPT = "tasks whose last attempt was {}; its duration counts"
 DIFFERENT_MACHINES = "tasks that must be on different machines; this constraint is ignored"
 NO_ATTRIBUTES = "tasks with constraints, ignored, as there is no table of machine attributes"
-MET_BY_NONE = "tasks with constraints that no machine meets, which are ignored"
+MET_BY_NONE = "tasks whose constraints no machine meets; these constraints are ignored"
 BEFORE = "jobs of the job events left out, as they came before the trace began"
 AGAIN = "further submissions of a job, which is counted once"
 NO_USER = "submissions whose user is not known; they are one user"
@@ -58,17 +58,17 @@ OUT_OF_ORDER = "submissions earlier than one in a previous row or part; they are
 
 
 def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
-    """Read the tables of Google's trace of 2011, O(rows), 3 us each.
+    """Read the tables of Google's trace of 2011, in O(rows), about 3 us each.
 
     `path` has the folders ``task_events`` and ``machine_events``, optionally ``task_constraints``
     and ``machine_attributes``, each with files such as ``part-00000-of-00500.csv.gz``. Job events
     are not read.
 
-    Every task counts once, with the duration of its last attempt, from the attempt's scheduling to
-    its end of any kind. A job arrives with the first of its tasks. Tasks of a job with equal
-    requests and constraints are a set. Constraints are compared with the first stated value of each
-    attribute of a machine. Amounts are shares of the largest machine; times are seconds from the
-    start of the trace.
+    Every task counts once, with the duration of its last attempt, from the time when it was
+    scheduled until it ended for any reason. A job arrives with the first of its tasks. Tasks of a
+    job with equal requests and constraints are a set. Constraints are compared with the first
+    stated value of each attribute of a machine. Amounts are shares of the largest machine; times
+    are seconds from the start of the trace.
 
     Raises InputError with file, row and column for tables that are missing or malformed, or if no
     task ran.
@@ -105,7 +105,7 @@ def _read_constraints(
     """Return the last stated constraints of each task, by job and index."""
     stated: dict[tuple[int, int], tuple[int, list[Condition]]] = {}
     for block in read_parts(parts, TASK_CONSTRAINTS, progress):
-        # Only the constraints of a task's latest time count.
+        # Rows ascend in time; only the constraints of a task's latest time count.
         for time, job, task, operator, attribute, value in block.frame.select(
             "time",
             "job ID",
@@ -157,7 +157,7 @@ def _read_task_events(
         )
     if not requests:
         raise InputError("holds no task event", "", str(parts[0]))
-    merged = _merge_requests(pl.concat(requests)).rename({"time": "seen"})
+    merged = _merge_requests(pl.concat(requests)).rename({"time": "first_event"})
     return merged.with_columns(pl.col("cpu", "memory").fill_null(0.0)), pl.concat(attempts), end
 
 
@@ -181,12 +181,12 @@ def _last_attempts(
     begins = (
         attempts.filter(pl.col("kind") == SCHEDULE)
         .group_by(TASK)
-        .agg(last=pl.col("order").last(), begin=pl.col("time").last(), attempts=pl.len())
+        .agg(last_start=pl.col("order").last(), begin=pl.col("time").last(), attempts=pl.len())
     )
     ends = (
         attempts.filter(pl.col("kind") != SCHEDULE)
-        .join(begins.select(*TASK, "last"), on=TASK)
-        .filter(pl.col("order") > pl.col("last"))
+        .join(begins.select(*TASK, "last_start"), on=TASK)
+        .filter(pl.col("order") > pl.col("last_start"))
     )
     tasks = tasks_that_ran(requests, begins, ends, end, ENDINGS, notes)
     notes[DIFFERENT_MACHINES] += int(tasks["apart"].is_in(["1", "true", "TRUE"]).sum())
@@ -197,31 +197,32 @@ def tasks_that_ran(
     requests: pl.DataFrame,
     begins: pl.DataFrame,
     ends: pl.DataFrame,
-    last: int,
+    trace_end: int,
     endings: Mapping[int, str],
     notes: Counter[str],
-    left_out: Mapping[str, pl.Expr] = MappingProxyType({}),
+    requirements: Mapping[str, pl.Expr] = MappingProxyType({}),
 ) -> pl.DataFrame:
     """Return the tasks that ran, with the `start` and `end` of their last attempt in microseconds.
 
-    Leaves out tasks that never ran, request nothing or took no time, and counts them in `notes`.
+    Both are cut to the time of the trace. Leaves out tasks that never ran, request nothing or took
+    no time, and counts them in `notes`.
 
     Parameters
     ----------
     requests : DataFrame
         A row for each task, with the columns `cpu` and `memory`.
     begins : DataFrame
-        A row for each task that was scheduled, with its last start `begin` and its number of
-        `attempts`.
+        A row for each task that was scheduled, with the recorded time of its last start, `begin`,
+        and its number of `attempts`.
     ends : DataFrame
         Ends of tasks after the last start, numbered by `order`; the first one ends the attempt.
-    last : int
+    trace_end : int
         The end of the trace, in microseconds.
     endings : mapping
-        By kind of end, a word for it.
-    left_out : mapping
-        Further reasons to leave out tasks: by note, the condition that kept tasks meet. They are
-        checked first.
+        A word for each kind of end.
+    requirements : mapping
+        Further conditions that tasks must meet, checked first; keys are the notes that count the
+        tasks left out.
     """
     import polars as pl
 
@@ -233,22 +234,22 @@ def tasks_that_ran(
     )
     cut = pl.col("end_time").is_null() | (pl.col("end_time") == AFTER_TRACE)
     usable = {
-        **left_out,
+        **requirements,
         NEVER_RAN: pl.col("begin").is_not_null(),
         NO_REQUEST: pl.col("cpu") + pl.col("memory") > 0,
         NO_TIME: pl.col("end") > pl.col("start"),
     }
     tasks = joined.with_columns(
         cut=cut,
-        start=pl.max_horizontal("begin", pl.lit(FIRST)),
-        end=pl.when(cut).then(max(last, FIRST)).otherwise("end_time"),
+        start=pl.max_horizontal("begin", pl.lit(START)),
+        end=pl.when(cut).then(max(trace_end, START)).otherwise("end_time"),
     )
     tasks = keep_usable(tasks, notes, usable)
     notes[EARLIER_ATTEMPTS] += int(tasks["attempts"].sum()) - len(tasks)
     notes[STILL_RUNNING] += int(tasks["cut"].sum())
-    notes[RAN_BEFORE] += int((tasks["begin"] < FIRST).sum())
+    notes[RAN_BEFORE] += int((tasks["begin"] < START).sum())
     ended = tasks.filter(~pl.col("cut"))["end_kind"]
-    for ending, word in endings.items():
+    for ending, word in endings.items():  # numbered differently in the traces of 2011 and 2019
         if word != ENDINGS[FINISH]:
             notes[LAST_ATTEMPT.format(word)] += int((ended == ending).sum())
     return tasks
@@ -262,7 +263,11 @@ def _find_places(
     has_attributes: bool,
     notes: Counter[str],
 ) -> tuple[list[list[bool]], list[int]]:
-    """Return the distinct places, (G,) bool, unconstrained first, and the place of each task."""
+    """Return where tasks may run.
+
+    Returns the distinct places, each as (G,) whether a group is allowed, with the place of all
+    groups first; and the index of each task's place.
+    """
     column = {condition: c for c, condition in enumerate(conditions)}  # in `machines.meets`
     everywhere = [True] * len(machines.cluster.groups)
     places = [everywhere]
@@ -290,32 +295,32 @@ def workload_of_tasks(
     notes: Counter[str],
     **more: Any,
 ) -> Workload:
-    """Make a workload of a table of tasks.
+    """Make a workload from a table of tasks.
 
-    The columns are those of `TASK`, `seen` (the time of the task's first event), `user`, `cpu`,
-    `memory`, `place`, `start` and `end`. With a column `server`, starts and servers are recorded.
-    `more` are further arguments of `Workload.from_arrays`.
+    Its columns are those of `TASK`, `first_event` (the time of the task's first event), `user`,
+    `cpu`, `memory`, `place`, `start` and `end`. With a column `server`, starts and servers are
+    recorded. `more` are further arguments of `Workload.from_arrays`.
     """
     import polars as pl
 
     tasks = tasks.with_columns(
-        arrives=pl.max_horizontal("seen", pl.lit(FIRST)).min().over("job")
+        arrives=pl.max_horizontal("first_event", pl.lit(START)).min().over("job")
     ).sort("arrives", "job", "cpu", "memory", "place", "index")
     is_first_of_job = (tasks["job"] != tasks["job"].shift(1)).fill_null(True)
     jobs = tasks.filter(is_first_of_job)
     users: dict[str, int] = {}
     job_user = [users.setdefault(user or "unknown", len(users)) for user in jobs["user"].to_list()]
     if "server" in tasks.columns:
-        more["task_start"] = (tasks["start"].to_numpy() - FIRST) / MICROSECONDS
+        more["task_start"] = (tasks["start"].to_numpy() - START) / MICROSECONDS
         more["task_server"] = tasks["server"].to_numpy()
     return Workload.from_arrays(
         machines.cluster,
         list(users),
         job_names=jobs["job"].cast(pl.String).to_numpy().astype(np.str_),
         job_user=job_user,
-        job_submit=(jobs["arrives"].to_numpy() - FIRST) / MICROSECONDS,
+        job_submit=(jobs["arrives"].to_numpy() - START) / MICROSECONDS,
         set_job=np.cumsum(is_first_of_job.to_numpy()) - 1,
-        set_tasks=np.ones(len(tasks), dtype=np.int32),
+        set_tasks=np.ones(len(tasks), dtype=np.int32),  # equal neighbours are merged
         shapes=tasks.select("cpu", "memory").to_numpy(),
         set_place=tasks["place"].to_numpy(),
         task_duration=(tasks["end"] - tasks["start"]).to_numpy() / MICROSECONDS,
@@ -361,9 +366,11 @@ def read_job_arrivals(
     jobs = every.sort("time", maintain_order=True)
     jobs = jobs.unique("job ID", keep="first", maintain_order=True)
     notes[AGAIN] += len(every) - len(jobs)
-    events = jobs.filter(pl.col("time") >= FIRST)
+    events = jobs.filter(pl.col("time") >= START)
     notes[BEFORE] += len(jobs) - len(events)
     if not len(events):
-        raise InputError("holds no submission of a job", "", str(paths[0]))
+        raise InputError(
+            "holds no submission of a job after the start of the trace", "", str(paths[0])
+        )
     times = events["time"].to_numpy() / MICROSECONDS - TRACE_START
     return Arrivals(times, np.array(events["user"].to_list(), dtype=np.str_), without_zeros(notes))

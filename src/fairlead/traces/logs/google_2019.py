@@ -68,9 +68,9 @@ def read_google_2019(path: Path, *, on_progress: ProgressReport | None = None) -
     folder for each of these tables.
 
     A job arrives with the first event of its tasks that ran. A task counts once, with the duration
-    of its last attempt, from the attempt's scheduling to its end of any kind. The task takes the
-    last amounts that are not all 0. Amounts are shares of the largest machine; times are seconds
-    from the start of the trace.
+    of its last attempt, from the time when it was scheduled until it ended for any reason. The task
+    takes the last amounts that are not all 0. Amounts are shares of the largest machine; times are
+    seconds from the start of the trace.
     """
     parts = {table: parts_of(path, table) for table in TABLES}
     for table, files in parts.items():
@@ -151,7 +151,7 @@ def _last_attempts(events: pl.DataFrame, notes: Counter[str]) -> pl.DataFrame:
     time, kind = pl.col("time"), pl.col("kind")
     asks = pl.col("cpu") + pl.col("memory") > 0
     requests = events.group_by(TASK, maintain_order=True).agg(
-        time.first().alias("seen"),
+        time.first().alias("first_event"),
         pl.col("cpu", "memory").filter(asks).last().fill_null(0.0),
         (pl.col("alloc") > 0).any().alias("inside"),
         pl.col("constrained").any(),
