@@ -103,7 +103,7 @@ def test_two_kinds_of_gpu_that_no_node_has_together(tmp_path: Path) -> None:
     assert held.partial is not None
     assert held.partial.tolist() == [True, False]
     assert held.not_modelled == (
-        "the mean task of shop leaves out amd.com/gpu, which no node has with the rest",
+        "the mean task of shop leaves out amd.com/gpu, which no node has together with the rest",
     )
 
 

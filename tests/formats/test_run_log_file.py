@@ -119,7 +119,7 @@ def test_files_that_are_no_run_log(tmp_path: Path) -> None:
     assert refused(path).startswith("the Parquet file is damaged, or was rewritten")
     pl.DataFrame({"a": [1]}).write_parquet(path)
     assert refused(path) == (
-        "is a Parquet file but no run log: its metadata has no 'fairlead_run_log'"
+        "is a Parquet file but not a run log: its metadata has no 'fairlead_run_log'"
     )
 
 
@@ -138,7 +138,7 @@ def rewritten(
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ({"version": 7}, "is a run log of version 7; version 1 can be read"),
+        ({"version": 7}, "is a run log of version 7; only version 1 can be read"),
         ({"policy": None}, "fairlead_run_log.policy: must be a name, not None"),
         ({"tasks": -1}, "fairlead_run_log.tasks: must be a whole number, not -1"),
         ({"servers": 2}, "row 2: server_number: must be from 0 to 1, not 2"),

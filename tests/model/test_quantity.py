@@ -161,5 +161,5 @@ def test_what_is_shown_stays_short() -> None:
 def test_a_typed_number_is_of_plain_digits() -> None:
     assert [typed_number(text) for text in ("2", "-0.5", "1e3")] == [2, -0.5, 1000]
     for text in ("1_0", "\u0663", " 2", "2\n"):
-        with pytest.raises(ValueError, match="is no plain number"):
+        with pytest.raises(ValueError, match="is not a plain number"):
             typed_number(text)

@@ -224,10 +224,10 @@ def test_refusals_name_the_entry(changes: dict[str, Any], said: str) -> None:
     ("changes", "said"),
     [
         ({"count": np.array([2, 0])}, "groups[1].count: must be a positive number, not 0"),
-        ({"count": np.array([2])}, "count: does not have one entry for each"),
+        ({"count": np.array([2])}, "count: must have shape (2,), not (1,)"),
         ({"capacity": np.array([[1.0, 1], [NAN, 1]])}, "groups[1].cpu: must be 0 or a usable"),
         ({"groups": ("a", "a")}, "groups[1].name: duplicate name 'a'"),
-        ({"labels": ()}, "labels: does not have one entry for each"),
+        ({"labels": ()}, "labels: must have shape (2,), not (0,)"),
         (
             {"count": np.array([10**7, 5])},
             "groups[1].count: there are more than 10,000,000 servers",

@@ -316,7 +316,7 @@ def test_a_fault_names_file_row_and_column(folder: Path, change: Record, fault: 
         ('{"time": ' + "[" * 100_000, "row 1: is not JSON"),
         ("{}\n[1]", "row 2: is not a JSON record"),
         (json.dumps(GOOD) + "\n[1]", "row 2: is not a JSON record"),
-        ("hello", "row 1: has no column time, and is no JSON record"),
+        ("hello", "row 1: has no column time, and is not a JSON record"),
         ('"time', "row 1: is not CSV"),
         ("time,type,collection_id,instance_index\n1,2,3", "row 2: 3 columns separated by commas"),
         ('time,type,collection_id,instance_index\n1,2,3,"4', "row 2: is not CSV"),

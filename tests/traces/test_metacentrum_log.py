@@ -75,9 +75,12 @@ def with_field(column: int, value: str) -> str:
         (with_field(8, "1.5"), "column 8 (cores requested): '1.5' is not a whole number"),
         (with_field(12, "-1"), "column 12 (user): unknown or none"),
         (log_row(1, cores=0), "column 8 (cores): unknown or none"),
-        (with_field(19, "{1_0}"), "column 19 (hosts): '{1_0}' is no list of hosts in braces"),
-        (with_field(19, "{7,}"), "column 19 (hosts): '{7,}' is no list of hosts in braces"),
-        (with_field(21, "1:ppn=x"), "node specification '1:ppn=x': 'ppn=x' is no number of cores"),
+        (with_field(19, "{1_0}"), "column 19 (hosts): '{1_0}' is not a list of hosts in braces"),
+        (with_field(19, "{7,}"), "column 19 (hosts): '{7,}' is not a list of hosts in braces"),
+        (
+            with_field(21, "1:ppn=x"),
+            "node specification '1:ppn=x': 'ppn=x' is not a number of cores",
+        ),
         ("\0" + GOOD, "not text: it holds a zero byte"),
     ],
 )

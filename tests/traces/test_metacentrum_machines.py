@@ -33,11 +33,11 @@ def test_a_spec_as_logs_have_it() -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "'' is no property"),
-        ("1:ppn=1e3", "'ppn=1e3' is no number of cores"),
-        ("1:ppn=1:ppn=2", "'ppn=2' is no number of cores"),
+        ("", "'' is not a property"),
+        ("1:ppn=1e3", "'ppn=1e3' is not a number of cores"),
+        ("1:ppn=1:ppn=2", "'ppn=2' is not a number of cores"),
         ("1:ppn=0.0", "asks for 0 nodes or cores"),
-        ("1:ppn=1:4", "'4' is no property"),
+        ("1:ppn=1:4", "'4' is not a property"),
         ("1:ppn=1#shared", "unknown suffix '#shared'"),
     ],
 )
@@ -153,7 +153,7 @@ def test_read(tmp_path: Path) -> None:
         (b"0\ta\t9\t1\t1\t1\n1\tb\t10000000\t1\t1\t1\n", "row 2", "column 3 (nodes): 10,000,000"),
         (b"0\ta\t1\tx\t1\t1\n", "row 1", "column 4 (CPUs per node): 'x' is not"),
         (b"0\ta\t1\t1\t1\t9999999999999999\n", "row 1", "column 6 (RAM per node in KiB)"),
-        (b"0\t^a\t1\t1\t1\t1\n", "row 1", "column 2 (name): '^a' is no name"),
+        (b"0\t^a\t1\t1\t1\t1\n", "row 1", "column 2 (name): '^a' is not a name"),
         (b"\xff\xfe0\0\n\0", "", "is text in UTF-16"),
     ],
 )

@@ -74,7 +74,9 @@ def test_files_that_are_no_trace(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1" + bytes(20) + b"PAR1")
     assert refused(path).startswith("the Parquet file is damaged: ")
     pl.DataFrame({"a": [1]}).write_parquet(path)
-    assert refused(path) == ("is a Parquet file but no trace: its metadata has no 'fairlead_trace'")
+    assert refused(path) == (
+        "is a Parquet file but not a trace: its metadata has no 'fairlead_trace'"
+    )
     path.unlink()
     assert refused(path) == "cannot be read: No such file or directory"
 
@@ -124,7 +126,7 @@ def test_a_count_of_the_metadata_is_usable(tmp_path: Path, count: object) -> Non
 
 def test_damaged_metadata(tmp_path: Path) -> None:
     assert refused(rewritten(tmp_path, version=2)) == (
-        "is a trace of version 2; version 1 can be read"
+        "is a trace of version 2; only version 1 can be read"
     )
     line = refused(rewritten(tmp_path, users="x"))
     assert line.startswith("fairlead_trace: the metadata is not that of a trace: ")
@@ -229,7 +231,7 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
         ),
         ("users.csv", "bo,1", "bo,-1", "row 3: weight: '-1' is less than 0"),
         ("jobs.csv", "y,bo", "x,bo", "row 3: job: 'x' is a repeated job"),
-        ("jobs.csv", "y,bo", "y,cy", "row 3: user: 'cy' is no user of users.csv"),
+        ("jobs.csv", "y,bo", "y,cy", "row 3: user: 'cy' is not a user of users.csv"),
         ("jobs.csv", "x,ana,0", "x,ana,6", "row 3: submit: '5' is before the row above"),
         ("jobs.csv", "y,bo", 'y,"bo', "row 3: is not CSV: unexpected end of data"),
         ("servers.csv", "big,2", "big,900000000", "row 2: count: there are more than 10,000,000"),
@@ -246,7 +248,7 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
             "row 4: place: 'tiny' names a group that is not in servers.csv",
         ),
         ("tasks.csv", FILES["tasks.csv"][-30:], "", "has no task of job 'y'"),
-        ("server_events.csv", "big-1", "big-2", "row 2: server: 'big-2' is no server of"),
+        ("server_events.csv", "big-1", "big-2", "row 2: server: 'big-2' is not a server of"),
         ("server_events.csv", "leave", "go", "row 2: event: 'go' is none of join, leave, drain"),
         ("server_events.csv", "3,leave,big-1\n", "3,leave,big-1\n" * 2, "row 3: a leave cannot"),
         ("server_events.csv", "3,leave", "3,drain,big-0\n2,leave", "row 3: time: time runs back"),

@@ -246,9 +246,9 @@ def test_a_fault_names_its_job(folder: Path, old: str, new: str, fault: str) -> 
         (f"{MACHINES}m5,8\n", "row 6: has 2 columns, not 3"),
         (f"{MACHINES}m1,8,24GB\n", "row 6: duplicate server 'm1'"),
         (f"{MACHINES}\n,8,24GB\n", "row 7: machineId: is empty"),
-        (f"{MACHINES}m5,many,24GB\n", "row 6: number of GPUs: 'many' is no number from 1"),
-        (f"{MACHINES}m5,0,24GB\n", "row 6: number of GPUs: '0' is no number from 1"),
-        (f"{MACHINES}m5,9999999,24GB\n", "row 6: number of GPUs: '9999999' is no number from 1"),
+        (f"{MACHINES}m5,many,24GB\n", "row 6: number of GPUs: 'many' is not a number from 1"),
+        (f"{MACHINES}m5,0,24GB\n", "row 6: number of GPUs: '0' is not a number from 1"),
+        (f"{MACHINES}m5,9999999,24GB\n", "row 6: number of GPUs: '9999999' is not a number from 1"),
         (f"{MACHINES}m5,8,24\x07GB\n", "row 6: must not have control characters"),
     ],
 )

@@ -117,7 +117,7 @@ def test_another_package_adds_a_format(tmp_path: Path, monkeypatch: pytest.Monke
     assert found == "my own log"
     assert workload.n_servers == 3
     log.write_text("another format\n")
-    with pytest.raises(InputError, match="is no trace"):
+    with pytest.raises(InputError, match="is not a trace"):
         read_workload(log)
     point.write_text("[fairlead.traces]\nmine = my_format:NOTHING\n")
     with pytest.raises(InputError, match="my_format:NOTHING: cannot be used: AttributeError"):
@@ -159,7 +159,10 @@ def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
             b'{"fairlead": 1, "resources": [],\n "servers": []}\n',
             "is a problem file, which has no jobs",
         ),
-        (b"dear diary\n", "row 1: 2 columns separated by blanks, 1 by commas: is no trace; wanted"),
+        (
+            b"dear diary\n",
+            "row 1: 2 columns separated by blanks, 1 by commas: is not a trace; wanted",
+        ),
         (
             b"sn,cpu_milli,memory_mib,gpu,model\n",
             "row 1: is openb's table of nodes; name the pods' table",
@@ -175,7 +178,7 @@ def test_files_in_no_format(tmp_path: Path, content: bytes, message: str) -> Non
 
 
 def test_folders_in_no_format(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a folder of no trace; wanted: a Parquet"):
+    with pytest.raises(InputError, match="is not the folder of a trace; wanted: a Parquet"):
         read_workload(tmp_path)
     with pytest.raises(InputError, match="there is no such file"):
         read_workload(tmp_path / "none")

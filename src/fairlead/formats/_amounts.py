@@ -52,7 +52,8 @@ class Resources:
         self.is_declared = "resources" in document
         self.units = _declared_units(document["resources"]) if self.is_declared else {}
         self.index = {name: column for column, name in enumerate(self.units)}
-        # By resource without a unit: whether its first amount is absolute, and its key path.
+        # For each resource without a unit: whether its first amount is absolute, and the key path
+        # of this amount.
         self._first: dict[str, tuple[bool, str]] = {}
 
     @property

@@ -38,16 +38,16 @@ class Census:
     # (P, R): in whole units (thousandths of a core, bytes, pieces); of GPUs also parts.
     request: FloatArray
     size: FloatArray  # (R,): whole units per displayed unit of each resource
-    allowed: dict[int, BoolArray]  # by pending pod: (G,), whether it may run on a node
-    # By user and requested resources, an array (R,) of bool as bytes: (G,), whether such pods run
-    # or may run on a node.
+    allowed: dict[int, BoolArray]  # for each pending pod: (G,) whether it may run on a node
+    # For each user and set of requested resources (an array (R,) of bool, as bytes): (G,) whether
+    # such pods run or may run on a node.
     reach: dict[tuple[int, bytes], BoolArray]
-    unrunnable: dict[int, str]  # by pending pod that fits no node: the reason
-    undecided: dict[int, str]  # by pending pod: the name of a constraint that is not modelled
+    unrunnable: dict[int, str]  # reasons why pending pods fit no node, by pod
+    undecided: dict[int, str]  # names of constraints that are not modelled, by pending pod
     gpu_parts: list[int]  # bound pods whose parts of GPUs are not counted
     sharing: list[int]  # bound pods with a counted part of one GPU
     shares_gpus: bool  # whether any pod, bound or pending, has a counted part of one GPU
-    not_modelled: dict[str, list[str]]  # names of pods, by a request that is not modelled
+    not_modelled: dict[str, list[str]]  # names of pods, by request that is not modelled
     lost: list[LostPod]  # skipped pods, and pods with an unreadable placement constraint
     lost_nodes: bool  # whether nodes were skipped
 
@@ -68,7 +68,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     choice = NodeChoice(placement, [node.taints for node in nodes])
     listed = frozenset(name for node in nodes for name in node.allocatable)
     not_modelled: dict[str, list[str]] = {}
-    requests, partial = _requests(dump, listed, not_modelled)
+    requests, first_not_modelled = _requests(dump, listed, not_modelled)
     columns = _columns(requests)
     n_cells = max(len(dump.users) * len(nodes), len(nodes), len(dump.pods)) * len(columns)
     if n_cells > MOST_CELLS:
@@ -123,7 +123,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     for k, allowed in allowed_of.items():
         if k not in unrunnable:
             _add_reach(reach, (int(user[k]), (request[k] > 0).tobytes()), allowed)
-            why = _why_undecided(pods[k], repulsion) or partial.get(kept[k], "")
+            why = _why_undecided(pods[k], repulsion) or first_not_modelled.get(kept[k], "")
             if why:
                 undecided[k] = why
     with_part = [
@@ -154,12 +154,12 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
 def _requests(
     dump: Dump, listed: frozenset[str], not_modelled: dict[str, list[str]]
 ) -> tuple[list[Mapping[str, float]], dict[int, str]]:
-    """Return the requests of pods, and by pod the first requested resource that is not modelled.
+    """Return the requests of pods, and for some the first requested resource that is not modelled.
 
-    Adds the names of pods to `not_modelled`.
+    Adds the names of such pods to `not_modelled`.
     """
     requests: list[Mapping[str, float]] = []
-    partial: dict[int, str] = {}
+    first_not_modelled: dict[int, str] = {}
     for p, pod in enumerate(dump.pods):
         # A pending pod may get a claim for any resource that some pod claims.
         claimed = pod.claimed if pod.node else dump.claimed
@@ -169,7 +169,7 @@ def _requests(
             request.pop(PODS, None)
         for resource, why in uncounted.items():
             what = f"{resource}, {why}"
-            partial.setdefault(p, f"a request of {what}")
+            first_not_modelled.setdefault(p, f"a request of {what}")
             not_modelled.setdefault(what, []).append(f"{pod.namespace}/{pod.name}")
         annotation = gpu_part_annotation(pod.annotations)
         if pod.gpu_part and NVIDIA_GPU in listed:
@@ -178,7 +178,7 @@ def _requests(
             what = f"parts of GPUs by the annotation {annotation}"
             not_modelled.setdefault(what, []).append(f"{pod.namespace}/{pod.name}")
         requests.append(request)
-    return requests, partial
+    return requests, first_not_modelled
 
 
 def _columns(requests: Sequence[Mapping[str, float]]) -> dict[str, int]:

@@ -147,7 +147,7 @@ class _DumpReading:
         self.rule, self.faults = rule, faults
         self.nodes: dict[str, Node] = {}  # by name
         self.users: dict[str, None] = {}
-        # By namespace and name: the object of each pod whose name was read.
+        # The object of each pod whose name was read, by namespace and name.
         self.pods: dict[tuple[str, str], Mapping[str, Any]] = {}
         self.lost: list[LostPod] = []
 
@@ -324,7 +324,7 @@ def read_items(paths: Sequence[str | Path], faults: RowFaults) -> list[ListedObj
             documents = _load(path)
             single = len(documents) == 1
             for k, document in enumerate(documents):
-                if not isinstance(document, dict | list) or (single and _is_no_object(document)):
+                if not isinstance(document, dict | list) or (single and _is_not_object(document)):
                     place = "" if single else f"documents[{k}]"
                     fault = f"must be a List of nodes and pods, not {show(document)}; {MADE_BY}"
                     raise InputError(fault, place)
@@ -400,8 +400,8 @@ def _is_list(found: Mapping[str, Any]) -> bool:
     return may_be_list and isinstance(found.get("items"), list)
 
 
-def _is_no_object(document: object) -> bool:
-    """Return whether a mapping is no Kubernetes object, but for example a logged error."""
+def _is_not_object(document: object) -> bool:
+    """Return whether a mapping is not a Kubernetes object, but for example a logged error."""
     if not isinstance(document, dict) or "kind" in document or _is_list(document):
         return False
     return not _guess_kind(document)

@@ -103,8 +103,8 @@ def claimed_resources(pod: Mapping[str, Any]) -> frozenset[str]:
 class Repulsion:
     """The required anti-affinity of running pods, which keeps other pods away from them."""
 
-    # By the namespace of the pods that are kept away ("" for any), and by the text of the selector
-    # of these pods: the selector, and the name of the first pod that keeps them away.
+    # Keys are the namespace of the pods that are kept away ("" for any), and the text of their
+    # selector; values are the selector, and the name of the first pod that keeps them away.
     _against: dict[str, dict[str, tuple[object, str]]] = field(default_factory=dict)
 
     def add(self, spec: PodSpec, namespace: str, name: str) -> None:

@@ -124,16 +124,16 @@ def find_unplaceable(
             if not (open_to[n] & (rates[n] > 0)).any():
                 reasons[n] = _no_rate(eligible[n])
             continue
-        within = capacity
+        open_capacity = capacity  # distinct capacities of the groups open to the user
         if not open_to[n].all():
-            within = capacity[np.bincount(kind[open_to[n]], minlength=len(capacity)) > 0]
-        fits = (demand[n] <= within * (1 + _ROUNDING)).all(axis=1)
+            open_capacity = capacity[np.bincount(kind[open_to[n]], minlength=len(capacity)) > 0]
+        fits = (demand[n] <= open_capacity * (1 + _ROUNDING)).all(axis=1)
         if not fits.any():
-            allowed = "" if len(within) == len(capacity) else " that its placement allows"
-            if eligible[n].any() and not len(within):
+            allowed = "" if len(open_capacity) == len(capacity) else " that its placement allows"
+            if eligible[n].any() and not len(open_capacity):
                 reasons[n] = "the groups that its placement allows have no server"
             else:
-                reasons[n] = _no_room(cluster, demand[n], within, allowed)
+                reasons[n] = _no_room(cluster, demand[n], open_capacity, allowed)
     return reasons
 
 
@@ -144,10 +144,11 @@ def _no_rate(eligible: BoolArray) -> str:
     return f"its rate is 0 on every group{allowed}"
 
 
-def _no_room(cluster: Cluster, demand: FloatArray, within: FloatArray, allowed: str) -> str:
-    if not len(within):
+def _no_room(cluster: Cluster, demand: FloatArray, open_capacity: FloatArray, allowed: str) -> str:
+    """Return why a demand (R,) exceeds each open capacity; `allowed` follows the word *server*."""
+    if not len(open_capacity):
         return "its placement constraint allows no group"
-    largest = within.max(axis=0)
+    largest = open_capacity.max(axis=0)
     reasons = []
     for r in np.flatnonzero(demand > largest * (1 + _ROUNDING)):
         name, unit = cluster.resources[r], cluster.units[r]

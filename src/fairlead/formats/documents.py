@@ -24,7 +24,7 @@ STANDARD_INPUT = "-"
 LARGEST_FILE = 32 * 2**20
 MOST_ENTRIES = 1_500_000
 
-# By the first bytes of a file that is not UTF-8 text: the error, with its remedy.
+# Errors, with remedies, for files that are not UTF-8 text, by the first bytes of the file.
 _NOT_TEXT = {
     b"\x1f\x8b": "is compressed by gzip; decompress it first",
     b"BZh": "is compressed by bzip2; decompress it first",

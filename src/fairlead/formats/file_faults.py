@@ -36,7 +36,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 def is_name(value: object) -> TypeGuard[str | int]:
     """Return whether a value may be a name: text or a whole number (``name: 7`` names ``"7"``).
 
-    ``true`` is no name, nor are other numbers, since ``1.10`` would become ``1.1``.
+    ``true`` is not a name, nor are other numbers, since ``1.10`` would become ``1.1``.
     """
     return isinstance(value, str | int) and not isinstance(value, bool)
 
@@ -57,7 +57,7 @@ def text_of(name: str | int, place: str) -> str:
 def keyed_by_text(mapping: Mapping[Any, Any], place: str) -> dict[str, Any]:
     """Return a mapping with its keys as text.
 
-    Raises InputError for a key that is no name, and for two keys that are equal as text.
+    Raises InputError for a key that is not a name, and for two keys that are equal as text.
     """
     named: dict[str, Any] = {}
     for key, value in mapping.items():

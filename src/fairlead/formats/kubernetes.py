@@ -84,9 +84,9 @@ def read_kubernetes(
     Raises
     ------
     InputError
-        For a file that cannot be read or is no dump; a node or pod that is malformed or repeated; a
-        pod on an unknown node; an unknown operator of a placement constraint; files in which no pod
-        counts; an unknown user or resource; a weight that is not a positive number.
+        For a file that cannot be read or is not a dump; a node or pod that is malformed or
+        repeated; a pod on an unknown node; an unknown operator of a placement constraint; files in
+        which no pod counts; an unknown user or resource; a weight that is not a positive number.
 
     Notes
     -----
@@ -256,9 +256,9 @@ def _stranded_users(census: Census, pod_counts: BoolArray, requested: BoolArray)
     pods = np.flatnonzero(pod_counts)
     np.logical_or.at(requests, census.user[pods], census.request[pods][:, requested] > 0)
     eligible, _ = _open_nodes(census, requested, np.arange(n_users), n_users)
-    finds = eligible.astype(np.float32) @ (census.cluster.capacity[:, requested] > 0) > 0
-    found: BoolArray = np.logical_or.reduce(requests & finds, axis=1)
-    return ~found
+    is_on_nodes = eligible.astype(np.float32) @ (census.cluster.capacity[:, requested] > 0) > 0
+    has_any: BoolArray = np.logical_or.reduce(requests & is_on_nodes, axis=1)
+    return ~has_any
 
 
 def _stranded_holdings(
@@ -274,7 +274,7 @@ def _stranded_holdings(
 def _open_nodes(
     census: Census, requested: BoolArray, user_number: IntArray, n_users: int
 ) -> tuple[BoolArray, BoolArray]:
-    """Return (N, G) whether a user's pods may run on a node, and (N, G) whether one fits there.
+    """Return (N, G) whether a user's pods may run on a node, and (N, G) whether any fits there.
 
     A pod fits a node that has all resources that it requests, also those that do not count.
     """
@@ -296,15 +296,16 @@ def _fit_to_some_node(
 
     No node has, or still has, all resources that the pods of such a user request. Its mean keeps
     the resources of the node that could run most of its pods. `has` (G, R) tells whether a node has
-    a resource. Returns, by such user, whether each resource (R,) was dropped.
+    a resource. Returns, for each such user, (R,) whether each resource was dropped.
     """
     cut: dict[int, BoolArray] = {}
     requests = mean > 0
     runs = eligible & ~(requests.astype(np.float32) @ (~has).T.astype(np.float32) > 0)
     for n in np.flatnonzero(~runs.any(axis=1)):
-        kinds, members = np.unique(request[user == n] > 0, axis=0, return_counts=True)
-        lacking = kinds.astype(np.float32) @ (~has).T.astype(np.float32) > 0
-        runs_pods = members @ ~lacking
+        # The distinct sets of resources that pods request, and the number of pods of each.
+        resource_sets, n_pods = np.unique(request[user == n] > 0, axis=0, return_counts=True)
+        lacking = resource_sets.astype(np.float32) @ (~has).T.astype(np.float32) > 0
+        runs_pods = n_pods @ ~lacking
         kept = (has & requests[n]).sum(axis=1)
         # Order of preference: eligible, runs most pods, has most of the resources, comes first.
         best = np.lexsort((-kept, -runs_pods, ~eligible[n]))[0]
@@ -326,7 +327,7 @@ def _describe_cut_resources(
     columns = np.array(problem.cluster.resources, dtype=object)
     return [
         f"the mean task of {names[n]} leaves out {' and '.join(columns[missing])}, "
-        "which no node has with the rest"
+        "which no node has together with the rest"
         for n, missing in cut.items()
     ]
 

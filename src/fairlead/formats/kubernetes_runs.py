@@ -78,7 +78,7 @@ def read_pod_runs(path: Path, user_from: str = BY_NAMESPACE) -> PodRuns:
     """Read the ended pods of the output of ``kubectl get nodes,pods -A -o json``.
 
     Users are namespaces; with ``label:KEY``, they are the values of this label. Raises InputError
-    for a file that is no dump, or a malformed node or pod. O(file + pods times nodes).
+    for a file that is not a dump, or a malformed node or pod. O(file + pods times nodes).
     """
     rule, faults = UserRule.parse(user_from), RowFaults(lenient=False)
     try:

@@ -60,7 +60,7 @@ def write_parquet_file(
 def read_parquet_file(path: Path, kind: ParquetKind) -> ParquetContent:
     """Read a file that `write_parquet_file` or another program wrote; the checksum may be absent.
 
-    Raises InputError for a file that cannot be read, is no Parquet file, is damaged, or is of
+    Raises InputError for a file that cannot be read, is not a Parquet file, is damaged, or is of
     another kind or version. The error names the file.
     """
     source = str(path)
@@ -138,7 +138,7 @@ def _read_header(content: bytes, kind: ParquetKind, source: str) -> Mapping[str,
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise _damaged(error, source) from None
     if kind.key not in metadata:
-        fault = f"is a Parquet file but no {kind.name}: its metadata has no {kind.key!r}"
+        fault = f"is a Parquet file but not a {kind.name}: its metadata has no {kind.key!r}"
         raise InputError(fault, "", source)
     try:
         header = json.loads(metadata[kind.key])
@@ -146,7 +146,7 @@ def _read_header(content: bytes, kind: ParquetKind, source: str) -> Mapping[str,
     except (ValueError, KeyError, TypeError):
         raise InputError(f"is not the JSON of a {kind.name}", kind.key, source) from None
     if version != kind.version:
-        fault = f"is a {kind.name} of version {version!r}; version {kind.version} can be read"
+        fault = f"is a {kind.name} of version {version!r}; only version {kind.version} can be read"
         raise InputError(fault, "", source)
     checked: Mapping[str, Any] = header
     return checked

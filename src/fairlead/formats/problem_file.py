@@ -54,7 +54,7 @@ from fairlead.model.queues import TOP, Queues, read_queues
 
 # Largest number of pairs of a user and a group: a table of such pairs takes some hundred MB.
 MOST_PAIRS = 200_000_000
-# The same of pairs of a row and a resource.
+# Largest number of pairs of a row and a resource.
 MOST_CELLS = 50_000_000
 
 # Text that needs no quotes in YAML 1.1 or 1.2, unless it is one of `_WORDS`.
@@ -195,15 +195,15 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
 
 
 def _unique_names(rows: Sequence[ServerRow] | Sequence[UserRow], what: str) -> tuple[str, ...]:
-    seen: dict[str, int] = {}
+    row_of: dict[str, int] = {}
     for number, row in enumerate(rows):
         place = f"{what}[{number}].name"
         name = text_of(row["name"], place)
-        if seen.setdefault(name, number) != number:
+        if row_of.setdefault(name, number) != number:
             raise InputError(
-                f"duplicate name {name!r}, already the name of {what}[{seen[name]}]", place
+                f"duplicate name {name!r}, already the name of {what}[{row_of[name]}]", place
             )
-    return tuple(seen)
+    return tuple(row_of)
 
 
 def _read_devices(document: ProblemDocument, resources: Sequence[str]) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def write_run_log(workload: Workload, log: RunLog, path: Path, *, fingerprint: s
     - ``server_number``: counted through all groups; -1 if unknown.
 
     `fingerprint` identifies the run. Raises InputError when the file cannot be written.
-    O(P + K + J + servers): a million starts take a second.
+    O(starts + sets + jobs + servers); a million starts take a second.
     """
     header = {
         "policy": log.policy,
@@ -83,13 +83,13 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
     InputError
         With the file and the row or entry, for a file that
 
-        - is no Parquet file, is damaged, is no run log or is of another version;
+        - is not a Parquet file, is damaged, is not a run log or is of another version;
         - has other columns or meaningless values;
         - is of another workload.
 
     Notes
     -----
-    Cost O(P + K); a million starts take 0.3 s.
+    Cost O(starts + sets); a million starts take 0.3 s.
     """
     source = str(path)
     content = read_parquet_file(path, _KIND)
@@ -119,8 +119,8 @@ def read_fingerprint(path: Path) -> str:
 def _make_frame(workload: Workload, log: RunLog) -> pl.DataFrame:
     """Return the rows of a log, with the names that the workload has for its numbers."""
     set_of_task = np.repeat(np.arange(workload.n_sets, dtype=np.int32), workload.set_tasks)
-    of_set = set_of_task[log.task]
-    job = workload.set_job[of_set]
+    set_of_start = set_of_task[log.task]
+    job = workload.set_job[set_of_start]
     submit = workload.job_submit[job]
     # Names repeat many times. Gathering them by number from a short list is ten times as fast as
     # writing them from an array of text.
@@ -133,7 +133,7 @@ def _make_frame(workload: Workload, log: RunLog) -> pl.DataFrame:
         {
             "user": users,
             "job": jobs,
-            "set": of_set,
+            "set": set_of_start,
             "task": log.task,
             "server": servers,
             "submit": submit,

@@ -134,13 +134,13 @@ class Allocation(ReadOnlyArrays, Shown):
 
     @cached_property
     def dominant_resource(self) -> tuple[str, ...]:
-        """Per user, the resource of which one task takes the largest share of the cluster."""
+        """(N,) the resource of which a task of each user takes the largest share of the total."""
         dominant = first_largest_of_rows(self.problem.task_shares)
         return tuple(self.problem.cluster.resources[r] for r in dominant)
 
     @cached_property
     def dominant_share(self) -> FloatArray:
-        """(N,) float: the share of the cluster's dominant resource of each user that it holds."""
+        """(N,) float: each user's share of the cluster's total of its dominant resource."""
         return sealed(self.user_tasks * self.problem.task_shares.max(axis=1))
 
     @cached_property

@@ -32,7 +32,7 @@ def change_problem(problem: Problem, change: str) -> Problem:
         One of
 
         - ``weight:USER=NUMBER``, as in `with_weights`,
-        - ``tasks:USER=NUMBER``, where ``inf`` is no limit,
+        - ``tasks:USER=NUMBER``, where ``inf`` means no limit,
         - ``servers:GROUP+NUMBER`` or ``servers:GROUP-NUMBER``, where ``GROUP`` may also be a
           partition whose nodes are a single group.
 

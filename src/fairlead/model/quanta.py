@@ -70,9 +70,12 @@ def _column(
     capacities, demands = capacity.tolist(), demand.tolist()
     ratios = {a: ratio(a) for a in {*capacities, *demands}}
     # The exact quantum is `divisor / multiple` units.
-    multiple = lcm(*(over for _, over in ratios.values()))
-    divisor = gcd(*(number for number, _ in ratios.values())) or 1  # 0 if all amounts are 0
-    whole = {a: number // divisor * (multiple // over) for a, (number, over) in ratios.items()}
+    multiple = lcm(*(denominator for _, denominator in ratios.values()))
+    divisor = gcd(*(numerator for numerator, _ in ratios.values())) or 1  # 0 if all amounts are 0
+    whole = {
+        a: numerator // divisor * (multiple // denominator)
+        for a, (numerator, denominator) in ratios.items()
+    }
     total = sum(whole[a] * n for a, n in zip(capacities, servers.tolist(), strict=True))
     largest = max(total, *whole.values())
     doublings = (max(-(-largest // LARGEST_QUANTA), 1) - 1).bit_length()
@@ -89,19 +92,19 @@ def _device_column(
 ) -> tuple[IntArray, IntArray, Fraction, bool]:
     """Return the result of `_column` for a resource in devices; one device is whole quanta."""
     ratios = {a: ratio(a) for a in demand.tolist()}
-    exact_unit = lcm(*(over for _, over in ratios.values()))
+    exact_unit = lcm(*(denominator for _, denominator in ratios.values()))
     devices = sum(int(c) * k for c, k in zip(capacity.tolist(), servers.tolist(), strict=True))
     unit = max(min(exact_unit, LARGEST_QUANTA // (devices + 1)), 1)
     # A task of more devices than exist fits nowhere; its demand is cut to keep integers small.
     quanta = {
-        a: min(max(number * unit // over, 1 if number else 0), (devices + 1) * unit)
-        for a, (number, over) in ratios.items()
+        a: min(max(numerator * unit // denominator, 1 if numerator else 0), (devices + 1) * unit)
+        for a, (numerator, denominator) in ratios.items()
     }
     taken = np.array([quanta[a] for a in demand.tolist()], dtype=np.int64)
     return capacity.astype(np.int64) * unit, taken, Fraction(unit), unit == exact_unit
 
 
-# Of int64, or of Python's integers as objects.
+# An array of int64, or of Python's integers as objects.
 WholeArray = NDArray[Any]
 
 # Floats represent all integers up to this one exactly.
@@ -234,6 +237,7 @@ def _dominant_shares(
     for n in np.flatnonzero(close.sum(axis=1) > 1):
         for r in np.flatnonzero(close[n]):
             best = dominant[n]
+            # Compare d / (phi C) of the resources r and `best`, multiplied by both divisors.
             ours = int(demand[n, r]) * int(capacity[best]) * int(weight[n, best])
             if ours > int(demand[n, best]) * int(capacity[r]) * int(weight[n, r]):
                 dominant[n] = r

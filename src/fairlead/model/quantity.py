@@ -27,7 +27,7 @@ MOST_DEVICES = 100_000  # of one resource on one server
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
-# Longer texts are no real amounts, and take quadratic time to convert.
+# Longer texts are not real amounts, and take quadratic time to convert.
 _LONGEST_TEXT = 300
 _LARGEST_EXPONENT = 400
 
@@ -117,7 +117,7 @@ def typed_number(text: str) -> float:
     This is 1_0, digits of other scripts, and blanks around a number.
     """
     if "_" in text or not text.isascii() or text != text.strip():
-        raise ValueError(f"is no plain number: {text!r:.60}")
+        raise ValueError(f"is not a plain number: {text!r:.60}")
     return float(text)
 
 

@@ -16,13 +16,13 @@ from fairlead.model.quantity import read_number, show
 TOP = -1  # instead of a queue's index: the root
 DEEPEST = 100  # the largest number of levels of queues
 MOST_TASKS = 2**61  # larger limits of tasks are lowered to this one, which is never reached
-# Keys of limits that are no resources: the largest number of running tasks; and of waiting and
+# Keys of limits that are not resources: the largest number of running tasks; and of waiting and
 # running jobs, beyond which a service accepts no more.
 TASKS = "tasks"
 JOBS = "jobs"
 
-# By the name of a queue or user: the largest amount of each resource that its running tasks may
-# hold, and the largest numbers by `TASKS` and `JOBS`.
+# Limits by the name of a queue or user: the largest amount of each resource that its running tasks
+# may hold, and the largest numbers by `TASKS` and `JOBS`.
 Limits = dict[str, dict[str, float]]
 
 ROW_KEYS = ("name", "weight", "parent")
@@ -92,9 +92,9 @@ class Queues(ReadOnlyArrays):
     def parts(self, weight: FloatArray, due: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return the parts of the cluster of queues, (Q,), and of users, (N,).
 
-        The part of a queue or user is its parent's part, times its weight over the sum of its own
-        and its siblings' weights. `weight` (N,) is that of users. Users that are not `due` anything
-        (N,), and queues with only such users, have part 0 and do not count as siblings.
+        The part of a queue or user is its parent's part, times its weight, divided by the sum of
+        its own and its siblings' weights. `weight` (N,) is that of users. Users that are not `due`
+        anything (N,), and queues with only such users, have part 0 and do not count as siblings.
         """
         queue_weight = np.where(self.queues_above(due), self.weight, 0.0)
         user_weight = np.where(due, weight, 0.0)

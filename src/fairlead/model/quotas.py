@@ -18,10 +18,10 @@ from fairlead.model.cluster import Cluster, FloatArray
 from fairlead.model.quantity import read_number, show
 from fairlead.model.queues import Limits, Queues
 
-WHERE = "where"  # a key of a row that is no resource: labels, or names of servers or groups
+WHERE = "where"  # the key of a row that is not a resource: labels, or names of servers or groups
 
-# By the name of a queue or user: rows, each with amounts by resource, and with `WHERE` if they are
-# guaranteed on some servers only.
+# Rows by the name of a queue or user. A row has amounts by resource, and the key `WHERE` if they
+# are guaranteed on some servers only.
 Quotas = dict[str, list[dict[str, Any]]]
 Where = dict[str, str] | list[str] | None
 
@@ -173,7 +173,7 @@ def check_servers(quotas: Quotas, queues: Queues | None, servers: Sequence[Serve
             on = places.pop() if len(places) == 1 else ""
             asked = sum(need.amount for need in short.needs)
             fault = f"{asked:.6g} {resource} are guaranteed to {listed}"
-            fault += f"; the servers{on} have {short.has:.6g}"
+            fault += f", and the servers{on} have {short.capacity:.6g}"
             raise ProblemError(fault, f"quotas.{names[0]}")
 
 
@@ -187,6 +187,7 @@ def _needs(quotas: Quotas, queues: Queues | None) -> Iterator[tuple[str, list[_N
         name: None for rows in quotas.values() for q in quotas_of(rows) for name in q.amounts
     }
     names = () if queues is None else queues.names
+    # The children of each queue; key None has the queues and users below the root.
     children: dict[str | None, list[str]] = {None: [], **{name: [] for name in names}}
     above: dict[str, str | None] = {}
     if queues is not None:
@@ -234,7 +235,7 @@ class _Shortage:
     """Needs that together exceed the capacity of the servers that may satisfy them."""
 
     needs: list[_Need]
-    has: float  # the capacity of these servers
+    capacity: float  # of these servers
 
 
 def _unmet(
@@ -250,7 +251,7 @@ def _unmet(
     from scipy.sparse import coo_array, vstack  # noqa: PLC0415
 
     amounts: FloatArray = np.array([need.amount for need in needs])
-    has: FloatArray = np.array([kind.total.get(resource, 0.0) for kind in servers])
+    capacity: FloatArray = np.array([kind.total.get(resource, 0.0) for kind in servers])
     pairs = [
         (n, k)
         for n, need in enumerate(needs)
@@ -264,7 +265,7 @@ def _unmet(
         each, ones = np.arange(len(pairs)), np.ones(len(pairs))
         by_need = coo_array((ones, (of_need, each)), shape=(len(needs), len(pairs)))
         by_kind = coo_array((ones, (of_kind, each)), shape=(len(servers), len(pairs)))
-        bounds = np.concatenate([amounts, has]) / scale
+        bounds = np.concatenate([amounts, capacity]) / scale
         rows = vstack([by_need, by_kind]).tocsr()
         answer = linprog(-ones, A_ub=rows, b_ub=bounds, method="highs")
         met = -float(answer.fun) * scale
@@ -277,5 +278,5 @@ def _unmet(
         for need, price in zip(needs, price_of_need, strict=True)
         if price < 0.5 and need.amount
     ]
-    used = float(has[price_of_kind > 0.5].sum())
+    used = float(capacity[price_of_kind > 0.5].sum())
     return _Shortage(short, used)

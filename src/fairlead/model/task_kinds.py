@@ -17,7 +17,8 @@ from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 
 WEIGHTS_OF_KINDS = (
     "user@servers: a user's tasks that may run on these servers. The weight of such a kind is the "
-    "user's weight, times the dominant share of the kind's tasks over that of all the user's tasks."
+    "user's weight, times the dominant share of the kind's tasks, divided by that of all tasks of "
+    "the user."
 )
 _NUMBERED = re.compile(r" \([0-9]+\)$")
 _MORE = re.compile(r"[0-9]+ more")
@@ -39,7 +40,8 @@ def kinds_of_tasks(
     `user` (K,) and `place` (K,), the number of a set of eligible servers, are those of each set;
     `demand` (K, R) is that of one task.
     """
-    resources = np.zeros(len(demand), dtype=np.int64)  # a number of each set of resources
+    # Equal sets of demanded resources get equal numbers, one resource after the other.
+    resources = np.zeros(len(demand), dtype=np.int64)
     for takes in (demand > 0).T:
         _, resources = np.unique(2 * resources + takes, return_inverse=True)
     columns = (user, place, resources)
@@ -51,19 +53,19 @@ def kinds_of_tasks(
 
 
 def weights_of_kinds(
-    weight: FloatArray, user: IntArray, wanted: FloatArray, amount: FloatArray
+    weight: FloatArray, user: IntArray, wanted: FloatArray, capacity: FloatArray
 ) -> FloatArray:
     """Return the weight (M,) of each kind: ``phi s / S``.
 
     - phi: `weight` (N,) of the kind's `user` (M,);
     - s: dominant share of all tasks of the kind, which take `wanted` (M, R) of the cluster's
-      `amount` (R,);
+      `capacity` (R,);
     - S: dominant share of all tasks of the user.
 
     So the kinds of a user get tasks in proportion to their tasks; a single kind has weight phi.
     """
-    whole = dominant_share(amounts_by(user, wanted, len(weight)), amount)[user]
-    weights: FloatArray = weight[user] * (dominant_share(wanted, amount) / whole)
+    whole = dominant_share(amounts_by(user, wanted, len(weight)), capacity)[user]
+    weights: FloatArray = weight[user] * (dominant_share(wanted, capacity) / whole)
     return weights
 
 
@@ -73,10 +75,10 @@ def amounts_by(of: NDArray[np.integer[Any]], amounts: FloatArray, length: int) -
     return np.stack(columns, axis=1)
 
 
-def dominant_share(taken: FloatArray, amount: FloatArray) -> FloatArray:
-    """Return the dominant shares of rows `taken` (K, R); resources of amount 0 do not count."""
-    there: BoolArray = amount > 0
-    share: FloatArray = (taken[:, there] / amount[there]).max(axis=1, initial=0.0)
+def dominant_share(taken: FloatArray, capacity: FloatArray) -> FloatArray:
+    """Return the dominant shares of rows `taken` (K, R); resources of capacity 0 do not count."""
+    is_there: BoolArray = capacity > 0
+    share: FloatArray = (taken[:, is_there] / capacity[is_there]).max(axis=1, initial=0.0)
     return share
 
 

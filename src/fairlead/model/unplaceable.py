@@ -53,7 +53,7 @@ def unplaceable_sets(
     A set is unplaceable if
 
     - its task fits on no server where it may run, or
-    - its gang has more tasks of one shape than the servers where these may run hold at once, or
+    - its gang has more tasks of one shape than fit together on the servers where they may run, or
     - another set of its gang is unplaceable.
 
     Amounts are in the scheduler's quanta. `problem`, by default ``kinds.problem``, may have other
@@ -62,15 +62,15 @@ def unplaceable_sets(
     kinds = kinds_of(workload) if kinds is None else kinds
     problem = kinds.problem if problem is None else problem
     quanta = to_quanta(problem)
-    # More tasks than the workload has count as so many, so that no sum over servers overflows.
-    enough = max(int(workload.set_tasks.sum()), 1)
+    # No server counts with more tasks than the workload has, so that no sum overflows.
+    n_tasks = max(int(workload.set_tasks.sum()), 1)
     fit = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
     for g, capacity in enumerate(quanta.capacity):
         tasks = capacity // np.maximum(quanta.demand, 1)  # (N, R): by each resource alone
         for r, unit in quanta.device.items():
             tasks[:, r] = fitting_by_device(int(capacity[r]), quanta.demand[:, r], unit)
         tasks[quanta.demand == 0] = np.iinfo(np.int64).max
-        fit[:, g] = np.minimum(tasks.min(axis=1), enough)
+        fit[:, g] = np.minimum(tasks.min(axis=1), n_tasks)
     room = fit * problem.count
     too_large: BoolArray = (room * problem.users.eligible).sum(axis=1)[kinds.of_set] < np.where(
         kinds.gang >= 0, workload.set_tasks, 1

@@ -21,8 +21,8 @@ class Verdict:
     detail: str = ""  # the checked cases, in words
     sentence: str = ""  # the finding in a sentence; empty if the report words it
     applies: bool = True  # False if the property's premise is not met; it then holds
-    # The relative size of the violation: tasks that a user lacks or gains, over its tasks; or the
-    # overused amount, over the capacity. Infinite if the divisor is 0.
+    # The relative size of the violation: tasks that a user lacks or gains, divided by its tasks; or
+    # the overused amount, divided by the capacity. Infinite if the divisor is 0.
     severity: float = 0.0
     vacuous: tuple[str, ...] = ()  # names of users for which the property could not fail
 

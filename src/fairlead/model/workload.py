@@ -129,7 +129,7 @@ class Workload(Tabular):
     ) -> Workload:
         """Validate the arrays and normalise them, so that equal workloads have equal arrays.
 
-        - Equal shapes become one row, equal places, too; unused rows are removed.
+        - Equal shapes become one row, and so do equal places; unused rows are removed.
         - Adjacent sets of a job with the same shape and place become one set.
 
         Parameters
@@ -271,7 +271,7 @@ class Workload(Tabular):
 
     @cached_property
     def has_starts(self) -> bool:
-        """Whether the log records of any task when it started, or that it never did."""
+        """Whether the log records, for any task, its start or that it never started."""
         return not bool(np.isnan(self.task_start).all())
 
     def __repr__(self) -> str:
@@ -413,7 +413,7 @@ def _read_sets(
 def _read_rows_of_sets(
     given: ArrayLike | None, n_sets: int, rows: ArrayLike, field: str
 ) -> IndexArray:
-    """Return the row of each set: the given one, or a row of its own."""
+    """Return the given row of each set; by default the k-th set has the k-th row."""
     n_rows = len(np.asarray(rows))
     if given is not None:
         return index(given, n_sets, n_rows, "sets", field)
@@ -543,9 +543,10 @@ def first_seconds(workload: Workload, until: float) -> Workload:
     servers = workload.there_at_start.copy()
     servers[workload.server[before & (workload.server_event == JOIN)]] = True
     first_server = workload.first_server[:-1]
-    only_ones = first_server[np.add.reduceat(servers, first_server, dtype=np.int64) == 0]
-    servers[only_ones] = True
-    events = before | np.isin(workload.server, only_ones)
+    # Groups in which no server is present before `until`: their first servers stay.
+    only_servers = first_server[np.add.reduceat(servers, first_server, dtype=np.int64) == 0]
+    servers[only_servers] = True
+    events = before | np.isin(workload.server, only_servers)
     part = excerpt(workload, jobs[workload.set_job], servers, events).workload
     return part if jobs.all() else replace(part, recorded_until=float(until))
 

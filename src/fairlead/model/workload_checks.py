@@ -115,15 +115,15 @@ def check_cluster(cluster: Cluster) -> None:
     check_unlike_names(cluster.groups, "groups")
     check_unlike_names(cluster.resources, "resources")
     amounts(cluster.capacity, cluster.resources, "groups")
-    sizes = {
-        "capacity": cluster.capacity.shape == (n_groups, n_resources),
-        "count": np.shape(cluster.count) == (n_groups,),
-        "units": len(cluster.units) == n_resources,
-        "labels": len(cluster.labels) == n_groups,
+    shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+        "capacity": (cluster.capacity.shape, (n_groups, n_resources)),
+        "count": (np.shape(cluster.count), (n_groups,)),
+        "units": ((len(cluster.units),), (n_resources,)),
+        "labels": ((len(cluster.labels),), (n_groups,)),
     }
-    for name, is_right in sizes.items():
-        if not is_right:
-            raise ProblemError("does not have one entry for each", name)
+    for name, (found, expected) in shapes.items():
+        if found != expected:
+            raise ProblemError(f"must have shape {expected}, not {found}", name)
     device_names(cluster.devices, cluster.resources)
     for g, labels in enumerate(cluster.labels):
         for key, value in labels.items():
@@ -137,7 +137,7 @@ def check_cluster(cluster: Cluster) -> None:
 
 
 def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
-    """Return the (N,) weights, by default 1; ProblemError for one that is no usable amount."""
+    """Return the (N,) weights, by default 1; ProblemError for an unusable one."""
     if weight is None:
         return np.ones(n_users)
     found = vector(weight, n_users, "weight")
@@ -152,6 +152,7 @@ def check_server_events(server: IndexArray, event: IndexArray, names: Sequence[s
     order = np.argsort(server, kind="stable")
     before, after = event[order][:-1], event[order][1:]
     same = np.diff(server[order]) == 0
+    # A join is followed by a leave or drain, a leave by a join, a drain by a join or leave.
     possible = np.where(
         before == join,
         after != join,
@@ -160,10 +161,10 @@ def check_server_events(server: IndexArray, event: IndexArray, names: Sequence[s
     wrong = np.flatnonzero(same & ~possible)
     if len(wrong):
         later = order[1:][wrong]
-        pick = int(np.argmin(later))
-        x, previous = int(later[pick]), int(before[wrong[pick]])
-        fault = f"a {names[event[x]]} cannot follow a {names[previous]} of the same server"
-        raise ProblemError(fault, f"server events[{x}]")
+        earliest = int(np.argmin(later))
+        row, previous = int(later[earliest]), int(before[wrong[earliest]])
+        fault = f"a {names[event[row]]} cannot follow a {names[previous]} of the same server"
+        raise ProblemError(fault, f"server events[{row}]")
 
 
 def shared(rows: Rows, row_of_set: IndexArray) -> tuple[Rows, IndexArray]:

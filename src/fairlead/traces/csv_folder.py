@@ -312,7 +312,7 @@ def _read_jobs(path: Path, users: pl.Series) -> dict[str, Any]:
     block = _check_unique(read_table(path, JOB_COLUMNS, may_follow=LIMIT_COLUMNS), "job")
     frame = block.frame
     user = _indices_of(frame["user"], users)
-    block.refuse(user.is_null(), f"is no user of {USERS}", "user")
+    block.refuse(user.is_null(), f"is not a user of {USERS}", "user")
     submit = frame["submit"]
     block.refuse((submit.diff() < 0).fill_null(False), "is before the row above", "submit")
     early = first_true((frame["cancel"] < submit).fill_null(False))
@@ -457,7 +457,7 @@ def _server_numbers(block: Block, cluster: Cluster) -> pl.Series:
     count = pl.Series(cluster.count).cast(pl.Int64)
     first = count.cum_sum() - count
     wrong = names.is_not_null() & (number < count.gather(group)).fill_null(False).not_()
-    block.refuse(wrong, f"is no server of {SERVERS}, such as {cluster.groups[0]}-0", "server")
+    block.refuse(wrong, f"is not a server of {SERVERS}, such as {cluster.groups[0]}-0", "server")
     return first.gather(group) + number
 
 

@@ -28,7 +28,7 @@ found that could be checked. Measured means: in the first 40 of 500 parts of the
   Wang, Liang and Li put the demand of 12,000 servers on 2,000 "so that fairness becomes relevant".
 
 Three choices were made so that days resemble the evaluation of Wang, Liang and Li. So that
-evaluation is no independent evidence for these choices:
+evaluation is not independent evidence for these choices:
 
 1. CPU in steps of a 32nd, and deviations of 0.5 and 0.6. Their Table II has a best slot size, 14 or
    16 slots a server; here many tasks of a 16th, which need two slots of a 20th, cause such a best
@@ -102,9 +102,9 @@ def generate_day(
     jobs : int, optional
         Number of jobs. When absent: enough to reach the load, or all given arrivals.
     load : float, optional
-        Sum of amount times duration of all tasks, over the capacity during `hours`, in the scarcest
-        resource. Durations are scaled to meet the load. When absent: 1.0 if neither `jobs` nor
-        `arrivals` is given, else durations are not scaled.
+        Sum over tasks of amount times duration, divided by the capacity times `hours`, in the
+        scarcest resource. Durations are scaled to meet the load. When absent: 1.0 if neither `jobs`
+        nor `arrivals` is given, else durations are not scaled.
     hours : float
         Length of the time in which jobs are submitted.
     seed : int
@@ -128,7 +128,7 @@ def generate_day(
 
     Notes
     -----
-    Cost O(T); 0.3 s for a million tasks.
+    Cost O(tasks); 0.3 s for a million tasks.
     """
     _check_arguments(users, jobs, load, hours, seed)
     rng = np.random.default_rng(seed)
@@ -209,7 +209,7 @@ def _draw_arrival_times(n_jobs: int, span: float, rng: np.random.Generator) -> F
 
 
 def _draw_users(n_jobs: int, users: int, rng: np.random.Generator) -> IntArray:
-    """Draw the user of each job; if there are two jobs for each user or more, all users get one."""
+    """Draw the user of each job; all users get one if there are at least two per user."""
     share = (np.arange(1, users + 1) + RANK_SHIFT) ** -RANK_EXPONENT
     drawn = rng.choice(users, size=n_jobs, p=share / share.sum())
     if n_jobs >= 2 * users:
@@ -268,7 +268,7 @@ def _draw_demands(
 ) -> FloatArray:
     """Draw (J, 2) the demand of one task of each job.
 
-    It fits on the server whose scarcer resource is largest.
+    Demands are limited to the server with the largest minimum of CPU and memory.
     """
     spread = np.linalg.cholesky([[1, DEMAND_CORRELATION], [DEMAND_CORRELATION, 1]]).T
     of_user = rng.standard_normal((n_users, 2)) @ spread
@@ -284,7 +284,7 @@ def _draw_demands(
 def _compute_load(
     cluster: Cluster, demand: FloatArray, tasks: IntArray, duration: FloatArray, span: float
 ) -> float:
-    """Return the demand of all tasks over the capacity, in the scarcest resource."""
+    """Return the demand of all tasks divided by the capacity, in the scarcest resource."""
     first_task = np.concatenate([[0], np.cumsum(tasks)[:-1]])  # of each job
     work = demand.T @ np.add.reduceat(duration, first_task)
     return float((work / (cluster.total_capacity * span)).max())

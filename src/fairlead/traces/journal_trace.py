@@ -51,7 +51,7 @@ class Recording:
     # Seconds and exit status of each task that ended by itself.
     completed_runs: dict[Task, tuple[float, int]] = field(default_factory=dict)
     numbers: dict[Task, int] = field(default_factory=dict)  # number of each task in the workload
-    # By name of a server: the time from which it has a number in the workload, and the number.
+    # For each name of a server: pairs of a time, and the number in the workload from then on.
     servers: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     # Tasks that ended before the first event, though their jobs had not ended by then.
     ended_before: set[Task] = field(default_factory=set)
@@ -167,7 +167,7 @@ class _History:
     recording: Recording
     jobs: dict[int, Job] = field(default_factory=dict)
     starts: dict[Task, _Start] = field(default_factory=dict)  # last start of each task
-    # Of each task, the longest run, in seconds, that did not end by itself.
+    # Seconds of the longest run of each task that did not end by itself.
     cut_runs: dict[Task, float] = field(default_factory=dict)
     withdrawn: dict[int, float] = field(default_factory=dict)  # time of cancellation, by job
     modified: set[int] = field(default_factory=set)  # jobs that their users modified
@@ -290,7 +290,9 @@ def _list_tasks(history: _History, resources: tuple[str, ...]) -> _TaskTable:
             table.notes[NOWHERE] += 1
             place = [True] * len(history.spans)
         # 1 s if no task of the journal has ended yet.
-        estimate = next((medians[o] for o in (job.id, job.user, None) if o in medians), 1.0)
+        estimate = next(
+            (medians[owner] for owner in (job.id, job.user, None) if owner in medians), 1.0
+        )
         by_demand: dict[tuple[float, ...], list[int]] = {}
         for index in range(job.tasks):
             task = job.id, index
@@ -396,7 +398,7 @@ def _make_queues(state: ServiceState, users: list[str]) -> Queues | None:
 
 
 def _median_durations(recording: Recording, jobs: dict[int, Job]) -> dict[Any, float]:
-    """Return the median duration of ended tasks: by job, by user, and with key None of all."""
+    """Return the median duration of ended tasks, by job and by user; that of all has key None."""
     durations: dict[Any, list[float]] = {}
     for (job, _), (seconds, _) in recording.completed_runs.items():
         for owner in (job, jobs[job].user, None):

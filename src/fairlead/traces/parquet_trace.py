@@ -51,8 +51,8 @@ def write_parquet(workload: Workload, path: Path) -> None:
 def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
     """Read a workload that `write_parquet` wrote, with equal arrays, in O(K + T).
 
-    Raises InputError with the file and the row or entry, for a file that is damaged, is no trace,
-    is of another version, has other columns or has meaningless values.
+    Raises InputError with the file and the row or entry, for a file that is damaged, is not a
+    trace, is of another version, has other columns or has meaningless values.
     """
     source = str(path)
     content = read_parquet_file(path, _KIND)

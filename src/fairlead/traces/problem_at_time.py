@@ -1,4 +1,4 @@
-"""Build the problem at one time of a trace: the present servers, the users with active tasks."""
+"""Build the problem at one time of a trace from its present servers and active tasks."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class ProblemAtTime:
     running: int  # number of running tasks
     waiting: int  # number of waiting tasks
     too_large: int  # active tasks left out, as they fit no present server that they may use
-    unplaced: int  # running tasks whose server is not recorded, and which `held` lacks
-    # By split user of the trace: the users of the problem, one for each of its kinds of tasks.
+    unplaced: int  # running tasks whose server is not recorded; `held` does not include them
+    # For each user of the trace with several kinds of tasks: its users of the problem, one a kind.
     kinds: Mapping[str, list[str]]
     of_one_size: bool  # whether all tasks of each user of the problem are equal
     overfull: tuple[str, ...]  # servers whose recorded tasks exceed the capacity
-    # By user of the trace whose name looks like that of a kind, such as a@b: its new name.
+    # New names of users of the trace whose names look like those of kinds, such as a@b.
     renamed: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
 
     Notes
     -----
-    Cost O(T + X + S + K G) for K sets with active tasks.
+    Cost O(tasks + servers + server events), and O(groups) for each set with active tasks.
 
     Examples
     --------
@@ -157,12 +157,12 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
         if not (mean <= cluster.capacity[allowed] * (1 + ROUNDING)).all(axis=1).any():
             fault = f"user {name!r:.60}: the mean of its tasks fits no server that it may use"
             raise InputError(f"{fault}; leave the user out with --exclude", "--at")
-    wanted, amount = demand * limit[:, None], count @ cluster.capacity
+    wanted, present_capacity = demand * limit[:, None], count @ cluster.capacity
     problem = Problem.from_arrays(
         cluster.capacity,
         demand,
         count=count,
-        weight=weights_of_kinds(workload.weight, kinds.user, wanted, amount),
+        weight=weights_of_kinds(workload.weight, kinds.user, wanted, present_capacity),
         eligible=eligible,
         task_limit=limit,
         resources=cluster.resources,
@@ -217,9 +217,9 @@ def _end_times(workload: Workload) -> FloatArray:
     return np.where(np.isfinite(workload.task_start), ended, workload.job_cancel[job])
 
 
-def _split_users(of_kind: IntArray) -> list[int]:
+def _split_users(user_of_kind: IntArray) -> list[int]:
     """Return the users with several kinds of tasks."""
-    split: list[int] = np.flatnonzero(np.bincount(of_kind) > 1).tolist()
+    split: list[int] = np.flatnonzero(np.bincount(user_of_kind) > 1).tolist()
     return split
 
 
@@ -230,7 +230,7 @@ def _name_kinds(
     eligible: BoolArray,
     present: BoolArray,
 ) -> list[str]:
-    """Return a name for each kind: the user's, and if the user is split, servers and resources.
+    """Return a name for each kind: the user's name, for a split user with servers and resources.
 
     `eligible` (M, G) has the present groups of each kind, `present` (G,) all present groups. A user
     of one kind whose name looks like that of a kind, such as ``ana@big``, is renamed, so that
@@ -266,16 +266,16 @@ def _name_place(groups: list[str]) -> str:
     return "+".join(groups) if len(groups) <= 2 else f"{groups[0]}+{len(groups) - 1} more"
 
 
-def _queues_of_kinds(workload: Workload, queues: Queues, of_kind: IntArray) -> Queues:
+def _queues_of_kinds(workload: Workload, queues: Queues, user_of_kind: IntArray) -> Queues:
     """Return the tree with each split user as the queue of its kinds."""
-    split = [n for n in _split_users(of_kind) if workload.weight[n] > 0]
+    split = [n for n in _split_users(user_of_kind) if workload.weight[n] > 0]
     above = queues.of_user.copy()
     above[split] = len(queues.names) + np.arange(len(split))
     return Queues(
         (*queues.names, *(workload.users[n] for n in split)),
         np.append(queues.weight, workload.weight[split]),
         np.append(queues.parent, queues.of_user[split]),
-        above[of_kind],
+        above[user_of_kind],
     )
 
 
@@ -305,7 +305,7 @@ class _UsedAmounts(NamedTuple):
 def _sum_running(
     workload: Workload, runs: BoolArray, kind_of_set: IntArray, n_kinds: int
 ) -> _UsedAmounts:
-    """Add up the amounts of running tasks: by kind and group, and by server to find overfull ones.
+    """Add up the amounts of running tasks by kind and group; find overfull servers.
 
     `kind_of_set` (K,) is the kind of each set.
     """

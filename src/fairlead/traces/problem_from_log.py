@@ -27,12 +27,12 @@ class ConvertedLog:
     problem: Problem  # users ``user-<id>`` by ascending id; cores and GiB
     jobs: int  # jobs that ran
     dropped: int  # jobs left out because they never ran (run time <= 0)
-    # By user with a placement constraint: the groups that it may use.
+    # For each user with a placement constraint: the groups that it may use.
     restricted: Mapping[str, tuple[str, ...]]
-    # By user: the groups that it may use though one task exceeds a server, so that only a part of a
-    # task fits.
+    # For some users: the groups that the user may use although one task exceeds a server there, so
+    # that only a part of a task fits.
     larger_than_a_server: Mapping[str, tuple[str, ...]]
-    # By property of nodes that does not distinguish groups: the number of jobs that name it.
+    # For each property of nodes that does not distinguish groups: the number of jobs that name it.
     indifferent: Mapping[str, int]
 
     def to_dict(self) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class Reader:
     module: str  # in `fairlead.traces`
     function: str
     takes: tuple[str, ...] = ()  # the fields of `MachineOptions` that the function takes
-    # Name of the format in errors for an option that this format takes and another one does not.
+    # The name of the format in the error for an option that only other formats take.
     called: str = ""
 
 
@@ -277,7 +277,7 @@ def _format_of_folder(path: Path) -> str:
             "",
             str(path),
         )
-    raise InputError(f"is a folder of no trace; wanted: {_WANTED}", "", str(path))
+    raise InputError(f"is not the folder of a trace; wanted: {_WANTED}", "", str(path))
 
 
 def _format_of_first_line(path: Path, line: str) -> str:
@@ -332,7 +332,7 @@ def _format_of_text(path: Path) -> str:
                     "looks like a table of sacct, which needs --parsable2 and its heading, with "
                 )
                 raise InputError(f"{fault}the columns JobID and State", f"row {row}", source)
-            fault = f"{blanks} columns separated by blanks, {commas} by commas: is no trace"
+            fault = f"{blanks} columns separated by blanks, {commas} by commas: is not a trace"
             fault = _BY_COLUMNS.get(commas, f"{fault}; wanted: {_WANTED}")
             raise InputError(fault, f"row {row}", source)
     raise InputError("holds no job" if comments else "is empty", "", source)

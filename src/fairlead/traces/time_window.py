@@ -50,7 +50,7 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
     - Servers start in their state at `begin`: a server that is absent then leaves at time 0.
     - Servers that first join at `end` or later are removed.
 
-    O(J + K + T + servers + their events).
+    O(jobs + sets + tasks + servers + their events).
 
     Parameters
     ----------

@@ -20,8 +20,8 @@ def summarize(workload: Workload) -> dict[str, Any]:
 
     - ``demand``: for each resource, quantiles over tasks, as fractions of the largest capacity of a
       server;
-    - ``load``: for each resource, the sum of amount times duration of all tasks, over the capacity
-      during the span; None without capacity;
+    - ``load``: for each resource, the sum over tasks of amount times duration, divided by the
+      capacity times the span; None if no server has the resource;
     - ``constrained_tasks``: the fraction of tasks with a placement constraint;
     - ``too_large``: the number of unplaceable tasks, and the names of their jobs.
     """

@@ -47,7 +47,7 @@ class Condition(NamedTuple):
         """Return whether a machine with this value of the attribute meets the condition.
 
         None is a missing attribute. It counts as an empty text for ``equal`` and ``not equal``, and
-        meets neither ``less`` nor ``greater``, like any value that is no whole number.
+        meets neither ``less`` nor ``greater``, like any value that is not a whole number.
         """
         if self.operator in (EQUAL, NOT_EQUAL):
             return ((value or "") == self.value) == (self.operator == EQUAL)

@@ -102,6 +102,6 @@ def _parse_preceding(text: str) -> list[int]:
     if text == str(UNKNOWN):
         return []
     if not _JOBS.fullmatch(text):
-        fault = f"{quoted(text)} is no list of jobs such as 1&2, nor {UNKNOWN}"
+        fault = f"{quoted(text)} is neither a list of jobs such as 1&2 nor {UNKNOWN}"
         raise InputError(f"column {PRECEDING + 1} (precjob): {fault}")
     return list(map(int, text.split("&")))

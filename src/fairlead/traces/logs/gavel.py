@@ -170,8 +170,9 @@ def _throughput(row: GavelRow, throughputs: Throughputs) -> float:
         fault = f"{throughputs.path.name} has no throughput of {quoted(key)} on {throughputs.gpu}"
         raise InputError(fault)
     with error_source(str(throughputs.path)):
-        of_pairs = json_files.mapping(throughputs.by_job[key], place)
-        throughput = json_files.real(json_files.field(of_pairs, ALONE, place), f"{place}.{ALONE}")
+        by_other_job = json_files.mapping(throughputs.by_job[key], place)
+        alone = json_files.field(by_other_job, ALONE, place)
+        throughput = json_files.real(alone, f"{place}.{ALONE}")
         if throughput < 0:
             raise InputError(f"must not be negative, as {throughput:g} is", f"{place}.{ALONE}")
     return throughput

@@ -166,9 +166,9 @@ def _last_attempts(events: pl.DataFrame, notes: Counter[str]) -> pl.DataFrame:
     at_once = (time == pl.col("begin")) & (pl.col("attempts") == 1)
     ends = events.filter(kind.is_in(list(ENDINGS))).join(begins, on=TASK).filter(after | at_once)
     inside = events["time"].filter(events["time"] < AFTER_TRACE)
-    last = int(inside[-1]) if len(inside) else 0
-    in_alloc = {IN_ALLOC: ~pl.col("inside")}
-    tasks = tasks_that_ran(requests, begins, ends, last, ENDINGS, notes, in_alloc)
+    trace_end = int(inside[-1]) if len(inside) else 0
+    outside_allocs = {IN_ALLOC: ~pl.col("inside")}
+    tasks = tasks_that_ran(requests, begins, ends, trace_end, ENDINGS, notes, outside_allocs)
     notes[CONSTRAINED] += int(tasks["constrained"].sum())
     return tasks
 

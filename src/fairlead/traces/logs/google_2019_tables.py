@@ -101,7 +101,7 @@ def read_rows(
 
     A column of kind ``flag`` is a list in the file, and true if the list has an entry. Raises
     InputError with file, row and column, for a file that is damaged or is neither JSON lines nor
-    CSV; and for a field that is absent, no number, or out of range.
+    CSV; and for a field that is absent, not a number, or out of range.
     """
     for part in parts:
         source, heading = str(part), list[str]()
@@ -129,7 +129,7 @@ def _parse_heading(line: str, columns: Sequence[TraceColumn]) -> list[str]:
         if flat in names:
             names[names.index(flat)] = column.name
         elif not column.optional:
-            raise InputError(f"has no column {column.name}, and is no JSON record")
+            raise InputError(f"has no column {column.name}, and is not a JSON record")
     if len(set(names)) < len(names):
         raise InputError("names a column twice")
     return names

@@ -73,7 +73,7 @@ STILL_RAN = "jobs left out, as they had not ended"
 BACKWARDS = "jobs left out, as they end before they start"
 NO_DEMAND = "jobs left out, as they ask for nothing"
 NO_NODES = "jobs of 0 nodes, taken as one task"
-FEWER_TASKS = "jobs of more nodes than cores and than GPUs, taken as fewer tasks"
+FEWER_TASKS = "jobs with fewer cores and fewer GPUs than nodes, taken as fewer tasks"
 
 
 def is_helios(line: str) -> bool:

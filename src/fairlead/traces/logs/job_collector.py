@@ -76,8 +76,8 @@ class JobCollector:
     def refuse_beyond(self, tasks: int, what: str) -> None:
         """Raise InputError if the workload would get more than `MOST_TASKS` tasks.
 
-        `tasks` is the number to be added; `what` tells in the error where it is from. Call this
-        before the tasks are listed: a number with a digit too many would fill memory.
+        `tasks` is the number to be added; `what` names its column in the error. Call this before
+        the tasks are listed: a number with a digit too many would fill memory.
         """
         if len(self._duration) + tasks > MOST_TASKS:
             raise InputError(f"{what}: {tasks:,} make more than {MOST_TASKS:,} tasks in all")

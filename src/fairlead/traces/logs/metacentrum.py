@@ -201,9 +201,10 @@ class _Reader:
     def _interpret_spec(
         self, spec: NodeSpec
     ) -> tuple[list[Place], list[Shape | None], dict[str, int]]:
-        """Return the place of each chunk, the capacity of a node if it takes whole ones, and notes.
+        """Interpret a node specification.
 
-        The capacity is None for a chunk that does not take whole nodes.
+        Returns the place of each chunk; for each chunk the capacity of a node if the chunk takes
+        whole nodes, else None; and notes.
         """
         places: list[Place] = []
         whole_nodes: list[Shape | None] = []
@@ -316,5 +317,5 @@ def _parse_hosts(text: str) -> tuple[int, ...]:
     if text == "{}":
         return ()
     if not _HOSTS.fullmatch(text):
-        raise InputError(f"column 19 (hosts): {quoted(text)} is no list of hosts in braces")
+        raise InputError(f"column 19 (hosts): {quoted(text)} is not a list of hosts in braces")
     return tuple(map(int, text[1:-1].split(",")))

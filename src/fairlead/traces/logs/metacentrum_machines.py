@@ -95,12 +95,12 @@ def _parse_chunk(part: str, text: str) -> Chunk:
         elif field.startswith("ppn="):
             number = field.removeprefix("ppn=")
             if cores is not None or not _CORES.fullmatch(number):
-                raise InputError(f"node specification {text!r}: {field!r} is no number of cores")
+                raise InputError(f"node specification {text!r}: {field!r} is not a number of cores")
             cores = float(number)
         elif _PROPERTY.fullmatch(field):
             properties.append(field)
         else:
-            raise InputError(f"node specification {text!r}: {field!r} is no property")
+            raise InputError(f"node specification {text!r}: {field!r} is not a property")
     if nodes < 1 or cores == 0:
         raise InputError(f"node specification {text!r}: asks for 0 nodes or cores")
     return Chunk(nodes, 1.0 if cores is None else cores, tuple(properties))
@@ -220,7 +220,7 @@ def read_machines(path: Path) -> Machines:
             raise InputError(f"{len(fields)} columns, not {expected}", place, source)
         name = fields[1]
         if not _NAME.fullmatch(name):
-            raise InputError(f"column 2 (name): {name[:40]!r} is no name", place, source)
+            raise InputError(f"column 2 (name): {name[:40]!r} is not a name", place, source)
         if name in names:
             raise InputError(f"duplicate name {name!r}", place, source)
         names.add(name)
@@ -236,7 +236,11 @@ def read_machines(path: Path) -> Machines:
 
 
 def _parse_positive(fields: list[str], column: int, place: str, source: str) -> int:
-    """Return the number in a column; raise InputError if KiB of it, in bytes, may be inexact."""
+    """Return the positive number in a column.
+
+    Raises InputError for other text, and for a number so large that as KiB it may be inexact in
+    bytes.
+    """
     text = fields[column]
     usable = len(text) <= 16 and text.isascii() and text.isdigit()
     if not usable or not 0 < int(text) <= LARGEST_COUNT // 1024:

@@ -183,7 +183,7 @@ def _read_machines(path: Path) -> dict[str, _Machine]:
                 raise InputError(f"duplicate server {name!r}")
             gpus = int(number) if number.isascii() and number.isdigit() and len(number) < 8 else 0
             if not 0 < gpus <= MOST_GPUS:
-                fault = f"number of GPUs: {quoted(number)} is no number from 1 to {MOST_GPUS:,}"
+                fault = f"number of GPUs: {quoted(number)} is not a number from 1 to {MOST_GPUS:,}"
                 raise InputError(fault)
             found[name] = _Machine(gpus, check_name(memory, "single GPU mem"))
     if not found:

@@ -58,7 +58,7 @@ ENDED_BEFORE_SUBMISSION = "jobs left out, as they ended before they were submitt
 STILL_RAN = "jobs left out, as they had not ended"
 EARLIER_RUNS = "earlier runs of requeued jobs, left out"
 NO_LIMIT_NAMED = "jobs with the time limit of their partition, which is not known"
-NOT_ELIGIBLE = "jobs left out, as to the end they were held, or waited for other jobs or a time"
+NOT_ELIGIBLE = "jobs left out, as they were held, or waited for other jobs or a time, until the end"
 NO_REQUEST = "jobs left out, as the table does not say what they ask for; ask sacct for ReqTRES"
 NO_PARTITION = "jobs that may run on all nodes, as the table has no column Partition"
 NO_NODE_PARTITION = (
@@ -309,18 +309,18 @@ def _parse_row(
     notes[CUT_ARRAY] += "[" in job and _jobs_of_array(job) == [job]
     notes[NO_LIMIT_NAMED] += limit.lower() == "partition_limit"
     return SlurmRow(
-        number,
-        job,
-        user or "unknown",
-        min(submit, start),  # a requeued job may start before its last submission
-        start,
-        seconds,
-        cancel,
-        inf if limit.lower() in NO_LIMIT else _parse_limit(limit),
-        amounts,
-        max(nodes, 1),
-        values.get("nodelist", ""),
-        values.get("partition", ""),
+        row=number,
+        job=job,
+        user=user or "unknown",
+        submit=min(submit, start),  # a requeued job may start before its last submission
+        start=start,
+        seconds=seconds,
+        cancel=cancel,
+        limit=inf if limit.lower() in NO_LIMIT else _parse_limit(limit),
+        amounts=amounts,
+        nodes=max(nodes, 1),
+        hosts=values.get("nodelist", ""),
+        partition=values.get("partition", ""),
     )
 
 
@@ -390,7 +390,10 @@ def _collect(
     """Add a job of one or more components; `used` are the indices of resources that nodes have."""
     first = components[0]
     places = [_allowed_groups(row, table, collected.notes) for row in components]
-    rows = [_spread(row, table, place, used) for row, place in zip(components, places, strict=True)]
+    rows = [
+        _with_enough_nodes(row, table, place, used)
+        for row, place in zip(components, places, strict=True)
+    ]
     tasks = sum(row.nodes for row in rows)
     collected.refuse_beyond(tasks, "column nnodes")
     limit = min(row.limit for row in rows)
@@ -413,10 +416,11 @@ def _collect(
             first_host += count
 
 
-def _spread(row: SlurmRow, table: NodeTable, place: Place, used: list[int]) -> SlurmRow:
-    """Return a row; if its job never started, with as many nodes as its amounts need.
+def _with_enough_nodes(row: SlurmRow, table: NodeTable, place: Place, used: list[int]) -> SlurmRow:
+    """Give a job that never started as many nodes as its amounts need; return its row.
 
-    Until a job starts, ReqTRES has one node, unless the job requested several.
+    Until a job starts, ReqTRES has one node, unless the job requested several. The row stays as it
+    is if the allowed groups have too few nodes.
     """
     if isfinite(row.start):
         return row

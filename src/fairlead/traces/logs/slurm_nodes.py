@@ -27,7 +27,7 @@ MOST_HOSTS = 1_000_000
 # States in which a node gets no new jobs; a field may have several, such as ``MIXED+DRAIN``.
 # POWERED_DOWN is not among them: such a node is powered up for a job.
 OUT = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING"})
-# By heading of a column of sinfo: the name by which this module calls the column.
+# This module's names of the columns of sinfo, by their headings.
 SINFO = {"nodelist": "name", "cpus": "cpu", "memory": "memory", "gres": "gres",
          "partition": "partition", "avail_features": "features"}  # fmt: skip
 
@@ -46,7 +46,7 @@ class NodeTable:
 
     @classmethod
     def equal(cls, servers: int, cores: int, memory: float | None, gpus: float) -> NodeTable:
-        """Return equal nodes without names; without `memory`, memory is no resource."""
+        """Return equal nodes without names; without `memory`, memory is not a resource."""
         amounts = [float(cores), -1.0 if memory is None else memory, gpus]
         count = np.array([servers], dtype=np.int64)
         return cls(("server",), np.array([amounts]), count, (frozenset(),), ({},), {})
@@ -76,7 +76,7 @@ def read_nodes(path: Path) -> NodeTable:
     elif "|" in content[0][1]:
         nodes = _read_sinfo(content, str(path))
     else:
-        fault = "is no output of scontrol show node, nor of sinfo -N -o '%N|%c|%m|%G|%P'"
+        fault = "is not the output of scontrol show node or of sinfo -N -o '%N|%c|%m|%G|%P'"
         raise InputError(fault, f"row {content[0][0]}", str(path))
     kinds: dict[_Node, list[str]] = {}
     for name, node in nodes.items():

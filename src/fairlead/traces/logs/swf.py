@@ -106,7 +106,7 @@ def read_swf_workload(
     memory: float | None = None,
     on_progress: ProgressReport | None = None,
 ) -> Workload:
-    """Read a log as a workload, O(rows), 23 us each.
+    """Read a log as a workload, in O(rows), about 23 us each.
 
     - A job has its requested processors, else its allocated ones.
     - With `memory` it has its requested memory for each processor, else its used memory, else none.
@@ -115,13 +115,14 @@ def read_swf_workload(
     - Users are ``user-<id>`` by ascending id; times are seconds from the first submission.
 
     The cluster has `servers` servers of `cores` cores and `memory` GiB; by default one server with
-    the processors of the header. Without `memory`, memory is no resource.
+    the processors of the header. Without `memory`, memory is not a resource.
     """
     header = read_header(path)
     cluster = _make_cluster(header, servers, cores, memory)
     collected = JobCollector()
     clock = SubmissionClock()
     jobs = 0
+    # `read_swf` names the row in its own errors, so `row` is needed only after a row was read.
     with read_errors(str(path), lambda: row.row):
         for row in read_swf(path, progress=on_progress):
             jobs += row.status not in PARTS_OF_JOBS
@@ -284,7 +285,7 @@ class SwfHeader:
     """The comments above the first job, such as ``; MaxProcs: 128``."""
 
     source: str
-    # By name of an entry: for each occurrence, the row in the file and the value.
+    # For each name of an entry: the row in the file and the value of each occurrence.
     entries: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
@@ -361,7 +362,7 @@ def note_unused_columns(row: SwfRow, notes: Counter[str]) -> None:
 
 
 def swf_row(row: int, fields: list[str], source: str) -> SwfRow:
-    """Convert the fields of a row; raise InputError for a field that is no usable number."""
+    """Convert the fields of a row; raise InputError for a field that is not a usable number."""
     place = f"row {row}"
     values = [_parse_value(k, text, place, source) for k, text in enumerate(fields[: len(FIELDS)])]
     return SwfRow._make([row, *values, tuple(fields[len(FIELDS) :])])
