@@ -213,7 +213,7 @@ def test_nodes_of_sinfo(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "is empty"), ("hello", "is no output of scontrol"),
+        ("", "is empty"), ("hello", "is not the output of scontrol"),
         ("NODELIST|CPUS\nn1|2", "needs the columns"),
         ("NODELIST|CPUS|MEMORY\nn1|2", "row 2: has 2 columns, not 3"),
         ("NODELIST|CPUS|MEMORY\nn1|two|3", "row 2: %c: 'two' is not a whole number"),

@@ -50,7 +50,7 @@ class Resources:
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.is_declared = "resources" in document
-        self.units = _declared_units(document["resources"]) if self.is_declared else {}
+        self.units = _read_declared_units(document["resources"]) if self.is_declared else {}
         self.index = {name: column for column, name in enumerate(self.units)}
         # For each resource without a unit: whether its first amount is absolute, and the key path
         # of this amount.
@@ -124,7 +124,7 @@ class Resources:
             raise table.error(f"{fault}; {remedy}", row, name)
 
 
-def _declared_units(declared: object) -> dict[str, str]:
+def _read_declared_units(declared: object) -> dict[str, str]:
     """Read the key ``resources`` into units by name; a resource without a unit has an empty one."""
     if isinstance(declared, list):
         pairs: list[tuple[Any, Any]] = [(name, None) for name in declared]

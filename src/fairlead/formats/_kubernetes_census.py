@@ -68,7 +68,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     choice = NodeChoice(placement, [node.taints for node in nodes])
     listed = frozenset(name for node in nodes for name in node.allocatable)
     not_modelled: dict[str, list[str]] = {}
-    requests, first_not_modelled = _requests(dump, listed, not_modelled)
+    requests, first_not_modelled = _split_requests(dump, listed, not_modelled)
     columns = _columns(requests)
     n_cells = max(len(dump.users) * len(nodes), len(nodes), len(dump.pods)) * len(columns)
     if n_cells > MOST_CELLS:
@@ -117,7 +117,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     # Find the pending pods that fit no node, or may be kept away by what is not modelled.
     pods, request = [dump.pods[p] for p in kept], request[kept]
     suffix = "; nodes were skipped" if dump.lost_nodes else ""
-    unrunnable = _unrunnable(cluster, request / size, allowed_of, suffix)
+    unrunnable = _find_unrunnable(cluster, request / size, allowed_of, suffix)
     user = np.array([names[pod.user] for pod in pods], dtype=np.int64)
     undecided = {}
     for k, allowed in allowed_of.items():
@@ -151,7 +151,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     )
 
 
-def _requests(
+def _split_requests(
     dump: Dump, listed: frozenset[str], not_modelled: dict[str, list[str]]
 ) -> tuple[list[Mapping[str, float]], dict[int, str]]:
     """Return the requests of pods, and for some the first requested resource that is not modelled.
@@ -209,7 +209,7 @@ def _add_reach(
         reach[key] = allowed.copy()
 
 
-def _unrunnable(
+def _find_unrunnable(
     cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray], suffix: str
 ) -> dict[int, str]:
     """Return the reason, followed by `suffix`, for each pending pod that fits no empty node."""

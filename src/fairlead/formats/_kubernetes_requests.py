@@ -69,7 +69,7 @@ def allocatable(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
 
     Raises ProblemError, with a key path below `place`, for an invalid quantity.
     """
-    return _whole_units(_nanos(quantities, place))
+    return _to_whole_units(_read_nanos(quantities, place))
 
 
 def effective_request(spec: PodSpec, place: str) -> dict[str, int]:
@@ -91,16 +91,16 @@ def effective_request(spec: PodSpec, place: str) -> dict[str, int]:
             peak |= Counter(request) + sidecars
     total = (running + sidecars) | peak
     total.update(_pod_level_excess(spec, total, f"{place}.spec.resources"))
-    total.update(_nanos(spec.get("overhead") or {}, f"{place}.spec.overhead"))
+    total.update(_read_nanos(spec.get("overhead") or {}, f"{place}.spec.overhead"))
     total[PODS] = _NANO
-    return _whole_units(total)
+    return _to_whole_units(total)
 
 
 def _pod_level_excess(spec: PodSpec, summed: Mapping[str, int], place: str) -> dict[str, int]:
     """Return the pod-level request minus `summed`, the request of the containers."""
     resources = spec.get("resources") or _NO_RESOURCES
-    asked = _nanos(resources.get("requests") or {}, f"{place}.requests")
-    for name, limit in _nanos(resources.get("limits") or {}, f"{place}.limits").items():
+    asked = _read_nanos(resources.get("requests") or {}, f"{place}.requests")
+    for name, limit in _read_nanos(resources.get("limits") or {}, f"{place}.limits").items():
         # As in the API server, the limit is the request if no container requests the resource.
         if name not in asked and not summed.get(name):
             asked[name] = limit
@@ -113,17 +113,19 @@ def _pod_level_excess(spec: PodSpec, summed: Mapping[str, int], place: str) -> d
 
 def _container_request(container: Container, place: str) -> dict[str, int]:
     resources = container.get("resources") or _NO_RESOURCES
-    limits = _nanos(resources.get("limits") or {}, f"{place}.resources.limits")
-    return limits | _nanos(resources.get("requests") or {}, f"{place}.resources.requests")
+    limits = _read_nanos(resources.get("limits") or {}, f"{place}.resources.limits")
+    return limits | _read_nanos(resources.get("requests") or {}, f"{place}.resources.requests")
 
 
-def _nanos(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
+def _read_nanos(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
     """Return amounts in nano-units; raise ProblemError for an invalid one."""
     nanos = {}
     for name, value in quantities.items():
         text_of(name, place)
         try:
-            nanos[name] = _parse_nano(value) if type(value) is str else _nano(read_amount(value)[0])
+            nanos[name] = (
+                _parse_nano(value) if type(value) is str else _to_nano(read_amount(value)[0])
+            )
         except ProblemError as error:
             raise ProblemError(error.fault, f"{place}.{short(name)}") from None
     return nanos
@@ -134,17 +136,17 @@ def _parse_nano(text: str) -> int:
     amount, _ = parse_quantity(text)
     if amount < 0:
         amount, _ = read_amount(text)  # raises ProblemError for a negative amount
-    return _nano(amount)
+    return _to_nano(amount)
 
 
-def _nano(amount: float) -> int:
+def _to_nano(amount: float) -> int:
     """Return an amount in nano-units, rounded up as Kubernetes does."""
     if amount.is_integer():
         return int(amount) * _NANO
     return math.ceil(round(amount * _NANO, 3))  # without the rounding error of the product
 
 
-def _whole_units(nanos: Mapping[str, int]) -> dict[str, int]:
+def _to_whole_units(nanos: Mapping[str, int]) -> dict[str, int]:
     """Round up to thousandths of a core, and to whole bytes and pieces."""
     return {
         name: -(-amount // (10**6 if name == "cpu" else _NANO)) for name, amount in nanos.items()

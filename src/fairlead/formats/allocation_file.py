@@ -159,18 +159,18 @@ class _Reading:
             raise InputError(f"must be a mapping, not {show(row)}", place)
         n = self._find_user(row, place)
         if "weight" in row:
-            self._check_weight(_non_negative(row["weight"], f"{place}.weight"), n, place)
+            self._check_weight(_read_non_negative(row["weight"], f"{place}.weight"), n, place)
         if "amounts" in row and "servers" in row:
             raise InputError("has both servers, in tasks, and amounts", place)
         amounts: dict[int, FloatArray] = {}
         if "amounts" in row:
-            amounts = self._held_amounts(row["amounts"], f"{place}.amounts")
+            amounts = self._read_held_amounts(row["amounts"], f"{place}.amounts")
             held = {g: self._to_tasks(n, amounts[g], f"{place}.amounts") for g in amounts}
         else:
-            held = self._held_tasks(row, n, place)
+            held = self._read_held_tasks(row, n, place)
         total = math.fsum(held.values())
         if "tasks" in row:
-            stated = _non_negative(row["tasks"], f"{place}.tasks")
+            stated = _read_non_negative(row["tasks"], f"{place}.tasks")
             if abs(stated - total) > _ROUNDING * max(stated, total):
                 fault = f"is {stated:.12g}, and the sum over servers is {total:.12g}"
                 raise InputError(fault, f"{place}.tasks")
@@ -241,22 +241,22 @@ class _Reading:
             )
         return n
 
-    def _held_tasks(self, row: Mapping[Any, Any], n: int, place: str) -> dict[int, float]:
+    def _read_held_tasks(self, row: Mapping[Any, Any], n: int, place: str) -> dict[int, float]:
         """Return the tasks of a row by group."""
         if "servers" not in row:
             raise InputError("the key 'servers' is missing", place)
         held: dict[int, float] = {}
-        for g, value, here in self._entries(row["servers"], "tasks", f"{place}.servers"):
-            tasks = _non_negative(value, here)
+        for g, value, here in self._read_entries(row["servers"], "tasks", f"{place}.servers"):
+            tasks = _read_non_negative(value, here)
             if tasks > self.problem.unconstrained_gamma[n, g] * (1 + _ROUNDING):
                 raise ProblemError(self._describe_excess(tasks, n, g), here)
             held[g] = tasks
         return held
 
-    def _held_amounts(self, by_group: object, place: str) -> dict[int, FloatArray]:
+    def _read_held_amounts(self, by_group: object, place: str) -> dict[int, FloatArray]:
         """Return the amounts of a row, (R,), by group."""
         held: dict[int, FloatArray] = {}
-        for g, by_resource, here in self._entries(by_group, "amounts", place):
+        for g, by_resource, here in self._read_entries(by_group, "amounts", place):
             if not isinstance(by_resource, dict):
                 raise InputError(f"must be a mapping of amounts, not {show(by_resource)}", here)
             amounts = np.zeros(self.problem.n_resources)
@@ -266,11 +266,11 @@ class _Reading:
                         f"no resource is named {show(name)}{self._hint(name, self.resources)}",
                         f"{here}.{short(name)}",
                     )
-                amounts[self.resources[name]] = _non_negative(value, f"{here}.{short(name)}")
+                amounts[self.resources[name]] = _read_non_negative(value, f"{here}.{short(name)}")
             held[g] = amounts
         return held
 
-    def _entries(
+    def _read_entries(
         self, mapping: object, values: str, place: str
     ) -> Iterator[tuple[int, object, str]]:
         """Yield the group, value and key path of each entry of a mapping of groups.
@@ -356,7 +356,7 @@ def _problem_of_groups(
     return problem, groups
 
 
-def _non_negative(value: object, place: str) -> float:
+def _read_non_negative(value: object, place: str) -> float:
     """Read a number of at least 0: tasks, an amount or a weight."""
     if isinstance(value, float) and abs(value) <= 1 / LARGEST_AMOUNT:
         return 0.0  # a rounding error of a difference

@@ -139,8 +139,8 @@ def dump(problem: Problem, path: str | Path) -> None:
 def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Problem, list[str]]:
     """Build the problem of a checked document; also return a line for each omitted user."""
     servers, users = document["servers"], document["users"]
-    groups = _unique_names(servers, "servers")
-    names = _unique_names(users, "users")
+    groups = _read_unique_names(servers, "servers")
+    names = _read_unique_names(users, "users")
     resources = Resources(document)
     tables = (
         resources.read(servers, "servers", "capacity"),
@@ -194,7 +194,7 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
     return problem, left_out
 
 
-def _unique_names(rows: Sequence[ServerRow] | Sequence[UserRow], what: str) -> tuple[str, ...]:
+def _read_unique_names(rows: Sequence[ServerRow] | Sequence[UserRow], what: str) -> tuple[str, ...]:
     row_of: dict[str, int] = {}
     for number, row in enumerate(rows):
         place = f"{what}[{number}].name"
@@ -224,7 +224,7 @@ def _read_count(row: ServerRow, g: int) -> int:
     return int(count)
 
 
-def _non_negative(value: object, place: str, name: object) -> float:
+def _read_non_negative(value: object, place: str, name: object) -> float:
     """Read a number of at least 0; errors give its key path and the name of the user."""
     try:
         number = read_number(value, "a number from 0")
@@ -241,14 +241,14 @@ def _read_weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
     weight = np.ones((len(users), len(resources.names)))
     per_resource = False
     for n, user in enumerate(users):
-        given, place = user.get("weight", 1), f"users[{n}].weight"
-        if not isinstance(given, dict):
-            weight[n] = _non_negative(given, place, user["name"])
+        stated, place = user.get("weight", 1), f"users[{n}].weight"
+        if not isinstance(stated, dict):
+            weight[n] = _read_non_negative(stated, place, user["name"])
             continue
         per_resource = True
-        for name, value in keyed_by_text(given, place).items():
+        for name, value in keyed_by_text(stated, place).items():
             column = resources.known_column(name, f"{place}.{name}")
-            weight[n, column] = _non_negative(value, f"{place}.{name}", user["name"])
+            weight[n, column] = _read_non_negative(value, f"{place}.{name}", user["name"])
         if weight[n].any() and not weight[n].all():
             fault = f"must be 0 for all resources or for none (user {show(user['name'])})"
             raise ProblemError(fault, place)
@@ -258,7 +258,7 @@ def _read_weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
 def _read_task_limit(user: UserRow, n: int) -> float:
     if "tasks" not in user:
         return np.inf
-    return _non_negative(user["tasks"], f"users[{n}].tasks", user["name"])
+    return _read_non_negative(user["tasks"], f"users[{n}].tasks", user["name"])
 
 
 def _read_queues(

@@ -171,6 +171,7 @@ def _read_sizes(header: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _make_run_log(frame: pl.DataFrame, header: Mapping[str, Any], sizes: dict[str, int]) -> RunLog:
+    """Check a table and its header, and make a run log of them; `sizes` is from `_read_sizes`."""
     # Servers of some recorded tasks are unknown.
     check_columns(frame, _COLUMNS, {"server": pl.col("server_number") < 0})
     policy, sets = header["policy"], header["unplaceable_sets"]

@@ -35,8 +35,8 @@ def tasks_on_one_server(problem: Problem) -> FloatArray:
     on_each = problem.fitting / np.maximum(problem.count, 1)
     largest: FloatArray = np.where(runnable, on_each, 0.0).max(axis=1)
     if problem.users.rates is not None:
-        given = ~np.isnan(problem.users.rates[:, 0])
-        largest = np.where(given, np.where(runnable.any(axis=1), np.inf, 0.0), largest)
+        has_rates = ~np.isnan(problem.users.rates[:, 0])
+        largest = np.where(has_rates, np.where(runnable.any(axis=1), np.inf, 0.0), largest)
     return largest
 
 

@@ -66,7 +66,7 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> LabelledTable
     texts = [] if columns is None else _columns_of_text(content)
     # An index of numbers next to a column of names is a default index, sorted or filtered.
     are_numbers = len(texts) == 1 and getattr(getattr(index, "dtype", None), "kind", "") in "iu"
-    row = None if index is None or are_numbers else _labels(index, name)
+    row = None if index is None or are_numbers else _read_labels(index, name)
     if columns is None:  # a series
         if vector:
             return LabelledTable(name, content, (row, None))
@@ -74,7 +74,7 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> LabelledTable
     columns = tuple(columns)
     if len(texts) == 1 and (row is None or not row.chosen):
         (names,) = texts
-        row = _labels(content[:, names], name)
+        row = _read_labels(content[:, names], name)
         content, columns = np.delete(content, names, 1), columns[:names] + columns[names + 1 :]
     elif texts:
         in_columns = " and ".join(repr(str(columns[k])) for k in texts)
@@ -82,7 +82,7 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> LabelledTable
         raise ProblemError(fault, name)
     if vector and content.shape[1] == 1:
         return LabelledTable(name, content[:, 0], (row, None))
-    return LabelledTable(name, content, (row, _labels(columns, name)))
+    return LabelledTable(name, content, (row, _read_labels(columns, name)))
 
 
 def read_numbers(values: Any, name: str) -> FloatArray:
@@ -129,7 +129,7 @@ def _columns_of_text(content: NDArray[Any]) -> list[int]:
     return [k for k, column in enumerate(content.T) if any(isinstance(x, str) for x in column)]
 
 
-def _labels(labels: Any, name: str) -> Labels:
+def _read_labels(labels: Any, name: str) -> Labels:
     """Read labels; ``0, 1, ...`` and ``column_0, ...`` are default names of frames."""
     names = tuple(check_name(str(label), name) for label in labels)
     if len(set(names)) < len(names):

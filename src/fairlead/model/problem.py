@@ -308,8 +308,8 @@ class Problem(ReadOnlyArrays):
         """(N, G) float: gamma without placement constraints; given rates replace demands."""
         if self.users.rates is None:
             return self.fitting
-        given = self.users.rates * self.count[None, :]
-        return sealed(np.where(np.isnan(given), self.fitting, given))
+        by_rates = self.users.rates * self.count[None, :]
+        return sealed(np.where(np.isnan(by_rates), self.fitting, by_rates))
 
     @cached_property
     def gamma(self) -> FloatArray:
@@ -389,7 +389,7 @@ def _read_matrix(values: ArrayLike | None, name: str) -> FloatArray:
     return matrix
 
 
-def _shaped(table: _Array, shape: tuple[int, ...], name: str) -> _Array:
+def _check_shape(table: _Array, shape: tuple[int, ...], name: str) -> _Array:
     if table.shape != shape:
         raise ProblemError(f"must have shape {shape}, not {table.shape}", name)
     return table
@@ -443,7 +443,7 @@ def _read_labels(
 def _read_count(count: ArrayLike | None, n_groups: int) -> IntArray:
     if count is None:
         return np.ones(n_groups, dtype=np.int64)
-    given = _shaped(read_numbers(count, "count"), (n_groups,), "count")
+    given = _check_shape(read_numbers(count, "count"), (n_groups,), "count")
     whole = (given >= 0) & (given == np.floor(given)) & np.isfinite(given)
     for g in np.flatnonzero(~whole):
         fault = f"must be a whole number from 0, not {given[g]:g}"
@@ -485,13 +485,13 @@ def _read_weight(
 def _read_eligible(eligible: ArrayLike | None, n_users: int, n_groups: int) -> BoolArray:
     if eligible is None:
         return np.ones((n_users, n_groups), dtype=bool)
-    return _shaped(read_switches(eligible, "eligible"), (n_users, n_groups), "eligible")
+    return _check_shape(read_switches(eligible, "eligible"), (n_users, n_groups), "eligible")
 
 
 def _read_task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
     if task_limit is None:
         return np.full(n_users, np.inf)
-    given = _shaped(read_numbers(task_limit, "task_limit"), (n_users,), "task_limit")
+    given = _check_shape(read_numbers(task_limit, "task_limit"), (n_users,), "task_limit")
     for n in np.flatnonzero(~(given >= 0)):
         raise ProblemError(f"must be a number from 0, not {given[n]}", f"users[{n}].tasks")
     return given
@@ -500,7 +500,7 @@ def _read_task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
 def _read_rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray | None:
     if rates is None:
         return None
-    given = _shaped(read_numbers(rates, "rates"), (n_users, n_groups), "rates")
+    given = _check_shape(read_numbers(rates, "rates"), (n_users, n_groups), "rates")
     absent = np.isnan(given)
     wrong = np.isinf(given) | (given < 0) | (absent & ~absent.all(axis=1, keepdims=True))
     for n, g in np.argwhere(wrong):
@@ -541,8 +541,8 @@ def _check_placeable(problem: Problem) -> None:
     open_to = problem.users.eligible & (problem.count > 0)
     runnable = open_to & ~(asks.astype(np.float32) @ lacks.T.astype(np.float32) > 0)
     if problem.users.rates is not None:
-        given = ~np.isnan(problem.users.rates[:, 0])
-        runnable[given] = open_to[given] & (problem.users.rates[given] > 0)
+        has_rates = ~np.isnan(problem.users.rates[:, 0])
+        runnable[has_rates] = open_to[has_rates] & (problem.users.rates[has_rates] > 0)
     for n in np.flatnonzero(~runnable.any(axis=1) & (problem.task_limit > 0)):
         raise ProblemError(
             f"user {problem.users.names[n]!r} fits no server: {why_excluded(problem, int(n))}",

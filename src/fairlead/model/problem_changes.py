@@ -205,13 +205,13 @@ def rebuilt(problem: Problem, **columns: Any) -> Problem:
     """Return a problem with other arguments of `from_arrays`, such as ``count``, validated anew."""
     cluster, users = problem.cluster, problem.users
     weight = users.weight if users.resource_weight is None else users.resource_weight
-    given = {
+    arguments = {
         "count": cluster.count, "weight": weight, "eligible": users.eligible,
         "task_limit": users.task_limit, "rates": users.rates, "resources": cluster.resources,
         "units": cluster.units, "groups": cluster.groups, "users": users.names,
         "labels": cluster.labels, "devices": cluster.devices,
     }  # fmt: skip
-    found = Problem.from_arrays(cluster.capacity, users.demand, **given | columns)
+    found = Problem.from_arrays(cluster.capacity, users.demand, **arguments | columns)
     return found if users.queues is None else found.in_tree(users.queues)
 
 

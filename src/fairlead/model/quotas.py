@@ -165,7 +165,7 @@ def check_servers(quotas: Quotas, queues: Queues | None, servers: Sequence[Serve
     kind of servers that the quota includes.
     """
     for resource, needs in _needs(quotas, queues):
-        short = _unmet(resource, needs, servers)
+        short = _find_shortage(resource, needs, servers)
         if short is not None:
             names = list(dict.fromkeys(name for need in short.needs for name in need.names))
             listed = ", ".join(names[:4]) + (" and others" if len(names) > 4 else "")
@@ -238,7 +238,7 @@ class _Shortage:
     capacity: float  # of these servers
 
 
-def _unmet(
+def _find_shortage(
     resource: str, needs: Sequence[_Need], servers: Sequence[ServerKind]
 ) -> _Shortage | None:
     """Return needs that their servers cannot satisfy together, if any.

@@ -275,18 +275,18 @@ def _convert_column(block: Block, column: TraceColumn) -> pl.Series:
     empty = text == ""
     if not column.optional and empty.any():
         block.refuse(empty, f"{name}: is empty")
-    given = block.frame.select(pl.when(~empty).then(text))[name]
+    present = block.frame.select(pl.when(~empty).then(text))[name]
     if column.kind == "text":
-        return given
+        return present
     if column.kind == "flag":
-        block.refuse(~given.is_in(["true", "false"]), "is neither true nor false", name)
-        return given == "true"
+        block.refuse(~present.is_in(["true", "false"]), "is neither true nor false", name)
+        return present == "true"
     is_whole = column.kind == "whole"
-    numbers = given.cast(pl.Int64 if is_whole else pl.Float64, strict=False)
+    numbers = present.cast(pl.Int64 if is_whole else pl.Float64, strict=False)
     if not is_whole:
         numbers = numbers.set(~numbers.is_finite(), None)
     wanted = "a whole number below 2^63" if is_whole else "a number"
-    block.refuse(numbers.is_null() & given.is_not_null(), f"is not {wanted}", name)
+    block.refuse(numbers.is_null() & present.is_not_null(), f"is not {wanted}", name)
     largest = 2**53 if is_whole and column.most == inf else column.most
     block.refuse((numbers > largest).fill_null(False), f"is more than {largest:.0f}", name)
     block.refuse((numbers < column.least).fill_null(False), f"is less than {column.least}", name)

@@ -121,7 +121,7 @@ def open_stored(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
         with ExitStack() as opened:
             stored: BinaryIO = opened.enter_context(path.open("rb"))
             size = path.stat().st_size
-            compression = _compression(stored, str(path))
+            compression = _detect_compression(stored, str(path))
             stream = _decompress(stored, compression, opened, str(path))
             _refuse_tar(stream, str(path))
             yield stream, stored, size
@@ -186,7 +186,7 @@ def error_source(source: str, place: str = "") -> Iterator[None]:
         raise InputError(error.fault, place or error.place, source) from None
 
 
-def _compression(stored: BinaryIO, source: str) -> str:
+def _detect_compression(stored: BinaryIO, source: str) -> str:
     """Return the compression of a file by its first bytes, or ``plain``; refuse other kinds."""
     start = stored.read(_LONGEST_MAGIC)
     stored.seek(0)
@@ -199,13 +199,13 @@ def _compression(stored: BinaryIO, source: str) -> str:
 def _decompress(stored: BinaryIO, compression: str, opened: ExitStack, source: str) -> BinaryIO:
     if compression == "zip":
         archive = opened.enter_context(zipfile.ZipFile(stored))
-        return opened.enter_context(_only_member(archive, source))
+        return opened.enter_context(_open_only_member(archive, source))
     if compression in _OPENERS:
         return opened.enter_context(cast(BinaryIO, _OPENERS[compression](stored)))
     return stored
 
 
-def _only_member(archive: zipfile.ZipFile, source: str) -> BinaryIO:
+def _open_only_member(archive: zipfile.ZipFile, source: str) -> BinaryIO:
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) != 1:
         names = listed([member.filename for member in members], _MOST_NAMED)

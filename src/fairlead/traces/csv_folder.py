@@ -102,7 +102,7 @@ def _check_names(workload: Workload, source: str) -> None:
 
 def _servers_frame(cluster: Cluster) -> pl.DataFrame:
     amounts = {name: cluster.capacity[:, r] for r, name in enumerate(cluster.resources)}
-    labels = [json.dumps(dict(given)) if given else None for given in cluster.labels]
+    labels = [json.dumps(dict(of_group)) if of_group else None for of_group in cluster.labels]
     return pl.DataFrame(
         {"group": cluster.groups, "count": cluster.count, **amounts, "labels": labels},
         schema_overrides={"labels": pl.String},
@@ -362,7 +362,7 @@ def _read_tasks(
         block.refuse(total_demand == 0, "takes nothing of any resource", "job")
         place = _number_rows(frame.select("place"), places)
         _check_places(block, frame["place"], cluster)
-        start, server = _recorded_starts(block, cluster)
+        start, server = _read_recorded_starts(block, cluster)
         columns_of_part = {"job": job, "shape": shape, "place": place, "start": start}
         parts.append(
             pl.DataFrame({**columns_of_part, "server": server, "duration": frame["duration"]})
@@ -422,30 +422,30 @@ def _parse_place(text: str | None, groups: tuple[str, ...]) -> list[bool]:
     return [group in names for group in groups]
 
 
-def _recorded_starts(block: Block, cluster: Cluster) -> tuple[pl.Series, pl.Series]:
+def _read_recorded_starts(block: Block, cluster: Cluster) -> tuple[pl.Series, pl.Series]:
     """Return the start of each task (NaN if unknown, inf for `NEVER`) and its server (or -1)."""
     frame = block.frame
     start = pl.repeat(np.nan, len(frame), eager=True)
     server = pl.repeat(-1, len(frame), eager=True)
     if "start" in frame.columns:
         text = frame["start"]
-        given = text.is_not_null() & (text != NEVER).fill_null(False)
+        is_start = text.is_not_null() & (text != NEVER).fill_null(False)
         number = text.cast(pl.Float64, strict=False)
-        block.refuse(given & ~number.is_finite().fill_null(False), "is not a number", "start")
-        block.refuse((given & (number < 0)).fill_null(False), "is less than 0", "start")
+        block.refuse(is_start & ~number.is_finite().fill_null(False), "is not a number", "start")
+        block.refuse((is_start & (number < 0)).fill_null(False), "is less than 0", "start")
         start = frame.select(
             pl.when(pl.col("start") == NEVER)
             .then(np.inf)
-            .when(given)
+            .when(is_start)
             .then(number)
             .otherwise(np.nan)
         ).to_series()
     if "server" in frame.columns:
-        server = _server_numbers(block, cluster).fill_null(-1)
+        server = _read_server_numbers(block, cluster).fill_null(-1)
     return start, server
 
 
-def _server_numbers(block: Block, cluster: Cluster) -> pl.Series:
+def _read_server_numbers(block: Block, cluster: Cluster) -> pl.Series:
     """Return the numbers of the servers in the column ``server``; null for an empty field.
 
     Numbers are computed from the names instead of looked up, as there may be ten million servers.
@@ -465,7 +465,7 @@ def _read_events(path: Path, cluster: Cluster) -> dict[str, Any]:
     block = read_table(path, EVENT_COLUMNS)
     if not len(block.frame):
         return {}
-    server = _server_numbers(block, cluster)
+    server = _read_server_numbers(block, cluster)
     event = _indices_of(block.frame["event"], pl.Series(EVENT_NAMES))
     block.refuse(event.is_null(), f"is none of {', '.join(EVENT_NAMES)}", "event")
     return {

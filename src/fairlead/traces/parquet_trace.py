@@ -42,14 +42,14 @@ _KIND = ParquetKind("trace", METADATA_KEY, FORMAT_VERSION)
 def write_parquet(workload: Workload, path: Path) -> None:
     """Write a workload as one Parquet file, completely or not at all.
 
-    Raises InputError when the file cannot be written. Cost O(K + T): a million tasks in 50,000 jobs
-    take half a second.
+    Raises InputError when the file cannot be written. Cost O(sets + tasks): a million tasks in
+    50,000 jobs take half a second.
     """
     write_parquet_file(_make_frame(workload), _make_header(workload), _KIND, path)
 
 
 def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
-    """Read a workload that `write_parquet` wrote, with equal arrays, in O(K + T).
+    """Read a workload that `write_parquet` wrote, with equal arrays, in O(sets + tasks).
 
     Raises InputError with the file and the row or entry, for a file that is damaged, is not a
     trace, is of another version, has other columns or has meaningless values.

@@ -203,7 +203,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
 
 
 def end_of_run(workload: Workload) -> float:
-    """Return the last time of a trace, in seconds; no task that ends then is active. O(T)."""
+    """Return the last time of a trace, in seconds; no task that ends then is active. O(tasks)."""
     if workload.recorded_until is not None:
         return workload.recorded_until
     end = _end_times(workload)
@@ -288,8 +288,8 @@ def _active_tasks(workload: Workload, seconds: float) -> tuple[BoolArray, BoolAr
     start, end = workload.task_start, _end_times(workload)
     last = end_of_run(workload)
     if seconds > last:
-        given, end_time = (workload.time_text(time) for time in (seconds, last))
-        raise InputError(f"{given} is after the end of the trace, {end_time}", "--at")
+        asked, end_time = (workload.time_text(time) for time in (seconds, last))
+        raise InputError(f"{asked} is after the end of the trace, {end_time}", "--at")
     active = (submit <= seconds) & (seconds < end)
     return active, active & np.isfinite(start) & (start <= seconds)
 

@@ -72,7 +72,7 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
     - Weights are 1. Jobs that never ran are left out.
 
     Raises InputError when a job names an unknown group or node, or no job ever ran. Cost O(J G +
-    S log S) for J jobs of S different shapes; memory O(S), besides the problem.
+    S log S) for J jobs of S different shapes and G groups; memory O(S), besides the problem.
     """
     cluster = cluster_of(machines)
     groups = list(cluster.groups)

@@ -161,10 +161,10 @@ def read_workload(
         return added.read(path, machines, on_progress), added.name
     reader = READERS[name]
     _refuse_options(name, reader, machines)
-    given = {option: getattr(machines, option) for option in reader.takes}
+    options = {option: getattr(machines, option) for option in reader.takes}
     try:
         read = getattr(import_module(f"fairlead.traces.{reader.module}"), reader.function)
-        return read(path, **given, on_progress=on_progress), name
+        return read(path, **options, on_progress=on_progress), name
     except ModuleNotFoundError as fault:
         needs = f"was read as {name}, and needs {fault.name}: {how_to_install('serve')}"
         raise InputError(needs, "", str(path)) from None

@@ -14,7 +14,7 @@ QUANTILES = (0, 10, 25, 50, 75, 90, 99, 100)
 
 
 def summarize(workload: Workload) -> dict[str, Any]:
-    """Return the figures of a workload as plain values, in O(T log T + K R).
+    """Return the figures of a workload as plain values, in O(tasks log tasks).
 
     Times are seconds; keys of quantiles are percents; ``start_date`` is by the clock of the log.
 

@@ -53,8 +53,8 @@ def change_workload(workload: Workload, change: str) -> Workload:
 
     Notes
     -----
-    O(N + servers + their events), and O(T) to change servers. The result shares all other arrays of
-    tasks with the given workload.
+    O(users + servers + their events), and O(tasks) to change servers. The result shares all other
+    arrays of tasks with the given workload.
     """
     kind, colon, rest = change.partition(":")
     try:
@@ -73,7 +73,7 @@ def change_workload(workload: Workload, change: str) -> Workload:
 
 
 def with_perfect_estimates(workload: Workload) -> Workload:
-    """Return the workload with each job's limit set to the duration of its longest task. O(T)."""
+    """Return the workload with each job's limit set to its longest task's duration. O(tasks)."""
     longest = np.maximum.reduceat(workload.task_duration, workload.first_task[:-1])
     return replace(workload, job_limit=np.maximum.reduceat(longest, workload.first_set[:-1]))
 

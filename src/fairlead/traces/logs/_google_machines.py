@@ -206,6 +206,7 @@ class MachineHistory:
 def _read_attributes(
     parts: Sequence[Path], wanted: set[str], notes: Counter[str], progress: Progress
 ) -> dict[int, dict[str, str]]:
+    """Return, for each machine, the first value of each wanted attribute; count later changes."""
     import polars as pl
 
     found: dict[int, dict[str, str]] = {}

@@ -106,7 +106,7 @@ def _add_job(
     submit = json_files.real(field("subtime"), f"{place}.subtime")
     hosts = json_files.whole(field("res"), f"{place}.res")
     profile = json_files.text(field("profile"), f"{place}.profile")
-    walltime = _walltime(job, place)
+    walltime = _read_walltime(job, place)
     duration = durations.compute(profile, f"{place}.profile")
     if duration is None or not hosts:
         notes[NEEDS_PLATFORM if duration is None else NO_HOST] += 1
@@ -124,7 +124,7 @@ def _add_job(
     collected.add_tasks(ONE_CORE, None, repeat(min(duration, walltime), hosts))
 
 
-def _walltime(job: dict[str, object], place: str) -> float:
+def _read_walltime(job: dict[str, object], place: str) -> float:
     """Return the walltime of a job; infinite if it is absent or -1."""
     if "walltime" not in job or job["walltime"] == NO_WALLTIME:
         return inf

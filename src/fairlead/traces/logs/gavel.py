@@ -148,7 +148,7 @@ def _read_throughputs(path: Path) -> Throughputs:
 
 def _add_job(row: GavelRow, name: str, throughputs: Throughputs, collected: JobCollector) -> bool:
     """Add a job and return True; count a job that does not run and return False."""
-    throughput = _throughput(row, throughputs)
+    throughput = _find_throughput(row, throughputs)
     if not throughput:
         collected.notes[TOO_LARGE] += 1
         return False
@@ -162,7 +162,7 @@ def _add_job(row: GavelRow, name: str, throughputs: Throughputs, collected: JobC
     return True
 
 
-def _throughput(row: GavelRow, throughputs: Throughputs) -> float:
+def _find_throughput(row: GavelRow, throughputs: Throughputs) -> float:
     """Return the steps a second of a job; raise InputError if the file lacks its throughput."""
     key = repr((row.job_type, row.gpus))
     place = f"{throughputs.gpu}.{key}"

@@ -93,6 +93,7 @@ def read_google_2019(path: Path, *, on_progress: ProgressReport | None = None) -
 def _read_machines(
     parts: Sequence[Path], notes: Counter[str], progress: Progress
 ) -> GoogleMachines:
+    """Return the machines of the events during the trace, grouped by capacity."""
     import polars as pl
 
     frames = list(read_rows(parts, MACHINE_COLUMNS, progress))
@@ -107,6 +108,7 @@ def _read_machines(
 
 
 def _read_collections(parts: Sequence[Path], progress: Progress) -> Collections:
+    """Return the users of collections, and those that have limits or start after others."""
     import polars as pl
 
     found = Collections({}, set(), set())

@@ -101,7 +101,7 @@ def read_helios(
     check_user_from(user_from, USERS)
     collected = JobCollector()
     gpus = float(GPUS_PER_SERVER)
-    for block in read_blocks(log, _columns(log), header=True, on_progress=on_progress):
+    for block in read_blocks(log, _find_columns(log), header=True, on_progress=on_progress):
         gpus = max(gpus, _collect(block, user_from or "user", collected))
     cluster = Cluster(
         groups=("server",),
@@ -117,7 +117,7 @@ def read_helios(
         )
 
 
-def _columns(path: Path) -> list[TraceColumn]:
+def _find_columns(path: Path) -> list[TraceColumn]:
     """Return the columns of the log, with ``jobname`` only if its heading has it."""
     with closing(read_lines(path)) as lines:
         _, heading = next(lines, (1, ""))
@@ -165,9 +165,9 @@ def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
 def _parse_times(block: Block, name: str) -> pl.Series:
     """Return a column of times as seconds since 1970; absent times are null."""
     texts = block.frame[name]
-    given = texts.is_not_null() & ~texts.str.to_lowercase().is_in(ABSENT).fill_null(False)
+    is_present = texts.is_not_null() & ~texts.str.to_lowercase().is_in(ABSENT).fill_null(False)
     times = texts.str.to_datetime(TIME_FORMAT, strict=False)
-    block.refuse(given & times.is_null(), "is not a time such as 2020-06-09 18:41:01", name)
+    block.refuse(is_present & times.is_null(), "is not a time such as 2020-06-09 18:41:01", name)
     return times.dt.epoch("s").alias(name)
 
 

@@ -251,12 +251,12 @@ class _LoggedHosts:
         are matched by descending number of cores. All are `UNKNOWN_HOST` unless there are as many
         different hosts as nodes.
         """
-        given = Counter(hosts).most_common()
-        if len(given) != len(cores):
+        cores_by_host = Counter(hosts).most_common()  # (host, cores), most cores first
+        if len(cores_by_host) != len(cores):
             return [UNKNOWN_HOST] * len(cores)
         found = [UNKNOWN_HOST] * len(cores)
         by_cores = sorted(range(len(cores)), key=lambda node: -cores[node])
-        for node, (host, _) in zip(by_cores, given, strict=True):
+        for node, (host, _) in zip(by_cores, cores_by_host, strict=True):
             found[node] = self._number_of_host.setdefault(host, len(self._number_of_host))
         return found
 

@@ -86,6 +86,7 @@ def parse_node_spec(text: str) -> NodeSpec:
 
 
 def _parse_chunk(part: str, text: str) -> Chunk:
+    """Parse a chunk such as ``2:ppn=8:x86_64`` of the node specification `text`."""
     nodes = 1
     cores: float | None = None
     properties: list[str] = []
