@@ -428,7 +428,7 @@ def test_nodes_out_of_service_are_noted(files: tuple[Path, Path], state: str, is
     files[1].write_text(NODES.replace("CPUTot=16\n   A", f"CPUTot=16\n   State={state} X=1\n   A"))
     workload = read(files)
     assert workload.cluster.groups == ("n1..n2", "g1")
-    note = "nodes in state DOWN, DRAIN or FAIL (n2), which count, as it is today's state"
+    note = "nodes in state DOWN, DRAIN or FAIL (n2); they count, as the state is that of today"
     assert workload.notes.get(note, 0) == is_out
     assert not len(workload.server)
 

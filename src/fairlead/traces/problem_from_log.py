@@ -66,9 +66,9 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
 
     - A user's demand is that of a node of its median job: the lower median, with jobs ordered by
       cores per node and then by memory per node.
-    - A group is closed to a user when at least half of the user's jobs exclude it. A job excludes a
-      group by naming another group, by naming a node of another group, or by naming the group as
-      excluded. If every group would be closed, the user has no constraint.
+    - A group is closed to a user when at least half of the user's jobs exclude the group. A job
+      excludes a group by naming another group, by naming a node of another group, or by naming the
+      group as excluded. If every group would be closed, the user has no constraint.
     - Weights are 1. Jobs that never ran are left out.
 
     Raises InputError when a job names an unknown group or node, or no job ever ran. Cost O(J G +

@@ -47,7 +47,7 @@ ONE_CORE = (1.0,)
 
 NEEDS_PLATFORM = "jobs left out, as the duration of their profile depends on a platform"
 NO_HOST = "jobs left out, as they ask for no host"
-STOPPED = "jobs that Batsim stops at their walltime, which end there"
+STOPPED = "jobs that Batsim stops at their walltime; they end there"
 DEPENDENCIES = "jobs that depend on other jobs; dependencies are ignored"
 
 _BYTES_FOR_DETECTION = 2**16

@@ -55,8 +55,8 @@ USED = (ROW, "instance_sn", "role", "app_name", "cpu_request", "memory_request",
 OWN_COLUMNS = frozenset({"instance_sn", "app_name", "max_instance_per_node"})
 CPU_ROLE, GPU_ROLE = "CN", "HN"
 
-CREATED_BEFORE = "instances created before the trace, which arrive at its start"
-DELETED_AFTER = "instances not deleted in the trace, which end with it"
+CREATED_BEFORE = "instances created before the trace; they arrive at its start"
+DELETED_AFTER = "instances not deleted in the trace; they end with the trace"
 NEVER_SCHEDULED = "instances left out, as they were never scheduled"
 NO_LIFE = "instances left out, as they end before they start"
 NO_DEMAND = "instances left out, as they ask for nothing"

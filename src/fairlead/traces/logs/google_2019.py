@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 IN_ALLOC = "tasks left out, as they ran inside an alloc instance, which is a task"
-CONSTRAINED = "tasks with constraints, which are ignored"
+CONSTRAINED = "tasks with constraints; the constraints are ignored"
 NO_SERVER = "tasks whose machine is not known"
 AFTER_END = "events of machines after the trace, left out"
-SPREAD = "jobs with a limit of tasks on a machine or switch, which is ignored"
+SPREAD = "jobs with a limit of tasks on a machine or switch; the limit is ignored"
 AFTER_OTHERS = "jobs that start after others; this order is ignored"
 
 

@@ -106,7 +106,7 @@ UNKNOWN_TYPE = "instances of a GPU type that no machine has; they may run everyw
 NO_SERVER = "instances whose machine is not known"
 NOT_TOGETHER = "jobs whose instances never all ran at the same time; they are not a gang"
 NO_SUBMISSION = "jobs whose submission is not known, taken as their first start"
-LATE_SUBMISSION = "jobs submitted after their first start, which is taken instead"
+LATE_SUBMISSION = "jobs submitted after their first start; the start is taken as the submission"
 
 
 def read_pai(

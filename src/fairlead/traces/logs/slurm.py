@@ -57,7 +57,7 @@ ENDED_BEFORE_START = "jobs left out, as they ended before they started"
 ENDED_BEFORE_SUBMISSION = "jobs left out, as they ended before they were submitted"
 STILL_RAN = "jobs left out, as they had not ended"
 EARLIER_RUNS = "earlier runs of requeued jobs, left out"
-NO_LIMIT_NAMED = "jobs with the time limit of their partition, which is not known"
+NO_LIMIT_NAMED = "jobs with the time limit of their partition; this limit is not known"
 NOT_ELIGIBLE = "jobs left out, as they were held, or waited for other jobs or a time, until the end"
 NO_REQUEST = "jobs left out, as the table does not say what they ask for; ask sacct for ReqTRES"
 NO_PARTITION = "jobs that may run on all nodes, as the table has no column Partition"
@@ -72,9 +72,11 @@ CUT_ARRAY = (
 GPUS_GUESSED = "jobs with GPUs; each server is given as many GPUs as the largest task holds"
 CUT_OFF = "last row without a line end, where the table may be cut off"
 NO_SERVER = "jobs whose nodes are not known, or not among the machines"
-OUT_OF_SERVICE = "nodes in state DOWN, DRAIN or FAIL ({}), which count, as it is today's state"
+OUT_OF_SERVICE = (
+    "nodes in state DOWN, DRAIN or FAIL ({}); they count, as the state is that of today"
+)
 OUT_AT_END = (
-    "nodes in state DOWN, DRAIN or FAIL ({}), which count until the last time of the table, and "
+    "nodes in state DOWN, DRAIN or FAIL ({}); they count until the last time of the table, and "
     "after that only while jobs run on them"
 )
 NODES_NAMED = 5
