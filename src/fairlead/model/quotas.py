@@ -173,7 +173,7 @@ def check_servers(quotas: Quotas, queues: Queues | None, servers: Sequence[Serve
             on = places.pop() if len(places) == 1 else ""
             asked = sum(need.amount for need in short.needs)
             fault = f"{asked:.6g} {resource} are guaranteed to {listed}"
-            fault += f", and the servers{on} have {short.capacity:.6g}"
+            fault += f"; the servers{on} have {short.capacity:.6g}"
             raise ProblemError(fault, f"quotas.{names[0]}")
 
 

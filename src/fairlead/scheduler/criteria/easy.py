@@ -239,7 +239,7 @@ class BackfillingCycle(SubmissionCycle):
                 if best is not None and submitted(group) > best_key[:2]:
                     continue  # `latest_submission` would be later still
                 plan = self.plan_later(group, reserved)
-                if plan and self.criterion.fits_idle(group):
+                if plan and self.criterion.fits_empty(group):
                     key: Order = (*self.latest_submission(group), *group.order)
                     if best is None or key < best_key:
                         best = group
@@ -300,12 +300,12 @@ class BackfillingCycle(SubmissionCycle):
         """Return the plan of a gang whose tasks still run at the reserved time."""
         shape, tasks = gang.shape, int(gang.waiting)
         too_many = min(int(shape.no_room_for), reserved.no_spare_for.get(shape, MANY))
-        if gang.is_alike() and tasks >= too_many:
+        if gang.has_one_shape() and tasks >= too_many:
             return []
         self.protected = reserved
         plan = self.plan_gang(gang)
         self.protected = None
-        if gang.is_alike() and not plan:
+        if gang.has_one_shape() and not plan:
             reserved.no_spare_for[shape] = tasks
         return plan
 

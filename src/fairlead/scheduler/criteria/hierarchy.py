@@ -56,7 +56,7 @@ class TreeCycle(QueueCycle):
         super().prepare()
         state = self.state
         # More queues than children of the root: some queues are inner ones.
-        self.uses_tree = state.root.children < len(state.queues) or state.quotas > 0
+        self.uses_tree = state.root.children < len(state.queues) or state.number_of_quotas > 0
         if self.uses_tree:
             self.find_all_next_starts()
 

@@ -254,8 +254,8 @@ class Offers(RoundRobin):
         state = self.state
         queues = state.queues.values()
         waiting = {queue.name for queue in queues if self.first_ready(queue) is not None}
-        open_servers = {server.name for server in state.servers.values() if not server.is_draining}
-        return state.rounds.next_offer(waiting, open_servers)
+        servers = {server.name for server in state.open_servers()}
+        return state.rounds.time_of_next_offer(waiting, servers)
 
     def why_never(self, gang: Gang) -> WaitReason | None:
         """Return the reason if no server is large enough for all tasks of a gang, else None."""
