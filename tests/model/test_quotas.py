@@ -10,24 +10,21 @@ import pytest
 
 from effort import cases
 from fairlead.errors import ProblemError
-from fairlead.model.queues import read_queues
 from fairlead.model.quotas import ServerKind, check_quotas, check_servers, read_quotas
 
 SERVERS = [
     ServerKind({"type": "a100"}, ["g0"], {"gpu": 8, "cpu": 64}),
     ServerKind({"type": "v100"}, ["g1"], {"gpu": 2, "cpu": 32}),
 ]
-TREE = read_queues(
-    [{"name": "p"}, {"name": "c", "parent": "p"}, {"name": "d", "parent": "p"}], [], []
-)
+PARENTS = {"p": None, "c": "p", "d": "p", "u": "c"}
 A100 = {"where": {"type": "a100"}}
 
 
 def fault_of(quotas: Any, limits: Any = None) -> str:
     try:
         found = read_quotas(quotas)
-        check_quotas(found, TREE, limits or {})
-        check_servers(found, TREE, SERVERS)
+        check_quotas(found, PARENTS, limits or {})
+        check_servers(found, PARENTS, SERVERS)
     except ProblemError as error:
         return str(error)
     return ""
@@ -43,6 +40,7 @@ def fault_of(quotas: Any, limits: Any = None) -> str:
         ({"c": [A100, {"where": {}}]}, r"quotas.c[1].where: must be labels, or names of servers"),
         ({"c": [{"gpu": 1}, {"gpu": 2}]}, "quotas.c[1]: is on the same servers as an earlier"),
         ({"c": {"gpu": 6}, "d": {"gpu": 3}, "p": {"gpu": 8}}, "quotas.p.gpu: 8 is less than the 9"),
+        ({"c": {"gpu": 6}, "u": {"gpu": 7}}, "quotas.c.gpu: 6 is less than the 7"),
         ({"c": {"gpu": 6}, "d": {"gpu": 5}}, "11 gpu are guaranteed to c, d; the servers have"),
         ({"a": {"gpu": 6}, "b": {"gpu": 5}}, "11 gpu are guaranteed to a, b; the servers have"),
         (
@@ -64,6 +62,7 @@ def test_quotas_that_can_be_met_are_taken() -> None:
     assert fault_of({}) == ""
     assert fault_of({"a": {"gpu": 6}, "b": {"gpu": 4}}) == ""
     assert fault_of({"p": {"gpu": 9}, "c": {"gpu": 6}, "d": {"gpu": 3}}) == ""
+    assert fault_of({"p": {"gpu": 9}, "c": {"gpu": 6}, "u": {"gpu": 5}}) == ""
     everywhere_and_there = [{"gpu": 6, **A100}, {"gpu": 8}]
     assert fault_of({"a": everywhere_and_there, "b": {"gpu": 2, "where": ["g1", "g0"]}}) == ""
     assert "11 gpu" in fault_of({"a": everywhere_and_there, "b": {"gpu": 3}})
@@ -95,7 +94,7 @@ def test_unmet_quotas_are_those_of_hall() -> None:
             for some in sets
         )
         try:
-            check_servers(read_quotas(quotas), None, kinds)
+            check_servers(read_quotas(quotas), {}, kinds)
             found = False
         except ProblemError as error:
             found = True

@@ -56,5 +56,5 @@ def test_mechanisms_are_checked_and_faults_are_raised() -> None:
     assert (
         audit(lab(), "drf", quotas={"bo": [{"g": 6}]}, properties=[NAME])[NAME].verdict == "fails"
     )
-    with pytest.raises(InputError, match="7 g are guaranteed to bo, and the servers have 6"):
+    with pytest.raises(InputError, match="7 g are guaranteed to bo; the servers have 6"):
         audit(lab(), "drf", quotas={"bo": [{"g": 7}]})

@@ -86,7 +86,7 @@ def test_quotas_that_no_server_can_meet_are_said() -> None:
         submit(state, user=user, tasks=9)
     assert tried(state, quotas={"bo": {"cpu": 4}})["unmet_quotas"] == ""
     found = tried(state, quotas={"bo": {"cpu": 9}})
-    assert "9 cpu are guaranteed to bo, and the servers have 4" in found["unmet_quotas"]
+    assert "9 cpu are guaranteed to bo; the servers have 4" in found["unmet_quotas"]
     assert tried(state, quotas={"bo": {"cpu": 9}}, like={"a": 2})["unmet_quotas"] == ""
     assert tried(state, quotas={"bo": {"cpu": 4}}, remove=["a"])["unmet_quotas"] != ""
     found |= {"stays": 0}

@@ -100,7 +100,7 @@ def test_quotas_go_first_and_are_kept(tmp_path: Path) -> None:
     uses = [(use.queue, use.where, use.quota, use.held) for use in state.scheduler.quotas()]
     assert uses[0] == ("bo", None, {"cpu": 7}, {"cpu": 7})
     assert uses[1] == ("cy", ["a"], {"cpu": 3}, {"cpu": 3})
-    assert state.unmet_quotas() == "1 license are guaranteed to cy, and the servers have 0"
+    assert state.unmet_quotas() == "1 license are guaranteed to cy; the servers have 0"
     again = ServiceState.restore(state.snapshot())
     assert again.quotas == quotas
     assert again.snapshot() == state.snapshot()
@@ -112,6 +112,15 @@ def test_quotas_go_first_and_are_kept(tmp_path: Path) -> None:
     assert Counter((log.task[:12] // 20).tolist())[1] == 7
     with pytest.raises(FairleadError, match="quotas need"):
         run(path, "ps-dsf/joint", None)
+
+
+def test_a_quota_of_a_queue_includes_those_of_its_users() -> None:
+    state = with_servers(a=4)
+    quotas = {"p": [{"cpu": 3}], "bo": [{"cpu": 2}]}
+    tree = QueueFile([{"name": "p"}], {"bo": "p"}, {}, quotas)
+    state.apply("queues", tree.to_dict([]), 0.0)
+    assert state.unmet_quotas() == ""
+    assert "5 cpu are guaranteed to p, ana" in state.unmet_quotas({"ana": {"cpu": 2}})
 
 
 def test_past_use_is_kept_when_the_scheduler_is_built_anew() -> None:

@@ -158,7 +158,7 @@ def test_a_quota_and_a_limit() -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ("quota:ana.cpu=17", "17 cpu are guaranteed to ana, and the servers have 16"),
+        ("quota:ana.cpu=17", "17 cpu are guaranteed to ana; the servers have 16"),
         ("quota:ana.disk=1", "no resource is named 'disk'"),
         ("quota:cy.cpu=1", "no queue or user is named 'cy'"),
         ("quota:ana=1", "must be quota:QUEUE.RESOURCE=NUMBER"),

@@ -282,7 +282,7 @@ def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any
         tree = file.of(problem.users.names)
         if tree is not None:
             problem = problem.in_tree(tree)
-        check_cluster(file.quotas, problem.users.queues, problem.cluster)
+        check_cluster(file.quotas, problem.users.parents(), problem.cluster)
     except ProblemError as error:
         raise error.within(str(path)) from None
     if not isinstance(subject, str):

@@ -27,7 +27,7 @@ from fairlead.formats.documents import read_document, source_name
 from fairlead.formats.file_faults import did_you_mean, keyed_by_text, short, text_of
 from fairlead.model.arguments import file_name
 from fairlead.model.quantity import show
-from fairlead.model.queues import Limits, Queues, read_limits, read_queues
+from fairlead.model.queues import Limits, Parents, Queues, parents_of, read_limits, read_queues
 from fairlead.model.quotas import Quotas, check_quotas, read_quotas
 
 KEYS = ("fairlead", "queues", "users", "limits", "quotas")
@@ -42,6 +42,11 @@ class QueueFile:
     limits: Limits = field(default_factory=dict)
     quotas: Quotas = field(default_factory=dict)
 
+    @property
+    def parents(self) -> Parents:
+        """The parents of the queues, and of the users that the file puts into one."""
+        return parents_of(self.rows, self.queue_of)
+
     def to_dict(self, users: Sequence[str]) -> dict[str, Any]:
         """Return plain values, after a check of the tree with the users of a service (see `of`)."""
         self.of(users)
@@ -55,7 +60,7 @@ class QueueFile:
         the limits.
         """
         tree = read_queues(self.rows, [self.queue_of.get(user) for user in users], users)
-        check_quotas(self.quotas, tree, self.limits)
+        check_quotas(self.quotas, self.parents, self.limits)
         return tree if self.rows else None
 
 
@@ -87,7 +92,7 @@ def load_queues(path: str | Path) -> QueueFile:
             text_of(name, "limits")
         for name in quotas:
             text_of(name, "quotas")
-        check_quotas(quotas, queues, limits)
+        check_quotas(quotas, queues.parents(list(named)), limits)
     except InputError as error:
         raise error.within(source_name(path)) from None
     queue_of = zip(named, queues.user_queue(), strict=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fairlead.errors import ProblemError
 
 if TYPE_CHECKING:
-    from fairlead.model.queues import Queues
+    from fairlead.model.queues import Parents, Queues
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -109,6 +109,10 @@ class Users(ReadOnlyArrays):
     def __repr__(self) -> str:
         """Return a summary on one line; the arrays are in the fields."""
         return f"<Users: N={len(self.names)}>"
+
+    def parents(self) -> Parents:
+        """Return the parents of queues and users, by name; no entries without a tree."""
+        return {} if self.queues is None else self.queues.parents(self.names)
 
     def on_groups(self, groups: IntArray) -> Users:
         """Return the users with columns for some groups, by index."""

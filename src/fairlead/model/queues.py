@@ -24,8 +24,15 @@ JOBS = "jobs"
 # Limits by the name of a queue or user: the largest amount of each resource that its running tasks
 # may hold, and the largest numbers by `TASKS` and `JOBS`.
 Limits = dict[str, dict[str, float]]
+# The queue above each queue or user, by name; None, or no entry, for children of the root.
+Parents = Mapping[str, str | None]
 
 ROW_KEYS = ("name", "weight", "parent")
+
+
+def parents_of(rows: Sequence[Mapping[str, Any]], queue_of: Mapping[str, str]) -> Parents:
+    """Return the parents of queues, given as checked rows, and of users, by the queue of each."""
+    return {**queue_of, **{row["name"]: row.get("parent") for row in rows}}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +63,11 @@ class Queues(ReadOnlyArrays):
                 row["parent"] = self.names[parent]
             rows.append(row)
         return rows
+
+    def parents(self, users: Sequence[str]) -> Parents:
+        """Return the parents of all queues, and of the N users with these names."""
+        found = dict(zip(users, self.user_queue(), strict=True))
+        return found | {n: self.name_of(q) for n, q in zip(self.names, self.parent, strict=True)}
 
     def user_queue(self) -> list[str | None]:
         """Return (N,) the name of each user's queue."""

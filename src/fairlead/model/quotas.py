@@ -16,7 +16,7 @@ from fairlead.errors import ProblemError
 from fairlead.model.arguments import text
 from fairlead.model.cluster import Cluster, FloatArray
 from fairlead.model.quantity import read_number, show
-from fairlead.model.queues import Limits, Queues
+from fairlead.model.queues import Limits, Parents
 
 WHERE = "where"  # the key of a row that is not a resource: labels, or names of servers or groups
 
@@ -120,7 +120,7 @@ class _Need:
     amount: float
 
 
-def check_quotas(quotas: Quotas, queues: Queues | None, limits: Limits) -> None:
+def check_quotas(quotas: Quotas, parents: Parents, limits: Limits) -> None:
     """Raise ProblemError for a quota above a limit, or below the sum of its children's quotas."""
     for name, rows in quotas.items():
         for quota in quotas_of(rows):
@@ -129,7 +129,7 @@ def check_quotas(quotas: Quotas, queues: Queues | None, limits: Limits) -> None:
                 if amount > limit:
                     fault = f"{amount:.6g} is more than the limit of {name}, {limit:.6g}"
                     raise ProblemError(fault, f"quotas.{name}.{resource}")
-    for _ in _needs(quotas, queues):
+    for _ in _needs(quotas, parents):
         pass
 
 
@@ -138,7 +138,7 @@ def groups_of(quota: Quota, cluster: Cluster) -> list[int]:
     return [g for g, name in enumerate(cluster.groups) if quota.is_on(cluster.labels[g], [name])]
 
 
-def check_cluster(quotas: Quotas, queues: Queues | None, cluster: Cluster) -> None:
+def check_cluster(quotas: Quotas, parents: Parents, cluster: Cluster) -> None:
     """Raise ProblemError for quotas that the servers of a cluster cannot satisfy together."""
     known = cluster.resources
     for name, rows in quotas.items():
@@ -155,16 +155,16 @@ def check_cluster(quotas: Quotas, queues: Queues | None, cluster: Cluster) -> No
         )
         for g, name in enumerate(cluster.groups)
     ]
-    check_servers(quotas, queues, kinds)
+    check_servers(quotas, parents, kinds)
 
 
-def check_servers(quotas: Quotas, queues: Queues | None, servers: Sequence[ServerKind]) -> None:
+def check_servers(quotas: Quotas, parents: Parents, servers: Sequence[ServerKind]) -> None:
     """Raise ProblemError for quotas that the servers cannot satisfy together.
 
     It solves a linear programme for each resource, whose unknowns are the pairs of a quota and a
     kind of servers that the quota includes.
     """
-    for resource, needs in _needs(quotas, queues):
+    for resource, needs in _needs(quotas, parents):
         short = _find_shortage(resource, needs, servers)
         if short is not None:
             names = list(dict.fromkeys(name for need in short.needs for name in need.names))
@@ -177,7 +177,7 @@ def check_servers(quotas: Quotas, queues: Queues | None, servers: Sequence[Serve
             raise ProblemError(fault, f"quotas.{names[0]}")
 
 
-def _needs(quotas: Quotas, queues: Queues | None) -> Iterator[tuple[str, list[_Need]]]:
+def _needs(quotas: Quotas, parents: Parents) -> Iterator[tuple[str, list[_Need]]]:
     """Yield each resource with the amounts of it that queues and users below the root need.
 
     A queue without a quota needs the sum of its children's needs. Raises ProblemError if this sum
@@ -186,14 +186,9 @@ def _needs(quotas: Quotas, queues: Queues | None) -> Iterator[tuple[str, list[_N
     resources = {
         name: None for rows in quotas.values() for q in quotas_of(rows) for name in q.amounts
     }
-    names = () if queues is None else queues.names
-    # The children of each queue; key None has the queues and users below the root.
-    children: dict[str | None, list[str]] = {None: [], **{name: [] for name in names}}
-    above: dict[str, str | None] = {}
-    if queues is not None:
-        above = {name: queues.name_of(queues.parent[q]) for q, name in enumerate(names)}
-    for name in [*names, *(name for name in quotas if name not in names)]:
-        children[above.get(name)].append(name)
+    children: dict[str | None, list[str]] = {None: []}  # None is the root
+    for name in dict.fromkeys([*parents, *quotas]):
+        children.setdefault(parents.get(name), []).append(name)
     for resource in resources:
         needs: list[_Need] = []
         for name in children[None]:

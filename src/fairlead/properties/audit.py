@@ -286,8 +286,9 @@ def audit(
     check_problem(problem)
     wanted = check_properties(properties)
     guaranteed = read_quotas(quotas or {})
-    check_quotas(guaranteed, problem.users.queues, {})
-    check_cluster(guaranteed, problem.users.queues, problem.cluster)
+    parents = problem.users.parents()
+    check_quotas(guaranteed, parents, {})
+    check_cluster(guaranteed, parents, problem.cluster)
     for what, number in (("lies", lies), ("departures", departures), ("seed", seed)):
         whole_number(number, what)
     if name is not None:

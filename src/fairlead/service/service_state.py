@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, Self
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.model.queues import Limits, amounts_and_tasks, read_limits, read_queues
+from fairlead.model.queues import Limits, amounts_and_tasks, parents_of, read_limits, read_queues
 from fairlead.model.quotas import Quotas, ServerKind, check_servers, quotas_of, read_quotas
 from fairlead.scheduler.argument_checks import parse_constraint
 from fairlead.scheduler.policies import parse_policy
@@ -521,9 +521,8 @@ class ServiceState:
                 number = 1 + (like or {}).get(server.name, 0)
                 total = {name: number * amount for name, amount in server.capacity.items()}
                 kinds.append(ServerKind(server.labels, [server.name], total))
-        tree = read_queues(self.queue_rows, [], [])
         try:
-            check_servers(quotas, tree, kinds)
+            check_servers(quotas, parents_of(self.queue_rows, self.queue_of), kinds)
         except ProblemError as unmet:
             return unmet.fault
         return ""

@@ -447,7 +447,7 @@ def with_queues(workload: Workload, path: Path | str) -> Workload:
                 raise InputError(fault, f"limits.{name}.{resource}", str(path))
     try:
         queues = tree.of(workload.users)
-        check_cluster(tree.quotas, queues, workload.cluster)
+        check_cluster(tree.quotas, tree.parents, workload.cluster)
         return replace(workload, queues=queues, limits=tree.limits, quotas=tree.quotas)
     except ProblemError as error:
         raise error.within(str(path)) from None

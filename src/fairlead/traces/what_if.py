@@ -123,8 +123,9 @@ def _with_amount(workload: Workload, kind: str, rest: str) -> Workload:
         others = [row for row in rows if WHERE in row]
         changed = [{**everywhere, resource: amount}, *others]
         quotas = read_quotas({**workload.quotas, name: changed})
-        check_quotas(quotas, queues, workload.limits)
-        check_quota_servers(quotas, queues, workload.cluster)
+        parents = {} if queues is None else queues.parents(workload.users)
+        check_quotas(quotas, parents, workload.limits)
+        check_quota_servers(quotas, parents, workload.cluster)
     except ProblemError as error:
         raise InputError(f"{error.place}: {error.fault}") from None
     return replace(workload, quotas=quotas)
