@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.cli._command_line import parse_words
 from fairlead.cli._job_request import JobOptions
-from fairlead.cli._script import command_of, directives_before, translate_sbatch
+from fairlead.cli._script import command_of, prepend_directives, translate_sbatch
 from fairlead.cli.main import run
 from fairlead.cli.parameters import parameters_of
 from fairlead.cli.submit import submit
@@ -91,7 +91,7 @@ def script(folder: Path, *lines: str) -> Path:
 
 
 def options_of(path: Path, *words: str) -> JobOptions:
-    arguments = parse_words(submit, directives_before(words, path, parameters_of(submit)))
+    arguments = parse_words(submit, prepend_directives(words, path, parameters_of(submit)))
     assert arguments is not None
     options = arguments["options"]
     assert isinstance(options, JobOptions)
@@ -149,10 +149,10 @@ def test_a_script_runs_by_its_first_line(tmp_path: Path) -> None:
         (b"#!/bin/sh\n#SBATCH --gres=gpu:x:y\ntrue\n", "--gres=gpu:x:y has no counterpart"),
         (b"#!/bin/sh\n#SBATCH --gpus=two\ntrue\n", "--gpus=two has no counterpart"),
         (b"#!/bin/sh\n#SBATCH --mem=16 GB\ntrue\n", "takes options, not 'GB'"),
-        (b"\n", "must be a script"),
+        (b"\n", "must be a text file"),
         (b"#SBATCH\t--dependency=afterany:3\n", "--dependency=afterany:3 has no counterpart"),
         (b"#!/bin/sh\r\ntrue\r\n", "has Windows line ends"),
-        (b"\x7fELF\0\0", "must be a script"),
+        (b"\x7fELF\0\0", "must be a text file"),
     ],
 )
 def test_a_script_that_would_do_other_work_is_refused(
@@ -161,7 +161,7 @@ def test_a_script_that_would_do_other_work_is_refused(
     path = tmp_path / "job.sh"
     path.write_bytes(content)
     with pytest.raises(InputError, match=fault):
-        directives_before([], path, parameters_of(submit))
+        prepend_directives([], path, parameters_of(submit))
 
 
 def test_blanks_after_the_program_do_not_count(tmp_path: Path) -> None:

@@ -355,7 +355,7 @@ def test_a_task_that_fits_no_server_waits_for_nobody(hog: list[str], capsys: Cap
         capsys.readouterr().out
     )
     assert run([*hog, "--max-owed", "9"]) == 2
-    assert "tasks of dee, such as of job 6, each with 8 cpu, 8 memory, 9 gpu" in (
+    assert "tasks of dee, such as those of job 6, each with 8 cpu, 8 memory, 9 gpu" in (
         capsys.readouterr().err
     )
     withdrawn = large.replace("Unknown|Unknown|PENDING", f"None|{DAY}09:30:00|CANCELLED by 7")
@@ -386,7 +386,7 @@ def test_most_of_what_is_owed_has_the_shortest_time() -> None:
         fair=np.zeros((7, 2)),
         active=np.ones((7, 2), dtype=bool),
         weight=np.ones(2),
-        part=3600.0,
+        interval=3600.0,
     )
     assert worst_time(fairness, 0) == (3 * 3600, 6 * 3600)
     assert worst_time(fairness, 1) is None
@@ -481,9 +481,9 @@ def test_parts_count_of_users_that_are_due_enough(hog: list[str], capsys: Captur
     window = ["--from", f"{DAY}10:00", "--to", f"{DAY}20:00", "--max-under", "50%"]
     assert run([*hog, *window, "--min-due", "3.3"]) == 1
     assert run([*hog, *window, "--min-due", "3.4"]) == 0
-    assert "no user's share is judged, as no user is due more than 3.3" in capsys.readouterr().out
+    assert "no user's share is judged: users are due at most 3.3" in capsys.readouterr().out
     assert run([*hog, *window[:-1], "100%", "--min-due", "3.3"]) == 0
-    assert "no user of 3 that are due 3.3 cluster-hours held more than 100.00 % less" in (
+    assert "no user of 3 that are due 3.3 cluster-hours was more than 100.00 % below" in (
         capsys.readouterr().out
     )
     assert run([*hog, "--min-due", "3"]) == 2

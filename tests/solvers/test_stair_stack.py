@@ -16,7 +16,7 @@ SAME = 1e-9
 def test_stairs_are_the_agents_of_one_level(sequence: Sequence) -> None:
     agents = sequence.run()
     staircase, levels = agents._solver._stacks, agents.levels
-    of_kind = np.array(list(staircase.kind))
+    of_kind = np.array(list(staircase.kind_of))
     n_agents = len(of_kind)
     use = sequence.demand / sequence.demand.max(axis=1, keepdims=True) * sequence.weight[:, None]
     kept = 0

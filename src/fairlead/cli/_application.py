@@ -230,9 +230,9 @@ def _with_defaults(path: str, verb: Callable[..., object], words: Sequence[str])
         given = Parser(parameters).parse_args(list(words))[0]
         has_file = given.file is not None
         if given.script is not None:
-            from fairlead.cli._script import directives_before
+            from fairlead.cli._script import prepend_directives
 
-            words = directives_before(words, given.script, parameters)
+            words = prepend_directives(words, given.script, parameters)
     from fairlead.cli._settings import settings_before
 
     return settings_before(words, name, None if has_file else parameters, WITHOUT_LOGGING)

@@ -30,7 +30,7 @@ LONG_NAMES = {
     "-G": "--gpus",
 }
 _MEMORY = re.compile(r"([1-9][0-9]*)([KMGT]?)B?", re.IGNORECASE)
-# An optional model of GPU, and a number.
+# An optional model of GPU, and a number, which is optional in `_GRES`.
 _GPUS = re.compile(r"(?:([A-Za-z][^:,]*):)?([0-9]+)")
 _GRES = re.compile(r"gpu(?::([A-Za-z][^:,]*))?(?::([0-9]+))?")
 GPU_OPTIONS = ("--gpus", "--gpus-per-task", "--gpus-per-node", "--gres")
@@ -50,16 +50,16 @@ HINTS = {
     "--mem": "; write an amount, such as 16G",
     "--mem-per-cpu": "; write an amount, such as 4G",
 }
-# Fields of the options of `submit` that describe no job, which a directive cannot set.
+# Options of `submit`, by field name, that do not describe a job: a directive cannot set them.
 REFUSED = frozenset({"script", "file", "server", "as_json", "waits"})
 _ARRAY = re.compile(r"0-([0-9]+)(?::1)?(?:%([0-9]+))?")
 _AFTER = re.compile(r"afterok((?::[0-9]+)+)")
 
 
-def directives_before(
+def prepend_directives(
     words: Sequence[str], script: Path, parameters: Sequence[Parameter]
 ) -> list[str]:
-    """Insert the options in a script's directives before the words of a command line.
+    """Return a command line with the options of a script's directives before its own words.
 
     Options of ``sbatch`` that cannot be translated are named on standard error. Raises InputError
     for an unreadable directive, with its line, or an essential option without a counterpart.
@@ -76,9 +76,9 @@ def directives_before(
                 raise UsageFault(f"takes options of a job, not {text.strip()!r}")
             if left or options.help:
                 raise UsageFault(f"takes options, not {(left or ['--help'])[0]!r}")
-        except (ValueError, UsageFault) as fault:
-            why = fault.fault if isinstance(fault, UsageFault) else str(fault).lower()
-            raise InputError(why, f"line {number}", str(script)) from None
+        except (ValueError, UsageFault) as error:
+            fault = error.fault if isinstance(error, UsageFault) else str(error).lower()
+            raise InputError(fault, f"line {number}", str(script)) from None
         fairlead_words += found
     for name, _ in _split_options(sbatch_words):
         if not name.startswith("-"):
@@ -148,33 +148,40 @@ def _read_head(script: Path) -> str:
     except OSError as fault:
         raise InputError(fault.strerror or str(fault), "--script", str(script)) from None
     if not is_file or not head.strip() or b"\0" in head:
-        raise InputError("must be a script", "--script", str(script))
+        raise InputError("must be a text file with a script", "--script", str(script))
     if b"\r\n" in head:
         raise InputError("has Windows line ends", "--script", str(script))
     return head.decode("utf-8", errors="replace")
 
 
 def _split_options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the options of a command line with their values."""
+    """Yield the options of a command line with their values; a word that is no option has none.
+
+    The next word is the value of an option without one, unless it is an option, too.
+    """
     left = list(words)
     while left:
         word = left.pop(0)
-        name, has_value, value = word.partition("=")
         if not word.startswith("-"):
             yield word, ""
             continue
-        if not word.startswith("--"):
-            name, value, has_value = word[:2], word[2:].removeprefix("="), word[2:]
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            has_value = bool(equals)
+        else:  # such as ``-n4`` or ``-n=4``
+            name, value = word[:2], word[2:].removeprefix("=")
+            has_value = len(word) > 2
         if not has_value and left and not left[0].startswith("-"):
             value = left.pop(0)
         yield name, value
 
 
-# Each function below translates the value of an option of `sbatch` into options of `submit`, or to
-# None if `submit` has no counterpart.
+# Each function below translates the value of an option of `sbatch` into options of `submit`. It
+# returns None if `submit` has no counterpart.
 
 
-def _translate_one(value: str) -> list[str] | None:
+def _translate_number_of_tasks(value: str) -> list[str] | None:
+    """Translate a number of tasks or nodes: 1 is the default of `submit`, others are refused."""
     return [] if value == "1" else None
 
 
@@ -228,8 +235,8 @@ def _translate_export(value: str) -> list[str] | None:
 COUNTERPARTS: dict[str, Callable[[str], list[str] | None]] = {
     "--job-name": lambda value: ["--name", value],
     "--cpus-per-task": lambda value: ["--cpu", value],
-    "--ntasks": _translate_one,
-    "--nodes": _translate_one,
+    "--ntasks": _translate_number_of_tasks,
+    "--nodes": _translate_number_of_tasks,
     "--mem": _translate_memory,
     "--mem-per-cpu": _translate_memory,
     "--gpus": _translate_gpus,

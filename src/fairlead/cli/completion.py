@@ -58,7 +58,7 @@ def completion(
 
 
 def candidates(words: Sequence[str]) -> list[str]:
-    """Return the completions of the last word after ``fairlead``, sorted."""
+    """Return the completions of the last of the words that follow ``fairlead``, sorted."""
     from fairlead.cli._application import FAIRLEAD, Group, find_verb, installed_verbs
 
     *before, prefix = words
@@ -86,8 +86,8 @@ def _starting_with(prefix: str, names: Iterable[str]) -> list[str]:
 
 
 def _values(parameter: Parameter) -> list[str]:
-    """Return known values of a parameter, found by its metavar; none for other metavars."""
-    find = KINDS.get(parameter.declared.metavar.removesuffix("..."))
+    """Return the known values of a parameter; none if `VALUES` lacks its metavar."""
+    find = VALUES.get(parameter.declared.metavar.removesuffix("..."))
     return [] if find is None else find()
 
 
@@ -103,7 +103,7 @@ def _servers() -> list[str]:
     return [row["name"] for row in _ask(calls.SERVERS, "servers")]
 
 
-def _places() -> list[str]:
+def _labels_and_servers() -> list[str]:
     rows = _ask(calls.SERVERS, "servers")
     labels = {f"{key}={value}" for row in rows for key, value in row["labels"].items()}
     return [*labels, *(row["name"] for row in rows)]
@@ -127,7 +127,7 @@ def _ask(call: Call, field: str) -> list[dict[str, Any]]:
     from fairlead.cli._client import client
     from fairlead.cli._settings import settings_before
 
-    signal.alarm(PATIENCE)  # kills this process afterwards
+    signal.alarm(PATIENCE)  # ends this process if it still waits for the service then
     try:
         settings_before((), "completion", None, WITHOUT_LOGGING)  # sets the service and the token
         with client(None) as service:
@@ -137,11 +137,12 @@ def _ask(call: Call, field: str) -> list[dict[str, Any]]:
         return []
 
 
-KINDS: dict[str, Callable[[], list[str]]] = {
+# By the metavar of a parameter, a function that returns its known values.
+VALUES: dict[str, Callable[[], list[str]]] = {
     "JOB": _jobs,
     "USER": _users,
     "SERVER": _servers,
-    "KEY=VALUE": _places,
+    "KEY=VALUE": _labels_and_servers,
     "MECHANISM": _mechanisms,
     "POLICY": _policies,
 }

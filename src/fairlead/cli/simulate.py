@@ -447,8 +447,8 @@ def _warn_of_unsolved(outcomes: Mapping[str, Outcome]) -> None:
     """Warn of runs without fair shares at some instants, as the table does not show it."""
     for name, outcome in outcomes.items():
         fairness = outcome.summary.fairness
-        if fairness is not None and fairness.gap is not None:
-            complain(f"warning: under {name}, {fairness.gap}")
+        if fairness is not None and fairness.unsolved_instants is not None:
+            complain(f"warning: under {name}, {fairness.unsolved_instants}")
 
 
 def _reasons(user: str | None, reasons: Mapping[str, WaitingJob | None]) -> dict[str, Any]:

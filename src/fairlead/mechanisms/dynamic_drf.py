@@ -324,7 +324,7 @@ class _StackSolver:
     def log(self) -> LevelLog:
         stacks = self._stacks
         return LevelLog(
-            np.array(memoryview(stacks.kind)),
+            np.array(memoryview(stacks.kind_of)),
             np.array(memoryview(stacks.log_step)),
             np.array(memoryview(stacks.log_kind)),
             np.array(memoryview(stacks.log_level)),

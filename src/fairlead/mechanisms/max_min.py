@@ -2,7 +2,7 @@
 
 Kesidis et al., II: the levels are ``U[n] = sum_i u[n,i] x[n,i] / phi[n]``, where u is the score of
 one task, x are the tasks on each server and phi the weights. Named scores are those of DRF (eq. 9),
-TSF and PS-DSF; the last is summed over the servers where a user may run (eq. 12).
+TSF and PS-DSF; that of PS-DSF is summed over the servers where a user may run (eq. 12).
 
 DRFH counts global dominant shares: Wang, Liang and Li 2015, eq. 4-7 and V-A. With placement
 constraints it is called C-DRFH: the definition is the same, and a user's dominant resource does not
@@ -31,12 +31,13 @@ from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.problem import Problem
 from fairlead.solvers.leximax import Leximax, lexicographic_max_min
 
-# Values of `zero` of `lexicographic_max_min`, tried in turn until the certificate holds.
+# Relative bounds below which the solver counts numbers as zero, tried in turn until the certificate
+# holds: the argument `zero` of `lexicographic_max_min`.
 ZEROS = (1e-9, 1e-7, 1e-5)
 
 
 def solve_drfh(problem: Problem) -> Allocation:
-    """Divide by DRFH: lexicographic max-min of the global dominant shares over weight.
+    """Divide by DRFH: lexicographic max-min of the global dominant shares divided by weight.
 
     For users in a tree of queues see `fairlead.mechanisms.queue_trees`.
     """
@@ -59,26 +60,28 @@ def solve_max_min_by_score(problem: Problem, score: str | ArrayLike = "drf") -> 
     """Divide so that the sorted levels of a given score are lexicographically largest.
 
     `score` is ``"drf"``, ``"tsf"``, ``"ps-dsf"``, or u itself, (N,) or (N, G), positive where a
-    user may run. The certificate also measures the violation of Definition 1. Raises InputError for
-    an unusable score, and RefusalError for finite tasks or too large a problem where the scores of
-    a user differ by server.
+    user may run. The certificate also measures the violation of Definition 1 of Kesidis et al.
+
+    Raises InputError for an unusable score. If the scores of a user differ by server, raises
+    RefusalError for finite tasks, or too large a problem.
     """
     table = _named_score(problem, score) if isinstance(score, str) else score_table(problem, score)
-    first: FloatArray = table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
-    differs = bool((problem.runnable & (table != first[:, None])).any())
+    # The score of each user on the first group where it may run.
+    one_score: FloatArray = table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
+    differs = bool((problem.runnable & (table != one_score[:, None])).any())
     if differs:
         _refuse_scores_by_server(problem)
-    allocation = solve_max_min(problem, "max-min", table if differs else first)
-    unfair = measure_unfair_neighbours(problem, allocation.tasks, table)
-    plain = allocation.certificate
+    allocation = solve_max_min(problem, "max-min", table if differs else one_score)
+    violation = measure_unfair_neighbours(problem, allocation.tasks, table)
+    certificate = allocation.certificate
     certificate = replace(
-        plain,
+        certificate,
         condition=(
-            f"{plain.condition}; no user could lose tasks on a full server to a user there with a "
-            "lower level (Definition 1)"
+            f"{certificate.condition}; no user could lose tasks on a full server to a user there "
+            "with a lower level (Definition 1)"
         ),
-        violation=max(plain.violation, unfair),
-        detail=plain.detail | {"definition_1": unfair},
+        violation=max(certificate.violation, violation),
+        detail=certificate.detail | {"definition_1": violation},
     )
     return replace(allocation, certificate=certificate)
 
@@ -111,9 +114,9 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
     per_task = score_drf(problem)  # units of one task
     best: Allocation | None = None
     failure: NoConvergenceError | None = None
-    for attempt in _attempts(problem, score, per_task):
+    for solver in _solvers(problem, score, per_task):
         try:
-            division = attempt(
+            division = solver(
                 demand=problem.task_shares / per_task[:, None],
                 allowed=problem.runnable,
                 limit=problem.task_limit * per_task,
@@ -133,10 +136,14 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
     return best
 
 
-def _attempts(
+def _solvers(
     problem: Problem, score: FloatArray, per_task: FloatArray
 ) -> Iterator[Callable[..., Leximax]]:
-    """Yield solvers, the fastest first; `per_task` (N,) is the units of one task of each user."""
+    """Yield solvers, the fastest first; `per_task` (N,) is the units of one task of each user.
+
+    The last solver is a sequence of linear programmes. It is the only one for scores by server, and
+    is left out for problems that are too large for it.
+    """
     by_server = score.ndim == 2
     # `need` (N,): the units that a user gets for each unit of level.
     if not by_server:
@@ -151,6 +158,7 @@ def _attempts(
     )
 
     if by_server:
+        # The level that each user would reach alone at weight 1: a unit of scores and levels.
         alone = (score * problem.gamma).sum(axis=1)
         need, score = problem.weight / alone, score / (alone * per_task)[:, None]
         yield partial(lexicographic_max_min_by_lp, need=need, score=score)
@@ -211,7 +219,7 @@ def score_table(problem: Problem, score: ArrayLike) -> FloatArray:
     given = read_numbers(table.laid_out(problem.users.names, problem.cluster.groups), "score")
     shape = problem.n_users, problem.n_groups
     if given.shape not in ((), shape[:1], shape):
-        fault = f"must be a number, ({shape[0]},) or {shape}, not of shape {given.shape}"
+        fault = f"must be a number, or of shape ({shape[0]},) or {shape}, not {given.shape}"
         raise InputError(fault, "score")
     scores = np.broadcast_to(given[:, None] if given.ndim == 1 else given, shape)
     wrong = problem.runnable & ~((scores > 0) & np.isfinite(scores))

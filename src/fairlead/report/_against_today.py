@@ -27,7 +27,7 @@ HALF_SECOND = 0.5  # run time of jobs that ended in the second of their start
 
 Figures = Mapping[str, Any]  # as `Outcome.to_dict` returns them
 
-BY_TASKS = "by tasks completed"
+BY_TASKS = "by tasks completed"  # in place of a change of completion times, if none is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class ComparedPolicy:
 
     name: str
     outcome: Outcome
-    today: Outcome
+    reference: Outcome
     comparison: Comparison
 
     def means(self, time: str) -> tuple[float, float]:
@@ -44,9 +44,10 @@ class ComparedPolicy:
 
         The means are in seconds, over jobs complete under both.
         """
-        ours, theirs = (getattr(run.summary.jobs, time) for run in (self.outcome, self.today))
-        both = ~np.isnan(ours + theirs)
-        return mean(ours[both]), mean(theirs[both])
+        runs = self.outcome, self.reference
+        policy, reference = (getattr(run.summary.jobs, time) for run in runs)
+        both = ~np.isnan(policy + reference)
+        return mean(policy[both]), mean(reference[both])
 
     @property
     def unchanged(self) -> BoolArray:
@@ -69,7 +70,8 @@ class ComparedPolicy:
     def extreme(self, users: BoolArray, *, reduction: bool) -> str:
         """Name the user with the largest change of completion time among `users`, and the change.
 
-        The change is the largest reduction if `reduction`, else the largest increase.
+        The change is the largest reduction if `reduction`, else the largest increase. Returns
+        `BY_TASKS` if no change of completion times is known, and "" if `users` is empty.
         """
         comparison = self.comparison
         ratios = np.where(users & (comparison.jobs > 0), comparison.completion_ratio, np.nan)
@@ -95,21 +97,26 @@ class Runs:
 
     @property
     def shared(self) -> dict[str, Outcome]:
-        """All runs except the run on dedicated servers, which has other times."""
-        names = {self.today, *(against.name for against in self.others)}
+        """All runs except the run on dedicated servers."""
+        names = {self.today, *(policy.name for policy in self.others)}
         return {name: outcome for name, outcome in self.outcomes.items() if name in names}
 
 
 def compare_with_today(
     outcomes: Mapping[str, Outcome], today: str | None, dedicated: tuple[str, str] | None
 ) -> Runs:
-    """Compare every policy with `today`; for the parameters see `simulation_document`."""
+    """Compare every policy with the reference policy `today`.
+
+    `dedicated` has the names of a policy and of its run on dedicated servers. If `today` is None,
+    the reference is the recorded run, or without one the first.
+    """
     if today is None:
         today = RECORDED if RECORDED in outcomes else next(iter(outcomes))
 
     def against(name: str, base: str) -> ComparedPolicy:
-        ours, theirs = outcomes[name], outcomes[base]
-        return ComparedPolicy(name, ours, theirs, compare(ours.summary, theirs.summary))
+        policy, reference = outcomes[name], outcomes[base]
+        comparison = compare(policy.summary, reference.summary)
+        return ComparedPolicy(name, policy, reference, comparison)
 
     dedicated_run = dedicated and dedicated[1]
     others = tuple(against(name, today) for name in outcomes if name not in (today, dedicated_run))
@@ -148,8 +155,8 @@ def unplaceable_tasks(outcomes: Mapping[str, Outcome], jobs_named: int) -> list[
     for (jobs, tasks), names in alike.items():
         where = "every policy" if len(names) == len(outcomes) else "; ".join(names)
         listed = named([short_name(job) for job in jobs], jobs_named)
-        of = counted(len(jobs), "job")
-        lines.append(f"{counted(tasks, 'task')} of {of}, under {where}: {listed}")
+        n_jobs = counted(len(jobs), "job")
+        lines.append(f"{counted(tasks, 'task')} of {n_jobs}, under {where}: {listed}")
     return lines
 
 
@@ -170,21 +177,24 @@ def difference_text(seconds: float) -> str:
     return f"{'−' if seconds < 0 else '+'}{duration(abs(seconds))}"
 
 
-def unrecorded(figures: Figures) -> str:
-    """Count the tasks without times in the log: ``3 tasks of 2 jobs``."""
+def unrecorded_text(figures: Figures) -> str:
+    """Format the numbers of tasks and jobs without times in the log: ``3 tasks of 2 jobs``."""
     tasks, jobs = figures["unrecorded"], figures["jobs_unrecorded"]
     return f"{counted(tasks, 'task')} of {counted(jobs, 'job')}"
 
 
 def starved_users(figures: Figures) -> list[str]:
-    """Name users without any run, and users without a run while jobs arrived."""
+    """Name the users that never ran a task, and the other users that ran none while jobs arrived.
+
+    Returns a phrase for each of the two, unless it has no users.
+    """
     never = figures["never_ran"]
-    later = [user for user in figures["got_nothing"] if user not in set(never)]
+    got_nothing = [user for user in figures["got_nothing"] if user not in set(never)]
     return [
         f"{named([short_name(user) for user in users], USERS_NAMED)} {what}"
         for users, what in (
             (never, "never ran anything"),
-            (later, "got nothing while jobs arrived"),
+            (got_nothing, "got nothing while jobs arrived"),
         )
         if users
     ]

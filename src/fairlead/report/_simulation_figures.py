@@ -459,9 +459,9 @@ def _workload(outcomes: Mapping[str, Outcome]) -> Workload:
 
 def held_and_due_figure(workload: Workload, fairness: FairnessError, user: int) -> Figure:
     """Draw the dominant share that a user holds over time, and its fair share."""
-    until = float(fairness.time[-1]) + fairness.part / 2
+    until = float(fairness.time[-1]) + fairness.interval / 2
     axis = _TimeAxis(workload, until)
-    edges = fairness.since + fairness.part * np.arange(len(fairness.time) + 1)
+    edges = fairness.since + fairness.interval * np.arange(len(fairness.time) + 1)
     weight = fairness.weight[user]
     traces = []
     for name, shares, colour, dash in (

@@ -101,7 +101,7 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
     """Yield the findings on limits, the table of users, warnings, and shares over time."""
     if limits.is_any:
         lines = [_breach_text(audit, breach) for breach in breaches]
-        yield Listing(lines or list(_kept_texts(audit, limits)), "limits")
+        yield Listing(lines or list(_texts_without_breach(audit, limits)), "limits")
     names, fairness = audit.workload.users, audit.fairness
     order = np.flatnonzero(audit.active)
     order = order[largest_first(fairness.owed[order])]
@@ -115,14 +115,14 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
                 figure(float(fairness.held_hours[n])),
                 figure(float(fairness.due_hours[n])),
                 figure(float(fairness.owed[n]), lambda hours: number(round(hours, ROUNDED))),
-                figure(under, lambda part: change(-part, "as due")),
+                figure(under, lambda lack: change(-lack, "as due")),
                 figure(wait or np.nan, duration),
-                _begin_of_wait(audit, n) if wait else "",
+                _start_of_wait(audit, n) if wait else "",
                 count_cell(int(audit.running[n])),
                 count_cell(int(audit.waiting[n])),
             ]
         )
-    every = duration(fairness.part)
+    every = duration(fairness.interval)
     yield table_of(
         "What each user held and was due, the most owed first",
         [
@@ -139,8 +139,9 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
             f"{every} the held shares are compared with the fair shares of "
             f"{fairness.mechanism.upper()} among the users whose tasks run or wait then. Hours "
             f"above the fair share make up for hours below it. {_hour_text(audit.workload)} "
-            "longest wait: the longest time in which tasks of one kind (with equal demands and "
-            "servers) of the user wait and none of them runs. running, waiting: tasks at the end."
+            "longest wait: the longest time in which tasks of one kind of the user (on the same "
+            "servers, with the same resources) wait and none of them runs. running, waiting: tasks "
+            "at the end."
         ),
     )
     silent = audit.until - audit.last_event
@@ -155,8 +156,8 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
         yield Prose(f"{left_out_text(audit)}.", "warning")
     if audit.held_too_much:
         yield Prose(HELD_TOO_MUCH, "warning")
-    if fairness.gap is not None:
-        yield Prose(f"{fairness.gap}; these instants do not count.", "warning")
+    if fairness.unsolved_instants is not None:
+        yield Prose(f"{fairness.unsolved_instants}; these instants do not count.", "warning")
     if notes := audit.workload.notes:
         lines = [f"{what}: {count:,}" for what, count in notes.items()]
         yield Listing(lines, "when the log was read", "warning")
@@ -187,42 +188,46 @@ def left_out_text(audit: LogAudit) -> str:
     task = ", ".join(f"{number(amount)} {resource}" for resource, amount in asked if amount)
     job = short_name(str(workload.job_names[workload.set_job[first]]))
     text = "left out, as they fit no server that they may use: tasks of"
-    return f"{text} {users}, such as of job {job}, each with {task}"
+    return f"{text} {users}, such as those of job {job}, each with {task}"
 
 
-def _begin_of_wait(audit: LogAudit, n: int) -> Cell:
+def _start_of_wait(audit: LogAudit, n: int) -> Cell:
     return Cell(short_time(audit.workload, audit.wait_begin[n]), note=audit.wait_of[n])
 
 
 def _breach_text(audit: LogAudit, breach: Breach) -> str:
     """Describe by how much, and when, a user was beyond a limit."""
-    user, found, most = short_name(breach.user), breach.found, breach.allowed
+    user, found, allowed = short_name(breach.user), breach.found, breach.allowed
     n = audit.workload.users.index(breach.user)
     if breach.limit == "wait":
         begin = short_time(audit.workload, audit.wait_begin[n])
-        of = f" ({audit.wait_of[n]})" if audit.wait_of[n] else ""
-        return f"{user}{of}: waited {duration(found)} from {begin}; at most {duration(most)}"
+        kind = f" ({audit.wait_of[n]})" if audit.wait_of[n] else ""
+        return f"{user}{kind}: waited {duration(found)} from {begin}; at most {duration(allowed)}"
     worst = worst_time(audit.fairness, n)
     assert worst is not None
     begin, end = (short_time(audit.workload, time) for time in worst)
     time = f"most of it from {begin} to {end}"
     if breach.limit == "under":
-        return f"{user}: {percent(found)} less than its fair share, {time}; at most {percent(most)}"
-    return f"{user}: owed {number(found)} cluster-hours, {time}; at most {number(most)}"
+        less = f"{percent(found)} less than its fair share"
+        return f"{user}: {less}, {time}; at most {percent(allowed)}"
+    return f"{user}: owed {number(found)} cluster-hours, {time}; at most {number(allowed)}"
 
 
-def _kept_texts(audit: LogAudit, limits: AuditLimits) -> Iterator[str]:
-    """Describe each limit that no user exceeded."""
+def _texts_without_breach(audit: LogAudit, limits: AuditLimits) -> Iterator[str]:
+    """Describe the limits, none of which was exceeded."""
     due_hours = audit.fairness.due_hours
     judged = int((due_hours >= limits.min_due).sum())
     if limits.under is not None and not judged:
-        most = number(float(due_hours.max()))
-        yield f"no user's share is judged, as no user is due more than {most} cluster-hours"
+        largest, least = number(float(due_hours.max())), number(limits.min_due)
+        yield (
+            f"no user's share is judged: users are due at most {largest} cluster-hours, and shares "
+            f"are judged from {least} on"
+        )
     elif limits.under is not None:
         due = f" of {judged} that are due {number(limits.min_due)} cluster-hours"
         yield (
-            f"no user{due if limits.min_due else ''} held more than {percent(limits.under)} less "
-            "than its fair share"
+            f"no user{due if limits.min_due else ''} was more than {percent(limits.under)} below "
+            "its fair share"
         )
     if limits.owed is not None:
         yield f"no user is owed more than {number(limits.owed)} cluster-hours"

@@ -21,7 +21,7 @@ from fairlead.report._against_today import (
     starved_users,
     takes_too_much,
     unplaceable_tasks,
-    unrecorded,
+    unrecorded_text,
 )
 from fairlead.report._dates import period_text
 from fairlead.report._held_and_due import ROUNDED, extremes_text, held_and_due
@@ -295,16 +295,16 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
     for name in runs.shared:
         if found[name]["unrecorded"]:
             yield Prose(
-                f"The log lacks the times of {unrecorded(found[name])}: under {short_name(name)} "
-                "these tasks are left out, so its use, makespan and fairness cannot be compared "
-                "with the other policies'.",
+                f"The log lacks the times of {unrecorded_text(found[name])}: under "
+                f"{short_name(name)} these tasks are left out, so its use, makespan and fairness "
+                "cannot be compared with the other policies'.",
                 "warning",
             )
         fairness = runs.shared[name].summary.fairness
-        if fairness is not None and fairness.gap is not None:
+        if fairness is not None and fairness.unsolved_instants is not None:
             yield Prose(
-                f"Under {short_name(name)}, {fairness.gap}; these instants do not count in the "
-                "fairness error.",
+                f"Under {short_name(name)}, {fairness.unsolved_instants}; these instants do not "
+                "count in the fairness error.",
                 "warning",
             )
         if takes_too_much(runs.outcomes[name]):

@@ -265,7 +265,7 @@ def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None
         return None
     begin, end = np.nonzero(np.triu(lost) >= OWED_FRACTION * largest)
     k = int((end - begin).argmin())
-    first, last = (fairness.since + fairness.part * int(at) for at in (begin[k], end[k]))
+    first, last = (fairness.since + fairness.interval * int(at) for at in (begin[k], end[k]))
     return first, last
 
 

@@ -426,8 +426,8 @@ def study(
             outcome = outcomes[run.name]
             found = figures_of(outcome)
             fairness = outcome.summary.fairness
-            if fairness is not None and fairness.gap is not None:
-                unsolved.setdefault(run.name, {})[str(variation)] = fairness.gap
+            if fairness is not None and fairness.unsolved_instants is not None:
+                unsolved.setdefault(run.name, {})[str(variation)] = fairness.unsolved_instants
             pairs = differences_of(outcome, first) if first is not None else {}
             for name, value in found.items():
                 for table, cell in ((figures, value), (changes, pairs.get(name, np.nan))):

@@ -21,7 +21,7 @@ from typing import Final
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
-# A rise uses up, too, resources that a rise larger by this fraction would use up.
+# A rise also uses up the resources that would be used up by a rise larger by at most this fraction.
 ROUNDING: Final = 4e-16
 INFINITE: Final = float("inf")
 
@@ -45,14 +45,14 @@ class Kind:
         self.rises = False
 
 
-# Demands, levels and use of each kind; `used`; `kind`; and the log's steps, kinds and levels.
+# The attributes of `StairStacks` as plain values.
 State = tuple[
-    list[tuple[list[bool], list[float], list[float]]],
-    list[float],
-    list[int],
-    list[int],
-    list[int],
-    list[float],
+    list[tuple[list[bool], list[float], list[float]]],  # demands, levels and use of each kind
+    list[float],  # `used`
+    list[int],  # `kind_of`
+    list[int],  # `log_step`
+    list[int],  # `log_kind`
+    list[float],  # `log_level`
 ]
 
 
@@ -61,9 +61,9 @@ class StairStacks:
 
     kinds: list[Kind]
     used: vec[float]  # (R,) used fraction of each resource
-    kind: vec[i64]  # (P,) kind of each participant
+    kind_of: vec[i64]  # (P,) number of the kind of each participant
     log_step: vec[i64]  # (L,) steps, counted from 1, in which a kind rose
-    log_kind: vec[i64]  # (L,) the kind that rose
+    log_kind: vec[i64]  # (L,) number of the kind that rose
     log_level: vec[float]  # (L,) its lowest level afterwards
     _rate: vec[float]  # (R,) use by the rising kinds per unit of level
     _limits: vec[float]  # (R,) rise that uses up each resource; only where the rate is > 0
@@ -72,7 +72,7 @@ class StairStacks:
     def __init__(self, n_resources: int) -> None:
         self.kinds = []
         self.used = vec[float]([0.0] * n_resources)
-        self.kind = vec[i64]()
+        self.kind_of = vec[i64]()
         self.log_step = vec[i64]()
         self.log_kind = vec[i64]()
         self.log_level = vec[float]()
@@ -85,13 +85,13 @@ class StairStacks:
         kinds = [(list(kind.demands), list(kind.levels), list(kind.use)) for kind in self.kinds]
         log_step, log_kind = [int(step) for step in self.log_step], [int(k) for k in self.log_kind]
         used, level = list(self.used), list(self.log_level)
-        return kinds, used, [int(kind) for kind in self.kind], log_step, log_kind, level
+        return kinds, used, [int(number) for number in self.kind_of], log_step, log_kind, level
 
     def restore(self, state: State) -> None:
         """Replace the state by one that `state` returned."""
         kinds, used, kind_of, log_step, log_kind, log_level = state
         self.used = vec[float](used)
-        self.kind = vec[i64](kind_of)
+        self.kind_of = vec[i64](kind_of)
         self.log_step, self.log_kind = vec[i64](log_step), vec[i64](log_kind)
         self.log_level = vec[float](log_level)
         self.kinds = []
@@ -108,8 +108,8 @@ class StairStacks:
 
         Parameters
         ----------
-        demand : (P R,) float
-            Demand per unit of a participant's share, row after row.
+        demand : (P * R,) float
+            Demand per unit of a participant's share, a row of R numbers for each participant.
         weight : (P,) float
             Share per unit of level.
         budget : (P,) float
@@ -117,18 +117,18 @@ class StairStacks:
 
         Notes
         -----
-        With K kinds O(R + K) per arrival and O(K R) per stair reached; every arrival adds one.
-        Contiguous arrays are copied at once, lists number by number.
+        With K kinds O(R + K) per arrival and O(K R) per stair reached; every arrival adds one
+        stair. Contiguous arrays are copied at once, lists number by number.
         """
         demands, weights, budgets = vec[float](demand), vec[float](weight), vec[float](budget)
         width: i64 = len(self.used)
         least = vec[float](capacity=len(weights))
-        for k in range(len(weights)):
-            row = k * width
+        for p in range(len(weights)):
+            row = p * width
             kind = self._find_or_add_kind(demands, row)
-            self.kind = append(self.kind, kind.number)
-            self._add_stair(kind, demands, row, weights[k])
-            self._rise(budgets[k])
+            self.kind_of = append(self.kind_of, kind.number)
+            self._add_stair(kind, demands, row, weights[p])
+            self._rise(budgets[p])
             lowest = INFINITE
             for kind in self.kinds:
                 lowest = min(lowest, kind.levels[-1])
@@ -136,7 +136,10 @@ class StairStacks:
         return least
 
     def _find_or_add_kind(self, demands: vec[float], row: i64) -> Kind:
-        """Return the kind that demands the resources of a row; add it if it is new."""
+        """Return the kind that demands the resources of a row; add it if it is new.
+
+        A row begins at the index `row` of `demands`.
+        """
         for kind in self.kinds:
             r: i64 = 0
             while r < len(kind.demands) and kind.demands[r] == (demands[row + r] > 0.0):
@@ -162,7 +165,10 @@ class StairStacks:
         kind.use = use
 
     def _rise(self, budget: float) -> None:
-        """Raise the lowest stairs together, from level 0, until no kind can rise."""
+        """Raise the lowest stairs together, from level 0, until no kind can rise.
+
+        Each pass of the loop raises them to the next stair, or until a resource is used up.
+        """
         used, rate, limits = self.used, self._rate, self._limits
         for kind in self.kinds:
             kind.can_rise, kind.rises = True, False
@@ -171,24 +177,24 @@ class StairStacks:
         level = 0.0
         while True:
             self._meet_stairs(level)
-            event = self._next_event(level)
-            limit = INFINITE
+            next_stair = self._next_stair(level)
+            largest_rise = INFINITE
             for r in range(len(used)):
                 if rate[r] > 0.0:
                     limits[r] = max(0.0, budget - used[r]) / rate[r]
-                    limit = min(limit, limits[r])
-            if level + limit > event:
+                    largest_rise = min(largest_rise, limits[r])
+            if level + largest_rise > next_stair:
                 for r in range(len(used)):
-                    used[r] += rate[r] * (event - level)
-                level = event
+                    used[r] += rate[r] * (next_stair - level)
+                level = next_stair
                 continue
-            if limit == INFINITE:  # the total use underflows
+            if largest_rise == INFINITE:  # demands so small that their use is rounded to 0
                 for kind in self.kinds:
                     if kind.rises:
                         self._stop(kind, level)
                 return
-            level += limit
-            self._use_up(budget, limit)
+            level += largest_rise
+            self._use_up(budget, largest_rise)
             if not self._stop_exhausted(level):
                 return
 
@@ -222,32 +228,32 @@ class StairStacks:
             rate[r] += use[higher + r]
             use[higher + r] += use[lowest + r]
 
-    def _next_event(self, level: float) -> float:
+    def _next_stair(self, level: float) -> float:
         """Return the level at which another stair is reached, or infinity."""
-        event = INFINITE
+        reached = INFINITE
         for kind in self.kinds:
             if not kind.can_rise:
                 continue
             levels = kind.levels
             if not kind.rises:
-                event = min(event, levels[-1])
+                reached = min(reached, levels[-1])
             elif len(levels) > 1:
-                event = min(event, levels[-2])
-        return max(event, level)
+                reached = min(reached, levels[-2])
+        return max(reached, level)
 
-    def _use_up(self, budget: float, limit: float) -> None:
-        """Add the use of a rise by `limit`, and note the resources that are used up."""
+    def _use_up(self, budget: float, rise: float) -> None:
+        """Add the use of a rise, and note the resources that are used up."""
         used, rate, limits, exhausted = self.used, self._rate, self._limits, self._exhausted
         for r in range(len(used)):
             exhausted[r] = False
             if rate[r] > 0.0:
-                exhausted[r] = limits[r] <= limit * (1.0 + ROUNDING)
+                exhausted[r] = limits[r] <= rise * (1.0 + ROUNDING)
                 # Set exactly, so that rounding errors do not accumulate over the steps.
-                used[r] = budget if exhausted[r] else used[r] + rate[r] * limit
+                used[r] = budget if exhausted[r] else used[r] + rate[r] * rise
 
     def _stop_exhausted(self, level: float) -> bool:
         """Stop kinds that demand an exhausted resource; return whether other kinds can rise."""
-        goes_on = False
+        can_go_on = False
         rate, exhausted = self._rate, self._exhausted
         for r in range(len(rate)):
             rate[r] = 0.0
@@ -262,15 +268,15 @@ class StairStacks:
                     self._stop(kind, level)
                 kind.can_rise = False
                 continue
-            goes_on = True
+            can_go_on = True
             if kind.rises:
                 self._add_rate(kind)
-        return goes_on
+        return can_go_on
 
     def _stop(self, kind: Kind, level: float) -> None:
         """Stop a rising kind at a level, and log it."""
         kind.rises = False
         kind.levels[-1] = level
-        self.log_step = append(self.log_step, len(self.kind))
+        self.log_step = append(self.log_step, len(self.kind_of))
         self.log_kind = append(self.log_kind, kind.number)
         self.log_level = append(self.log_level, level)

@@ -1,8 +1,9 @@
 """A heap of users that take whole tasks by turns, in exact arithmetic.
 
-A user takes its next task at the level ``taken * numerator / denominator``, its dominant share over
-its weight so far. The lowest level goes first; ties go to the user whose task is the larger share,
-then to the earlier user. Levels that floats cannot distinguish are compared as fractions.
+A user takes its next task at the level ``taken * numerator / denominator``: the dominant share of
+its tasks so far, divided by its weight. The user of lowest level goes first. Among equal levels,
+the user whose task raises its level most goes first, then the earlier user. Levels that floats
+cannot distinguish are compared as fractions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-# Levels closer than this (relative) are compared in integers; each is the result of four roundings.
+# Levels closer than this (relative) are compared in integers: each level has four rounding errors.
 NEAR: Final = 1e-14
 
 
@@ -23,7 +24,9 @@ class UserInTurn:
     taken: int  # tasks so far
     limit: float  # largest number of tasks; infinite for no limit
     demand: list[int]  # (R,) of one task, in quanta
-    numerator: int  # of the dominant share of one task over the user's weight
+    # The level rises by numerator / denominator with each task: one task's dominant share, divided
+    # by the user's weight.
+    numerator: int
     denominator: int
     step: float  # numerator / denominator, rounded
 
@@ -49,7 +52,7 @@ class UserInTurn:
         return precedes(self, self.taken, other, other.taken)
 
     def fits(self, room: list[int]) -> bool:
-        """Return whether one more task fits."""
+        """Return whether one more task fits into the free quanta `room` (R,)."""
         demand = self.demand
         for r in range(len(room)):  # noqa: SIM110 (a generator takes twice the time)
             if demand[r] > room[r]:
@@ -57,7 +60,7 @@ class UserInTurn:
         return True
 
     def take(self, room: list[int]) -> None:
-        """Take one more task."""
+        """Take one more task from the free quanta `room` (R,)."""
         self.taken += 1
         demand = self.demand
         for r in range(len(room)):
@@ -80,10 +83,10 @@ def precedes(one: UserInTurn, one_taken: int, other: UserInTurn, other_taken: in
 
 
 def take_turns(users: list[UserInTurn], room: list[int], stops: bool) -> list[UserInTurn]:
-    """Serve users by turns, about two tasks each; return the users that may take more.
+    """Serve at most 2 N + 64 tasks of N users by turns; return the users that may take more.
 
-    `room` (R,), the free quanta, is reduced. With `stops`, the first task that does not fit ends
-    the turns of all users; without, only the user of that task leaves.
+    `room` (R,), the free quanta, is reduced. A task that does not fit removes its user; if `stops`
+    is true, it removes all users.
     """
     heap = users.copy()
     heapify(heap)

@@ -178,7 +178,7 @@ def test_least_share_and_instants_begin_at_since(run: Run, part: float) -> None:
     assert found.shares_of_arrivals.mean_least == pytest.approx(expected, nan_ok=True)
     fairness, third = found.fairness, (found.arrivals - since) / 3
     assert fairness is not None
-    assert fairness.part == pytest.approx(third)
+    assert fairness.interval == pytest.approx(third)
     assert fairness.time == pytest.approx(since + third * np.array([0.5, 1.5, 2.5]))
     for k, time in enumerate(fairness.time.tolist()):
         active = {plainly.user_of[task] for task in plainly.active(Fraction(time))}

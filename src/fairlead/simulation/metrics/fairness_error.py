@@ -28,7 +28,7 @@ class Unsolved(NamedTuple):
 
     mechanism: str
     unsolved: int  # number of these instants
-    instants: int  # of all instants
+    instants: int  # number of all instants
     fault: str  # error message at the first of them
 
     def __str__(self) -> str:
@@ -40,29 +40,30 @@ class Unsolved(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FairnessError:
-    """Held and fair shares at I instants, of N users; a share is a dominant share over weight.
+    """Held and fair shares of N users at I instants.
 
-    A user of weight 0 is due nothing, and may hold what others leave. It never counts as active,
-    nor as holding anything.
+    A share is a dominant share divided by the user's weight. An instant counts if a user is active
+    and the fair shares are proved. A user of weight 0 is due nothing, and may hold what others
+    leave. It never counts as active, nor as holding anything.
     """
 
-    mechanism: str  # of the fair shares
+    mechanism: str  # defines the fair shares
     time: FloatArray  # (I,): the instants, seconds
     held: FloatArray  # (I, N): share that each user holds
     fair: FloatArray  # (I, N): fair share; NaN at instants where no answer was proved
     active: BoolArray  # (I, N): whether a task of the user waited or ran
     weight: FloatArray  # (N,)
-    part: float  # seconds that each instant stands for
-    since: float = 0.0  # start of the first instant's part, seconds
+    interval: float  # seconds that each instant stands for
+    since: float = 0.0  # start of the first interval, seconds
     fault: str = ""  # error message at the first instant where no answer was proved
 
     @property
     def unsolved(self) -> int:
-        """Number of instants at which no answer was proved; they do not count."""
+        """Number of instants at which no answer was proved."""
         return int(np.isnan(self.fair).any(axis=1).sum())
 
     @property
-    def gap(self) -> Unsolved | None:
+    def unsolved_instants(self) -> Unsolved | None:
         """The instants at which no answer was proved; None if there is none."""
         if not self.unsolved:
             return None
@@ -70,7 +71,7 @@ class FairnessError:
 
     @property
     def has_no_answer(self) -> bool:
-        """Whether no answer was proved at any instant with an active user."""
+        """Whether some instants have no proved answer, and no instant counts."""
         return self.unsolved > 0 and bool(np.isnan(self.error).all())
 
     @property
@@ -80,9 +81,10 @@ class FairnessError:
         0 where both sums are 0; NaN where no user is active, or no answer was proved.
         """
         apart = np.abs(self.held - self.fair).sum(axis=1)
-        of = self.fair.sum(axis=1)
+        all_fair = self.fair.sum(axis=1)
         error = np.where(apart > 0, np.inf, 0.0)
-        np.divide(apart, of, out=error, where=~(of <= 0))
+        # NaN, without a proved answer, is not <= 0, and so becomes the error.
+        np.divide(apart, all_fair, out=error, where=~(all_fair <= 0))
         return np.where(self.active.any(axis=1), error, np.nan)
 
     @property
@@ -100,26 +102,26 @@ class FairnessError:
 
     @property
     def user_fair(self) -> FloatArray:
-        """(N,) float: fair share of each user, averaged as `user_error`."""
+        """(N,) float: fair share of each user, averaged like `user_error`."""
         return self._while_active(self.fair)
 
     @property
     def user_held(self) -> FloatArray:
-        """(N,) float: held share of each user, averaged as `user_error`."""
+        """(N,) float: held share of each user, averaged like `user_error`."""
         return self._while_active(self.held)
 
     @property
     def held_hours(self) -> FloatArray:
-        """(N,) float: cluster-hours that each user held, at the instants that count.
+        """(N,) float: cluster-hours that each user held, over all instants with a proved answer.
 
-        NaN if `has_no_answer`. Multiplied by the cluster's amount of the user's dominant resource,
-        such as GPUs, they are GPU-hours.
+        NaN if `has_no_answer`. The cluster-hours times the cluster's amount of the user's dominant
+        resource, such as GPUs, are GPU-hours.
         """
         return self._hours(self.held)
 
     @property
     def due_hours(self) -> FloatArray:
-        """(N,) float: cluster-hours of each user's fair share, as `held_hours`."""
+        """(N,) float: cluster-hours of each user's fair share, summed like `held_hours`."""
         return self._hours(self.fair)
 
     @property
@@ -131,17 +133,17 @@ class FairnessError:
         """Return (N,) the integrals of (I, N) shares over weight, in hours of the whole cluster."""
         is_known = ~np.isnan(self.fair).any(axis=1)
         total = np.nan if self.has_no_answer else share[is_known].sum(axis=0)
-        hours: FloatArray = total * self.weight * self.part / SECONDS_PER_HOUR
+        hours: FloatArray = total * self.weight * self.interval / SECONDS_PER_HOUR
         return hours
 
     def over(self, window: float) -> float:
-        """Return the mean error over windows of some seconds, in which shares are added up.
+        """Return the mean error of windows of `window` seconds, the first from `since` on.
 
-        A larger share at one time makes up for a smaller one at another time in the same window:
-        ``sum over users of |sum over instants of (held - fair)|``, over the sum of fair shares in
-        the window. The first window starts at `since`. NaN if a window has less than two instants.
+        In a window, a larger share at one time makes up for a smaller one at another time. Its
+        error is ``sum over users of |sum over instants of (held - fair)|``, divided by the sum of
+        its fair shares. NaN if a window has fewer than two instants.
         """
-        if not window >= 2 * self.part:
+        if not window >= 2 * self.interval:
             return np.nan
         is_known = self.active.any(axis=1) & ~np.isnan(self.fair).any(axis=1)
         window_of = ((self.time - self.since) // window).astype(np.int64)
@@ -162,11 +164,11 @@ class FairnessError:
     def jain(self) -> float:
         """Jain's index of held over fair shares, each summed up while the user is active.
 
-        Unlike the index of held shares (`Shares.jain`) it is 1 if all users hold their fair shares,
-        though some have small demands. NaN if all fair or all held shares are 0.
+        It is 1 if all users hold their fair shares. The index of held shares (`Shares.jain`) is
+        then below 1 if some users have small demands. NaN if all fair or all held shares are 0.
         """
         counts = self.active & ~np.isnan(self.fair)
-        held, fair = (np.where(counts, part, 0.0).sum(axis=0) for part in (self.held, self.fair))
+        held, fair = (np.where(counts, share, 0.0).sum(axis=0) for share in (self.held, self.fair))
         return jain_index(held[fair > 0] / fair[fair > 0])
 
 
@@ -181,12 +183,12 @@ def measure_fairness(
     mechanism: str = "drfh",
     since: float = 0.0,
 ) -> FairnessError:
-    """Compare held with fair shares in the middles of equal parts of the time up to `until`.
+    """Compare held with fair shares in the middles of equal intervals from `since` to `until`.
 
     At each instant the cluster has the present servers (draining ones too, because tasks still run
     on them), and the users are those with a waiting or running task, as
-    `fairlead.mechanisms.fair_share.FairDivider` defines. Fair shares are of divisible
-    tasks, so whole tasks differ from them under the fairest policy too.
+    `fairlead.mechanisms.fair_share.FairDivider` defines. Fair shares are those of divisible tasks.
+    So the shares that whole tasks hold differ from them even under the fairest policy.
 
     An instant has no answer if the mechanism raises a FairleadError: it refuses the problem, or
     proves no answer, or a user-defined mechanism fails.
@@ -200,10 +202,10 @@ def measure_fairness(
     check_time(until, "until")
     find_mechanism(mechanism)
     times = since + (np.arange(instants) + 0.5) / instants * (until - since)
-    steps = capacity.at(times)
+    steps = capacity.at(times)  # rows of `capacity`
     user_of_set = workload.job_user[workload.set_job]
     demand, places = workload.shapes[workload.set_shape], workload.places
-    shares = FairDivider(
+    divider = FairDivider(
         user_of_set,
         workload.set_place,
         demand,
@@ -212,26 +214,26 @@ def measure_fairness(
         mechanism,
         workload.queues,
     )
-    is_due = workload.weight > 0
+    has_weight = workload.weight > 0
     held, fair = np.zeros((2, instants, workload.n_users))
     active = np.zeros((instants, workload.n_users), dtype=bool)
     fault = ""
     for i, snapshot in enumerate(snapshots(workload, log, outcomes, times)):
         active[i, user_of_set[snapshot.active > 0]] = True
-        active[i] &= is_due
-        held[i] = shares.held(snapshot.running, capacity.amount[steps[i]]) * is_due
+        active[i] &= has_weight
+        held[i] = divider.held(snapshot.running, capacity.amount[steps[i]]) * has_weight
         try:
             servers = capacity.servers[steps[i]]
-            fair[i] = shares.fair(snapshot.active, workload.cluster.capacity, servers).share
+            fair[i] = divider.fair(snapshot.active, workload.cluster.capacity, servers).share
         except FairleadError as error:
             fair[i] = np.nan
             fault = fault or " ".join(str(error).split())[:LONGEST_FAULT]
-    part = (until - since) / instants
-    return FairnessError(mechanism, times, held, fair, active, workload.weight, part, since, fault)
+    weight, interval = workload.weight, (until - since) / instants
+    return FairnessError(mechanism, times, held, fair, active, weight, interval, since, fault)
 
 
 class Snapshot(NamedTuple):
-    """Tasks of each of K sets at an instant.
+    """Tasks of each of K sets of equal tasks at an instant.
 
     A task that starts or is submitted at the instant counts; a task that ends then does not.
     """
@@ -254,21 +256,21 @@ def snapshots(
     set_of_run = outcomes.set[log.task]
     start = _by_instant(set_of_run, log.start, times)
     end = _by_instant(set_of_run, log.end, times)
-    over = _by_instant(outcomes.set[ever_active], outcomes.over[ever_active], times)
+    left = _by_instant(outcomes.set[ever_active], outcomes.over[ever_active], times)
     submit = np.searchsorted(times, workload.job_submit[workload.set_job], side="left")
     running, active = np.zeros((2, n_sets), dtype=np.int64)
     for i, time in enumerate(times.tolist()):
         running += np.bincount(start[i], minlength=n_sets)
         running -= np.bincount(end[i], minlength=n_sets)
         active += np.where(submit == i, n_active, 0)
-        active -= np.bincount(over[i], minlength=n_sets)
+        active -= np.bincount(left[i], minlength=n_sets)
         yield Snapshot(time, running, active)
 
 
 def _by_instant(sets: IndexArray, time: FloatArray, instants: FloatArray) -> list[IndexArray]:
     """Return for each instant the sets of the events since the previous instant.
 
-    `sets` and `time` are those of each event.
+    `sets` and `time` (E,) are the set of tasks and the time of each event.
     """
     instant = np.searchsorted(instants, time, side="left")  # the first one not before the event
     order = np.argsort(instant.astype(np.min_scalar_type(len(instants))), kind="stable")
