@@ -103,7 +103,7 @@ def seconds_of(action: Callable[[], object]) -> float:
 
 def tabulate(panels: Sequence[Panel]) -> str:
     """Compare our first method with each other one, at the largest common size, in Markdown."""
-    rows = [["at", "ours", "", "slope", "beside", "", "slope"]]
+    rows = [["at", "ours", "", "slope", "compared with", "", "slope"]]
     rows.append(["---", "---", "---:", "---:", "---", "---:", "---:"])
     for panel in panels:
         ours, *others = panel.lines

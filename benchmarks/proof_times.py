@@ -82,19 +82,19 @@ _USERS = (100, 300, 1_000, 3_000)
 # Title, unit of the sizes, the sizes, and the function that prepares the two actions.
 PROVED: tuple[tuple[str, str, tuple[int, ...], Prepare], ...] = (
     (
-        "drfh, Google's park: prices",
+        "drfh, Google's cluster: prices",
         "users",
         _USERS,
         partial(_on_the_park, "drfh", "fairlead.mechanisms.max_min.certify_max_min"),
     ),
     (
-        "ps-dsf, Google's park: Theorem 1",
+        "ps-dsf, Google's cluster: Theorem 1",
         "users",
         _USERS,
         partial(_on_the_park, "ps-dsf", "fairlead.mechanisms.psdsf.certify_bottleneck"),
     ),
     (
-        "proportional, Google's park: eq. 17",
+        "proportional, Google's cluster: eq. 17",
         "users",
         _USERS,
         partial(

@@ -110,9 +110,9 @@ def test_whole_tasks() -> None:
     publish(
         "whole-tasks",
         [Panel("1,000 users, 10 resources", "tasks in all", [ours, heap, formula])],
-        f"PDRF's formula gives {wrong:.0f} of 1,000 users another number of tasks than DRF does, "
-        f"and {still_wrong:.1f} after its top-up (means of 100 pools as in Metin's Table 1, "
-        "demands of 1 to 10).",
+        f"PDRF's formula gives {wrong:.0f} of 1,000 users a number of tasks that differs from "
+        f"DRF's. After PDRF's top-up, the numbers of {still_wrong:.1f} users differ. These are "
+        "means of 100 pools as in Metin's Table 1, with demands of 1 to 10.",
     )
 
 
@@ -127,7 +127,7 @@ def shares_of(demand: np.ndarray, solver: str) -> np.ndarray:
 
 
 def test_arrivals() -> None:
-    ours, halving = Line("stack of stairs", True), Line("halving (Algorithm 1, put right)")
+    ours, halving = Line("stack of stairs", True), Line("halving (Algorithm 1, corrected)")
     programme = Line("linear programme (LP 1, HiGHS)")
     for solver in ("stack", "halving", "lp"):  # warms up
         shares_of(agents_of(5), solver)
@@ -212,8 +212,8 @@ def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, str
             line.unfinished = reached > GOAL
             if line.unfinished:
                 said.append(
-                    f"{line.name}, out of time with {n_servers} servers, is at a violation of "
-                    f"{reached:.0e}; ours ends at {furthest:.0e} or less."
+                    f"{line.name}, stopped after {PATIENCE:.0f} s with {n_servers} servers, has a "
+                    f"violation of {reached:.0e}; ours has {furthest:.0e} or less."
                 )
             elif method is run_rounds_by_filling:
                 every = [run.seconds for run in runs]
@@ -222,8 +222,8 @@ def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, str
                 if run.violation <= GOAL and mechanism == "ps-dsf-tdm":  # else not unique
                     assert run.tasks.sum(axis=1) == pytest.approx(answer.user_tasks, rel=1e-4)
     said.append(
-        f"Of {len(SEEDS)} random problems of one size, Algorithm I filled at once took up to "
-        f"{spread:.0f} times as long for one as for another."
+        f"{rivals[0].name}, took up to {spread:.0f} times as long for the slowest of {len(SEEDS)} "
+        "random problems of one size as for the fastest."
     )
     return ours, " ".join(said)
 
@@ -262,7 +262,8 @@ def test_sharing_time() -> None:
             )
         ],
         f"Totals of the conic solver, on the programme of this section, are within {apart:.0e} of "
-        "ours; it and `proportional-tdm` are given the first problem of each size.",
+        f"ours. It and `proportional-tdm` solve only the first of the {len(SEEDS)} problems of "
+        "each size.",
         said,
     )
 
@@ -278,7 +279,7 @@ def test_levels() -> None:
 
 
 def park_of(n_servers: float, demand: np.ndarray) -> Problem:
-    """Return about `n_servers` servers in the proportions of Google's park, in 10 groups."""
+    """Return about `n_servers` servers in the proportions of Google's cluster, in 10 groups."""
     count = np.maximum(1, np.round(GOOGLE_PARK[:, 0] * n_servers / PARK_SERVERS)).astype(int)
     return Problem.from_arrays(GOOGLE_PARK[:, 1:], demand, count=count)
 
@@ -322,8 +323,8 @@ def test_prices() -> None:
     publish(
         "prices",
         [
-            Panel("Google's park of 12,583 servers", "users", by_users),
-            Panel("30 users, parks like Google's", "servers, listed one by one", by_servers),
+            Panel("Google's cluster of 12,583 servers", "users", by_users),
+            Panel("30 users, clusters like Google's", "servers, listed one by one", by_servers),
         ],
     )
 
@@ -349,8 +350,8 @@ def test_proofs() -> None:
     publish(
         "proofs",
         panels,
-        f"At the largest sizes the proof is between {min(parts):.1%} and {max(parts):.0%} of the "
-        "whole.",
+        f"At the largest sizes the proof takes between {min(parts):.1%} and {max(parts):.0%} of "
+        "the time.",
     )
 
 
@@ -373,7 +374,7 @@ def measure_filling(criterion: str, select: str, parks: tuple[int, ...]) -> Pane
 
 def measure_replay() -> Panel:
     """Compare replays of days under drf/best-fit with scans; tasks grow with servers."""
-    ours, plain = Line("indexed, with lots", True), Line("scanning")
+    ours, plain = Line("indexed", True), Line("scanning")
     for n_servers in (40, 126, 398, 1_258, 3_980, PARK_SERVERS):
         jobs = round(26_000 * n_servers / PARK_SERVERS)
         day = generate_day(n_servers, exact=True, jobs=jobs, load=0.8, seed=1)
@@ -395,4 +396,5 @@ def test_placing() -> None:
         measure_replay(),
     ]
     each = panels[-1].lines[0].seconds[-1]
-    publish("placing", panels, f"The whole day of 12,583 servers takes {in_words(each)}, indexed.")
+    said = f"With the indexes, the replay of a day on all 12,583 servers takes {in_words(each)}."
+    publish("placing", panels, said)

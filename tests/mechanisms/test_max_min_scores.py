@@ -127,7 +127,8 @@ def test_faults_of_scores():
     with pytest.raises(InputError, match=r"score\[2\]\[0\]: must be a positive number, not 0"):
         solve(problem, "max-min", score=[1, 1, 0])
     for score in ([1], [[1, 1]], [[1], [1], [1]], [1, 1]):
-        with pytest.raises(InputError, match=r"score: must be a number, \(3,\) or \(3, \d\), not"):
+        pattern = r"must be a number, or of shape \(3,\) or \(3, \d\), not"
+        with pytest.raises(InputError, match=pattern):
             solve(problem, "max-min", score=score)
     limited = Problem.from_arrays([[4.0], [2.0]], [[1.0]], task_limit=[2])
     with pytest.raises(RefusalError, match="finite tasks with scores that differ by server"):
