@@ -200,13 +200,13 @@ def _breach_text(audit: LogAudit, breach: Breach) -> str:
     user, found, allowed = short_name(breach.user), breach.found, breach.allowed
     n = audit.workload.users.index(breach.user)
     if breach.limit == "wait":
-        begin = short_time(audit.workload, audit.wait_begin[n])
+        start = short_time(audit.workload, audit.wait_begin[n])
         kind = f" ({audit.wait_of[n]})" if audit.wait_of[n] else ""
-        return f"{user}{kind}: waited {duration(found)} from {begin}; at most {duration(allowed)}"
+        return f"{user}{kind}: waited {duration(found)} from {start}; at most {duration(allowed)}"
     worst = worst_time(audit.fairness, n)
     assert worst is not None
-    begin, end = (short_time(audit.workload, time) for time in worst)
-    time = f"most of it from {begin} to {end}"
+    start, end = (short_time(audit.workload, time) for time in worst)
+    time = f"most of it from {start} to {end}"
     if breach.limit == "under":
         less = f"{percent(found)} less than its fair share"
         return f"{user}: {less}, {time}; at most {percent(allowed)}"

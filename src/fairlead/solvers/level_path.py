@@ -121,6 +121,7 @@ def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
     levels = at[:-1].reshape(n_resources, 1, n_groups)
     level = np.where(problem.use > 0.0, levels, np.inf)
     lowest = level.min(axis=0)
+    # Log of gamma times the level on each server: a user runs where this is largest, (N, G).
     attraction = problem.log_rate + np.where(problem.log_rate > -np.inf, lowest, 0.0)
     best = attraction.max(axis=1, keepdims=True)
     runs = attraction >= best - tau * (NEGLIGIBLE + np.log(n_resources))
@@ -135,7 +136,8 @@ def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
     lost = (part * entropy).sum(axis=1)
     log_tasks = problem.log_weight + top + tau * log_sum
     warming = tau * (log_sum + mean - lost)
-    # Soft minima with the limits, (N,).
+    # Soft minima with the limits, (N,): `surplus` is the excess of log tasks over the log limit, in
+    # temperatures, and `elasticity` the derivative of the limited by the unlimited log tasks.
     surplus = np.clip((log_tasks - problem.log_limit) / tau, -LARGEST_EXPONENT, LARGEST_EXPONENT)
     elasticity = 1.0 / (1.0 + np.exp(surplus))
     soft = np.logaddexp(0.0, surplus)
@@ -157,11 +159,11 @@ def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
     # The imaginary user has the least weight of all users.
     lightest = np.exp(problem.log_weight.min())
     idle = tau * lightest * np.exp(np.minimum(at[:-1], LARGEST_EXPONENT))
-    whole = taken.sum(axis=1).ravel() + np.maximum(idle, SMALLEST_USE)
+    used = taken.sum(axis=1).ravel() + np.maximum(idle, SMALLEST_USE)
     slopes[np.diag_indices(idle.size)] += idle
     slopes[:, -1] += idle
-    slopes /= whole[:, None]
-    return _Point(at, tasks, np.log(whole), slopes, idle / whole)
+    slopes /= used[:, None]
+    return _Point(at, tasks, np.log(used), slopes, idle / used)
 
 
 def _by_user(values: FloatArray) -> FloatArray:
