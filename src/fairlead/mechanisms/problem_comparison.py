@@ -16,7 +16,7 @@ from fairlead.model.notebooks import Shown
 from fairlead.model.problem import Problem
 from fairlead.model.problem_changes import ProblemDifference, TwoProblems
 
-MAX_EFFECTS = 12  # effects are computed for at most so many differences; each takes a solution
+MAX_EFFECTS = 12  # largest number of differences whose effects are computed, by a solution each
 UNCHANGED = 1e-6  # relative changes up to this are rounding
 
 

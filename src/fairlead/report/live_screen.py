@@ -24,7 +24,7 @@ from fairlead.report.numbers import counted, number, percent, printable
 BAR = 20  # length of a bar, in columns of the terminal
 WIDE = 80  # columns; a narrower terminal gets no bars
 GAP = 2  # columns between two columns of a table
-SMALLEST_ROWS = 3  # of each table that has so many
+SMALLEST_ROWS = 3  # shown of each table, if it has them
 AROUND_TABLES = 3  # lines: two at the top of the screen, one for an error
 AROUND_ROWS = 4  # lines of a table: blank, title, heading, count of rows left out
 Size = tuple[int, int]  # columns and lines of the terminal

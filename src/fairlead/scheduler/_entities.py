@@ -652,7 +652,7 @@ class Queue:
         self.quotas: list[Quota] = []  # guarantees of running tasks here and below
         self.limit: Limit | None = None  # of running tasks here and below
         # Waiting lists whose first group was beyond a limit. Each try doubles `max_resumed`, and
-        # activates at most so many of them; 0 if none can be within the limit again.
+        # activates at most this number of them; 0 if none can be within the limit again.
         self.held_back: list[WaitingList] = []
         self.max_resumed: i64 = 0
 

@@ -75,7 +75,7 @@ class Explainer:
         self.now = now  # the time of the question, in seconds
         self.preempts = preempts  # the policy's kind of preemption; empty for none
         self.min_run = min_run  # seconds that a task runs at least before it is stopped
-        self.max_others = max_others  # a trial ends when so many tasks of other groups have started
+        self.max_others = max_others  # starts of other groups after which a trial ends
         self.is_cut = False  # whether the last trial ended at that number
         self.resources = resources  # (R,)
         self.quanta = quanta  # (R,) one quantum of each resource, in its unit

@@ -58,8 +58,8 @@ OVER_QUOTA: Final = "over-quota"  # a queue within its quota takes from one beyo
 OVER_SHARE: Final = "over-share"  # also a queue with a smaller share from one with a larger share
 LARGEST_SCORE: Final = 2**200  # more than any score
 LONGEST_RUN: Final = 2.0**40  # seconds; the lost work of longer runs counts as this
-# At most so many waiting lists of a queue are tried in a round, so that a user with many jobs of
-# different shapes, none of which may take, costs others little.
+# Largest number of waiting lists of a queue that are tried in a round, so that a user with many
+# jobs of different shapes, none of which may take, costs others little.
 MAX_TRIED: Final = 4
 
 

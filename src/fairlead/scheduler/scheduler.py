@@ -561,7 +561,7 @@ class Scheduler:
         now : float
             The time of the starts, in seconds.
         limit : int, optional
-            Start no further task once so many have started; a gang starts whole.
+            Number of starts after which no further task starts; a gang starts as a whole.
 
         Raises
         ------

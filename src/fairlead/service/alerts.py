@@ -28,8 +28,8 @@ KINDS = (JOURNAL, LOST, FAILING, OWED, NEVER_RUNS)  # in the order of lists
 MOST_WITHOUT_USER, MOST_OF_A_USER = 100, 10  # present alerts of a kind
 OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # GPU-hours, or core-hours in a cluster without GPUs
 LAST_TASKS = 20  # ended tasks that are kept for each server
-# A server is reported from so many failed tasks of so many jobs, if a larger fraction of its last
-# tasks failed.
+# A server is reported if at least this number of its last tasks failed, in this number of jobs, and
+# a larger fraction of them.
 FEWEST_FAILURES, FEWEST_JOBS, FAILED_FRACTION = 5, 2, 0.5
 # If a larger fraction of the same users' tasks on other servers failed, a server is not the cause.
 FAILED_ELSEWHERE = 0.25
@@ -102,7 +102,7 @@ class Debts:
         """
         unit = "gpu" if capacity.get("gpu") else "cpu"
         hours_of = "GPU-hours" if unit == "gpu" else "core-hours"
-        units = capacity.get(unit, 0.0)  # an hour of the whole cluster is so many of these hours
+        units = capacity.get(unit, 0.0)  # such hours in an hour of the whole cluster
         before, self.by_user = self.by_user, {}
         found = {}
         for row in short:

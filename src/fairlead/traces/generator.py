@@ -114,7 +114,7 @@ def generate_day(
         them.
     arrivals : Arrivals, optional
         Real submissions (`fairlead.traces.logs.google.read_job_arrivals`). Those of the first
-        `hours` are used; with `jobs`, a random sample of so many of these.
+        `hours` are used; with `jobs`, a random sample of that number of them.
 
     Returns
     -------

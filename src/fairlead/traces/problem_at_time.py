@@ -123,7 +123,7 @@ def problem_at(workload: Workload, seconds: float) -> ProblemAtTime:
     >>> problem_at(day, 3600).problem.n_users <= 5
     True
     """
-    # The sets with active tasks, their shapes and places; without those that fit no server.
+    # The sets with active tasks that fit a server, with their shapes and places.
     active, runs = _active_tasks(workload, seconds)
     n_active = np.add.reduceat(active, workload.first_task[:-1], dtype=np.int64)
     count = _present_servers(workload, seconds, runs)

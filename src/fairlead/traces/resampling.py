@@ -45,7 +45,7 @@ def resampled(workload: Workload, seed: int) -> Workload:
     sets = np.argsort(new_number[workload.set_job], kind="stable")
     sizes = workload.set_tasks[sets].astype(np.int64)
     new_first_task = np.cumsum(sizes) - sizes
-    # What is added to the new number of a task of each set to get the old number.
+    # For each set, the old number of a task minus its new number.
     shift_to_old = workload.first_task[:-1][sets] - new_first_task
     tasks = np.arange(sizes.sum()) + np.repeat(shift_to_old, sizes)
     origin = f"{workload.origin}, resampled {seed}" if workload.origin else f"resampled {seed}"

@@ -32,7 +32,7 @@ SAMPLE_SECONDS = 0.1  # between samples
 SILENT_SECONDS = 10.0  # without an answer, after which an actor counts as lost
 START_SECONDS = 60.0  # in which all actors must have started
 SHORTEST_PERIOD = 0.05
-# Ray delivers so many without a growing queue; its maximum is a few thousand a second.
+# Ray delivers these without a growing queue; its maximum is a few thousand a second.
 MESSAGES_PER_SECOND = 500
 # Rounds with changed totals after which an actor's longest period doubles; most doublings.
 ROUNDS_BEFORE_SLOWER, MOST_DOUBLINGS = 20, 6

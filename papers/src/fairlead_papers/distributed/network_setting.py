@@ -80,7 +80,7 @@ class Clocks:
         return self.period * np.arange(n_servers) / n_servers
 
 
-# A message that arrives at most so many seconds after a run counts for it, because of rounding.
+# Seconds after the end of a run in which a message still counts for it, because of rounding.
 ARRIVAL_TOLERANCE = 1e-9
 # Largest count of numbers in stored messages: two gigabytes.
 LARGEST_STORE = 250_000_000

@@ -171,7 +171,7 @@ class ClusterState(Protocol):
 
 
 class Samples:
-    """Samples of a run: one `every` so many seconds, from 0 on, and one at the end, `until`.
+    """Samples of a run: one each `every` seconds, from 0 on, and one at the end, `until`.
 
     `keep_tasks` keeps the tasks of every sample. Raises InputError for an interval that is not
     positive, and for more samples than fit in memory.

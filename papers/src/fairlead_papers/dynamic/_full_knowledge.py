@@ -212,7 +212,7 @@ ROUNDING = 1e-9
 # Random sequences for each number of resources, and the most agents in one.
 SEQUENCES = Parameter("sequences", 150, quick=20)
 AGENTS = 40
-# The longer sequences have so many times the paper's m agents for each resource.
+# Length of the longer sequences, in multiples of the paper's m agents for each resource.
 LONGER = 20
 # Numbers of resources for which the ratio of another mechanism is computed.
 COMPARED_RESOURCES = (2, 3, 4)

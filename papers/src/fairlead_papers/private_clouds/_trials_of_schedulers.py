@@ -107,7 +107,8 @@ def least_unused_sd(tasks_sd: FloatArray) -> FloatArray:
     return least
 
 
-# Trials with a server drawn for each task: so many that most of the chance is in the paper's 200.
+# Number of trials with a server drawn for each task. With it, most of the chance is in the
+# paper's 200 trials.
 DRAWN = 2_000
 DRAWN_TRIALS = Parameter("drawn-trials", DRAWN, quick=200)
 USERS = SERVERS = RESOURCES = range(2)

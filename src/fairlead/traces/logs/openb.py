@@ -50,7 +50,7 @@ POD_COLUMNS = (
     TraceColumn("deletion_time", "whole"),
     TraceColumn("scheduled_time", "real", optional=True),
 )
-# A table is recognised by so many of its columns; errors name the missing ones.
+# Number of columns by which a table is recognised; errors name the missing ones.
 _MIN_COLUMNS = 3
 
 RESOURCES = ("cpu", "memory", "gpu")
