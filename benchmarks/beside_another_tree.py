@@ -51,8 +51,10 @@ def main(
         arguments.append("--scheduler")
     processes = [_process(tree.resolve(), policies, arguments) for tree in (other, HERE)]
     took: list[list[list[float]]] = [[], []]
+    pairs = list(zip(processes, took, strict=True))
     for _ in range(rounds + 1):
-        for process, rows in zip(processes, took, strict=True):
+        pairs.reverse()  # the second one of a round may find the machine slower
+        for process, rows in pairs:
             process.stdin.write("go\n")
             process.stdin.flush()
             rows.append([float(word) for word in process.stdout.readline().split()])
