@@ -1,0 +1,367 @@
+"""The replays behind ``fairlead simulate``: of one trace, and of a study of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from fairlead.cli.explain import lines_of
+from fairlead.cli.log_options import in_queues, plain_trace, seconds_in
+from fairlead.cli.streams import StoppedError, complain, progress_bar, replay_bars, show
+from fairlead.errors import FairleadError, InputError
+from fairlead.executors.executor import Executor
+from fairlead.model.run_log import RECORDED
+from fairlead.model.unplaceable import unplaceable_sets
+from fairlead.model.workload import Workload, first_seconds
+from fairlead.report.document import Block, Listing, Section
+from fairlead.simulation.journal_replay import repeated_starts
+from fairlead.simulation.metrics.comparison import compare
+from fairlead.simulation.planned_runs import NamedRule, PlannedRun
+from fairlead.simulation.runs import RunsInterrupted, check_recorded, resume_text
+from fairlead.simulation.simulate import (
+    ALL_FIGURES,
+    TIME_FIGURES,
+    Outcome,
+    Outcomes,
+    RunsFailedError,
+    simulate,
+    with_recorded,
+)
+from fairlead.simulation.studies import MEASURES, TIMES, study
+from fairlead.simulation.waiting_job import WaitingJob, explain_job, longest_wait
+from fairlead.traces.journal_trace import JournalWorkload
+from fairlead.traces.what_if import with_load
+
+if TYPE_CHECKING:
+    from fairlead.report.run_tables import FigureColumn
+
+
+class ReplayOptions(TypedDict):
+    """Options that `fairlead.simulate` and `fairlead.study` share."""
+
+    seed: int
+    strict_fifo: bool
+    what_if: Sequence[str]
+    dedicated: bool
+    perfect_estimates: bool
+    until: float | None  # seconds
+    fair: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """What to print, and the file of the page."""
+
+    as_json: bool
+    table_format: str | None
+    columns: str | None
+    report: Path | None
+
+    def parse_columns(
+        self, known: Sequence[str], times: Sequence[str]
+    ) -> list[FigureColumn] | None:
+        """Parse --columns, before hours of replays; return None if it is not given."""
+        if self.columns is None:
+            return None
+        from fairlead.report.run_tables import parse_columns
+
+        return parse_columns(self.columns, known, times, "--columns")
+
+
+@dataclass(frozen=True)
+class Replays:
+    """The traces, policies and options of a call, checked as far as this needs no trace."""
+
+    traces: list[Path]
+    policies: list[str | NamedRule]
+    planned: tuple[PlannedRun, ...]  # the runs of the policies, also with changes
+    read_trace: Callable[[Path], tuple[Workload, str]]  # returns the format, too
+    warm_up: float | datetime
+    load: float | None
+    queues: Path | None
+    open_executor: Callable[[], AbstractContextManager[Executor]]
+    options: ReplayOptions
+    output: Output
+
+    @property
+    def shared_and_dedicated(self) -> tuple[str, str] | None:
+        """The names of the two runs that --dedicated compares."""
+        return (self.first_replayed, self.planned[-1].name) if self.options["dedicated"] else None
+
+    @property
+    def first_replayed(self) -> str:
+        """The first policy that is replayed, or an empty name."""
+        return next((run.policy for run in self.planned if run.policy != RECORDED), "")
+
+    def end_of_warm_up(self, workload: Workload) -> float:
+        """Return the end of the warm-up in seconds of the replay; a date is scaled by the load."""
+        found = seconds_in(workload, self.warm_up, "--warm-up")
+        if not isinstance(self.warm_up, datetime):
+            return found
+        last = float(workload.job_submit[-1])
+        if found >= last:
+            given, end = workload.time_text(found), workload.time_text(last)
+            raise InputError(f"must be before the last submission, {end}, not {given}", "--warm-up")
+        return found / (self.load or 1.0)  # a load of 0 is refused later, by `with_load`
+
+
+def run_study(replays: Replays, seeds: int | None) -> None:
+    """Replay several traces, or random variations of them, and show the comparison."""
+    from fairlead.report.study import study_document
+
+    output, load = replays.output, replays.load
+    measures = output.parse_columns(MEASURES, TIMES)
+    workloads: dict[str, Workload] = {}
+    for trace in replays.traces:
+        if str(trace) in workloads:
+            raise InputError("is given twice", "", str(trace))
+        workloads[str(trace)] = replays.read_trace(trace)[0]
+    since = replays.end_of_warm_up(workloads[str(replays.traces[0])])
+    with (
+        replays.open_executor() as executor,
+        progress_bar("Replaying variations") as on_variation,
+    ):
+        found = study(
+            workloads,
+            replays.policies,
+            seeds=seeds,
+            loads=None if load is None else [load],
+            queues=replays.queues,
+            warm_up=since,
+            executor=executor,
+            on_progress=on_variation,
+            **replays.options,
+        )
+    values = {"fairlead": 1, "seeds": seeds, "measured_since": since, **found.to_dict()}
+    values |= {"failed": list(found.faults)} if found.faults else {}
+    table = None
+    if output.table_format is not None:
+        from fairlead.report.run_tables import study_text
+
+        table = study_text(found, output.table_format, measures)
+        for caution in found.cautions:
+            complain(f"warning: {caution}")
+    title = ", ".join(Path(name).name for name in workloads)
+    document = study_document(found, title, lambda: values)
+    show(document, output.as_json, output.report, table=table)
+    if found.faults:
+        raise FairleadError("; ".join(found.faults))
+
+
+def run_trace(
+    replays: Replays, folder: Path | None, reference: str | None, explained: str | None
+) -> None:
+    """Replay one trace under the policies, and show the outcomes.
+
+    Parameters
+    ----------
+    replays : Replays
+        With one trace.
+    folder : Path, optional
+        Where the runs are kept.
+    reference : str, optional
+        Name of the run with which the others are compared.
+    explained : str, optional
+        The user whose longest-waiting job is explained.
+
+    Raises
+    ------
+    StoppedError
+        After an interruption; the message says how to resume.
+    RunsFailedError
+        If user-defined rules failed; the outcomes of the other runs are shown before.
+    InputError
+        Also after the outcomes are shown, if runs could not be kept.
+    """
+    trace = replays.traces[0]
+    workload, trace_format = replays.read_trace(trace)
+    since = replays.end_of_warm_up(workload)
+    if replays.load is not None:
+        workload = with_load(plain_trace(workload), replays.load)
+    workload = in_queues(workload, replays.queues)
+    used = (f"used_{resource}" for resource in workload.cluster.resources)
+    columns = replays.output.parse_columns(("policy", *ALL_FIGURES, *used), TIME_FIGURES)
+    if explained is not None and explained not in workload.users:
+        raise InputError(f"there is no user {explained!r:.60} in the trace", "--explain")
+    if RECORDED in (*(run.name for run in replays.planned), reference):
+        check_recorded(workload, str(trace))
+    if replays.options["until"] is not None:
+        # Tasks and jobs of later hours appear in no count.
+        workload = first_seconds(workload, replays.options["until"])
+    outcomes, failed = Outcomes(), None
+    try:
+        outcomes, failed = _replay(replays, workload, since, folder, reference)
+        _report_repeated(workload, outcomes)
+        reasons = {}
+        if explained is not None:
+            shared = {run.name: outcomes[run.name] for run in replays.planned if not run.dedicated}
+            reasons = _explain(shared, explained, replays.options["strict_fifo"])
+        answer = _Answer(replays, workload, trace_format, outcomes, failed, explained, reasons)
+        answer.show(reference, since, columns)
+    except RunsInterrupted as interrupted:
+        stopped = resume_text(interrupted.finished, interrupted.runs, interrupted.folder)
+        raise StoppedError(f"interrupted; {stopped}") from None
+    except KeyboardInterrupt:
+        if not outcomes:
+            raise
+        kept = tuple(name for name, outcome in outcomes.items() if outcome.path is not None)
+        stopped = resume_text(kept, len(outcomes), folder)
+        raise StoppedError(f"interrupted; {stopped}") from None
+    unkept = sum(outcome.path is None for outcome in outcomes.values())
+    if folder is not None and unkept:
+        raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(folder))
+    if failed is not None:
+        raise failed
+
+
+def _replay(
+    replays: Replays, workload: Workload, since: float, folder: Path | None, reference: str | None
+) -> tuple[Outcomes, RunsFailedError | None]:
+    """Replay the workload; return the outcomes, and the fault if only some rules failed.
+
+    Raises RunsFailedError if no run finished, or one with which others are compared failed.
+    """
+    with replays.open_executor() as executor, replay_bars() as (on_progress, _):
+        try:
+            outcomes = simulate(
+                workload,
+                replays.policies,
+                folder=folder,
+                executor=executor,
+                warm_up=since,
+                on_found=_report_kept,
+                on_progress=on_progress,
+                **replays.options,
+            )
+        except RunsFailedError as fault:
+            needed = {*(replays.shared_and_dedicated or ()), reference} - {None, RECORDED}
+            if not fault.finished or not needed <= fault.finished.keys():
+                raise
+            return fault.finished, fault
+    return outcomes, None
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The outcomes of the replays of one trace."""
+
+    replays: Replays
+    workload: Workload
+    trace_format: str
+    outcomes: Outcomes
+    failed: RunsFailedError | None
+    explained: str | None  # the user of --explain
+    reasons: Mapping[str, WaitingJob | None]  # of its longest wait, by run
+
+    def show(self, reference: str | None, since: float, columns: list[FigureColumn] | None) -> None:
+        """Show the outcomes, beside the trace's own schedule where that is the reference."""
+        from fairlead.report.simulation import simulation_document
+
+        output, options, shown = self.replays.output, self.replays.options, self.outcomes
+        # A page compares with the schedule in the trace, unless another reference was asked for.
+        wants_recorded = bool(output.report) and reference is None and not options["what_if"]
+        if self.workload.has_starts and (reference == RECORDED or wants_recorded):
+            until, fair = options["until"], options["fair"]
+            shown = with_recorded(self.outcomes, self.workload, until, fair, since)
+        if reference is None and options["what_if"] and self.replays.first_replayed in shown:
+            reference = self.replays.first_replayed
+        document = simulation_document(
+            shown,
+            self.replays.traces[0].name,
+            format_=self.trace_format,
+            today=reference,
+            changed=[run.name for run in self.replays.planned if run.what_if],
+            dedicated=self.replays.shared_and_dedicated,
+            reasons=[_reason_block(why, run, self.explained) for run, why in self.reasons.items()],
+            values=self.to_dict,
+        )
+        table = None
+        if output.table_format is not None:
+            from fairlead.report.run_tables import outcomes_text
+
+            _warn_of_unsolved(shown)
+            table = outcomes_text(shown, output.table_format, columns)
+        show(document, output.as_json, output.report, table=table)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as plain values, for JSON."""
+        options = self.replays.options
+        too_large = unplaceable_sets(self.workload)
+        jobs = list(dict.fromkeys(self.workload.set_job[too_large].tolist()))
+        values: dict[str, Any] = {
+            "fairlead": 1,
+            "trace": str(self.replays.traces[0]),
+            "format": self.trace_format,
+            "seed": options["seed"],
+            "strict_fifo": options["strict_fifo"],
+            "perfect_estimates": options["perfect_estimates"],
+            "notes": dict(self.workload.notes),
+            "policies": {name: outcome.to_dict() for name, outcome in self.outcomes.items()},
+            "too_large": {
+                "tasks": int(self.workload.set_tasks[too_large].sum()),
+                "jobs": self.workload.job_names[jobs].tolist(),
+            },
+        }
+        if self.replays.shared_and_dedicated is not None:
+            shared, dedicated = self.replays.shared_and_dedicated
+            sharing = compare(self.outcomes[shared].summary, self.outcomes[dedicated].summary)
+            values["sharing"] = sharing.to_dict() | {"baseline": dedicated}
+        if self.failed is not None:
+            values["failed"] = list(dict.fromkeys(self.failed.faults.values()))
+        if self.explained is not None:
+            found = {name: why and why.to_dict() for name, why in self.reasons.items()}
+            values["explained"] = {"user": self.explained, "policies": found}
+        return values
+
+
+def _warn_of_unsolved(outcomes: Mapping[str, Outcome]) -> None:
+    """Warn of runs without fair shares at some instants, as the table does not show it."""
+    for name, outcome in outcomes.items():
+        fairness = outcome.summary.fairness
+        if fairness is not None and fairness.unsolved_instants is not None:
+            complain(f"warning: under {name}, {fairness.unsolved_instants}")
+
+
+def _reason_block(why: WaitingJob | None, policy: str, user: str | None) -> Block:
+    lines = [f"No job of {user} waits under {policy}."] if why is None else lines_of(why, policy)
+    return Section(f"Why {user} waits longest under {policy}", [Listing(lines)])
+
+
+def _explain(
+    outcomes: Mapping[str, Outcome], user: str, strict_fifo: bool
+) -> dict[str, WaitingJob | None]:
+    """Explain why a user's longest-waiting job waited, by the name of the replayed policy."""
+    found: dict[str, WaitingJob | None] = {}
+    for name, outcome in outcomes.items():
+        if outcome.log.is_recorded:
+            continue
+        longest = longest_wait(outcome.workload, outcome.log, user, outcome.since)
+        found[name] = None
+        if longest is not None:
+            with progress_bar(f"Explaining {name}") as report:
+                found[name] = explain_job(
+                    outcome.workload,
+                    outcome.log,
+                    *longest,
+                    strict_fifo=strict_fifo,
+                    on_progress=report,
+                )
+    return found
+
+
+def _report_repeated(workload: Workload, outcomes: Mapping[str, Outcome]) -> None:
+    """Report how many placements of a service's journal its own policy repeats in the replay."""
+    if not isinstance(workload, JournalWorkload):
+        return
+    for name, outcome in outcomes.items():
+        if name in {policy for policy, _ in workload.recording.policies}:
+            same, made = repeated_starts(workload, outcome.log)
+            complain(f"{name}: {same} of {made} placements are as the service made them")
+
+
+def _report_kept(name: str, path: Path) -> None:
+    complain(f"{name}: finished before, read from {path}")
