@@ -213,113 +213,163 @@ def _scheduler_at(
 ) -> tuple[Scheduler, dict[int, int]]:
     """Rebuild the scheduler of a time; return also the task group of each active set.
 
-    The steps: servers; queues with limits and quotas; task groups of the active sets; the running
-    tasks; drained servers. Unplaceable sets are left out, as in the replay, except those of the job
-    `explained`.
+    Unplaceable sets are left out, as in the replay, except those of the job `explained`.
     """
-    workload, log, kinds = state.workload, state.log, kinds_of(state.workload)
-    quanta, cluster = to_quanta(kinds.problem), workload.cluster
-    quantum: dict[str, Any] = {
-        name: 1 / per_unit
-        for name, per_unit in zip(cluster.resources, quanta.per_unit, strict=True)
-    }
+    rebuild = _Rebuild(state, strict_fifo, explained, on_progress)
+    rebuild.add_servers()
+    rebuild.add_queues()
+    rebuild.submit_sets()
+    rebuild.assume_runs()
+    rebuild.drain_servers()
+    return rebuild.scheduler, rebuild.group_of
 
-    def amounts(row: list[int]) -> dict[str, Any]:
-        return {name: amount * q for (name, q), amount in zip(quantum.items(), row, strict=True)}
 
-    largest = None
-    if parse_policy(log.policy).slots:  # slots are parts of the largest server
-        parts = amounts(largest_server(workload, quanta))
-        largest = {name: amount for name, amount in parts.items() if amount}
-    scheduler = Scheduler(
-        list(cluster.resources),
-        log.policy,
-        quantum,
-        strict_fifo=strict_fifo,
-        largest=largest,
-        devices=cluster.devices,
-    )
-    names = [
-        f"{group}/{k}"
-        for group, count in zip(cluster.groups, cluster.count, strict=True)
-        for k in range(count)
-    ]
-    group_of_server = np.repeat(np.arange(len(cluster.groups)), cluster.count).tolist()
-    places = _label_conditions(workload)
-    labels = [
-        {label: "yes" for k, place in enumerate(places) if eligible[k] for label in place or ()}
-        for eligible in workload.places.T.tolist()
-    ]
-    there, drained = state.servers()
-    sets = np.flatnonzero((state.waiting > 0) | (state.running > 0))
-    sets = sets[~log.set_unplaceable[sets] | (workload.set_job[sets] == explained)]
-    total, done = int(there.sum()) + len(sets) + len(state.runs), 0
+class _Rebuild:
+    """The steps that rebuild the scheduler of a time."""
 
-    def tick() -> None:
-        nonlocal done
-        done += 1
-        if on_progress is not None and done % 256 == 0:
-            on_progress(done, total)
-
-    # Servers
-    capacity = [amounts(row) for row in quanta.capacity.tolist()]
-    for s in np.flatnonzero(there).tolist():
-        g = group_of_server[s]
-        scheduler.add_server(names[s], capacity[g], labels[g], order=s)
-        tick()
-    # Queues
-    for name, weight, parent in queues_of(workload):
-        scheduler.add_queue(name, weight, parent)
-        if name in workload.limits:
-            limits = amounts_and_tasks(workload.limits[name], workload.cluster.resources)
-            scheduler.set_limit(name, *limits)
-        for quota in quotas_of(workload.quotas.get(name, ())):
-            groups = groups_of(quota, cluster)
-            where = [names[s] for s, g in enumerate(group_of_server) if g in groups]
-            is_all = len(groups) == len(cluster.groups)
-            scheduler.set_quota(name, quota.amounts, None if is_all else where or ["no server"])
-    # Task groups
-    demand = [amounts(row) for row in quanta.demand.tolist()]
-    group_of: dict[int, int] = {}
-    job_of_set = workload.set_job.tolist()
-    for job, sets_of_job in groupby(sets.tolist(), key=job_of_set.__getitem__):
-        members = list(sets_of_job)
-        rows = [
-            (
-                demand[kinds.of_set[k]],
-                int(state.waiting[k] + state.running[k]),
-                places[workload.set_place[k]],
-            )
-            for k in members
+    def __init__(
+        self, state: _StateAt, strict_fifo: bool, explained: int, on_progress: Progress | None
+    ) -> None:
+        self.state, self._on_progress = state, on_progress
+        self.workload = workload = state.workload
+        self.kinds = kinds_of(workload)
+        self.quanta = to_quanta(self.kinds.problem)
+        cluster = workload.cluster
+        self.quantum: dict[str, Any] = {
+            name: 1 / per_unit
+            for name, per_unit in zip(cluster.resources, self.quanta.per_unit, strict=True)
+        }
+        self.server_names = [
+            f"{group}/{k}"
+            for group, count in zip(cluster.groups, cluster.count, strict=True)
+            for k in range(count)
         ]
-        queue, now = workload.users[workload.job_user[job]], float(workload.job_submit[job])
-        limit = float(workload.job_limit[job])
-        times: dict[str, Any] = {"now": now, "time_limit": limit if limit < inf else None}
-        if _is_gang(workload, job):
-            group_of |= dict.fromkeys(members, scheduler.submit_gang(queue, rows, **times))
-        else:
-            for k, row in zip(members, rows, strict=True):
-                group_of[k] = scheduler.submit(queue, *row, **times)
-        tick()
-    # Running tasks
-    set_of_task = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
-    run_demand = quanta.demand[kinds.of_set[set_of_task[log.task]]]
-    server_capacity = quanta.capacity[group_of_server]
-    devices = {
-        cluster.resources[r]: _devices_of_runs(
-            log, state.time, run_demand[:, r], server_capacity[:, r], unit
+        self.group_of_server: list[int] = np.repeat(
+            np.arange(len(cluster.groups)), cluster.count
+        ).tolist()
+        self.conditions = _label_conditions(workload)
+        self.there, self.drained = state.servers()
+        sets = np.flatnonzero((state.waiting > 0) | (state.running > 0))
+        is_kept = ~state.log.set_unplaceable[sets] | (workload.set_job[sets] == explained)
+        self.sets: list[int] = sets[is_kept].tolist()
+        self.group_of: dict[int, int] = {}  # task group of each set
+        self._done = 0
+        self._steps = int(self.there.sum()) + len(self.sets) + len(state.runs)
+        self.scheduler = Scheduler(
+            list(cluster.resources),
+            state.log.policy,
+            self.quantum,
+            strict_fifo=strict_fifo,
+            largest=self._largest_server(),
+            devices=cluster.devices,
         )
-        for r, unit in quanta.device.items()
-    }
-    order = np.lexsort((state.runs, state.set_of_run))  # a gang's shapes in their order
-    for run, k in zip(state.runs[order].tolist(), state.set_of_run[order].tolist(), strict=True):
-        own = {name: found[run] for name, found in devices.items() if run in found}
-        server, since = names[log.server[run]], float(log.start[run])
-        scheduler.assume(group_of[k], server, since, devices=own or None)
-        tick()
-    for s in np.flatnonzero(drained & there).tolist():
-        scheduler.drain(names[s])
-    return scheduler, group_of
+
+    def add_servers(self) -> None:
+        labels = [
+            {
+                label: "yes"
+                for k, condition in enumerate(self.conditions)
+                if eligible[k]
+                for label in condition or ()
+            }
+            for eligible in self.workload.places.T.tolist()
+        ]
+        capacity = [self._amounts(row) for row in self.quanta.capacity.tolist()]
+        for s in np.flatnonzero(self.there).tolist():
+            g = self.group_of_server[s]
+            self.scheduler.add_server(self.server_names[s], capacity[g], labels[g], order=s)
+            self._count_step()
+
+    def add_queues(self) -> None:
+        """Add the queues with their limits and quotas."""
+        workload, cluster = self.workload, self.workload.cluster
+        for name, weight, parent in queues_of(workload):
+            self.scheduler.add_queue(name, weight, parent)
+            if name in workload.limits:
+                limits = amounts_and_tasks(workload.limits[name], cluster.resources)
+                self.scheduler.set_limit(name, *limits)
+            for quota in quotas_of(workload.quotas.get(name, ())):
+                groups = groups_of(quota, cluster)
+                where = [
+                    server
+                    for server, g in zip(self.server_names, self.group_of_server, strict=True)
+                    if g in groups
+                ]
+                is_all = len(groups) == len(cluster.groups)
+                servers = None if is_all else where or ["no server"]
+                self.scheduler.set_quota(name, quota.amounts, servers)
+
+    def submit_sets(self) -> None:
+        """Submit the waiting and running tasks of the active sets."""
+        workload, state = self.workload, self.state
+        demand = [self._amounts(row) for row in self.quanta.demand.tolist()]
+        for job, members in groupby(self.sets, key=workload.set_job.tolist().__getitem__):
+            sets = list(members)
+            rows = [
+                (
+                    demand[self.kinds.of_set[k]],
+                    int(state.waiting[k] + state.running[k]),
+                    self.conditions[workload.set_place[k]],
+                )
+                for k in sets
+            ]
+            queue, limit = workload.users[workload.job_user[job]], float(workload.job_limit[job])
+            times: dict[str, Any] = {
+                "now": float(workload.job_submit[job]),
+                "time_limit": limit if limit < inf else None,
+            }
+            if _is_gang(workload, job):
+                group = self.scheduler.submit_gang(queue, rows, **times)
+                self.group_of |= dict.fromkeys(sets, group)
+            else:
+                for k, row in zip(sets, rows, strict=True):
+                    self.group_of[k] = self.scheduler.submit(queue, *row, **times)
+            self._count_step()
+
+    def assume_runs(self) -> None:
+        """Place the running tasks where the log has them."""
+        state, log = self.state, self.state.log
+        devices = self._devices()
+        order = np.lexsort((state.runs, state.set_of_run))  # a gang's shapes in their order
+        runs, sets = state.runs[order].tolist(), state.set_of_run[order].tolist()
+        for run, k in zip(runs, sets, strict=True):
+            own = {name: found[run] for name, found in devices.items() if run in found}
+            server, since = self.server_names[log.server[run]], float(log.start[run])
+            self.scheduler.assume(self.group_of[k], server, since, devices=own or None)
+            self._count_step()
+
+    def drain_servers(self) -> None:
+        for s in np.flatnonzero(self.drained & self.there).tolist():
+            self.scheduler.drain(self.server_names[s])
+
+    def _devices(self) -> dict[str, dict[int, list[int]]]:
+        """Return the devices of the running tasks, by resource and row of the log."""
+        workload, log = self.workload, self.state.log
+        set_of_task = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
+        demand = self.quanta.demand[self.kinds.of_set[set_of_task[log.task]]]
+        capacity = self.quanta.capacity[self.group_of_server]
+        return {
+            workload.cluster.resources[r]: _devices_of_runs(
+                log, self.state.time, demand[:, r], capacity[:, r], unit
+            )
+            for r, unit in self.quanta.device.items()
+        }
+
+    def _largest_server(self) -> dict[str, Any] | None:
+        """Return the positive amounts of the largest server, whose parts are slots; else None."""
+        if not parse_policy(self.state.log.policy).slots:
+            return None
+        amounts = self._amounts(largest_server(self.workload, self.quanta))
+        return {name: amount for name, amount in amounts.items() if amount}
+
+    def _amounts(self, row: list[int]) -> dict[str, Any]:
+        """Return a row in quanta as amounts by resource."""
+        return {name: n * q for (name, q), n in zip(self.quantum.items(), row, strict=True)}
+
+    def _count_step(self) -> None:
+        self._done += 1
+        if self._on_progress is not None and self._done % 256 == 0:
+            self._on_progress(self._done, self._steps)
 
 
 def _devices_of_runs(
