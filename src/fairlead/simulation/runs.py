@@ -158,36 +158,14 @@ def run_policies(
     }
     replayed = [run for run in runs if run.policy != RECORDED]
     _warn_of_policies(workload, [run.policy for run in replayed if run.rule is None])
+    kept = None if folder is None else _KeptRuns(folder, workload, runs, seed, strict_fifo)
     finished: dict[str, FinishedRun] = {}
-    marks: dict[str, str] = {}
-    jobs: list[ReplayJob] = []
     faults: dict[str, str] = {}
-    if folder is not None:
-        open_folder(folder)
-        digest = workload_digest(workload)
-        if isinstance(workload, JournalWorkload):
-            digest += f" {workload.recording.begin} {workload.recording.end}"
-        marks = {
-            run.name: fingerprint(digest, run, seed=seed, strict_fifo=strict_fifo) for run in runs
-        }
-
-    def read_finished(folder: Path) -> None:
-        for run in runs:
-            path, changed = run.path(folder), workloads[run.name]
-            if path.exists() and read_fingerprint(path) == marks[run.name]:
-                log = read_run_log(path, changed)
-                finished[run.name] = FinishedRun(run, changed, log, path, found=True)
-                if on_found is not None:
-                    on_found(run.name, path)
+    jobs: list[ReplayJob] = []
 
     def finish(run: PlannedRun, log: RunLog) -> None:
-        changed, path = workloads[run.name], None
-        if folder is not None:
-            try:
-                write_run_log(changed, log, run.path(folder), fingerprint=marks[run.name])
-                path = run.path(folder)
-            except InputError as fault:  # the result is returned, also on a full disk
-                _LOGGER.warning("%s is finished, but not kept: %s", run.name, fault)
+        changed = workloads[run.name]
+        path = None if kept is None else kept.write(run, changed, log)
         finished[run.name] = FinishedRun(run, changed, log, path)
 
     def finish_job(number: int, log: RunLog | str) -> None:
@@ -206,8 +184,12 @@ def run_policies(
             on_progress(jobs[number].run.name, min(starts, tasks), tasks, time)
 
     try:
-        if folder is not None:
-            read_finished(folder)
+        for run in runs:
+            earlier = None if kept is None else kept.read(run, workloads[run.name])
+            if earlier is not None:
+                finished[run.name] = earlier
+                if on_found is not None and earlier.path is not None:
+                    on_found(run.name, earlier.path)
         jobs += [
             ReplayJob(run, workloads[run.name], seed, strict_fifo)
             for run in replayed
@@ -229,14 +211,56 @@ def run_policies(
         return {run.name: finished[run.name] for run in runs if run.name in finished}
     except KeyboardInterrupt:
         # The folder is read, because the interruption may have come before `finished` was updated.
-        kept = tuple(
-            run.name for run in runs if folder is not None and is_kept(folder, run, marks[run.name])
-        )
-        raise RunsInterrupted(kept, len(runs), folder) from None
+        names = () if kept is None else kept.names(runs)
+        raise RunsInterrupted(names, len(runs), folder) from None
     except WorkerDiedError as died:
-        kept = tuple(name for name, run in finished.items() if run.path is not None)
-        name, then = jobs[died.number].run.name, resume_text(kept, len(runs), folder)
+        names = tuple(name for name, run in finished.items() if run.path is not None)
+        name, then = jobs[died.number].run.name, resume_text(names, len(runs), folder)
         raise FairleadError(f"{name}: {died}; {then}") from None
+
+
+class _KeptRuns:
+    """The folder of finished runs, which marks each log with a fingerprint of its replay."""
+
+    def __init__(
+        self,
+        folder: Path,
+        workload: Workload,
+        runs: Sequence[PlannedRun],
+        seed: int,
+        strict_fifo: bool,
+    ) -> None:
+        open_folder(folder)
+        digest = workload_digest(workload)
+        if isinstance(workload, JournalWorkload):
+            digest += f" {workload.recording.begin} {workload.recording.end}"
+        self._folder = folder
+        self._fingerprints = {
+            run.name: fingerprint(digest, run, seed=seed, strict_fifo=strict_fifo) for run in runs
+        }
+
+    def read(self, run: PlannedRun, workload: Workload) -> FinishedRun | None:
+        """Read an earlier log of the same replay, if there is one."""
+        path = run.path(self._folder)
+        if not path.exists() or read_fingerprint(path) != self._fingerprints[run.name]:
+            return None
+        return FinishedRun(run, workload, read_run_log(path, workload), path, found=True)
+
+    def write(self, run: PlannedRun, workload: Workload, log: RunLog) -> Path | None:
+        """Write a log and return its file; on a full disk warn and return None."""
+        path = run.path(self._folder)
+        try:
+            write_run_log(workload, log, path, fingerprint=self._fingerprints[run.name])
+        except InputError as fault:
+            _LOGGER.warning("%s is finished, but not kept: %s", run.name, fault)
+            return None
+        return path
+
+    def names(self, runs: Sequence[PlannedRun]) -> tuple[str, ...]:
+        """Return the names of the runs in the folder."""
+        return tuple(
+            run.name for run in runs if is_kept(self._folder, run, self._fingerprints[run.name])
+        )
 
 
 def resume_text(finished: tuple[str, ...], runs: int, folder: Path | None) -> str:
