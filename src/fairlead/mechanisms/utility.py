@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -174,93 +175,16 @@ def divide_by_utility(
     `what` is the condition in words. Raises RefusalError and NoConvergenceError as
     `maximize_utility`.
     """
-    if problem.users.rates is not None and not time_shared:
-        raise RefusalError(mechanism, "given rates say how a server's time is divided, not how")
-    table = np.ones((problem.n_users, problem.n_groups)) if score is None else score
-    first = table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
-    differs = (problem.runnable & (table != first[:, None])).any(axis=1)
-    if (differs & np.isfinite(problem.task_limit)).any():
-        raise RefusalError(
-            mechanism,
-            "its definition does not admit finite tasks with scores that differ by server",
-        )
-    alone = (table * problem.gamma).sum(axis=1)
-    limit = problem.task_limit * first
-    # A limit above the total that the user could have alone does not bind.
-    limit = np.where(limit < alone, limit / alone, np.inf)
-    start = problem.weight / problem.weight.sum()
-    scaled = _scale(utility, alone, start, limit)
-    programme = ConcaveProgramme(
-        use=use_per_task(problem, time_shared) * (alone[:, None] / table),
-        allowed=problem.runnable,
-        limit=limit,
-        start=start,
-        utility=scaled,
-    )
-
-    def certified(solution: ConcaveSolution, *stages: Stage) -> Allocation:
-        tasks = _without_rounding_errors(solution, programme) * (alone[:, None] / table)
-        total = tasks.sum(axis=1)
-        over = total > problem.task_limit
-        tasks[over] *= (problem.task_limit[over] / total[over])[:, None]
-        total = (tasks * table).sum(axis=1)
-        with np.errstate(divide="ignore"):
-            logs = utility.log_marginal(total)
-        elasticity = utility.elasticity(total)
-        if len(stages) == 1:
-            logs = logs - stages[0].unit
-            certificate = certify_largest_utility(
-                problem,
-                tasks,
-                logs,
-                elasticity,
-                stages[0].prices,
-                score=score,
-                time_shared=time_shared,
-                what=what,
-            )
-        else:
-            certificate = certify_in_stages(
-                problem,
-                tasks,
-                logs,
-                elasticity,
-                stages,
-                score=score,
-                time_shared=time_shared,
-                what=what,
-            )
-        return Allocation(problem, mechanism, tasks, certificate)
-
-    def solve_directly() -> Allocation:
-        solution = maximize_concave(programme)
-        return certified(solution, Stage(solution.prices, scaled.offset))
-
-    def solve_linear() -> Allocation:
-        relative = _relative_to_alone(utility, alone)
-        worth = np.exp(relative.log_marginal(np.ones(len(alone))) - scaled.offset)
-        solution = maximize_linear(programme, worth)
-        return certified(solution, Stage(solution.prices, scaled.offset))
-
-    def follow(path: UtilityPath) -> Allocation:
-        gentle = _scale(path.at(path.first), alone, start, limit)
-        answer = maximize_concave(replace(programme, utility=gentle))
-        solution, unit = follow_path(programme, answer, gentle.offset, _relative_path(path, alone))
-        return certified(solution, Stage(solution.prices, unit))
-
-    def solve_in_stages(path: UtilityPath) -> Allocation:
-        solution, stages = _maximize_in_stages(programme, _relative_path(path, alone))
-        return certified(solution, *stages)
-
+    division = _Division(problem, mechanism, utility, score, time_shared, what)
     # Methods, each with the violation of an earlier answer up to which it is not tried.
-    methods: list[tuple[Callable[[], Allocation], float]] = [(solve_directly, SMALL_VIOLATION)]
+    methods: list[tuple[Callable[[], Allocation], float]] = [
+        (division.solve_directly, SMALL_VIOLATION)
+    ]
     if path is not None:
-        methods += [
-            (lambda: follow(path), SMALL_VIOLATION),
-            (lambda: solve_in_stages(path), TOLERANCE),
-        ]
-    elif not utility.elasticity(alone).any():
-        methods.append((solve_linear, TOLERANCE))
+        methods.append((partial(division.follow, path), SMALL_VIOLATION))
+        methods.append((partial(division.solve_in_stages, path), TOLERANCE))
+    elif not utility.elasticity(division.alone).any():
+        methods.append((division.solve_linear, TOLERANCE))
     best, failure = None, None
     for method, enough in methods:
         if best is not None and best.certificate.violation <= enough:
@@ -275,6 +199,108 @@ def divide_by_utility(
     if best is None:
         raise failure or NoConvergenceError("no method was tried")
     return best
+
+
+class _Division:
+    """A problem as a programme of relative scores, and the methods that solve it."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        mechanism: str,
+        utility: Utility,
+        score: FloatArray | None,
+        time_shared: bool,
+        what: str,
+    ) -> None:
+        if problem.users.rates is not None and not time_shared:
+            raise RefusalError(mechanism, "given rates say how a server's time is divided, not how")
+        table = np.ones((problem.n_users, problem.n_groups)) if score is None else score
+        first = table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
+        differs = (problem.runnable & (table != first[:, None])).any(axis=1)
+        if (differs & np.isfinite(problem.task_limit)).any():
+            raise RefusalError(
+                mechanism,
+                "its definition does not admit finite tasks with scores that differ by server",
+            )
+        self.problem, self.mechanism, self.utility, self.score = problem, mechanism, utility, score
+        self.time_shared, self.what, self.table = time_shared, what, table
+        # (N,): the score that each user could have alone.
+        self.alone: FloatArray = (table * problem.gamma).sum(axis=1)
+        limit = problem.task_limit * first
+        # A limit above the total that the user could have alone does not bind.
+        limit = np.where(limit < self.alone, limit / self.alone, np.inf)
+        start = problem.weight / problem.weight.sum()
+        self.scaled = _scale(utility, self.alone, start, limit)
+        self.programme = ConcaveProgramme(
+            use=use_per_task(problem, time_shared) * (self.alone[:, None] / table),
+            allowed=problem.runnable,
+            limit=limit,
+            start=start,
+            utility=self.scaled,
+        )
+
+    def solve_directly(self) -> Allocation:
+        solution = maximize_concave(self.programme)
+        return self._certified(solution, Stage(solution.prices, self.scaled.offset))
+
+    def solve_linear(self) -> Allocation:
+        """Solve as a linear programme, for utilities without curvature."""
+        relative = _relative_to_alone(self.utility, self.alone)
+        worth = np.exp(relative.log_marginal(np.ones(len(self.alone))) - self.scaled.offset)
+        solution = maximize_linear(self.programme, worth)
+        return self._certified(solution, Stage(solution.prices, self.scaled.offset))
+
+    def follow(self, path: UtilityPath) -> Allocation:
+        """Solve for the path's first utility, and follow the path to its end."""
+        programme = self.programme
+        gentle = _scale(path.at(path.first), self.alone, programme.start, programme.limit)
+        answer = maximize_concave(replace(programme, utility=gentle))
+        relative = _relative_path(path, self.alone)
+        solution, unit = follow_path(programme, answer, gentle.offset, relative)
+        return self._certified(solution, Stage(solution.prices, unit))
+
+    def solve_in_stages(self, path: UtilityPath) -> Allocation:
+        """Solve for the users of largest spending first, and settle these."""
+        relative = _relative_path(path, self.alone)
+        solution, stages = _maximize_in_stages(self.programme, relative)
+        return self._certified(solution, *stages)
+
+    def _certified(self, solution: ConcaveSolution, *stages: Stage) -> Allocation:
+        """Return a solution as an allocation, with the certificate of its stages."""
+        problem = self.problem
+        relative = _without_rounding_errors(solution, self.programme)
+        tasks = relative * (self.alone[:, None] / self.table)
+        total = tasks.sum(axis=1)
+        over = total > problem.task_limit
+        tasks[over] *= (problem.task_limit[over] / total[over])[:, None]
+        total = (tasks * self.table).sum(axis=1)
+        with np.errstate(divide="ignore"):
+            logs = self.utility.log_marginal(total)
+        elasticity = self.utility.elasticity(total)
+        if len(stages) == 1:
+            certificate = certify_largest_utility(
+                problem,
+                tasks,
+                logs - stages[0].unit,
+                elasticity,
+                stages[0].prices,
+                score=self.score,
+                time_shared=self.time_shared,
+                what=self.what,
+            )
+        else:
+            certificate = certify_in_stages(
+                problem,
+                tasks,
+                logs,
+                elasticity,
+                stages,
+                score=self.score,
+                time_shared=self.time_shared,
+                what=self.what,
+            )
+        return Allocation(problem, self.mechanism, tasks, certificate)
 
 
 def _scale(
