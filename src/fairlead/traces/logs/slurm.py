@@ -109,6 +109,23 @@ class _RowOptions(NamedTuple):
     unended: bool  # whether jobs that had not ended, or were cancelled while pending, are kept
 
 
+class _JobRun(NamedTuple):
+    """When a job ran, in seconds by the cluster's clock."""
+
+    start: float  # infinite if it never started
+    seconds: float  # infinite if it had not ended
+    cancel: float  # time at which it was cancelled while pending; else infinite
+    is_rounded_up: bool = False  # whether it ended in the second of its start
+
+
+class _LeftOutError(Exception):
+    """A row is not kept; `reason` is the note that counts its `jobs`."""
+
+    def __init__(self, reason: str, jobs: int = 1) -> None:
+        self.reason, self.jobs = reason, jobs
+        super().__init__(reason)
+
+
 def is_sacct(line: str) -> bool:
     """Return whether a line is the heading of the output of ``sacct --parsable2``."""
     names = {name.strip().lower() for name in line.split("|")}
@@ -238,16 +255,19 @@ def _read_rows(
             cause = "the table may be cut off, or names of jobs hold a |"
             raise InputError(f"{fault}; {cause}", f"row {number}", source)
         values = dict(zip(names, map(str.strip, fields), strict=True))
-        with error_source(source, f"row {number}"):
-            row = _parse_row(number, values, options, notes)
-        if row is not None:
+        try:
+            with error_source(source, f"row {number}"):
+                row = _parse_row(number, values, options, notes)
+        except _LeftOutError as fault:
+            notes[fault.reason] += fault.jobs
+        else:
             yield row
 
 
 def _parse_row(
     number: int, values: Mapping[str, str], options: _RowOptions, notes: Counter[str]
-) -> SlurmRow | None:
-    """Return the row of a job to keep; count any other row in `notes` and return None.
+) -> SlurmRow:
+    """Return the row of a job; raise `_LeftOutError` for any other row.
 
     Only jobs that ran and ended are kept, unless `options.unended`. A job that had not ended gets
     an infinite run time, and a job that never started an infinite start.
@@ -256,52 +276,16 @@ def _parse_row(
     if not job:
         raise InputError("column jobid: is empty")
     if "." in job.partition("[")[0]:  # but not ``9_[1-100...]``, a list that sacct cut off
-        notes[STEPS] += 1
-        return None
-    times = {name: _parse_time(values[name], name) for name in ("submit", "start", "end")}
-    start, end = times["start"], times["end"]
-    state = values["state"].partition(" ")[0].upper()
-    tres = values["alloctres"] if "alloctres" in values else values["reqtres"]
-    is_unended = end is None or state in ("RUNNING", "SUSPENDED", "COMPLETING")
-    cancel = inf
-    if start is None or state == "PENDING" or (not tres and end is not None):
-        reason = NEVER_RAN
-        if state == "PENDING" or (end is None and state != "REVOKED"):  # such as REQUEUE_HOLD
-            reason = STILL_PENDING
-        elif end is not None and (start is None or state == "CANCELLED"):
-            reason, cancel = CANCELLED_WHILE_PENDING, end
-        if not options.unended or reason == NEVER_RAN:
-            notes[reason] += len(_jobs_of_array(job))
-            return None
-        start, tres = inf, values.get("reqtres", "") or tres
-    elif end is not None and end < start:
-        notes[ENDED_BEFORE_START] += 1
-        return None
-    if is_unended and not options.unended:
-        notes[STILL_RAN] += 1
-        return None
-    tres = tres or values.get("reqtres", "")
+        raise _LeftOutError(STEPS)
+    submitted, start, end = (_parse_time(values[name], name) for name in ("submit", "start", "end"))
+    run = _run_of(values, start, end, options)
+    requested = values.get("reqtres", "")
+    allocated = values.get("alloctres", requested)
+    tres = allocated or requested if isfinite(run.start) else requested or allocated
     if not tres:
-        notes[NO_REQUEST] += 1
-        return None
-    seconds = inf
-    if isfinite(start) and not is_unended:
-        assert end is not None
-        seconds = end - start or HALF_SECOND
-        notes[ROUNDED_UP] += end == start
-    submit = times["submit"]
-    if submit is None:
-        raise InputError("column submit: is not known")
-    if "eligible" in values:  # a held or dependent job requests nothing until it is eligible
-        eligible = _parse_time(values["eligible"], "eligible")
-        never_eligible = eligible is None and not isfinite(start)
-        if never_eligible or (eligible is not None and submit <= cancel < eligible):
-            notes[NOT_ELIGIBLE] += len(_jobs_of_array(job))
-            return None
-        submit = max(submit, eligible or submit)
-    if cancel < submit:
-        notes[ENDED_BEFORE_SUBMISSION] += 1
-        return None
+        raise _LeftOutError(NO_REQUEST)
+    notes[ROUNDED_UP] += run.is_rounded_up
+    submit = _submission_of(values, submitted, run)
     amounts = amounts_of(tres)
     nodes = int(amounts.get("node", 0) or _parse_whole(values.get("nnodes", ""), "nnodes") or 1)
     user = values[options.user]
@@ -314,16 +298,58 @@ def _parse_row(
         row=number,
         job=job,
         user=user or "unknown",
-        submit=min(submit, start),  # a requeued job may start before its last submission
-        start=start,
-        seconds=seconds,
-        cancel=cancel,
+        submit=min(submit, run.start),  # a requeued job may start before its last submission
+        start=run.start,
+        seconds=run.seconds,
+        cancel=run.cancel,
         limit=inf if limit.lower() in NO_LIMIT else _parse_limit(limit),
         amounts=amounts,
         nodes=max(nodes, 1),
         hosts=values.get("nodelist", ""),
         partition=values.get("partition", ""),
     )
+
+
+def _run_of(
+    values: Mapping[str, str], start: float | None, end: float | None, options: _RowOptions
+) -> _JobRun:
+    """Return when a job ran or was cancelled; raise `_LeftOutError` if it is not kept."""
+    state = values["state"].partition(" ")[0].upper()
+    has_amounts = bool(values["alloctres"] if "alloctres" in values else values["reqtres"])
+    if start is None or state == "PENDING" or (not has_amounts and end is not None):
+        reason, cancel = NEVER_RAN, inf
+        if state == "PENDING" or (end is None and state != "REVOKED"):  # such as REQUEUE_HOLD
+            reason = STILL_PENDING
+        elif end is not None and (start is None or state == "CANCELLED"):
+            reason, cancel = CANCELLED_WHILE_PENDING, end
+        if not options.unended or reason == NEVER_RAN:
+            raise _LeftOutError(reason, len(_jobs_of_array(values["jobid"])))
+        return _JobRun(inf, inf, cancel)
+    if end is not None and end < start:
+        raise _LeftOutError(ENDED_BEFORE_START)
+    if end is None or state in ("RUNNING", "SUSPENDED", "COMPLETING"):
+        if not options.unended:
+            raise _LeftOutError(STILL_RAN)
+        return _JobRun(start, inf, inf)
+    return _JobRun(start, end - start or HALF_SECOND, inf, is_rounded_up=end == start)
+
+
+def _submission_of(values: Mapping[str, str], submit: float | None, run: _JobRun) -> float:
+    """Return when a job was submitted, or became eligible: until then it requests nothing.
+
+    Raises `_LeftOutError` for a job that was cancelled before.
+    """
+    if submit is None:
+        raise InputError("column submit: is not known")
+    if "eligible" in values:
+        eligible = _parse_time(values["eligible"], "eligible")
+        never_eligible = eligible is None and not isfinite(run.start)
+        if never_eligible or (eligible is not None and submit <= run.cancel < eligible):
+            raise _LeftOutError(NOT_ELIGIBLE, len(_jobs_of_array(values["jobid"])))
+        submit = max(submit, eligible or submit)
+    if run.cancel < submit:
+        raise _LeftOutError(ENDED_BEFORE_SUBMISSION)
+    return submit
 
 
 def _last_rows(rows: Iterator[SlurmRow], collected: JobCollector) -> list[SlurmRow]:
