@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -58,6 +58,19 @@ class Census:
         return capacity
 
 
+@dataclass
+class _OpenNodes:
+    """The pods that are kept, and the nodes open to each."""
+
+    lost: list[LostPod]
+    # Positions in the dump of the kept pods; the census numbers pods by their position here.
+    kept: list[int] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict)  # number of each user
+    allowed: dict[int, BoolArray] = field(default_factory=dict)  # as in the census
+    reach: dict[tuple[int, bytes], BoolArray] = field(default_factory=dict)  # of running pods
+    repulsion: Repulsion = field(default_factory=Repulsion)  # of running pods
+
+
 def take_census(dump: Dump, faults: RowFaults) -> Census:
     """Arrange the pods of a dump in arrays, and find the nodes open to each pod. O(P G + P R).
 
@@ -65,7 +78,6 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     """
     nodes = list(dump.nodes.values())
     placement = NamedGroups(list(dump.nodes), [node.labels for node in nodes])
-    choice = NodeChoice(placement, [node.taints for node in nodes])
     listed = frozenset(name for node in nodes for name in node.allocatable)
     not_modelled: dict[str, list[str]] = {}
     requests, first_not_modelled = _split_requests(dump, listed, not_modelled)
@@ -77,34 +89,11 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
             f"for its {len(nodes):,} nodes and {len(dump.pods):,} pods"
         )
     request = table_of(requests, columns)
-    # Find the nodes open to each pod, and drop pending pods whose constraint cannot be read. Pods
-    # are numbered by `p` in the dump, and by their position in `kept` in the census.
-    lost = list(dump.lost_pods)
-    names: dict[str, int] = {}
-    kept: list[int] = []
-    allowed_of: dict[int, BoolArray] = {}
-    reach: dict[tuple[int, bytes], BoolArray] = {}
-    repulsion = Repulsion()
-    for p, pod in enumerate(dump.pods):
-        allowed = None
-        with faults.collected(pod.source):
-            allowed = choice.allowed(pod.spec, pod.place)
-        if allowed is None:
-            waits = not pod.node
-            lost.append(LostPod(pod.user, "", holds=False, waits=waits, repels=False))
-            if waits:
-                continue
-            allowed = np.zeros(len(nodes), dtype=bool)  # the pod's own node is added below
-        n = names.setdefault(pod.user, len(names))
-        if pod.node:
-            allowed = allowed.copy()
-            allowed[placement.index[pod.node]] = True
-            repulsion.add(pod.spec, pod.namespace, pod.name)
-            _add_reach(reach, (n, (request[p] > 0).tobytes()), allowed)
-        else:
-            allowed_of[len(kept)] = allowed
-        kept.append(p)
-    faults.refuse_if_none_left(len(kept))
+    choice = NodeChoice(placement, [node.taints for node in nodes])
+    found = _find_open_nodes(dump, placement, choice, request > 0, faults)
+    faults.refuse_if_none_left(len(found.kept))
+    pods, request = [dump.pods[p] for p in found.kept], request[found.kept]
+    user = np.array([found.names[pod.user] for pod in pods], dtype=np.int64)
     size = np.array([unit_of(name)[1] for name in columns], dtype=float)
     cluster = Cluster(
         groups=tuple(dump.nodes),
@@ -114,16 +103,15 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         units=tuple(unit_of(name)[0] for name in columns),
         labels=tuple(node.labels for node in nodes),
     )
-    # Find the pending pods that fit no node, or may be kept away by what is not modelled.
-    pods, request = [dump.pods[p] for p in kept], request[kept]
     suffix = "; nodes were skipped" if dump.lost_nodes else ""
-    unrunnable = _find_unrunnable(cluster, request / size, allowed_of, suffix)
-    user = np.array([names[pod.user] for pod in pods], dtype=np.int64)
+    unrunnable = _find_unrunnable(cluster, request / size, found.allowed, suffix)
+    # Pending pods that may be kept away by what is not modelled.
     undecided = {}
-    for k, allowed in allowed_of.items():
+    for k, allowed in found.allowed.items():
         if k not in unrunnable:
-            _add_reach(reach, (int(user[k]), (request[k] > 0).tobytes()), allowed)
-            why = _why_undecided(pods[k], repulsion) or first_not_modelled.get(kept[k], "")
+            _add_reach(found.reach, (int(user[k]), (request[k] > 0).tobytes()), allowed)
+            why = _why_undecided(pods[k], found.repulsion)
+            why = why or first_not_modelled.get(found.kept[k], "")
             if why:
                 undecided[k] = why
     with_part = [
@@ -132,23 +120,57 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     counts_parts = NVIDIA_GPU in listed
     return Census(
         cluster=cluster,
-        names=list(names),
+        names=list(found.names),
         pods=pods,
         user=user,
         node=np.array([placement.index.get(pod.node, -1) for pod in pods], dtype=np.int64),
         request=request,
         size=size,
-        allowed=allowed_of,
-        reach=reach,
+        allowed=found.allowed,
+        reach=found.reach,
         unrunnable=unrunnable,
         undecided=undecided,
         gpu_parts=[k for k in with_part if not (counts_parts and pods[k].gpu_part)],
         sharing=[k for k in with_part if counts_parts and pods[k].gpu_part],
         shares_gpus=counts_parts and any(pod.gpu_part for pod in pods),
         not_modelled=not_modelled,
-        lost=lost,
+        lost=found.lost,
         lost_nodes=dump.lost_nodes,
     )
+
+
+def _find_open_nodes(
+    dump: Dump,
+    placement: NamedGroups,
+    choice: NodeChoice,
+    is_requested: BoolArray,
+    faults: RowFaults,
+) -> _OpenNodes:
+    """Find the nodes open to each pod; drop pending pods whose constraint cannot be read.
+
+    `is_requested` (P, R) tells whether a pod of the dump requests a resource.
+    """
+    found = _OpenNodes(list(dump.lost_pods))
+    for p, pod in enumerate(dump.pods):
+        allowed = None
+        with faults.collected(pod.source):
+            allowed = choice.allowed(pod.spec, pod.place)
+        if allowed is None:
+            waits = not pod.node
+            found.lost.append(LostPod(pod.user, "", holds=False, waits=waits, repels=False))
+            if waits:
+                continue
+            allowed = np.zeros(len(dump.nodes), dtype=bool)  # the pod's own node is added below
+        n = found.names.setdefault(pod.user, len(found.names))
+        if pod.node:
+            allowed = allowed.copy()
+            allowed[placement.index[pod.node]] = True
+            found.repulsion.add(pod.spec, pod.namespace, pod.name)
+            _add_reach(found.reach, (n, is_requested[p].tobytes()), allowed)
+        else:
+            found.allowed[len(found.kept)] = allowed
+        found.kept.append(p)
+    return found
 
 
 def _split_requests(
