@@ -187,21 +187,8 @@ def audit(
     _check_names(names, properties, options)
     if lenient and allocation is None and not kubernetes:
         raise InputError("is for --allocation and --kubernetes", "--lenient")
-    if weight and not kubernetes:
-        raise InputError("is for --kubernetes; for a problem file name --weights FILE", "--weight")
-    dump_weights = parse_numbers(weight, "--weight")
-    for user, number in dump_weights.items():
-        if number <= 0:
-            raise InputError(f"must be more than 0, not {number:g} of {user!r:.60}", "--weight")
     if weights is not None and kubernetes:
         raise InputError("is for a problem file; for a dump name --weight USER=W", "--weights")
-    for option, given in (
-        ("--resource", resource),
-        ("--ignore", ignore),
-        ("--user-from", user_from),
-    ):
-        if given is not None and not kubernetes:
-            raise InputError("is for --kubernetes", option)
     left_out: list[str] = []
     subject: Any = names[0] if names else DEFAULT_MECHANISM
     if kubernetes:
@@ -210,7 +197,7 @@ def audit(
         subject = read_kubernetes(
             kubernetes,
             lenient=lenient,
-            weights=dump_weights,
+            weights=_parse_weights(weight),
             resources=resource or None,
             ignore=ignore or (),
             user_from="namespace" if user_from is None else user_from,
@@ -218,6 +205,7 @@ def audit(
         problem = subject.problem
     else:
         assert file is not None
+        _refuse_options_of_dumps(weight, resource, ignore, user_from)
         problem, left_out = read_problem(file, skip_unplaceable, needs_due=weights is None)
         if allocation is not None:
             from fairlead.formats.allocation_file import read_allocation
@@ -264,6 +252,30 @@ def audit(
             _save_witnesses(found, save_witness)
     if not found.holds or (share_limit is not None and not share_limit.holds):
         sys.exit(1)
+
+
+def _parse_weights(weight: list[str] | None) -> dict[str, float]:
+    """Parse the weights of users of a Kubernetes dump."""
+    weights = parse_numbers(weight, "--weight")
+    for user, number in weights.items():
+        if number <= 0:
+            raise InputError(f"must be more than 0, not {number:g} of {user!r:.60}", "--weight")
+    return weights
+
+
+def _refuse_options_of_dumps(
+    weight: list[str] | None,
+    resource: list[str] | None,
+    ignore: list[str] | None,
+    user_from: str | None,
+) -> None:
+    """Raise InputError for options that a problem file does not take."""
+    if weight:
+        raise InputError("is for --kubernetes; for a problem file name --weights FILE", "--weight")
+    options = {"--resource": resource, "--ignore": ignore, "--user-from": user_from}
+    for option, given in options.items():
+        if given is not None:
+            raise InputError("is for --kubernetes", option)
 
 
 def _row_of(limit: ShareLimit) -> tuple[object, ...]:
