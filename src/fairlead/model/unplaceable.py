@@ -14,7 +14,7 @@ from fairlead.model.workload import Workload
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class WorkloadKinds:
     """The N kinds of tasks (user, demand, placement constraint) of the K sets of a workload.
 
     These are finer than those of `fairlead.model.task_kinds`, whose tasks may differ in amounts.
@@ -25,7 +25,7 @@ class Kinds:
     gang: IntArray  # (K,): job of each set if it is a gang of several tasks, else -1
 
 
-def kinds_of(workload: Workload) -> Kinds:
+def kinds_of(workload: Workload) -> WorkloadKinds:
     """Return the kinds of a workload, in O(K log K + N G)."""
     job = workload.set_job
     user = workload.job_user[job].astype(np.int64)
@@ -42,11 +42,11 @@ def kinds_of(workload: Workload) -> Kinds:
         task_limit=np.full(n_kinds, np.inf),
     )
     gang = np.where(is_gang, job, -1).astype(np.int64)
-    return Kinds(Problem(workload.cluster, users), of_set.astype(np.int64), gang)
+    return WorkloadKinds(Problem(workload.cluster, users), of_set.astype(np.int64), gang)
 
 
 def unplaceable_sets(
-    workload: Workload, kinds: Kinds | None = None, problem: Problem | None = None
+    workload: Workload, kinds: WorkloadKinds | None = None, problem: Problem | None = None
 ) -> BoolArray:
     """Return (K,) bool: sets that cannot run even on the empty cluster of all servers.
 
@@ -83,7 +83,7 @@ def unplaceable_sets(
 
 
 def _too_large_together(
-    workload: Workload, kinds: Kinds, members: IntArray, room: IntArray
+    workload: Workload, kinds: WorkloadKinds, members: IntArray, room: IntArray
 ) -> BoolArray:
     """Return, for each set of a gang, whether the gang has more tasks of its shape than fit.
 

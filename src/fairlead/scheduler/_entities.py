@@ -40,9 +40,10 @@ MANY: Final = 2**62  # more tasks than any group has
 
 Labels = frozenset[tuple[str, str]]
 ConstraintKey = tuple[Labels, frozenset[str] | None]
-# The key of a `Constraint` in `Kinds.constraints`: the constraint, and a demand (R,) or ``()``.
-# Under `/spare`, servers with the spared resource are kept for tasks that ask for it. Whether other
-# tasks may go elsewhere depends on their demand, so their key contains it; else it is empty.
+# The key of a `Constraint` in `ServerKinds.constraints`: the constraint, and a demand (R,) or
+# ``()``. Under `/spare`, servers with the spared resource are kept for tasks that ask for it.
+# Whether other tasks may go elsewhere depends on their demand, so their key contains it; else it is
+# empty.
 TableKey = tuple[ConstraintKey, tuple[int, ...]]
 
 # Sort keys, of which no single element is read. Their types have a variable length, because mypyc
@@ -144,7 +145,7 @@ class Constraint:
         self.uses: i64 = 0  # number of shapes and quotas with this constraint
 
 
-class Kind:
+class ServerKind:
     """Servers that the same constraints admit."""
 
     def __init__(

@@ -247,7 +247,7 @@ class Explainer:
 
     def why_spared(self) -> WaitReason | None:
         """Return the reason if the only servers with room are kept for the spared resource."""
-        kinds, constraint = self.state.kinds, self.shape.constraint
+        kinds, constraint = self.state.server_kinds, self.shape.constraint
         if not constraint.is_kept_off:
             return None
         name = self.resources[kinds.spared]

@@ -246,7 +246,7 @@ class ReservingCycle(Cycle):
     def count_by_kind(self) -> dict[i64, i64]:
         """Return the number of reserved groups that may run on servers of each kind, by number."""
         counts: dict[i64, i64] = {
-            kind.number: 0 for kind in self.state.kinds.by_number if kind.servers > 0
+            kind.number: 0 for kind in self.state.server_kinds.by_number if kind.servers > 0
         }
         for planned in self.state.reserved:
             for kind in counts:

@@ -52,8 +52,8 @@ from fairlead.scheduler._entities import (
     take_from,
     zeros,
 )
-from fairlead.scheduler._kinds import Kinds
 from fairlead.scheduler._rounds import Rounds
+from fairlead.scheduler._server_kinds import ServerKinds
 from fairlead.scheduler._waiting import FIRST_RESUMED, FreedServers, activate, unpark
 from fairlead.scheduler.argument_checks import LARGEST
 from fairlead.scheduler.criteria.criterion import Criterion
@@ -128,7 +128,7 @@ class State:
         self.ends_on: dict[str, list[ExpectedEnd]] = {}
         self.reserved: list[PlannedStart] = []
         self.shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
-        self.kinds = Kinds(spared)
+        self.server_kinds = ServerKinds(spared)
         self.gangs_parked: dict[int, Gang] = {}  # of all queues, by id
         self.freed = FreedServers(compared)
         self.rounds = rounds  # of round-robin and offers
@@ -179,7 +179,7 @@ class State:
         """Enter a server, which is still draining, in the tables."""
         self.servers[server.name] = server
         self.rounds.note_new_servers()
-        self.kinds.add_server(server)
+        self.server_kinds.add_server(server)
         server.capacity = self.counting.of_server(server.given)
         server.free = server.capacity[:]
         self.count_server(server, 1)
@@ -197,7 +197,7 @@ class State:
             ]
         self.rounds.remove_server(server.name)
         self.count_server(server, -1)
-        self.kinds.remove_server(server)
+        self.server_kinds.remove_server(server)
         del self.servers[server.name]
         self.recount()
         self.note_outside_change()
@@ -207,7 +207,7 @@ class State:
         """Change the capacity and labels of a server; its tasks continue."""
         self.note_undo(partial(self.undo_change, server, server.given, server.labels))
         self.leave_indexes(server)
-        had_spared = self.kinds.has_spared(server)
+        had_spared = self.server_kinds.has_spared(server)
         server.given = given
         server.capacity = self.counting.of_server(given)
         server.free = server.capacity[:]
@@ -217,7 +217,7 @@ class State:
         server.labels = labels
         self.enter_indexes(server)
         self.update_kept_off()
-        if had_spared and not self.kinds.has_spared(server):
+        if had_spared and not self.server_kinds.has_spared(server):
             self.free_up(server)  # it admits other tasks now
         self.recount_quotas()  # other quotas may be on it now
         self.recount()
@@ -253,11 +253,11 @@ class State:
         if not server.is_draining:
             self.selection.close(server)
         self.count_server(server, -1)
-        self.kinds.remove_server(server)
+        self.server_kinds.remove_server(server)
 
     def enter_indexes(self, server: Server) -> None:
         """Enter a server in all indexes; the inverse of `leave_indexes`."""
-        self.kinds.add_server(server)
+        self.server_kinds.add_server(server)
         self.count_server(server, 1)
         if not server.is_draining:
             self.selection.open(server)
@@ -292,21 +292,21 @@ class State:
         A task is kept off as long as another open server is large enough for it. O(shapes and
         servers) where a resource is spared.
         """
-        if self.kinds.spared >= 0:
-            for constraint in list(self.kinds.constraints.values()):
+        if self.server_kinds.spared >= 0:
+            for constraint in list(self.server_kinds.constraints.values()):
                 if constraint.demand:
                     self.update_kept_off_for(constraint)
 
     def update_kept_off_for(self, constraint: Constraint) -> None:
         """Decide whether tasks of one constraint are kept off; update the servers concerned."""
         servers = list(self.servers.values())
-        is_kept_off = self.kinds.may_go_elsewhere(constraint, servers)
+        is_kept_off = self.server_kinds.may_go_elsewhere(constraint, servers)
         if is_kept_off == constraint.is_kept_off:
             return
-        changed = [server for server in servers if self.kinds.has_spared(server)]
+        changed = [server for server in servers if self.server_kinds.has_spared(server)]
         for server in changed:
             self.leave_indexes(server)
-        self.kinds.keep_off(constraint, is_kept_off)
+        self.server_kinds.keep_off(constraint, is_kept_off)
         for server in changed:
             self.enter_indexes(server)
             self.free_up(server)
@@ -637,7 +637,7 @@ class State:
 
     def add_constraint(self, constraint: Constraint) -> None:
         """Count a use of a constraint; a new one may change the kinds of servers that it names."""
-        is_new = self.kinds.add_constraint(constraint)
+        is_new = self.server_kinds.add_constraint(constraint)
         if is_new and constraint.names is not None:
             for server in self.servers.values():
                 if server.name in constraint.names or server.group in constraint.names:
@@ -652,10 +652,10 @@ class State:
         shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
         found: list[Shape] = []
         for member in members:
-            table_key = self.kinds.key_of(member.where, member.demand)
+            table_key = self.server_kinds.key_of(member.where, member.demand)
             constraint = constraints.get(table_key)
             if constraint is None:
-                constraint = self.kinds.find_constraint(table_key)
+                constraint = self.server_kinds.find_constraint(table_key)
                 constraints[table_key] = constraint
             key = (tuple(member.demand), constraint)
             shape = shapes.get(key) or self.shapes.get(key)
@@ -739,7 +739,7 @@ class State:
             shape.groups -= 1
             if shape.groups == 0:
                 del self.shapes[shape.key]
-                self.kinds.remove_constraint(shape.constraint)
+                self.server_kinds.remove_constraint(shape.constraint)
         self.note_undo(partial(self.add_to_tables, group))
 
     # Queues
@@ -796,7 +796,11 @@ class State:
         at = 0
         while at < len(quotas) and quotas[at].constraint.key != key:
             at += 1
-        added = [] if amounts is None else [Quota(self.kinds.find_constraint((key, ())), amounts)]
+        added = (
+            []
+            if amounts is None
+            else [Quota(self.server_kinds.find_constraint((key, ())), amounts)]
+        )
         self.set_quotas(queue, quotas[:at] + added + quotas[at + 1 :])
 
     def set_quotas(self, queue: Queue, quotas: list[Quota]) -> None:
@@ -805,7 +809,7 @@ class State:
         for quota in quotas:
             self.add_constraint(quota.constraint)
         for quota in queue.quotas:
-            self.kinds.remove_constraint(quota.constraint)
+            self.server_kinds.remove_constraint(quota.constraint)
         self.number_of_quotas += len(quotas) - len(queue.quotas)
         queue.quotas = quotas
         self.note_outside_change()

@@ -19,7 +19,7 @@ from fairlead.model.quantity import ratio
 from fairlead.model.queues import amounts_and_tasks
 from fairlead.model.quotas import Quota, groups_of, quotas_of
 from fairlead.model.run_log import RunLog
-from fairlead.model.unplaceable import Kinds, kinds_of, unplaceable_sets
+from fairlead.model.unplaceable import WorkloadKinds, kinds_of, unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.scheduler.argument_checks import LARGEST, parse_positive
 from fairlead.scheduler.event_loop import JobArrivals, Replay, ServerEvents
@@ -184,7 +184,9 @@ def largest_server(workload: Workload, quanta: Quanta) -> list[int]:
     return largest
 
 
-def _jobs_of(workload: Workload, kinds: Kinds, quanta: Quanta, set_tasks: IntArray) -> JobArrivals:
+def _jobs_of(
+    workload: Workload, kinds: WorkloadKinds, quanta: Quanta, set_tasks: IntArray
+) -> JobArrivals:
     """Return the arrivals of jobs; sets of 0 tasks fit on no server."""
     groups = np.array([_group_name(g) for g in range(len(workload.cluster.groups))], dtype=object)
     places = [None if row.all() else frozenset(groups[row].tolist()) for row in workload.places]

@@ -26,7 +26,7 @@ ROUNDING: Final = 4e-16
 INFINITE: Final = float("inf")
 
 
-class Kind:
+class ParticipantKind:
     """The participants that demand the same resources; a stair is all of them at one level."""
 
     number: i64  # by first arrival
@@ -59,7 +59,7 @@ State = tuple[
 class StairStacks:
     """The stairs of every kind, and the log of levels. R resources."""
 
-    kinds: list[Kind]
+    kinds: list[ParticipantKind]
     used: vec[float]  # (R,) used fraction of each resource
     kind_of: vec[i64]  # (P,) number of the kind of each participant
     log_step: vec[i64]  # (L,) steps, counted from 1, in which a kind rose
@@ -135,7 +135,7 @@ class StairStacks:
             least = append(least, lowest)
         return least
 
-    def _find_or_add_kind(self, demands: vec[float], row: i64) -> Kind:
+    def _find_or_add_kind(self, demands: vec[float], row: i64) -> ParticipantKind:
         """Return the kind that demands the resources of a row; add it if it is new.
 
         A row begins at the index `row` of `demands`.
@@ -147,11 +147,13 @@ class StairStacks:
             if r == len(kind.demands):
                 return kind
         demand = demands[row : row + len(self.used)]
-        kind = Kind(len(self.kinds), vec[bool]([amount > 0.0 for amount in demand]))
+        kind = ParticipantKind(len(self.kinds), vec[bool]([amount > 0.0 for amount in demand]))
         self.kinds.append(kind)
         return kind
 
-    def _add_stair(self, kind: Kind, demands: vec[float], row: i64, weight: float) -> None:
+    def _add_stair(
+        self, kind: ParticipantKind, demands: vec[float], row: i64, weight: float
+    ) -> None:
         """Add a participant of a kind, with the demands of a row, at level 0."""
         use, width = kind.use, len(self.used)
         lowest = len(kind.levels) * width
@@ -211,14 +213,14 @@ class StairStacks:
             while len(kind.levels) > 1 and kind.levels[-2] <= level:
                 self._merge_lowest(kind)
 
-    def _add_rate(self, kind: Kind) -> None:
+    def _add_rate(self, kind: ParticipantKind) -> None:
         """Add the use by the lowest stair of a kind to the rate."""
         rate, use = self._rate, kind.use
         lowest = (len(kind.levels) - 1) * len(rate)
         for r in range(len(rate)):
             rate[r] += use[lowest + r]
 
-    def _merge_lowest(self, kind: Kind) -> None:
+    def _merge_lowest(self, kind: ParticipantKind) -> None:
         """Merge the two lowest stairs of a rising kind."""
         rate, use = self._rate, kind.use
         kind.levels, _level = pop(kind.levels)
@@ -273,7 +275,7 @@ class StairStacks:
                 self._add_rate(kind)
         return can_go_on
 
-    def _stop(self, kind: Kind, level: float) -> None:
+    def _stop(self, kind: ParticipantKind, level: float) -> None:
         """Stop a rising kind at a level, and log it."""
         kind.rises = False
         kind.levels[-1] = level

@@ -6,10 +6,17 @@ from collections.abc import Iterable
 
 from librt.vecs import append, vec
 
-from fairlead.scheduler._entities import Constraint, ConstraintKey, Kind, Labels, Server, TableKey
+from fairlead.scheduler._entities import (
+    Constraint,
+    ConstraintKey,
+    Labels,
+    Server,
+    ServerKind,
+    TableKey,
+)
 
 
-class Kinds:
+class ServerKinds:
     """The constraints of all shapes, and the kinds of all servers."""
 
     def __init__(self, spared: int = -1) -> None:
@@ -19,8 +26,8 @@ class Kinds:
         # The constraints that name each server, present or not.
         self.naming: dict[str, set[Constraint]] = {}
         # By the labels, the constraints that name the servers, and whether they have the resource.
-        self.kinds: dict[tuple[Labels, frozenset[Constraint], bool], Kind] = {}
-        self.by_number: list[Kind] = []
+        self.kinds: dict[tuple[Labels, frozenset[Constraint], bool], ServerKind] = {}
+        self.by_number: list[ServerKind] = []
         self.free_numbers: list[int] = []  # of kinds that have no servers any more
 
     def key_of(self, key: ConstraintKey, demand: list[int]) -> TableKey:
@@ -75,14 +82,14 @@ class Kinds:
             if not naming:
                 del self.naming[name]
 
-    def find_kind(self, server: Server) -> Kind:
+    def find_kind(self, server: Server) -> ServerKind:
         """Return the kind of a server by its labels and names; add a new one if needed."""
         naming = self.naming.get(server.name, set()) | self.naming.get(server.group, set())
         key = (server.labels, frozenset(naming), self.has_spared(server))
         kind = self.kinds.get(key)
         if kind is None:
             number = self.free_numbers.pop() if self.free_numbers else len(self.by_number)
-            kind = Kind(key[0], key[1], key[2], number)
+            kind = ServerKind(key[0], key[1], key[2], number)
             self.kinds[key] = kind
             if number < len(self.by_number):
                 self.by_number[number] = kind
