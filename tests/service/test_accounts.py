@@ -12,7 +12,6 @@ from fairlead.errors import InputError
 from fairlead.service.engines.protocol import Start
 from fairlead.service.worker.accounts import Account, Accounts, folder_name, read_accounts
 from fairlead.service.worker.worker import Declaration, LocalProcesses
-from live_cluster import Cluster
 from real_attempts import IS_ROOT, KEY, ended, found_again, shell, text
 from real_workers import a_job, run
 
@@ -107,18 +106,8 @@ def test_a_root_worker_needs_an_account_for_tasks(monkeypatch: pytest.MonkeyPatc
 
 
 def test_each_user_has_a_folder_of_a_safe_name() -> None:
-    users = ["ana", "Ana", "ANA", "an a", "an_a", " ana", ".", "..", ".ana", "-rf", "~", "a.b", "*"]
-    users += [
-        "ü" * 200,
-        "ü" * 199,
-        "x" * 200,
-        "x" * 199,
-        "\U0001f600" * 200,
-        "a\\b",
-        "$(x)",
-        "\ud800",
-    ]
-    users += [folder_name("an a"), folder_name("..")]
+    users = ["ana", "Ana", "ANA", "an a", "an_a", ".", "..", ".ana", "-rf", "~", "a/b", "\ud800"]
+    users += ["ü" * 200, "ü" * 199, "x" * 200, "x" * 199, folder_name("an a"), folder_name("..")]
     folders = [folder_name(user) for user in users]
     assert len({name.lower() for name in folders}) == len(users) == len(set(users))
     assert folder_name("ana") == "ana"
@@ -150,16 +139,11 @@ def test_users_that_share_an_account_have_folders(root: Path) -> None:
     assert (state / "homes").exists() == IS_ROOT
 
 
-def test_a_folder_without_access_is_a_fault(cluster: Cluster) -> None:
-    cluster.folder.chmod(0o700)
-    words = ("worker", "--cpu", "1", "--gpu", "0", "--state", str(cluster.folder / "w"))
-    if IS_ROOT:
-        done = cluster.run_apart(*words)
-        assert done.returncode == 2
-        assert len(done.stderr.splitlines()) == 1, done.stderr
-        assert "cannot enter" in done.stderr
-    else:
-        LocalProcesses(SERVER, cluster.folder / "w", Accounts(None))
+@pytest.mark.skipif(not IS_ROOT, reason="only root's worker uses other accounts")
+def test_a_folder_without_access_is_a_fault(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    with pytest.raises(InputError, match="cannot enter"):
+        LocalProcesses(SERVER, tmp_path / "w", Accounts(None))
 
 
 def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:

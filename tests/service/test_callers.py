@@ -14,11 +14,13 @@ import sys
 import threading
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import httpx
 import pytest
+from starlette.exceptions import HTTPException
 
+from asked_service import Asked, served
 from fairlead.errors import InputError
 from fairlead.service import tls_certificate
 from fairlead.service.client import addresses
@@ -30,7 +32,9 @@ from fairlead.service.client.addresses import (
     listen_unix,
 )
 from fairlead.service.client.exchange import Channel, NotReachedError
-from fairlead.service.http.access import Peer, account_name
+from fairlead.service.http.access import Access, Peer, account_name
+from fairlead.service.journal.tokens import Token
+from fairlead.service.rate_limits import Limits
 from live_cluster import NOBODY, Cluster, as_ordinary_user
 
 IS_ROOT = os.geteuid() == 0
@@ -111,7 +115,7 @@ def test_a_link_of_another_account_leads_to_no_socket(tmp_path: Path) -> None:
         check_socket(link / "s")
 
 
-@pytest.mark.parametrize("path", ["/", "/tmp", "", "no/such/place", "/tmp/.."])
+@pytest.mark.parametrize("path", ["/", "", "no/such/place"])
 def test_odd_paths_of_sockets_are_no_faults(path: str) -> None:
     connection = Channel(Address.of(f"unix:{path}", ""))
     with pytest.raises(NotReachedError):
@@ -161,12 +165,15 @@ def test_a_folder_of_another_account_hides_no_service(
         ("http://a..b", ""),
         ("ftp://a", ""),
         ("http://a", "two words"),
+        ("http://a", "two\nlines"),
+        ("http://a", "tök"),
         ("http://a", f"fairlead_{'x' * 43}"),
     ],
 )
 def test_malformed_addresses_and_tokens_are_refused(server: str, token: str) -> None:
     with pytest.raises(InputError):
         Address.of(server, token)
+    assert Address.of("http://a", " tok\n").token == "tok", "blanks around a token are no fault"
 
 
 def test_one_service_has_a_socket(tmp_path: Path) -> None:
@@ -238,23 +245,25 @@ def test_reset_connections_delay_no_other(one: Cluster) -> None:
     assert httpx.get(f"{one.url}/healthz", timeout=30).status_code == 200
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="other workers take any service")
-def test_a_worker_of_root_wants_a_service_it_knows(one: Cluster) -> None:
-    words = [sys.executable, "-m", "fairlead", "worker", "--name", "b", "--cpu", "1"]
-    environment = one.environment | {"FAIRLEAD_SERVER": one.url}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, "--server" in done.stderr) == (2, True), done.stderr
+@served
+async def test_the_rights_of_local_accounts(ask: Asked) -> None:
+    """Root and the service's account are admins; others are users, only on the Unix socket."""
 
+    def caller(uid: int | None, *, is_unix: bool) -> Token | int:
+        peer = SimpleNamespace(is_unix=is_unix, uid=uid)
+        scope = {"headers": [(b"host", b"localhost")], "state": {"peer": peer}}
+        try:
+            return Access(ask.service, Limits()).identify(scope)
+        except HTTPException as refusal:
+            return refusal.status_code
 
-def test_an_account_submits_in_its_own_name(one: Cluster) -> None:
-    """Root and the service's account submit for all users; another account only on the socket."""
-    own = account_name(os.geteuid())
-    for words in ((own,), ("mallory",), (own, "--server", one.url)):
-        assert one.run("submit", "--user", *words, "--", "true").returncode == 0
-    if IS_ROOT:
-        words = [*as_ordinary_user(), sys.executable, "-m", "fairlead", "submit", "--user"]
-        more: dict[str, Any] = {"env": one.environment, "cwd": "/", "capture_output": True}
-        name = account_name(NOBODY)
-        for given, status in (((name,), 0), (("mallory",), 2), ((name, "--server", one.url), 2)):
-            done = subprocess.run([*words, *given, "--", "true"], check=False, **more)
-            assert done.returncode == status, done.stderr
+    for uid in (0, os.geteuid()):
+        admin = Token(f"uid {uid}", "admin", "")
+        assert caller(uid, is_unix=True) == caller(uid, is_unix=False) == admin
+    user = Token(f"uid {NOBODY}", "user", account_name(NOBODY))
+    assert caller(NOBODY, is_unix=True) == user
+    assert caller(NOBODY, is_unix=False) == 401
+    assert caller(None, is_unix=True) == 401
+    ask.service.journal.tokens.add(Token("boss", "admin", ""), "secret")
+    assert caller(0, is_unix=False) == 401, "once there is a token, TCP needs one"
+    assert caller(NOBODY, is_unix=True) == user

@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
-import signal
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from fairlead.cli.main import run
-from fairlead.errors import InputError
 from fairlead.report.live import forecast_text
 from fairlead.service.client import RefusedError
 from fairlead.service.client.addresses import Address
@@ -56,21 +52,16 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")
     [
         (["submit"], "command"),
         (["submit", "--cpu", "lots", "--", "true"], "cpu"),
-        (["submit", "--time", "soon", "--", "true"], "time"),
-        (["submit", "--where", "=A100", "--", "true"], "where"),
         (["submit", "--count", "2", "--gang", "2", "--", "true"], "gang"),
         (["submit", "--user", "ana", "--after", "999", "--", "true"], "999"),
         (["submit", "--env", "=1", "--", "true"], "env"),
         (["submit", "--file", "no-such-file.yaml"], "no-such-file.yaml"),
         (["submit", "--file", "no-such-file.yaml", "--cpu", "3"], "an option of a job"),
-        (["cancel", "999"], "999"),
         (["cancel", "x"], "'x' is not a job's id"),
         (["worker", "--name", "b", "--label", "gpu="], "'gpu='"),
         (["token", "list", "--db", "/no/such/journal.db"], "no such file"),
         (["token", "add", "ana", "--for-server", "a"], "--role worker"),
         (["wait", "999"], "999"),
-        (["logs", "999", "--index", "-1"], "index"),
-        (["drain", "no-such-server"], "no-such-server"),
         (["users", "no-such-user"], "no-such-user"),
         (["jobs", "--state", "asleep"], "state"),
         (["submit", "-w", "a=1", "-w", "a=2", "--", "true"], "--where: gives 'a' twice"),
@@ -97,10 +88,7 @@ def test_a_fault_of_a_command_is_one_line(words: list[str], says: str, typed: Ty
         ("jobs: 5", "list of jobs"),
         ("- command: ['true']\n- command: ['true']\n  colour: red", "jobs[1].colour"),
         ("- {", "line"),
-        *[
-            (f"- command: ['true']\n  user: ana\n  environment: {odd}", "")  # not in JSON
-            for odd in ("{1: a}", "{a: 1.5, ? [b] : c}", "!!set {a: , b: }")
-        ],
+        ("- command: ['true']\n  user: ana\n  environment: {1: a}", ""),  # not in JSON
     ],
 )
 def test_a_file_of_jobs_is_taken_whole_or_not(
@@ -150,10 +138,10 @@ def test_an_answer_of_another_kind_is_one_line(
 IMPORTED = """
 import sys
 from fairlead.cli.main import run
-status = run(sys.argv[1:])
 slow = "http httpx logging numpy pydantic rich ssl typing_extensions yaml_rs".split()
-print(sorted(set(slow) & set(sys.modules)), file=sys.stderr)
-sys.exit(status)
+for line in sys.argv[1:]:
+    run(line.split())
+    print(line, sorted(set(slow) & set(sys.modules)), file=sys.stderr)
 """
 
 
@@ -161,16 +149,22 @@ def test_commands_import_little(one: Cluster, typed: Typed) -> None:
     job = typed("submit", *HOLD, "--", "true")[1].strip()
     path = one.folder / "light.json"
     path.write_text(json.dumps([{"command": ["true"], "user": "ana", "where": ["nowhere-else"]}]))
-    verbs = "jobs,shares,explain JOB,submit --user ana -w no=where -- true,wait JOB --timeout 1"
-    for verb in [*verbs.split(","), f"submit --file {path}"]:
-        done = subprocess.run(
-            [sys.executable, "-c", IMPORTED, *verb.replace("JOB", job).split()],
-            env=one.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.stderr.splitlines()[-1] == "[]", verb
+    lines = [
+        "jobs",
+        "shares",
+        f"explain {job}",
+        "submit --user ana -w no=where -- true",
+        f"submit --file {path}",
+        f"wait {job} --timeout 1",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *lines],
+        env=one.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert {f"{line} []" for line in lines} <= set(done.stderr.splitlines())
     with one.client() as client:
         for view in client.jobs():
             client.cancel(view.id)
@@ -208,38 +202,6 @@ def test_tokens_identify_callers(cluster: Cluster) -> None:
         assert (status, says in last) == (2, True), last
 
 
-def test_a_service_that_is_stopped_leaves_one_file(cluster: Cluster) -> None:
-    """It is stopped by Ctrl-C; test_kills.py stops it by SIGTERM."""
-    cluster.start_service()
-    assert cluster.run("submit", "--user", "ana", "--", "true").returncode == 0
-    process = cluster.processes["service"]
-    cluster.kill("service", signal.SIGINT)
-    assert process.returncode == 0
-    assert not cluster.db.with_name("journal.db-wal").exists()
-    copied = cluster.folder / "copy.db"
-    copied.write_bytes(cluster.db.read_bytes())
-    with reading(copied) as journal:
-        state, events = journal.recover("")
-    assert (len(state.jobs), events) == (1, 0)
-
-
-def test_waiting_goes_on_while_the_service_is_started_again(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster.start_service()
-    cluster.start_worker("a")
-    asked = ("submit", "--user", "ana", "--chdir", "/tmp", "--", "sh", "-c", "sleep 3; exit 3")
-    job = cluster.run(*asked).stdout.strip()
-    monkeypatch.setattr("fairlead.service.client.plain_client.PATIENCE", 0.5)
-    with ThreadPoolExecutor() as pool, cluster.client() as client:
-        waiting = pool.submit(client.wait, job)
-        until(lambda: any(view.state == "running" for view in cluster.client().jobs()))
-        cluster.kill("service")
-        time.sleep(1.0)  # longer than the time for which other commands wait
-        cluster.start_again("service")
-        assert waiting.result(60).exit_status == 3
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's worker asks for accounts")
 def test_a_user_without_an_account_is_refused_at_once(typed: Typed) -> None:
     job = typed("submit", "--user", "cy", "--chdir", "/tmp", "--", "true")[1].strip()
@@ -269,24 +231,6 @@ def test_a_cancelled_task_keeps_its_output(one: Cluster, typed: Typed) -> None:
     with one.client() as client:
         until(lambda: client.job(job).state == "cancelled")
     assert typed("logs", job)[1] == "began\n"
-    shutil.rmtree(one.folder / "worker-a" / "attempts" / f"{job}.0.1")
-    status, _, err = typed("logs", job)
-    assert (status in (0, 2), "Traceback" in err) == (True, False)
-
-
-def test_two_tasks_share_the_gpu_of_a_machine(one: Cluster, typed: Typed) -> None:
-    line = "echo GPU $CUDA_VISIBLE_DEVICES; sleep 300"
-    words = (*SHORT, "--gpu", "0.5", "--count", "3", "--", "sh", "-c", line)
-    job = typed("submit", *words)[1].strip()
-    for index in ("0", "1"):
-        until(lambda index=index: typed("logs", job, "--index", index)[1] == "GPU 0\n")
-    with one.client() as client:
-        assert client.job(job).running == 2
-        assert typed("cancel", job)[0] == 0
-        until(lambda: client.job(job).ended)
-    job = typed("submit", *SHORT, "--gpu", "1", "--", "sleep", "300")[1].strip()
-    until(lambda: "a (GPU 0)" in typed("jobs")[1])
-    assert typed("cancel", job)[0] == 0
 
 
 def test_a_jobs_life_by_command(typed: Typed) -> None:
@@ -308,12 +252,6 @@ def test_a_jobs_life_by_command(typed: Typed) -> None:
     assert (row["state"], row["exit_status"]) == ("finished", 0)
     assert typed("when", job)[1].endswith("; it is finished\n")
     assert json.loads(typed("when", job, "--json")[1])["starts"] == row["started"]
-    assert typed("cancel", job)[0] in (0, 2)
-
-
-def test_a_job_that_is_over_cannot_be_cancelled_silently(typed: Typed) -> None:
-    job = typed("submit", *SHORT, "--", "true")[1].strip()
-    assert typed("wait", job)[0] == 0
     assert typed("cancel", job) == (0, "", f"fairlead: job {job} is finished already\n")
 
 
@@ -340,16 +278,11 @@ INTERVAL = {"earliest": 2800.0, "latest": 8200.0, "starts": 9000.0}
     [
         ({"starts": 1060.0, "not_before": 1060.0}, "starts at AT at the latest, in 60 s, if"),
         ({"starts": 1000.5, "not_before": 1000.5}, "starts now"),
-        ({"not_before": 1000.0, "reason": "why"}, "start time unknown; why"),
-        ({"not_before": 1060.0, "reason": "why"}, "; not before AT, in 60 s; why"),
+        ({"not_before": 1060.0, "reason": "why"}, "unknown; not before AT, in 60 s; why"),
         ({"reason": "it waits for job 1"}, "is pending: it waits for job 1"),
         ({"never": True, "reason": "why"}, "cannot start on the present servers: why"),
-        (
-            EXPECTED,
-            "in 60 min (a rough guess: fewer than 20 forecast jobs have started), going by the run",
-        ),
+        (EXPECTED, "in 60 min (a rough guess: "),
         (EXPECTED | INTERVAL, ", and four times in five between 30 min and 2 h, going by"),
-        (EXPECTED | INTERVAL, "at the latest, by time limits, if no other job comes"),
         (EXPECTED | {"earliest": 1000.0, "latest": 8200.0}, "four times in five within 2 h"),
     ],
 )
@@ -415,18 +348,18 @@ def test_many_jobs_are_taken_together_or_it_is_said_which_were(
             client.cancel(job)
 
 
-@pytest.mark.parametrize("words", [["boss", "--role", "admin"], ["ana"]])
 def test_a_token_that_cannot_be_printed_is_taken_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "j.db"
+    words = ["token", "add", "boss", "--role", "admin", "--db", str(path)]
     with monkeypatch.context() as patched, open("/dev/full", "w") as full:
         patched.setattr("sys.stdout", full)
-        assert run(["token", "add", *words, "--db", str(path)]) == 2
+        assert run(words) == 2
     with reading(path) as journal:
         assert journal.tokens.all() == {}
         assert not journal.tokens.is_closed()
-    assert run(["token", "add", *words, "--db", str(path)]) == 0
+    assert run(words) == 0
 
 
 @pytest.mark.parametrize(
@@ -447,26 +380,16 @@ def test_jobs_whose_ids_cannot_be_printed_are_named(typed: Typed) -> None:
     assert typed("cancel", job)[0] == 0
 
 
-def test_blanks_around_a_token_are_no_part_of_it() -> None:
-    assert Address.of(None, " tok\n").token == "tok"
-    for wrong in ("to k", "tök", "a\nb"):
-        with pytest.raises(InputError, match="has characters that no token has"):
-            Address.of(None, wrong)
-
-
-def parse_time_limit(typed: Typed, job: str) -> float | None:
-    rows = json.loads(typed("jobs", "--json")[1])["jobs"]
-    return next(row["time_limit"] for row in rows if row["id"] == job)
-
-
-def test_a_limit_can_be_changed_and_taken_away(typed: Typed) -> None:
+def test_a_limit_can_be_changed_and_taken_away(one: Cluster, typed: Typed) -> None:
     job = typed("submit", *HOLD, "--time", "2h", "--", "true")[1].strip()
-    assert typed("modify", job, "--time", "2-12")[0] == 0
-    assert parse_time_limit(typed, job) == 216000.0
-    assert typed("modify", job, "--priority", "1")[0] == 0
-    assert parse_time_limit(typed, job) == 216000.0
-    assert typed("modify", job, "--time", "INFINITE")[0] == 0
-    assert parse_time_limit(typed, job) is None
+    for words, limit in (
+        (("--time", "2-12"), 216000.0),
+        (("--priority", "1"), 216000.0),
+        (("--time", "INFINITE"), None),
+    ):
+        assert typed("modify", job, *words)[0] == 0
+        with one.client() as client:
+            assert client.job(job).time_limit == limit
     typed("cancel", job)
 
 
@@ -475,8 +398,7 @@ def test_a_bare_time_warns_that_it_is_seconds(typed: Typed) -> None:
     job = out.strip()
     assert "write 30m" in err.splitlines()[-1]
     assert "write 45m" in typed("modify", job, "--time", "45")[2]
-    for clear in ("30m", "0:30", "2-12", "UNLIMITED", "30s"):
-        assert "for minutes" not in typed("modify", job, "--time", clear)[2]
+    assert "for minutes" not in typed("modify", job, "--time", "30s")[2]
     typed("cancel", job)
 
 
@@ -485,15 +407,12 @@ def test_a_bare_time_warns_that_it_is_seconds(typed: Typed) -> None:
     [
         ([], "give a change"),
         (["--weight", "ana"], "--weight: must be KEY=VALUE"),
-        (["--weight", "ana=much"], "--weight: must be a number, not 'much'"),
         (["--weight", "ana=-1"], "--weight"),
+        (["--weight", "ana=nan"], "--weight: must be a number, not 'nan'"),
         (["--like", "a=0.5"], "--like"),
         (["--like", "nowhere=1"], "there is no server 'nowhere'"),
         (["--quota", "ana=4"], "--quota: must be RESOURCE:AMOUNT"),
-        (["--quota", "ana=tpu:4"], "tpu"),
         (["--quota", "ana=cpu:1,cpu:2"], "gives 'cpu' twice"),
-        (["--weight", "ana=nan"], "--weight: must be a number, not 'nan'"),
-        (["--weight", "ana=1e400"], "--weight: must be a number"),
     ],
 )
 def test_a_wrong_what_if_is_one_line(typed: Typed, words: list[str], says: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from asked_service import Asked, served
 from asked_service import run as run_service
+from fairlead.report.live import jobs_table
 from fairlead.service import service_state
 from fairlead.service.engines.protocol import Start
 from fairlead.service.messages import MOST_GPUS
@@ -104,6 +105,8 @@ async def test_orders_name_the_gpus(ask: Asked) -> None:
     (listed,) = (await ask("GET", "/v1/servers"))["servers"]
     assert listed["gpus"] == shown["gpus"] == {"0": 0.75, "1": 1}
     assert shown["used"]["gpu"] == 1.75
+    jobs = (await ask("GET", "/v1/jobs"))["jobs"]
+    assert [row[8] for row in jobs_table(jobs).rows][:2] == ["a (GPU 0)", "a (GPU 1)"]
     assert {row["job"]: row["devices"] for row in shown["running"]} == {
         "1": [0], "2": [1], "3": [0], "4": []
     }  # fmt: skip

@@ -8,11 +8,15 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from fairlead.cli.main import run as run_command
 from fairlead.errors import InputError
 from fairlead.service.engines.protocol import Start
+from fairlead.service.engines.worker_loop import WorkerLoop
+from fairlead.service.worker import machine, worker, worker_token
 from fairlead.service.worker._files import create, make_folder, set_owner
 from fairlead.service.worker.accounts import Account, Accounts
 from fairlead.service.worker.worker import Declaration, LocalProcesses
@@ -90,19 +94,48 @@ def test_a_workers_memory_is_hidden_before_the_rest() -> None:
     assert statuses == {"worker": 0, "jobs": 2}
 
 
-@pytest.mark.parametrize(("is_root", "has_token"), [(False, True), (False, False), (True, True)])
-def test_a_worker_warns_that_tasks_read_its_token(
-    cluster: Cluster, is_root: bool, has_token: bool
+@pytest.fixture
+def without_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `fairlead worker` in this process end at once, in place of running tasks."""
+
+    async def end(_loop: WorkerLoop) -> None:
+        pass
+
+    monkeypatch.setattr(WorkerLoop, "run", end)
+    monkeypatch.setattr(worker, "LocalProcesses", Mock())
+    monkeypatch.setattr(machine, "take_ignored_signals", Mock())
+    monkeypatch.setattr(worker_token, "hide_memory", lambda: "")
+
+
+@pytest.mark.usefixtures("without_tasks")
+@pytest.mark.parametrize(
+    ("uid", "server", "token", "status", "says"),
+    [
+        (0, "http://127.0.0.1:1", "", 2, "--server: a worker of root "),
+        (0, "http://127.0.0.1:1", SECRET, 0, ""),
+        (0, "unix:/s", SECRET, 0, ""),
+        (1, "unix:/s", SECRET, 0, "--for-server a"),
+        (1, "unix:/s", "", 0, ""),
+    ],
+)
+def test_a_worker_knows_its_service_and_warns_of_its_tasks(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    uid: int,
+    server: str,
+    token: str,
+    status: int,
+    says: str,
 ) -> None:
-    if has_token:
-        cluster.environment["FAIRLEAD_TOKEN"] = SECRET
-    if is_root and IS_ROOT:
-        cluster.start_worker("a")
-    else:
-        start_as_ordinary_user(cluster)
-    until(lambda: "attempts of an earlier run" in cluster.log("a"))
-    is_warned = any("--for-server a" in line for line in cluster.log("a").splitlines())
-    assert is_warned == (has_token and not (is_root and IS_ROOT))
+    """Root's worker needs a verified service; tasks of others can read their worker's token."""
+    monkeypatch.setattr(os, "getresuid", lambda: (uid, uid, uid))
+    monkeypatch.setenv("FAIRLEAD_SERVER", server)
+    monkeypatch.setenv("FAIRLEAD_TOKEN", token)
+    assert run_command(["worker", "--name", "a", "--cpu", "1"]) == status
+    said = capsys.readouterr().err + caplog.text
+    assert says in said
+    assert ("--for-server" in said) == (says == "--for-server a")
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o602])
@@ -202,11 +235,11 @@ def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
         for path in (link, link.parent, other, other / "attempts"):
             os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
     server = Declaration("a", 1.0, 1.0, ())
-    worker = LocalProcesses(server, link, Accounts(None, is_root=IS_ROOT))
+    engine = LocalProcesses(server, link, Accounts(None, is_root=IS_ROOT))
     link.unlink()
     link.symlink_to(other)
-    run(worker, Start((1, 0, 1), "a", {"cpu": 1.0}, None, a_job("true", user="no-account")))
-    assert until(worker._attempts[1, 0, 1].poll).status == 0
+    run(engine, Start((1, 0, 1), "a", {"cpu": 1.0}, None, a_job("true", user="no-account")))
+    assert until(engine._attempts[1, 0, 1].poll).status == 0
     assert os.listdir(other / "attempts") == os.listdir(other / "homes") == []
     assert (root / "ours" / "attempts" / "1.0.1" / "task").is_dir()
 

@@ -8,15 +8,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fairlead.service.client import AsyncClient, Client, RefusedError, connections, exchange
+from fairlead.service.client import (
+    AsyncClient,
+    Client,
+    NoServiceError,
+    RefusedError,
+    calls,
+    connections,
+    exchange,
+    plain_client,
+)
 from fairlead.service.client.addresses import Address
 from fairlead.service.client.connections import Connections
 from fairlead.service.client.exchange import Channel, NotReachedError, OtherProgramError, Reply
-from fairlead.service.client.plain_client import PlainClient
+from fairlead.service.client.plain_client import PlainClient, Requests
 from fairlead.service.engines import links
 from fairlead.service.engines.links import Link
 from fairlead.service.messages import UnavailableError
@@ -211,6 +221,40 @@ def test_all_pages_of_jobs_are_read() -> None:
         jobs = PlainClient(url, "").jobs(None, True)
     assert [job["state"] for job in jobs] == ["running", "pending", "failed"]
     assert b"GET /base/v1/jobs?all=false&beyond=5 " in program.requests[1]
+
+
+class RestartedService:
+    """An exchange with a service that is away from second 1 to 60, on a clock of its own."""
+
+    url = "http://restarted"
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    async def ask(self, *_: object) -> Reply:
+        if 1.0 <= self.now < 60.0:
+            raise NotReachedError
+        self.now += 1.0
+        return Reply(200, {}, b'{"state": "%s"}' % (b"running" if self.now < 60 else b"failed"))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_waiting_goes_on_while_the_service_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = RestartedService()
+    reports: list[str] = []
+    monkeypatch.setattr(plain_client, "time", SimpleNamespace(monotonic=lambda: service.now))
+    requests = Requests(service, service.sleep, reports.append)
+    assert asyncio.run(requests.wait("1", None))["state"] == "failed"
+    assert len(reports) == 1
+    service.now = 1.0
+    with pytest.raises(NoServiceError):  # other requests are repeated for a few seconds
+        asyncio.run(requests.ask(calls.job("1")))
+    assert plain_client.PATIENCE <= service.now < 20.0
 
 
 async def sync_with(answer: Callable[[asyncio.StreamWriter], object]) -> object:

@@ -109,7 +109,10 @@ def storm(cluster: Cluster, kills: int, seed: int) -> dict[str, int]:
             assert view.state == "finished", view
             if view.gang:
                 gangs.add(job)
+    service = cluster.processes["service"]
     cluster.kill("service", signal.SIGTERM)
+    assert service.returncode == 0
+    assert not cluster.db.with_name("journal.db-wal").exists()  # all is in one file
     assert "no snapshot could be kept" not in cluster.log("service")
     counts["jobs"] = len(ids)
     again = repeated_tasks(out, ids)

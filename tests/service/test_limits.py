@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -11,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import sleep
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pydantic import BaseModel, ValidationError
@@ -242,27 +244,6 @@ async def test_questions_of_one_caller_wait_for_each_other(ask: Asked) -> None:
 
 
 @served
-async def test_waiting_requests_share_one_computation_of_shares(
-    ask: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = 0
-    await ask.submit({})
-    ask_core = ask.service.state_thread.state.scheduler.shares_question
-
-    def counted() -> Any:
-        nonlocal asked
-        asked += 1
-        return ask_core()
-
-    monkeypatch.setattr(ask.service.state_thread.state.scheduler, "shares_question", counted)
-    answers = await asyncio.gather(*[ask.service.shares.now() for _ in range(20)])
-    assert asked == 2  # one for the first question, one for all questions meanwhile
-    assert all(answer.to_dict() == answers[0].to_dict() for answer in answers)
-    await ask.submit({})
-    assert (await ask("GET", "/v1/shares"))["users"][0]["waiting"] == 2
-
-
-@served
 async def test_embedded_and_ambiguous_requests_are_refused(ask: Asked) -> None:
     for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200)):
         headers = {"Sec-Fetch-Site": site}
@@ -391,6 +372,25 @@ def http_server(**settings: float) -> Iterator[int]:
         finally:
             server.should_exit = server.force_exit = True
             thread.join()
+
+
+@pytest.mark.parametrize(
+    ("signals", "is_forced"),
+    [
+        ([signal.SIGINT], False),
+        ([signal.SIGTERM, signal.SIGTERM], False),
+        ([signal.SIGTERM, signal.SIGINT], True),
+    ],
+)
+def test_only_a_second_ctrl_c_leaves_requests_unanswered(
+    signals: list[signal.Signals], is_forced: bool
+) -> None:
+    on_exit = Mock()
+    server = server_module.HttpServer(None, [], on_exit=on_exit)
+    for number in signals:
+        server.handle_exit(number, None)
+    assert (server.should_exit, server.force_exit) == (True, is_forced)
+    assert on_exit.call_count == len(signals)
 
 
 def connected(port: int) -> socket.socket:
