@@ -20,11 +20,11 @@ MINUTES = 10
 
 
 def test_ended_jobs_are_forgotten() -> None:
-    """After 4,000 tasks of jobs and gangs, only users and empty servers are left."""
+    """After 800 tasks of jobs and gangs, only users and empty servers are left."""
     state = with_servers(a=8, b=8)
     running: deque[TaskKey] = deque()
     moments = itertools.count(1.0)
-    for n in range(2_000):
+    for n in range(400):
         demand = {"cpu": 1.0, "memory": 1.0}
         after = [max(state.jobs)] if n % 5 == 0 and state.jobs else []
         asked = {"demand": demand, "tasks": 2, "gang": n % 3 == 0, "after": after}

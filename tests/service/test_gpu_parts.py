@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from asked_service import Asked, served
 from asked_service import run as run_service
 from fairlead.report.live import jobs_table
 from fairlead.service import service_state
 from fairlead.service.engines.protocol import Start
-from fairlead.service.messages import MOST_GPUS
+from fairlead.service.messages import MOST_GPUS, JobRequest
 from fairlead.service.service_state import ServiceState
 from live_cluster import until
 from real_attempts import text
@@ -113,9 +114,10 @@ async def test_orders_name_the_gpus(ask: Asked) -> None:
 
 
 @pytest.mark.parametrize("gpu", [1.5, -0.5, "half", True, 2.000001])
-@served
-async def test_a_gpu_and_a_half_is_refused(ask: Asked, gpu: object) -> None:
-    assert "jobs.0.gpu: " in await ask.refused({"gpu": gpu})
+def test_a_gpu_and_a_half_is_refused(gpu: object) -> None:
+    with pytest.raises(ValidationError) as fault:
+        JobRequest.model_validate({"command": ["true"], "gpu": gpu})
+    assert fault.value.errors()[0]["loc"] == ("gpu",)
 
 
 @served

@@ -153,14 +153,6 @@ def test_a_full_disk_is_said_and_forgotten(writer: Writer) -> None:
     assert writer.ask(submit) == [1]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes what is read-only")
-def test_a_read_only_file_is_refused(tmp_path: Path) -> None:
-    Journal(tmp_path / "j.db").close()
-    (tmp_path / "j.db").chmod(0o400)
-    with pytest.raises(InputError, match="readonly"):
-        Writer(tmp_path / "j.db")
-
-
 def test_a_defect_in_a_request_restores_the_state_on_disk(writer: Writer) -> None:
     writer.ask(join)
     before = writer.state_thread.state.snapshot()
@@ -268,7 +260,6 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
             "other placements",
         ),
         ("UPDATE events SET kind = 'nonsense' WHERE kind = 'submit'", "cannot be carried out"),
-        ("DELETE FROM events WHERE kind = 'submit'", "does not follow event 2"),
     ],
 )
 def test_events_that_give_another_state_are_refused(tmp_path: Path, damage: str, says: str) -> None:
@@ -333,12 +324,7 @@ def test_no_event_is_deleted_behind_a_damaged_snapshot(tmp_path: Path) -> None:
     writer.journal.delete_old(writer.journal.last + 1)
     assert snapshots_in(writer) == [first, second, third]  # events behind the first are kept
     assert writer.journal.replay_start()[0] == first
-    before = writer.state_thread.state.snapshot()
-    change(tmp_path / "j.db", f"UPDATE snapshot_parts SET data = x'00' WHERE seq > {first}")
     writer.close()
-    again = Writer(tmp_path / "j.db")
-    assert again.state_thread.state.snapshot() == before
-    again.close()
 
 
 def test_snapshots_are_taken_while_it_goes_on(

@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import pytest
-from test_state import place, submit, with_servers
 
 from asked_service import Asked, served
 from fairlead.errors import InputError
@@ -17,6 +16,7 @@ from fairlead.service._state_thread import Transaction
 from fairlead.service._what_if import try_changes
 from fairlead.service.messages import WhatIfRequest
 from fairlead.service.service_state import ServiceState
+from service.test_state import place, submit, with_servers
 
 
 def crowded(policy: str = "drf/best-fit") -> ServiceState:
@@ -35,15 +35,6 @@ def tried(state: ServiceState, **changes: Any) -> dict[str, Any]:
     return answer | {user["name"]: user for user in answer["users"]}
 
 
-def test_a_weight_changes_fair_shares_and_stops_nothing() -> None:
-    found = tried(crowded(), weights={"ana": 3})
-    assert (found["starts"], found["stops"], found["is_cut"]) == (0, 0, False)
-    for user, fair in (("ana", 0.75), ("bo", 0.25)):
-        assert found[user]["held"] == found[user]["held_after"] == pytest.approx(0.5)
-        assert found[user]["fair"] == pytest.approx(0.5)
-        assert found[user]["fair_after"] == pytest.approx(fair)
-
-
 def test_users_of_weight_zero_hold_parts_of_the_cluster_too() -> None:
     state = crowded()
     state.on_user(1.0, "ana", 0)
@@ -52,22 +43,11 @@ def test_users_of_weight_zero_hold_parts_of_the_cluster_too() -> None:
         assert found[user]["held"] == found[user]["held_after"] == pytest.approx(0.5)
 
 
-def test_more_servers_start_tasks_in_turn() -> None:
-    found = tried(crowded(), like={"a": 2})
-    assert found["starts"] == 8
-    assert found["ana"]["starts"] == found["bo"]["starts"] == 4
-    assert found["ana"]["held_after"] == pytest.approx(0.5)
-
-
-def test_a_removed_server_stops_its_tasks_and_a_drained_one_none() -> None:
+def test_tasks_of_drained_servers_stay_unless_these_are_removed() -> None:
     state = crowded()
-    found = tried(state, remove=["a"])
-    assert found["stops"] == 4
-    assert found["ana"]["stops"] + found["bo"]["stops"] == 4
     drained = tried(state, drain=["a"])
     assert (drained["stops"], drained["stays"]) == (0, 4)
     assert tried(state, drain=["a", "b", "a"], remove=["b"])["stays"] == 4
-    assert tried(state, remove=["a"], like={"b": 1})["starts"] == 4
 
 
 def test_a_quota_takes_back_under_a_policy_that_preempts() -> None:
@@ -94,7 +74,7 @@ def test_quotas_that_no_server_can_meet_are_said() -> None:
 
 
 @pytest.mark.parametrize("policy", ["drf/best-fit", "ps-dsf/first-fit", "tsf/best-fit"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_trial_is_what_the_events_would_do(policy: str, seed: int) -> None:
     """The same changes are made for good in a copy of the state."""
     rng = random.Random(seed)
@@ -105,6 +85,10 @@ def test_a_trial_is_what_the_events_would_do(policy: str, seed: int) -> None:
     place(state, 1.0)
     state.take_effects()
     found = tried(state, weights={"bo": 3}, like={"b": 1}, drain=["a"], remove=["c"])
+    assert not found["is_cut"]
+    for queue in state.scheduler.shares().queues:
+        assert found[queue.name]["held"] == pytest.approx(queue.share)
+        assert found[queue.name]["fair"] == pytest.approx(queue.fair_share)
 
     copy = ServiceState.restore(state.snapshot())
     more = copy.servers["b"]
@@ -130,8 +114,6 @@ def test_a_trial_is_what_the_events_would_do(policy: str, seed: int) -> None:
     "changes",
     [
         {"weights": {"cy": 2}},
-        {"like": {"c": 1}},
-        {"drain": ["c"]},
         {"remove": ["c"]},
         {"quotas": {"cy": {"cpu": 1}}},
         {"quotas": {"ana": {"tpu": 1}}},
@@ -160,28 +142,20 @@ async def test_a_service_answers_and_stays_as_it_is(ask: Asked) -> None:
     found = await ask("POST", "/v1/what-if", json={"weights": {"bo": 2}, "like": {"a": 1}})
     assert found["starts"] == 2
     assert before == await snapshot()
-    refused = await ask("POST", "/v1/what-if", json={"drain": ["b"]}, status=422)
-    assert "'b'" in refused["detail"]
     for like in ({"a": 10**6}, {"a": 600, "b": 600}):
         await ask("POST", "/v1/what-if", json={"like": like}, status=422)
-    text = what_if_table(found).to_text(None, plain=True)
-    assert "2 tasks would start now, and 0 would stop. Nothing was changed." in text
     text = what_if_table({**found, "stays": 1}).to_text(None, plain=True)
-    assert "0 would stop. 1 task would go on running on the drained servers;" in text
+    assert "2 tasks would start now, and 0 would stop. 1 task would go on running" in text
 
 
-@pytest.mark.parametrize("policy", ["ps-dsf/best-fit", "fifo/first-fit", "drf/best-fit/over-share"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("policy", ["ps-dsf/best-fit", "drf/best-fit/over-share"])
 @served
-async def test_another_policy_is_that_of_a_switched_service(
-    ask: Asked, policy: str, seed: int
-) -> None:
+async def test_another_policy_is_that_of_a_switched_service(ask: Asked, policy: str) -> None:
     """A service that has switched to the policy gives the shares and starts of the trial."""
-    rng = random.Random(seed)
-    rows = [{"name": f"n{k}", "cpu": rng.choice([2, 4]), "memory": "8Gi"} for k in range(5)]
+    rows = [{"name": f"n{k}", "cpu": 2 + 4 * k, "memory": f"{9 - 4 * k}Gi"} for k in range(3)]
     await ask("POST", "/v1/workers/join", json={"identity": "1", "servers": rows})
-    for user in ("ana", "bo", "cy"):
-        await ask.submit({"user": user, "tasks": 9, "cpu": rng.choice([0.5, 1]), "memory": 1})
+    for user, cpu, memory in (("ana", 0.5, 1), ("bo", 1, 0.25), ("cy", 1, 2)):
+        await ask.submit({"user": user, "tasks": 9, "cpu": cpu, "memory": memory})
     state = ask.service.state_thread.state
     before = state.snapshot()
     found = await ask("POST", "/v1/what-if", json={"policy": policy, "weights": {"ana": 3}})
@@ -204,8 +178,7 @@ async def test_another_policy_is_that_of_a_switched_service(
 
 @served
 async def test_a_policy_that_cannot_be_tried_is_refused(ask: Asked) -> None:
-    for wrong in ("nothing", "", "drf/x"):
-        await ask("POST", "/v1/what-if", json={"policy": wrong}, status=422)
+    await ask("POST", "/v1/what-if", json={"policy": "drf/x"}, status=422)
     refused = await ask(
         "POST", "/v1/what-if", json={"policy": "fifo/first-fit", "drain": ["zz"]}, status=422
     )

@@ -15,11 +15,9 @@ from pydantic import ValidationError
 from asked_service import OverHttpx
 from fairlead.service.engines import worker_loop
 from fairlead.service.engines.links import Link
-from fairlead.service.engines.protocol import EngineNode, Orders
+from fairlead.service.engines.protocol import EngineNode, Orders, first_fault
 from fairlead.service.engines.worker_loop import WorkerLoop
 from fairlead.service.worker._attempts import Attempt
-from fairlead.service.worker.accounts import Accounts
-from fairlead.service.worker.worker import Declaration, LocalProcesses
 from memory_engine import InMemory
 
 KEY = [7, 0, 1]
@@ -45,9 +43,7 @@ class Recording(InMemory):
         return {"fault": "none"}
 
 
-def follow(
-    monkeypatch: pytest.MonkeyPatch, bad: object, path: str, engine: InMemory | LocalProcesses
-) -> int:
+def follow(monkeypatch: pytest.MonkeyPatch, bad: object, path: str, engine: InMemory) -> int:
     """Follow a service whose first answer at a path is bad; return the number of joins."""
     monkeypatch.setattr(worker_loop, "LONGEST_PAUSE", 0.01)
     joins, bads = 0, [bad]
@@ -131,13 +127,16 @@ MALFORMED = {
 }
 
 
+PAGES = {"HTML": b"<html>", "depth": b"[" * 10**5}  # of another program
+
+
 @pytest.mark.parametrize("orders", MALFORMED.values(), ids=MALFORMED.keys())
 def test_malformed_orders_are_refused(orders: object) -> None:
     with pytest.raises(ValidationError):
         Orders.model_validate(orders)
 
 
-@pytest.mark.parametrize("name", ["nothing", "a path in a key", "no user", "a stop of a path"])
+@pytest.mark.parametrize("name", ["nothing", "a path in a key", "a stop of a path"])
 def test_nothing_of_malformed_orders_is_done(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
@@ -147,6 +146,12 @@ def test_nothing_of_malformed_orders_is_done(
     assert engine.others == []
     (line,) = [r.getMessage() for r in caplog.records if r.levelno == logging.ERROR]
     assert "\n" not in line
+
+
+def test_a_fault_names_its_place() -> None:
+    with pytest.raises(ValidationError) as fault:
+        Orders.model_validate(MALFORMED["a path in a key"])
+    assert first_fault(fault.value).startswith("start.1.1.0: ")
 
 
 def test_good_orders_are_applied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,16 +165,14 @@ def test_good_orders_are_applied(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        None,
-        [],
+        *PAGES.values(),
         {},
         JOINED | {"session": ""},
-        JOINED | {"session": 5},
         JOINED | {"wait": -1.0},
         JOINED | {"wait": 1e9},
         JOINED | {"tasks": [["a", ["../../x", 0, 1]]]},
-        JOINED | {"tasks": {"a": KEY}},
     ],
+    ids=range(7),
 )
 def test_a_malformed_join_ends_no_task(monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
     engine, kept = Recording(), []
@@ -178,23 +181,13 @@ def test_a_malformed_join_ends_no_task(monkeypatch: pytest.MonkeyPatch, answer: 
     assert kept == [set()]
 
 
-@pytest.mark.parametrize("content", [b"<html>", b"[" * 10**5])
-@pytest.mark.parametrize("path", ["join", "sync"])
-def test_a_page_is_no_answer(monkeypatch: pytest.MonkeyPatch, path: str, content: bytes) -> None:
-    engine = Recording()
-    follow(monkeypatch, content, path, engine)
-    assert engine.started == []
-
-
-@pytest.mark.parametrize("key", [["../../x", 0, 1], ["/x", 0, 1], [".", 0, 1], ["..", "", 1]])
-def test_a_false_service_makes_no_folder_elsewhere(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: list[object]
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_page_in_place_of_orders_ends_no_session(
+    monkeypatch: pytest.MonkeyPatch, page: bytes
 ) -> None:
-    state = tmp_path / "a" / "b" / "state"
-    worker = LocalProcesses(Declaration("a", 4.0, 4.0, ()), state, Accounts({}, is_root=False))
-    before = sorted(tmp_path.rglob("*"))
-    follow(monkeypatch, started("a", key), "sync", worker)
-    assert sorted(tmp_path.rglob("*")) == before
+    engine = Recording()
+    assert follow(monkeypatch, page, "sync", engine) == 1
+    assert engine.started == []
 
 
 @pytest.mark.parametrize("key", [("../../x", 0, 1), (1, 0, True), (1, 0), (-1, 0, 1), (1.0, 0, 1)])
