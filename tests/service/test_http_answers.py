@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -285,6 +286,13 @@ def test_an_endless_answer_is_given_up(monkeypatch: pytest.MonkeyPatch, status: 
 
     with pytest.raises(UnavailableError):
         asyncio.run(sync_with(endless))
+
+
+@pytest.mark.parametrize("page", [b"<html>", b"[" * 10**5])
+def test_a_page_is_no_answer_of_a_service(page: bytes) -> None:
+    exchange = Mock(url="http://a", ask=AsyncMock(return_value=Reply(200, {}, page)))
+    with pytest.raises(UnavailableError, match="does not answer as a fairlead service"):
+        asyncio.run(Link(exchange).sync({}))
 
 
 def test_an_answer_that_never_begins_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from fairlead.errors import InputError
 from fairlead.service.engines import worker_loop
 from fairlead.service.engines.protocol import EngineNode, Start
 from fairlead.service.engines.worker_loop import WorkerLoop
+from fairlead.service.messages import UnavailableError
 from memory_engine import InMemory
 
 JOB = {"user": "ana", "command": ["true"], "environment": {}, "directory": "/", "tasks": 1}
@@ -28,29 +30,30 @@ def start(*jobs: int) -> dict[str, Any]:
 class Scripted:
     """A link whose service gives these orders, or raises the exceptions among them."""
 
-    def __init__(self, *orders: dict[str, Any] | Exception) -> None:
-        self.joins: list[dict[str, Any] | Exception] = []
+    def __init__(self, *orders: object) -> None:
+        self.joins: list[object] = []  # answers to the first joins
         self.joined, self.pieces = 0, 0
         self.known: list[Any] = []  # the tasks that the service takes for running
         self._orders = list(orders)
 
     async def join(self, _: Mapping[str, Any]) -> object:
         self.joined += 1
-        if self.joins and isinstance(answer := self.joins.pop(0), Exception):
-            raise answer
-        return JOINED | {"tasks": self.known}
+        return _next_of(self.joins, JOINED | {"tasks": self.known})
 
     async def sync(self, _: Mapping[str, Any]) -> object:
         await asyncio.sleep(0.001)
-        if not self._orders:
-            return NONE
-        if isinstance(orders := self._orders.pop(0), Exception):
-            raise orders
-        return orders
+        return _next_of(self._orders, NONE)
 
     async def logs(self, _: Mapping[str, Any]) -> None:
         self.pieces += 1
         raise InputError("size must be at most 9007199254740992")
+
+
+def _next_of(answers: list[object], otherwise: object) -> object:
+    answer = answers.pop(0) if answers else otherwise
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 class Faulty(InMemory):
@@ -119,11 +122,48 @@ def test_a_task_that_fails_to_start_holds_up_no_other() -> None:
     assert link.joined == 2, "the service repeated all orders"
 
 
-@pytest.mark.parametrize("fault", [RuntimeError("a fault"), KeyError(7), RecursionError()])
-def test_no_fault_of_a_link_ends_a_worker(fault: Exception) -> None:
+@pytest.mark.parametrize("fault", [RuntimeError("a fault"), UnavailableError("a page")])
+def test_no_fault_of_a_link_ends_a_worker_or_session(fault: Exception) -> None:
     link, engine = Scripted(fault, start(7)), Faulty()
     link.joins = [fault]
     follow(link, engine, lambda: bool(engine.started))
+    assert link.joined == 2, "the first join failed, and no session was left"
+
+
+def test_orders_are_applied() -> None:
+    asked = {"stop": [["a", [7, 0, 1], "cancelled"]], "logs": LOGS["logs"][:1]}
+    link, engine = Scripted(start(7) | asked), Faulty()
+    follow(link, engine, lambda: bool(engine.started and not engine.running and link.pieces))
+    assert (len(engine.started), link.pieces, link.joined) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("bad", [None, LOGS | start(7) | {"stop": [["a", ["../x", 0, 1], ""]]}])
+def test_nothing_of_malformed_orders_is_done(bad: object, caplog: pytest.LogCaptureFixture) -> None:
+    link, engine = Scripted(bad), Faulty()
+    follow(link, engine, lambda: link.joined == 2)
+    assert (engine.started, link.pieces) == ([], 0)
+    (line,) = [r.getMessage() for r in caplog.records if r.levelno == logging.ERROR]
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        {},
+        JOINED | {"session": ""},
+        JOINED | {"wait": -1.0},
+        JOINED | {"wait": 1e9},
+        JOINED | {"tasks": [["a", ["../../x", 0, 1]]]},
+    ],
+)
+def test_a_malformed_join_ends_no_task(monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
+    link, engine = Scripted(), Faulty()
+    link.joins = [answer]
+    kept: list[object] = []
+    monkeypatch.setattr(engine, "keep_only", kept.append)
+    follow(link, engine, lambda: bool(kept))
+    assert (link.joined, kept) == (2, [set()])
 
 
 def test_a_refusal_ends_a_worker_that_never_joined() -> None:
