@@ -68,31 +68,21 @@ def drive(http: httpx.Client, service: psutil.Process) -> list[int]:
         answer.raise_for_status()
         return answer.json()
 
-    names = [f"server{n}" for n in range(200)]
-    servers = [{"name": name, "cpu": 8, "memory": "64Gi"} for name in names]
+    servers = [{"name": f"server{n}", "cpu": 8, "memory": "64Gi"} for n in range(200)]
     session = ask("/v1/workers/join", {"identity": "1", "servers": servers})["session"]
-    began, seen, tasks, held = time.monotonic(), 0, 0, []
-    due: deque[tuple[float, list[Any]]] = deque()
-    wanted = 3000
+    job = {"command": ["true"], "cpu": 1, "tasks": 20}
+    began, seen, held = time.monotonic(), 0, []
+    wanted, ended = 3000, []  # tasks to submit, and to report
     while (passed := time.monotonic() - began) < 60 * MINUTES:
         if passed >= 30 * (len(held) + 1):
             held.append(round(service.memory_info().rss / 2**20))
-        job = {"command": ["true"], "cpu": 1, "tasks": 20}
-        many = [job | {"user": f"user{n % 50}"} for n in range(max(0, wanted) // 20)]
-        if many:
-            ask("/v1/jobs", {"jobs": many})
-            wanted -= 20 * len(many)
-        ended = []
-        while due and due[0][0] <= passed:
-            ended.append([*due.popleft()[1], 0, ""])
-        body = {"session": session, "seen": seen, "ended": ended, "wait": 0 if ended else 0.2}
-        orders = ask("/v1/workers/sync", body)
-        seen = max(seen, orders["seen"])
-        wanted += len(ended)
-        tasks += len(ended)
-        due.extend((passed + 1.0, key) for _, key, _, _ in orders["start"])
-        if not tasks % 7:
             for path in ("/v1/jobs", "/v1/shares", "/metrics"):
                 http.get(path).raise_for_status()
-    print(f"{tasks} tasks ended")
+        jobs = [job | {"user": f"user{n % 50}"} for n in range(wanted // 20)]
+        if jobs:
+            ask("/v1/jobs", {"jobs": jobs})
+        orders = ask("/v1/workers/sync", {"session": session, "seen": seen, "ended": ended})
+        seen = max(seen, orders["seen"])
+        wanted = wanted % 20 + len(ended)
+        ended = [[*key, 0, ""] for _, key, *_ in orders["start"]]
     return held

@@ -38,17 +38,6 @@ def with_parts() -> ServiceState:
     return state
 
 
-def test_parts_share_a_gpu_and_whole_ones_do_not() -> None:
-    state = with_parts()
-    assert gpus_of(state) == {"1.0.1 a": [0], "2.0.1 a": [1], "3.0.1 a": [0]}
-    submit(state, demand={"cpu": 1.0, "gpu": 1})
-    assert place(state) == []
-    end(state, "2.0.1")
-    assert place(state) == ["4.0.1 a"]
-    assert gpus_of(state)["4.0.1 a"] == [1]
-    check(state)
-
-
 MORE = {"cpu": 1.0, "memory": 1.0, "gpu": 0.0, "disk": 4.0}
 
 
