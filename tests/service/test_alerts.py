@@ -20,8 +20,10 @@ from fairlead.service.alerts import (
     EndedTasks,
     Finding,
     Thresholds,
+    UnplaceableJob,
     find_failing_servers,
     find_full_disk,
+    find_unplaceable_jobs,
 )
 from fairlead.service.http.serving import RepeatFilter
 from fairlead.service.jobs import EndedAttempt, TaskKey
@@ -180,10 +182,7 @@ def test_alerts_and_debts_outlive_a_restart() -> None:
 
 def test_a_lost_server_is_an_alert_for_a_day() -> None:
     lost = {"a": 0.0, "b": 0.0, "c": 80000.0}
-    found = rules.find_lost_servers(lost, {"b"}, 86399.0)
-    assert found.keys() == {"a", "c"}
-    text = "server a was lost at 1970-01-01 00:00 UTC: its worker stopped responding"
-    assert found["a"].text == text
+    assert rules.find_lost_servers(lost, {"b"}, 86399.0).keys() == {"a", "c"}
     assert rules.find_lost_servers(lost, set(), 86400.0).keys() == {"c"}
 
 
@@ -241,30 +240,24 @@ async def test_a_job_too_large_is_an_alert(ask: Asked) -> None:
     metrics = (await ask.service.metrics.text()).decode()
     assert 'fairlead_alerts{kind="never-runs"} 3.0' in metrics
     assert 'fairlead_alerts{kind="owed"} 0.0' in metrics
-    assert "no server that it may use is large enough" in alerts[1]["text"]
-    assert "can never run: no present server is named zz (" in alerts[2]["text"]
     await ask("POST", "/v1/jobs/2/cancel")
     await ask("PATCH", "/v1/jobs/4", json={"anywhere": True})
     await history.sample(60.0)
     assert [alert.about for alert in history.alerts] == ["3"]
-    assert 'fairlead_alerts{kind="never-runs"} 1.0' in (await ask.service.metrics.text()).decode()
 
 
-@served
-async def test_an_alert_names_the_labels_that_no_server_has(ask: Asked) -> None:
-    await ask.join("a", cpu=4)
-    await ask.submit(
-        {"where": {"gpu": "A100"}},
-        {"where": {"gpu": "A100", "zone": "b"}},
-        {"where": [f"s{k}" for k in range(9)]},
-    )
-    await ask.service.history.sample(60.0)
-    texts = [alert.text.split(": ")[1] for alert in ask.service.history.alerts]
-    assert texts == [
-        "no present server has gpu=A100 (fairlead explain 1)",
-        "no present server has all of gpu=A100, zone=b (fairlead explain 2)",
-        "no present server is named s0, s1, s2, s3, ... (fairlead explain 3)",
-    ]
+@pytest.mark.parametrize(
+    ("unmatched", "says"),
+    [
+        (None, "no server that it may use is large enough"),
+        ({"gpu": "A100"}, "no present server has gpu=A100 ("),
+        ({"gpu": "A100", "zone": "b"}, "no present server has all of gpu=A100, zone=b ("),
+        ([f"s{k}" for k in range(9)], "no present server is named s0, s1, s2, s3, ... ("),
+    ],
+)
+def test_an_alert_names_the_labels_that_no_server_has(unmatched: Any, says: str) -> None:
+    job = UnplaceableJob(7, "ana", unmatched)
+    assert f"job 7 of ana can never run: {says}" in find_unplaceable_jobs([job])["7"].text
 
 
 @served(settings=Settings(thresholds=Thresholds(0.5, 60.0)), tokens=True)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asked_service import Asked, run, served
+from asked_service import Asked, served
 from fairlead.errors import InputError
 from fairlead.service import _workers as workers
 from fairlead.service._state_thread import StateThread
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import FullError, JoinRequest
-from fairlead.service.service import Settings
 from fairlead.service.service_state import MOST_DRAINED, ServiceState
 from fairlead.service.sessions import Session
 from service.test_state import end, place, submit, with_servers
@@ -194,30 +192,22 @@ def test_names_of_drained_servers_are_bounded() -> None:
     assert list(state.drained)[:: MOST_DRAINED - 1] == ["1", "last"]
 
 
-def test_a_worker_that_comes_back_is_drained_until_undone(tmp_path: Path) -> None:
-    async def state_of(ask: Asked) -> list[str]:
+@served
+async def test_a_worker_that_comes_back_is_drained_until_undone(ask: Asked) -> None:
+    async def states() -> list[str]:
         return [server["state"] for server in (await ask("GET", "/v1/servers"))["servers"]]
 
-    async def first(ask: Asked) -> None:
-        await ask.join("a")
-        await ask("POST", "/v1/servers/a/drain")
-        await ask("DELETE", "/v1/servers/a")
-        assert await state_of(ask) == ["gone"]
-
-    async def second(ask: Asked) -> None:
-        await ask.join("a", identity="2")
-        assert await state_of(ask) == ["drained"]
-        await ask("DELETE", "/v1/servers/a")
-        await ask("POST", "/v1/servers/a/drain", status=404)
-        answer = await ask("POST", "/v1/servers/a/undrain")
-        assert answer == {"name": "a", "state": "gone"}
-        assert await state_of(ask) == []
-        await ask("POST", "/v1/servers/a/undrain", status=404)
-        await ask.join("a", identity="3")
-        assert await state_of(ask) == ["ready"]
-
-    run(tmp_path, first)
-    run(tmp_path, second, Settings())
+    await ask.join("a")
+    await ask("POST", "/v1/servers/a/drain")
+    await ask("DELETE", "/v1/servers/a")
+    assert await states() == ["gone"]
+    await ask.join("a", identity="2")
+    assert await states() == ["drained"]
+    await ask("DELETE", "/v1/servers/a")
+    await ask("POST", "/v1/servers/a/drain", status=404)
+    await ask("POST", "/v1/servers/a/undrain")
+    assert await states() == []
+    await ask("POST", "/v1/servers/a/undrain", status=404)
 
 
 @served

@@ -415,16 +415,21 @@ def test_usage_adds_up_by_month_and_user(writer: Writer) -> None:
     assert (row["user"], row["tasks"], row["cpu"]) == ("ana", 1, pytest.approx(hours))
 
 
-def test_a_token_is_known_by_its_digest_and_can_be_taken_back(tmp_path: Path) -> None:
+def test_a_token_can_be_taken_back_but_the_last_of_an_admin(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.db")
+    journal.tokens.add(Token("boss", "admin", ""), "secret-boss")
     journal.tokens.add(Token("ana", "user", "ana"), "secret")
+    with pytest.raises(InputError, match="last token of an admin"):
+        journal.tokens.remove("boss")
+    journal.tokens.add(Token("other", "admin", ""), "secret-other")
+    journal.tokens.remove("boss")
     with pytest.raises(InputError, match="there is a token 'ana'"):
         journal.tokens.add(Token("ana", "admin", ""), "other")
     with pytest.raises(InputError, match="local accounts"):
         journal.tokens.add(Token("uid 0", "user", "ana"), "other")
-    assert list(journal.tokens.all().values()) == [Token("ana", "user", "ana")]
+    assert [token.name for token in journal.tokens.all().values()] == ["ana", "other"]
     journal.tokens.remove("ana")
-    assert journal.tokens.all() == {}
+    assert [token.name for token in journal.tokens.all().values()] == ["other"]
     with pytest.raises(InputError, match="there is no token"):
         journal.tokens.remove("ana")
     journal.close()
