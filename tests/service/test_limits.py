@@ -17,6 +17,7 @@ from unittest.mock import Mock, patch
 import pytest
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
@@ -25,7 +26,7 @@ from fairlead.service import rate_limits, sessions
 from fairlead.service.http import access, serving
 from fairlead.service.http import http_server as server_module
 from fairlead.service.messages import JobsRequest, JoinRequest, SkipRequest, SyncRequest
-from fairlead.service.rate_limits import Limits
+from fairlead.service.rate_limits import Allowance, Limits
 from fairlead.service.service import Settings
 from fairlead.service.service_state import MOST_RESOURCES
 from live_cluster import until
@@ -203,16 +204,43 @@ async def test_questions_of_one_caller_wait_for_each_other(ask: Asked) -> None:
     assert set(answers) == {200, 429}
 
 
+OTHER_SITES: list[tuple[dict[str, str], int]] = [
+    ({"Host": "localhost:8400"}, 200),
+    ({"Host": "evil.example"}, 421),
+    ({"Origin": "http://127.0.0.1:8400"}, 200),
+    ({"Origin": "http://evil.example"}, 403),
+    ({"Sec-Fetch-Site": "same-origin"}, 200),
+    ({"Sec-Fetch-Site": "same-site"}, 403),
+    ({"Sec-Fetch-Site": "cross-site"}, 403),
+    ({"Content-Length": "0", "Transfer-Encoding": "chunked"}, 400),
+]
+
+
 @served
-async def test_embedded_and_ambiguous_requests_are_refused(ask: Asked) -> None:
-    for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200)):
-        headers = {"Sec-Fetch-Site": site}
+async def test_no_page_of_another_site_asks_but_it_may_link(ask: Asked) -> None:
+    for headers, status in OTHER_SITES:
         answer = await ask.http.get("/v1/users", headers=headers)
         assert answer.status_code == status
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert (await ask.http.get("/", headers=headers)).status_code == 200
-    ambiguous = {"Content-Length": "0", "Transfer-Encoding": "chunked"}
-    await ask("GET", "/v1/users", headers=ambiguous, status=400)
+    linked = await ask.http.get("/", headers={"Sec-Fetch-Site": "cross-site"})
+    assert linked.status_code == 200
+
+
+def test_a_user_asks_at_a_rate_and_an_admin_at_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(rate_limits, "monotonic", lambda: now)
+    limits = Limits(rate=2, burst=5.5)
+    user, admin = Allowance("user", limits), Allowance("admin", limits)
+    for _ in range(5):
+        user.take()
+    for _ in range(20):
+        admin.take()
+    with pytest.raises(HTTPException, match="429"):
+        user.take()
+    now = 0.5
+    user.take()
+    with pytest.raises(HTTPException, match="429"):
+        user.take()
 
 
 @served(limits=Limits(burst=120.0), tokens=True)
