@@ -77,16 +77,6 @@ async def test_a_worker_tells_only_of_its_own(ask: Asked) -> None:
     assert (await ask("GET", "/v1/jobs/1"))["state"] == "running"
 
 
-@served
-async def test_another_machine_of_the_same_name_waits(ask: Asked) -> None:
-    await ask.join("a")
-    body = {"identity": "2", "servers": [{"name": "a", "cpu": 1, "memory": 1}]}
-    refused = await ask("POST", "/v1/workers/join", json=body, status=422)
-    assert "held by another worker" in refused["detail"]
-    assert (await ask("DELETE", "/v1/servers/a"))["state"] == "gone"
-    await ask.join("a", identity="2")
-
-
 @served(settings=Settings(silent=1.0, grace=2.5))
 async def test_silent_servers_are_left_out_and_then_given_up(
     ask: Asked, caplog: pytest.LogCaptureFixture

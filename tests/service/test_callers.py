@@ -12,8 +12,11 @@ import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import httpx
@@ -46,6 +49,13 @@ with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET) as sock
     sock.sendall(b"x")
     sock.recv(1)
 """
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Cluster]:
+    with TemporaryDirectory() as folder, closing(Cluster(Path(folder))) as cluster:
+        cluster.start_service()
+        yield cluster
 
 
 def accounts() -> list[tuple[list[str], int]]:
@@ -211,11 +221,11 @@ def test_an_impostor_is_shown_no_token() -> None:
     assert b"".join(heard) == b""
 
 
-def test_half_a_handshake_takes_little_memory(one: Cluster) -> None:
-    memory = Path(f"/proc/{one.processes['service'].pid}/statm")
+def test_half_a_handshake_takes_little_memory(service: Cluster) -> None:
+    memory = Path(f"/proc/{service.processes['service'].pid}/statm")
     hello = client_hello()
     before = int(memory.read_text().split()[1])
-    opened = [socket.create_connection(("127.0.0.1", one.port)) for _ in range(500)]
+    opened = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(500)]
     for each in opened:
         each.sendall(hello)
     for each in opened:
@@ -236,13 +246,13 @@ def client_hello() -> bytes:
     return said.read()
 
 
-def test_reset_connections_delay_no_other(one: Cluster) -> None:
-    one.processes["service"].send_signal(signal.SIGSTOP)
+def test_reset_connections_delay_no_other(service: Cluster) -> None:
+    service.processes["service"].send_signal(signal.SIGSTOP)
     for _ in range(300):  # these would take 60 s if each made a pause
-        with socket.create_connection(("127.0.0.1", one.port)) as reset:
+        with socket.create_connection(("127.0.0.1", service.port)) as reset:
             reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    one.processes["service"].send_signal(signal.SIGCONT)
-    assert httpx.get(f"{one.url}/healthz", timeout=30).status_code == 200
+    service.processes["service"].send_signal(signal.SIGCONT)
+    assert httpx.get(f"{service.url}/healthz", timeout=30).status_code == 200
 
 
 @served

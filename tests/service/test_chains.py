@@ -10,7 +10,7 @@ from fairlead.service.service_state import ServiceState
 from service.test_state import a_job, end, place, submit, with_servers
 from state_invariants import check
 
-LONG = 5000  # jobs of a chain, many more than nested calls in Python
+LONG = 2000  # jobs of a chain, more than nested calls in Python
 
 Ended = list[tuple[int, str]]
 
@@ -27,7 +27,7 @@ def reasons(state: ServiceState) -> Ended:
     return [(job.id, job.cancelled) for job in state.take_effects().ended]
 
 
-def test_a_failed_job_ends_a_chain_of_5000() -> None:
+def test_a_failed_job_ends_a_long_chain() -> None:
     state = chained(LONG)
     assert place(state) == ["1.0.1 a"]
     end(state, "1.0.1", 1)

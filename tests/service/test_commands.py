@@ -23,7 +23,7 @@ from fairlead.service.client.addresses import Address
 from fairlead.service.client.exchange import Channel, Reply
 from fairlead.service.journal.event_journal import reading
 from fairlead.service.messages import JobRequest
-from live_cluster import Cluster, free_port, until
+from live_cluster import Cluster, free_port
 
 Typed = Callable[..., tuple[int, str, str]]
 
@@ -233,15 +233,6 @@ def test_without_a_service_the_fault_is_named(
     monkeypatch.setattr("fairlead.service.client.plain_client.PATIENCE", 0.0)
     monkeypatch.setenv("FAIRLEAD_SERVER", f"http://127.0.0.1:{free_port()}")
     assert says in fault_of(typed, *verb.split())
-
-
-def test_a_cancelled_task_keeps_its_output(one: Cluster, typed: Typed) -> None:
-    job = typed("submit", *SHORT, "--", "sh", "-c", "echo began; exec sleep 300")[1].strip()
-    until(lambda: typed("logs", job)[1] == "began\n")
-    assert typed("cancel", job)[0] == 0
-    with one.client() as client:
-        until(lambda: client.job(job).state == "cancelled")
-    assert typed("logs", job)[1] == "began\n"
 
 
 def test_a_jobs_life_by_command(typed: Typed) -> None:

@@ -26,11 +26,12 @@ def with_a_job(folder: Path, **job: Any) -> None:
 
 
 @pytest.mark.parametrize("damage", [FLIPPED, "UPDATE jobs SET spec = 'zzz'"])
-def test_a_damaged_command_fails_its_job(
+def test_a_damaged_command_fails_its_job_alone(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with_a_job(tmp_path)
-    change(tmp_path / "j.db", damage)
+    for _ in range(2):
+        with_a_job(tmp_path)
+    change(tmp_path / "j.db", f"{damage} WHERE id = 1")
 
     async def test(ask: Asked) -> None:
         assert "damaged" in caplog.text  # logged at the start already
@@ -39,32 +40,17 @@ def test_a_damaged_command_fails_its_job(
         assert waiting["reason"] == DAMAGED
         session = await ask.join("a")
         orders = await ask.sync(session)
-        assert ([key for _, key, *_ in orders["start"]], orders["jobs"]) == ([[1, 0, 1]], {})
+        assert [key for _, key, *_ in orders["start"]] == [[1, 0, 1], [2, 0, 1]]
+        assert [job["command"] for job in orders["jobs"].values()] == [["echo", "AAAA"]]
         unknown = "the service does not know the job"  # a worker's message about an absent job
         await ask.sync(session, orders["seen"], [[1, 0, 1, 126, unknown]])
         view = await ask("GET", "/v1/jobs/1")
         assert (view["state"], view["exit_status"], view["reason"]) == ("failed", 126, DAMAGED)
-        (row,) = (await ask("GET", "/v1/jobs?all=true"))["jobs"]
-        assert row["reason"] == DAMAGED
-        assert (await ask.submit()) == ["2"]
+        ended = (await ask("GET", "/v1/jobs?all=true"))["jobs"][-1]
+        assert (ended["id"], ended["reason"]) == ("1", DAMAGED)
 
     with caplog.at_level(logging.ERROR):
         run(tmp_path, test)
-
-
-def test_other_jobs_start_beside_a_damaged_one(tmp_path: Path) -> None:
-    with_a_job(tmp_path)
-    with_a_job(tmp_path)
-    change(tmp_path / "j.db", f"{FLIPPED} WHERE id = 1")
-
-    async def test(ask: Asked) -> None:
-        orders = await ask.sync(await ask.join("a"))
-        assert len(orders["start"]) == 2
-        assert {job: spec["command"] for job, spec in orders["jobs"].items()} == {
-            "2": ["echo", "AAAA"]
-        }
-
-    run(tmp_path, test)
 
 
 def test_a_large_damaged_job_can_be_cancelled(tmp_path: Path) -> None:

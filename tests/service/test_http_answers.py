@@ -232,7 +232,7 @@ class RestartedService:
     def __init__(self) -> None:
         self.now = 0.0
 
-    async def ask(self, *_: object) -> Reply:
+    async def ask(self, *_: object, **__: object) -> Reply:
         if 1.0 <= self.now < 60.0:
             raise NotReachedError
         self.now += 1.0

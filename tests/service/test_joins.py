@@ -101,7 +101,8 @@ async def test_servers_that_a_join_leaves_out_are_lost(ask: Asked) -> None:
     assert [server["name"] for server in left] == [*NAMES[:3], "new"]
     taken = {"name": NAMES[0], "cpu": 1, "memory": 1}
     asked = {"identity": "2", "servers": [{**taken, "name": "other"}, taken]}
-    await ask("POST", "/v1/workers/join", json=asked, status=422)
+    refused = await ask("POST", "/v1/workers/join", json=asked, status=422)
+    assert "held by another worker" in refused["detail"], "the worker then tries again later"
     assert len((await ask("GET", "/v1/servers"))["servers"]) == 4
 
 
