@@ -34,6 +34,7 @@ class Scripted:
         self.joins: list[object] = []  # answers to the first joins
         self.joined, self.pieces = 0, 0
         self.known: list[Any] = []  # the tasks that the service takes for running
+        self.is_patient = False  # whether a request without new orders waits for ever
         self._orders = list(orders)
 
     async def join(self, _: Mapping[str, Any]) -> object:
@@ -42,6 +43,8 @@ class Scripted:
 
     async def sync(self, _: Mapping[str, Any]) -> object:
         await asyncio.sleep(0.001)
+        if self.is_patient and not self._orders:
+            await asyncio.Event().wait()
         return _next_of(self._orders, NONE)
 
     async def logs(self, _: Mapping[str, Any]) -> None:
@@ -128,6 +131,18 @@ def test_no_fault_of_a_link_ends_a_worker_or_session(fault: Exception) -> None:
     link.joins = [fault]
     follow(link, engine, lambda: bool(engine.started))
     assert link.joined == 2, "the first join failed, and no session was left"
+
+
+def test_a_new_node_joins_while_a_request_waits() -> None:
+    link, engine = Scripted(), Faulty()
+    link.is_patient = True
+
+    def has_joined_again() -> bool:
+        if link.joined == 1 and len(engine.nodes()) == 1:
+            engine.add(EngineNode("b", {"cpu": 1.0}, {}))
+        return link.joined == 2
+
+    follow(link, engine, has_joined_again)
 
 
 def test_orders_are_applied() -> None:
