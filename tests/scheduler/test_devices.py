@@ -51,15 +51,6 @@ def two_servers(policy: str) -> Scheduler:
     return s
 
 
-def test_parts_fill_one_device_after_the_other() -> None:
-    s = two_servers("drf/first-fit")
-    for part in (0.6, 0.5, 0.4, 0.5):
-        s.submit("ana", {"gpu": part})
-    starts = s.place()
-    assert [start.server for start in starts] == ["a"] * 4
-    assert [s.devices(start.task) for start in starts] == [{"gpu": [k]} for k in (0, 1, 0, 1)]
-
-
 def test_fractions_of_two_devices_hold_no_task() -> None:
     s = two_servers("drf/first-fit")
     s.submit("ana", {"gpu": 0.6}, 4)
@@ -76,34 +67,30 @@ def test_fractions_of_two_devices_hold_no_task() -> None:
     assert s.place() == []
 
 
-@pytest.mark.parametrize("gpu", [1.5, 2.5])
-def test_a_task_takes_no_device_and_a_half(gpu: float) -> None:
+def test_a_task_takes_no_device_and_a_half() -> None:
     s = two_servers("drf/first-fit")
     with pytest.raises(InputError, match="a part of one device, or a whole number"):
-        s.submit("ana", {"gpu": gpu})
+        s.submit("ana", {"gpu": 1.5})
     with pytest.raises(InputError, match="whole number of devices, at most"):
-        s.add_server("c", {"gpu": gpu})
+        s.add_server("c", {"gpu": 1.5})
     with pytest.raises(InputError, match="at most 100000"):
         s.set_server("a", {"gpu": 100_001})
 
 
-@pytest.mark.parametrize("devices", [["disk"], "gpu", ["gpu", "gpu"], [1]])
+@pytest.mark.parametrize("devices", [["disk"], ["gpu", "gpu"], [1], "gpu", 0, "", {}, None])
 def test_wrong_names_of_devices_are_refused(devices: object) -> None:
     with pytest.raises(InputError, match="devices"):
         Scheduler(["cpu", "gpu"], "drf/first-fit", devices=devices)
 
 
-def test_a_quantum_divides_a_device() -> None:
+def test_an_empty_list_counts_no_devices() -> None:
+    assert not Scheduler(["gpu"], "drf/best-fit", devices=[]).counts_devices
+
+
+@pytest.mark.parametrize("quantum", [0.3, 2.0**-63])
+def test_a_device_is_a_whole_number_of_quanta(quantum: float) -> None:
     with pytest.raises(InputError, match="whole number of quanta"):
-        Scheduler(["gpu"], "drf/first-fit", {"gpu": 0.3}, devices=["gpu"])
-
-
-def test_seven_sevenths_share_a_device() -> None:
-    s = Scheduler(["gpu"], "drf/best-fit", devices=["gpu"])
-    s.add_server("a", {"gpu": 1})
-    s.add_queue("ana")
-    s.submit("ana", {"gpu": 1 / 7}, 8)
-    assert len(s.place()) == 7
+        Scheduler(["gpu"], "drf/first-fit", {"gpu": quantum}, devices=["gpu"])
 
 
 def test_preemption_frees_one_device() -> None:
@@ -254,12 +241,6 @@ def test_assumed_devices_are_checked(devices: object) -> None:
     assert s.devices(s.assume(group, "a", devices={"gpu": [1, 0]})) == {"gpu": [1, 0]}
 
 
-@pytest.mark.parametrize("quantum", [2.0**-64, 2.0**-63])
-def test_a_device_with_too_many_quanta_is_refused(quantum: float) -> None:
-    with pytest.raises(InputError, match="whole number of quanta, at most"):
-        Scheduler(["gpu"], "drf/best-fit", {"gpu": quantum}, devices=["gpu"])
-
-
 def test_a_suggested_demand_is_of_whole_devices_or_a_part() -> None:
     """A server that lost a used GPU has 1.5 free in all, and two wholly free devices: 1 fits."""
     s = Scheduler(["gpu"], "drf/first-fit", devices=["gpu"])
@@ -274,10 +255,3 @@ def test_a_suggested_demand_is_of_whole_devices_or_a_part() -> None:
     s.place()
     trial = next(t for t in s.explain(group).would_change if "instead of" in t.change)
     assert trial.change == "it asked for 1 gpu instead of 2"
-
-
-@pytest.mark.parametrize("none", [0, "", {}, None])
-def test_no_devices_are_an_empty_list(none: object) -> None:
-    with pytest.raises(InputError, match="devices"):
-        Scheduler(["gpu"], "drf/best-fit", devices=none)
-    assert not Scheduler(["gpu"], "drf/best-fit", devices=[]).counts_devices

@@ -76,10 +76,10 @@ def test_unknown_policies_are_refused(name: Any) -> None:
         parse_policy(name)
 
 
-@pytest.mark.parametrize("name", ["fifo/first-fit", "drf/rrr/oblivious", "slots:3"])
-def test_policies_of_arrivals_cannot_fill(name: str) -> None:
-    with pytest.raises(RefusalError):
-        fill_by(TWO, parse_policy(name))
+def test_policies_of_arrivals_cannot_fill() -> None:
+    for name in ("fifo/first-fit", "drf/rrr/oblivious", "slots:3"):
+        with pytest.raises(RefusalError):
+            fill_by(TWO, parse_policy(name))
 
 
 def test_given_rates_are_refused() -> None:

@@ -162,16 +162,6 @@ def test_two_queues_that_want_all_are_due_half_each() -> None:
     assert (ana.is_short, bo.is_short) == (False, True)
 
 
-def test_shares_times_weights_are_fractions_of_the_cluster() -> None:
-    s = two_queues(weight=3)
-    s.submit("ana", {"cpu": 1}, 20)
-    s.submit("bo", {"cpu": 1}, 20)
-    s.place()
-    ana, bo = s.shares().queues
-    assert (ana.weight, bo.weight) == (1, 3)
-    assert (ana.share * ana.weight, bo.share * bo.weight) == (2 / 8, 6 / 8)
-
-
 def test_used_amounts_of_a_drained_server_are_shared() -> None:
     s = two_queues()
     s.submit("ana", {"cpu": 1}, 2)
