@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -96,10 +98,6 @@ def test_limits_decide_the_status(
     assert run([*hog, *window, *limit, "--json"]) == beyond
     found = json.loads(capsys.readouterr().out)
     assert [b["user"] for b in found["beyond"]] == (["bo", "cy"] if beyond else [])
-    assert run([*hog, *window, *limit]) == beyond
-    verdict = capsys.readouterr().out.splitlines()[1]
-    assert verdict.startswith("✗ 2 users beyond the limits: bo, cy." if beyond else "✓ No user")
-    assert "bo and 1 more" in verdict
 
 
 def test_the_last_hours_end_at_the_last_event(hog: list[str], capsys: Capture) -> None:
@@ -118,15 +116,11 @@ def test_the_last_hours_end_at_the_last_event(hog: list[str], capsys: Capture) -
         (["--from", "2h", "--last", "1h"], "--last: cannot be given with --from"),
         (["--to", "99h"], "--to: is after the last event"),
         (["--from", f"{DAY}12:00"], "--from: is not before the end"),
-        (["--from", f"{DAY}09:00", "--to", f"{DAY}08:00"], "--from: is not before the end"),
         (["--max-owed", "-1"], "--max-owed: must be a number of hours"),
-        (["--max-under", "130%"], "--max-under: must be a fraction such as 20%"),
-        (["--max-wait", "soon"], "--max-wait: must be"),
-        (
-            ["--max-wait", "12"],
-            "--max-wait: must be a time above 0 with a unit, such as 12h, not '12'",
-        ),
+        (["--max-under", "130%"], "--max-under: must be a fraction"),
+        (["--max-wait", "12"], "--max-wait: must be a time above 0 with a unit"),
         (["--last", "0d"], "--last: must be a time above 0 with a unit"),
+        (["--min-due", "3"], "--min-due: needs --max-under"),
         (["--fair", "none"], "fair: must be one of"),
     ],
 )
@@ -139,43 +133,55 @@ def test_odd_options_are_refused(
     assert fault in told.err
 
 
-def test_a_gate_refuses_a_table_that_may_be_cut(hog: list[str], capsys: Capture) -> None:
-    table = Path(hog[2])
-    table.write_text(table.read_text().rstrip("\n"))
-    assert run(hog) == 0
-    assert "may be cut off" in capsys.readouterr().out
-    assert run([*hog, "--max-owed", "3"]) == 2
-    assert "may be cut off" in capsys.readouterr().err
+EVENING = ["--to", f"{DAY}20:00"]
+ONE_SERVER = ["--servers", "1", "--cores", "8", *EVENING]
+TWO_SERVERS = ["--servers", "2", "--cores", "8", *EVENING]
 
 
-def test_a_gate_refuses_the_nodes_of_another_cluster(hog: list[str], capsys: Capture) -> None:
-    nodes = Path(hog[4])
-    nodes.write_text(NODES.replace("NodeName=g", "NodeName=other"))
-    assert run(hog) == 0
-    assert run([*hog, "--max-owed", "3"]) == 2
-    assert "(column NodeList) of 2 of 2 tasks" in capsys.readouterr().err
+class Unfit(NamedTuple):
+    """A log on which no limit can be checked, made from that of the hog."""
+
+    fault: str
+    words: Sequence[str] = ()  # further options
+    table: tuple[str, str] = ("", "")  # text of the table, and what replaces it
+    nodes: tuple[str, str] | None = ("", "")  # the same of the nodes; None without their file
 
 
-def test_a_gate_refuses_a_cluster_on_which_a_user_held_too_much(
-    hog: list[str], capsys: Capture
-) -> None:
-    """With one server in place of two, hugo held twice of what there is."""
-    table = Path(hog[2])
-    table.write_text(table.read_text().replace(",gres/gpu=4", ""))
-    words = [*hog[:3], "--servers", "1", "--cores", "8", "--to", f"{DAY}20:00"]
-    assert run(words) == 0
-    assert "At times a user held more than all servers have" in capsys.readouterr().out
-    assert run([*words, "--max-owed", "3"]) == 2
-    assert "At times a user held more than all servers have" in capsys.readouterr().err
+LAST_ROW = row(5, "cy", ("10:00:00", "Unknown", "Unknown"), "PENDING")
+LAST_HOURS = [*EVENING, "--last", "10h"]
+UNFIT = [
+    Unfit("may be cut off", table=(LAST_ROW, LAST_ROW.rstrip())),
+    Unfit("ask sacct for ReqTRES: 2", table=("ReqTRES", "Other")),
+    Unfit("jobs of a partition that no node has", table=("4|bo|gpu", "4|bo|fast")),
+    *(
+        Unfit("arrays whose jobs cannot be read", table=("\n4|", f"\n4_{jobs}|"))
+        for jobs in ("[1,3,...]", "[9-2]", "[x]")
+    ),
+    Unfit("(column NodeList) of 2 of 2 tasks", nodes=("NodeName=g", "NodeName=other")),
+    Unfit("have no partitions: 5", table=("4|bo|gpu|", "4|bo|cpu|"), nodes=("Partitions=gpu", "")),
+    Unfit("took more than their nodes have", nodes=("CPUTot=8", "CPUTot=7")),
+    Unfit("held more than all servers have", ONE_SERVER, (",gres/gpu=4", ""), None),
+    Unfit("as many GPUs as the largest task holds: 5", TWO_SERVERS, nodes=None),
+    Unfit("after the last event of the table", ["--to", "2025-01-08", "--last", "1d"]),
+    Unfit("ended 60 min after its start", ["--from", f"{DAY}07:30"]),
+    Unfit("no job of the table has ended", EVENING, table=("COMPLETED", "RUNNING")),
+    Unfit("12 h before the end: none can be above", [*LAST_HOURS, "--max-wait", "12h"]),
+]
 
 
-def test_a_gate_refuses_gpus_that_nobody_counted(hog: list[str], capsys: Capture) -> None:
-    words = [*hog[:3], "--servers", "2", "--cores", "8", "--to", f"{DAY}20:00"]
-    assert run(words) == 0
+@pytest.mark.parametrize("case", UNFIT, ids=lambda case: case.fault[:30])
+def test_a_gate_refuses_what_it_cannot_judge(hog: list[str], capsys: Capture, case: Unfit) -> None:
+    table, nodes = Path(hog[2]), Path(hog[4])
+    table.write_text(table.read_text().replace(*case.table))
+    if case.nodes is not None:
+        nodes.write_text(NODES.replace(*case.nodes))
+    words = [*(hog if case.nodes is not None else hog[:3]), *case.words]
     assert run([*words, "--max-owed", "30"]) == 2
-    assert "jobs with GPUs; each server is given as many GPUs as the largest task holds: 5" in (
-        capsys.readouterr().err
-    )
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert case.fault in told.err
+    if "--max-wait" not in words:
+        assert run(words) == 0
 
 
 @pytest.mark.parametrize(
@@ -205,39 +211,16 @@ def test_a_gate_refuses_nodes_that_are_overfull(
     assert ("took more than their nodes have" in capsys.readouterr().err) == is_refused
 
 
-def test_a_gate_refuses_arrays_that_cannot_be_read(hog: list[str], capsys: Capture) -> None:
-    """Sacct cuts long lists of jobs; each job of a whole one waits."""
+def test_each_job_of_a_pending_array_waits(hog: list[str], capsys: Capture) -> None:
     table = Path(hog[2])
-    text = table.read_text()
-    words = [*hog, "--to", f"{DAY}20:00", "--max-owed", "30"]
-    for jobs, waiting in (("[1-9,11]", 10), ("[1,3,...]", 0), ("[9-2]", 0), ("[x]", 0)):
-        table.write_text(text.replace("\n4|", f"\n4_{jobs}|"))
-        assert run([*words, "--json"]) == (0 if waiting else 2)
-        told = capsys.readouterr()
-        if waiting:
-            assert json.loads(told.out)["users"]["bo"]["waiting_tasks"] == waiting
-        else:
-            assert "arrays whose jobs cannot be read, taken as one job" in told.err
+    table.write_text(table.read_text().replace("\n4|", "\n4_[1-9,11]|"))
+    assert run([*hog, *EVENING, "--max-owed", "30", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["users"]["bo"]["waiting_tasks"] == 10
 
 
-def test_a_gate_refuses_a_longer_wait_than_the_table_can_show(
-    hog: list[str], capsys: Capture
-) -> None:
+def test_a_wait_may_be_as_long_as_the_table_can_show(hog: list[str]) -> None:
     """The first job ended 12 hours before 20:00."""
-    words = [*hog, "--to", f"{DAY}20:00", "--last", "10h", "--max-wait"]
-    assert run([*words, "11.9h"]) == 0
-    assert run([*words, "12h"]) == 2
-    assert "12 h before the end: none can be above --max-wait" in capsys.readouterr().err
-
-
-def test_a_gate_refuses_a_table_without_an_end(hog: list[str], capsys: Capture) -> None:
-    table = Path(hog[2])
-    lines = table.read_text().splitlines(keepends=True)
-    words = [*hog, "--to", f"{DAY}20:00", "--max-owed", "30"]
-    for kept in (lines[:1] + lines[2:], lines[:1] + lines[4:]):  # without ended; pending alone
-        table.write_text("".join(kept))
-        assert run(words) == 2
-        assert "no job of the table has ended" in capsys.readouterr().err
+    assert run([*hog, *LAST_HOURS, "--max-wait", "11.9h"]) == 0
 
 
 def test_a_gate_refuses_a_copy_without_the_last_jobs(
@@ -269,11 +252,6 @@ def test_rounding_passes_no_limit_of_0(hog: list[str], capsys: Capture) -> None:
     assert "No user is beyond the limits" in capsys.readouterr().out
 
 
-def test_an_old_log_is_noted(hog: list[str], capsys: Capture) -> None:
-    assert run([*hog, "--to", f"{DAY}20:00"]) == 0
-    assert "The last event of the log is 10 h before the end" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("rows", "window", "fault"),
     [
@@ -296,7 +274,6 @@ def test_a_gate_refuses_a_table_without_what_runs_now(
     words = ["--from", begin, "--to", end, "--max-owed", "30"]
     assert run([*hog, *words]) == (2 if fault else 0)
     assert fault in capsys.readouterr().err
-    assert run([*hog, *words[:-2]]) == 0
 
 
 def test_a_gate_refuses_the_jobs_of_one_user(hog: list[str], capsys: Capture) -> None:
@@ -314,7 +291,7 @@ def test_a_user_of_weight_0_is_beyond_no_limit(
     hog: list[str], tmp_path: Path, capsys: Capture
 ) -> None:
     weights = tmp_path / "weights.yaml"
-    words = [*hog, "--to", f"{DAY}20:00", "--max-wait", "5h", "--weights", str(weights), "--json"]
+    words = [*hog, *EVENING, "--max-wait", "5h", "--weights", str(weights), "--json"]
     for text, users in (("bo: 1", {"bo", "cy"}), ("bo: 0", {"cy"}), ("gone: 2", {"bo", "cy"})):
         weights.write_text(text)
         assert run(words) == 1
@@ -336,32 +313,22 @@ def test_waits_are_of_one_kind_of_tasks_and_from_their_begin(
     found = json.loads(capsys.readouterr().out)
     bo = found["users"]["bo"]
     assert (bo["longest_wait"], bo["wait_from"]) == (36_000, 3 * 3600)
-    assert run([*hog, *window, "--max-wait", "9h"]) == 1
-    shown = capsys.readouterr().out
-    kind = "cpu, memory, gpu on all servers"
-    assert bo["wait_of"] == kind
-    assert f"bo ({kind}): waited 10 h from {DAY[:10]} 10:00; at most 9 h" in shown
+    assert bo["wait_of"] == "cpu, memory, gpu on all servers"
 
 
 def test_a_task_that_fits_no_server_waits_for_nobody(hog: list[str], capsys: Capture) -> None:
     large = row(6, "dee", ("09:00:00", "Unknown", "Unknown"), "PENDING").replace("gpu=4", "gpu=9")
     table = Path(hog[2])
     table.write_text(table.read_text() + large)
-    assert run([*hog, "--to", f"{DAY}20:00", "--json"]) == 0
+    assert run([*hog, *EVENING, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert ("dee" in found["users"], found["unplaceable"]) == (False, ["dee"])
-    assert run([*hog, "--to", f"{DAY}20:00"]) == 0
-    assert "left out, as they fit no server that they may use: tasks of dee" in (
-        capsys.readouterr().out
-    )
     assert run([*hog, "--max-owed", "9"]) == 2
-    assert "tasks of dee, such as those of job 6, each with 8 cpu, 8 memory, 9 gpu" in (
-        capsys.readouterr().err
-    )
+    assert "tasks of dee, such as those of job 6" in capsys.readouterr().err
     withdrawn = large.replace("Unknown|Unknown|PENDING", f"None|{DAY}09:30:00|CANCELLED by 7")
     table.write_text(table.read_text().replace(large, withdrawn))
-    assert run([*hog, "--to", f"{DAY}20:00", "--last", "10h", "--max-owed", "9"]) == 0
-    assert run([*hog, "--to", f"{DAY}20:00", "--last", "11h", "--max-owed", "9"]) == 2
+    assert run([*hog, *EVENING, "--last", "10h", "--max-owed", "9"]) == 0
+    assert run([*hog, *EVENING, "--last", "11h", "--max-owed", "9"]) == 2
 
 
 def test_a_job_of_more_than_a_node_waits_for_several(hog: list[str], capsys: Capture) -> None:
@@ -369,7 +336,7 @@ def test_a_job_of_more_than_a_node_waits_for_several(hog: list[str], capsys: Cap
     table = Path(hog[2])
     large = row(6, "dee", ("09:00:00", "Unknown", "Unknown"), "PENDING")
     table.write_text(table.read_text() + large.replace("cpu=8", "cpu=15"))
-    assert run([*hog, "--to", f"{DAY}20:00", "--json", "--max-wait", "10.5h"]) == 1
+    assert run([*hog, *EVENING, "--json", "--max-wait", "10.5h"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["users"]["dee"]["waiting_tasks"] == 2
     assert [breach["user"] for breach in found["beyond"]] == ["dee"]
@@ -392,67 +359,33 @@ def test_most_of_what_is_owed_has_the_shortest_time() -> None:
     assert worst_time(fairness, 1) is None
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "fault"),
-    [
-        # Without ReqTRES pending jobs cannot count.
-        ("ReqTRES", "Other", "ask sacct for ReqTRES: 2"),
-        ("4|bo|gpu", "4|bo|fast", "jobs of a partition that no node has"),
-        (
-            "cpu=8,mem=8G,gres/gpu=4,node=1",
-            "cpu=9,mem=8G,node=1",
-            "took more than their nodes have",
-        ),
-        ("JobID|User|", "JobID|User|User|", "has column user twice"),
-    ],
-)
-def test_a_gate_refuses_what_it_cannot_judge(
-    hog: list[str], capsys: Capture, old: str, new: str, fault: str
-) -> None:
+def test_a_column_that_comes_twice_is_refused(hog: list[str], capsys: Capture) -> None:
     table = Path(hog[2])
-    table.write_text(table.read_text().replace(old, new, 5 if "cpu" in old else 1))
-    assert run([*hog, "--max-owed", "3"]) == 2
-    told = capsys.readouterr()
-    assert (told.out, told.err.count("\n")) == ("", 1)
-    assert fault in told.err
+    table.write_text(table.read_text().replace("JobID|User|", "JobID|User|User|"))
+    assert run(hog) == 2
+    assert "has column user twice" in capsys.readouterr().err
 
 
-def test_a_gate_refuses_nodes_or_tables_without_partitions(hog: list[str], capsys: Capture) -> None:
-    """With one partition they lack nothing."""
+@pytest.mark.parametrize(
+    ("old", "several", "fault"),
+    [("", False, ""), ("|Partition|", False, ""), ("|Partition|", True, "column Partition: 5")],
+)
+def test_a_table_needs_partitions_if_the_nodes_have_several(
+    hog: list[str], capsys: Capture, old: str, several: bool, fault: str
+) -> None:
     table, nodes = Path(hog[2]), Path(hog[4])
-    text, several = table.read_text(), NODES.replace("Partitions=gpu\n", "Partitions=cpu\n", 1)
-    words = [*hog, "--to", f"{DAY}20:00", "--max-owed", "30"]
-    without = text.replace("|Partition|", "|Other|")
-    for jobs, machines, fault in [
-        (text, NODES.replace("Partitions=gpu", ""), ""),
-        (
-            text.replace("4|bo|gpu|", "4|bo|cpu|"),
-            NODES.replace("Partitions=gpu", ""),
-            "have no partitions: 5",
-        ),
-        (without, NODES, ""),
-        (without, several, "column Partition: 5"),
-    ]:
-        table.write_text(jobs)
-        nodes.write_text(machines)
-        assert run(words) == (2 if fault else 0)
-        assert fault in capsys.readouterr().err
+    table.write_text(table.read_text().replace(old, "|Other|") if old else table.read_text())
+    if several:
+        nodes.write_text(NODES.replace("Partitions=gpu\n", "Partitions=cpu\n", 1))
+    assert run([*hog, *EVENING, "--max-owed", "30"]) == (2 if fault else 0)
+    assert fault in capsys.readouterr().err
 
 
-def test_a_gate_refuses_a_time_before_the_first_end(hog: list[str], capsys: Capture) -> None:
-    """Ana's job, the first one that ends, ends at 08:00; --last begins there."""
-    window = ["--from", f"{DAY}07:30", "--to", f"{DAY}20:00"]
-    assert run([*hog, *window]) == 0
-    for begin, end in (("07:30", "20:00"), ("07:10", "07:50")):
-        window = ["--from", f"{DAY}{begin}", "--to", f"{DAY}{end}"]
-        assert run([*hog, *window, "--max-owed", "30"]) == 2
-        assert "ended 60 min after its start, so earlier ones may be missing" in (
-            capsys.readouterr().err
-        )
+def test_waits_count_from_the_first_end_of_a_job(hog: list[str], capsys: Capture) -> None:
     table = Path(hog[2])
     early = row(6, "dee", ("07:10:00", "Unknown", "Unknown"), "PENDING")
     table.write_text(table.read_text() + early)
-    words = [*hog, "--to", f"{DAY}20:00", "--last", "1d", "--json"]
+    words = [*hog, *EVENING, "--last", "1d", "--json"]
     assert run([*words, "--max-owed", "30"]) == 2
     capsys.readouterr()
     assert run(words) == 0
@@ -464,30 +397,16 @@ def test_a_gate_refuses_a_time_before_the_first_end(hog: list[str], capsys: Capt
 def test_a_job_that_has_no_times_waits_whatever_its_state(hog: list[str], capsys: Capture) -> None:
     table = Path(hog[2])
     table.write_text(table.read_text().replace("PENDING", "REQUEUE_HOLD", 1))
-    assert run([*hog, "--to", f"{DAY}20:00", "--max-wait", "9h", "--json"]) == 1
+    assert run([*hog, *EVENING, "--max-wait", "9h", "--json"]) == 1
     beyond = json.loads(capsys.readouterr().out)["beyond"]
     assert {breach["user"] for breach in beyond} == {"bo", "cy"}
-
-
-def test_a_gate_refuses_a_time_after_the_table(hog: list[str], capsys: Capture) -> None:
-    """The jobs that had not ended would run or wait for ever."""
-    words = [*hog, "--to", "2025-01-08", "--last", "1d"]
-    assert run(words) == 0
-    assert run([*words, "--max-owed", "30"]) == 2
-    assert "begins after the last event of the table" in capsys.readouterr().err
 
 
 def test_parts_count_of_users_that_are_due_enough(hog: list[str], capsys: Capture) -> None:
     window = ["--from", f"{DAY}10:00", "--to", f"{DAY}20:00", "--max-under", "50%"]
     assert run([*hog, *window, "--min-due", "3.3"]) == 1
     assert run([*hog, *window, "--min-due", "3.4"]) == 0
-    assert "no user's share is judged: users are due at most 3.3" in capsys.readouterr().out
-    assert run([*hog, *window[:-1], "100%", "--min-due", "3.3"]) == 0
-    assert "no user of 3 that are due 3.3 cluster-hours was more than 100.00 % below" in (
-        capsys.readouterr().out
-    )
-    assert run([*hog, "--min-due", "3"]) == 2
-    assert "--min-due: needs --max-under" in capsys.readouterr().err
+    assert "no user's share is judged" in capsys.readouterr().out
 
 
 def test_a_node_that_is_down_counts_only_if_tasks_ran_on_it(
@@ -514,7 +433,7 @@ def test_a_trace_without_starts_is_refused(tmp_path: Path, capsys: Capture) -> N
 
 def test_a_page_draws_shares_over_time(hog: list[str], tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "page.html"
-    assert run([*hog, "--to", f"{DAY}20:00", "--report", str(page)]) == 0
+    assert run([*hog, *EVENING, "--report", str(page)]) == 0
     capsys.readouterr()
     text = page.read_text()
     for user in ("bo", "cy", "hugo"):
