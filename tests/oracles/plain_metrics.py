@@ -36,12 +36,24 @@ class PlainMetrics:
         ]
         self.group_of = [g for g, n in enumerate(workload.cluster.count.tolist()) for _ in range(n)]
         self.capacity = [[exact(a) for a in row] for row in workload.cluster.capacity.tolist()]
+        # Asked again for each user of a time.
+        self.known_running: dict[Fraction, list[int]] = {}
+        self.known_active: dict[Fraction, list[int]] = {}
 
     def running(self, t: Fraction) -> list[int]:
-        return [task for task, _, start, end, _ in self.starts if start <= t < end]
+        if t not in self.known_running:
+            self.known_running[t] = [
+                task for task, _, start, end, _ in self.starts if start <= t < end
+            ]
+        return self.known_running[t]
 
     def active(self, t: Fraction) -> list[int]:
         """Return the waiting and running tasks; waiting ones of withdrawn jobs are left out."""
+        if t not in self.known_active:
+            self.known_active[t] = self.find_active(t)
+        return self.known_active[t]
+
+    def find_active(self, t: Fraction) -> list[int]:
         running = set(self.running(t))
         done = {task for task, _, _, end, lost in self.starts if not lost and end <= t}
         return [

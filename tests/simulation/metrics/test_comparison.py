@@ -84,8 +84,7 @@ def test_users(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "gains", "loses"),
-    [(0.9989, True, False), (0.999, True, False), (0.9991, False, False), (1.0, False, False),
-     (1.0009, False, False), (1.001, False, True), (1.0011, False, True)],
+    [(0.999, True, False), (0.9991, False, False), (1.0009, False, False), (1.001, False, True)],
 )  # fmt: skip
 def test_less_than_a_thousandth_is_no_change(ratio: float, gains: bool, loses: bool) -> None:
     found = compare(*two_runs(7))

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import fairlead
-from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.comparison import reduction_by_size
 from fairlead.simulation.metrics.distribution import (
     cumulative_distribution,
@@ -25,7 +23,6 @@ from fairlead.simulation.metrics.task_outcomes import (
     follow_tasks,
     measure_jobs,
 )
-from fairlead.simulation.studies import figures_of
 from oracles.plain_metrics import PlainMetrics
 from oracles.plain_replay import plain_replay
 from random_runs import Run, run_by_seed, runs
@@ -86,24 +83,6 @@ def test_jobs(run: Run) -> None:
         else:
             times = (found.completion, found.slowdown, found.wait, found.bounded_slowdown)
             assert np.isnan([values[job] for values in times]).all()
-
-
-def test_bounded_slowdown_takes_short_jobs_for_ten_seconds() -> None:
-    """On one core, jobs of 1, 40, 20 and 5 s that come at 0, 0, 0 and 50 s run in this order."""
-    problem = fairlead.Problem.from_arrays([[1.0]], [[1.0]], resources=["cpu"])
-    workload = Workload.from_arrays(
-        problem.cluster, ["ana"], job_user=[0] * 4, job_submit=[0, 0, 0, 50], set_job=[0, 1, 2, 3],
-        set_tasks=[1] * 4, shapes=[[1.0]], set_shape=[0] * 4, task_duration=[1, 40, 20, 5],
-    )  # fmt: skip
-    run = fairlead.simulate(workload, "fifo/first-fit", processes=1)["fifo/first-fit"]
-    jobs = run.to_frame("jobs")
-    # They end at 1, 41, 61 and 66 s.
-    assert jobs["bounded_slowdown"].to_list() == [1.0, 41 / 40, 61 / 20, 16 / 10]
-    assert jobs["slowdown"].to_list() == [1.0, 41 / 40, 61 / 20, 16 / 5]
-    mean = (1.0 + 41 / 40 + 61 / 20 + 16 / 10) / 4
-    assert run.to_dict()["mean_bounded_slowdown"] == pytest.approx(mean)
-    assert run.to_frame()["mean_bounded_slowdown"].to_list() == pytest.approx([mean])
-    assert figures_of(run)["mean_bounded_slowdown"] == pytest.approx(mean)
 
 
 @given(runs(), st.integers(0, 30))

@@ -29,12 +29,18 @@ from random_runs import Run, one_server, runs
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
 
-def edges_of(run: Run, bins: int, stretch: float) -> NDArray[np.float64]:
+def edges_of(run: Run, bins: int, stretch: float, begin: float = 0.0) -> NDArray[np.float64]:
     """A grid that ends before or after the last task does."""
-    return time_grid(max(run[1].makespan, 1.0) * stretch, bins)
+    until = max(run[1].makespan, 1.0) * stretch
+    return time_grid(until, bins, min(begin, until / 2))
 
 
-grids = {"run": runs(), "bins": st.integers(1, 5), "stretch": st.sampled_from([0.5, 1.0, 1.3])}
+grids = {
+    "run": runs(),
+    "bins": st.integers(1, 5),
+    "stretch": st.sampled_from([0.5, 1.0, 1.3]),
+    "begin": st.sampled_from([0.0, 0.0, 1.5]),
+}
 
 
 def averages(plain: PlainMetrics, begin: float, end: float, what: object) -> list[Fraction]:
@@ -45,8 +51,8 @@ def averages(plain: PlainMetrics, begin: float, end: float, what: object) -> lis
 
 @settings(max_examples=8)
 @given(**grids)
-def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None:
-    edges, plain = edges_of(run, bins, stretch), PlainMetrics(*run)
+def test_utilization_is_an_integral(run: Run, bins: int, stretch: float, begin: float) -> None:
+    edges, plain = edges_of(run, bins, stretch, begin), PlainMetrics(*run)
     found = measure_utilization(*run, edges, capacity_over_time(run[0]))
     used, there = [], []
     for b in range(bins):
@@ -71,9 +77,9 @@ def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None
 
 @settings(max_examples=8)
 @given(**grids)
-def test_shares_are_integrals(run: Run, bins: int, stretch: float) -> None:
+def test_shares_are_integrals(run: Run, bins: int, stretch: float, begin: float) -> None:
     (workload, _), plain = run, PlainMetrics(*run)
-    edges = edges_of(run, bins, stretch)
+    edges = edges_of(run, bins, stretch, begin)
     found = shares_of(run, edges)
     everybody = range(workload.n_users)
     weighted = found.weighted[:, workload.weight > 0] * workload.weight[workload.weight > 0]

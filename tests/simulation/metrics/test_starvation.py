@@ -1,9 +1,8 @@
-"""Who got nothing while waiting, by looking at every moment; and the time that figures are over."""
+"""Longest waits, by looking at every moment; users that got nothing; the time of figures."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,30 +19,6 @@ from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.metrics.utilization import capacity_over_time
 from oracles.plain_metrics import PlainMetrics
 from random_runs import Run, one_server, runs
-
-
-@settings(max_examples=15)
-@given(runs(), st.sampled_from([1.0, 4.0, 9.0, 30.0]))
-def test_by_looking_at_every_moment(run: Run, arrivals: float) -> None:
-    workload, log = run
-    plain, course = PlainMetrics(*run), follow_tasks(*run)
-    found = measure_starvation(workload, log, course, arrivals)
-    over = course.over[np.isfinite(course.over)]
-    end = max(log.makespan, arrivals, workload.job_submit[-1], over.max(initial=0.0))
-    for u in range(workload.n_users):
-        longest = stretch = Fraction(0)
-        wanted = ran = ever = False
-        for t, length in plain.intervals(0.0, end):
-            wants = any(plain.user_of[task] == u for task in plain.active(t))
-            runs_now = any(plain.user_of[task] == u for task in plain.running(t))
-            stretch = stretch + length if wants and not runs_now else Fraction(0)
-            longest = max(longest, stretch)
-            wanted |= wants and t < arrivals
-            ran |= runs_now and t < arrivals
-            ever |= runs_now
-        assert found.longest[u] == pytest.approx(float(longest))
-        nothing = (wanted and not ran) or (not ever and longest > 0)
-        assert found.got_nothing[u] == nothing
 
 
 @given(runs(), st.sampled_from([3.0, 5.0, 8.0]))
@@ -121,7 +96,7 @@ def one_is_starved(drain: float) -> Run:
     )
 
 
-@given(st.sampled_from([10.0, 100.0, 10_000.0]))
+@pytest.mark.parametrize("drain", [10.0, 10_000.0])
 def test_the_drain_does_not_thin_the_error(drain: float) -> None:
     """Half of the server is Bo's by right, of which it has nothing; and it is said so by name."""
     found = summarise(*one_is_starved(drain), instants=20).to_dict()

@@ -123,21 +123,6 @@ def test_job_figures_are_of_jobs_submitted_since(run: Run, part: float) -> None:
 
 
 @given(runs(), PARTS)
-def test_use_is_the_difference_of_two_integrals(run: Run, part: float) -> None:
-    since, whole, found = measured(run, part)
-    if since == 0.0:
-        return
-    before = summarise(*run, until=since, bins=1, instants=0)
-    for name in ("used", "available"):
-        to_end, to_since, of = (getattr(s.utilization, name)[0] for s in (whole, before, found))
-        expected = (to_end * whole.until - to_since * since) / (whole.until - since)
-        assert of == pytest.approx(expected, abs=1e-9)
-    used = found.utilization
-    there = used.available[0] > 0
-    assert used.mean[there] == pytest.approx(used.used[0, there] / used.available[0, there])
-
-
-@given(runs(), PARTS)
 def test_shares_and_starvation_begin_at_since(run: Run, part: float) -> None:
     (workload, log), plainly = run, PlainMetrics(*run)
     since, whole, found = measured(run, part)
@@ -162,28 +147,6 @@ def test_shares_and_starvation_begin_at_since(run: Run, part: float) -> None:
         assert found.starvation.got_nothing[u] == nothing
         share = found.shares_of_arrivals.mean_while_active[u]
         assert share == pytest.approx(float(held / active) if active else nan, nan_ok=True)
-
-
-@given(runs(), PARTS)
-def test_least_share_and_instants_begin_at_since(run: Run, part: float) -> None:
-    plainly = PlainMetrics(*run)
-    since, _, found = measured(run, part, instants=3)
-    pieces = [
-        (least, length)
-        for t, length in plainly.intervals(since, found.arrivals)
-        if (least := plainly.least(t)) is not None
-    ]
-    total = sum(length for _, length in pieces)
-    expected = float(sum(x * length for x, length in pieces) / total) if total else nan
-    assert found.shares_of_arrivals.mean_least == pytest.approx(expected, nan_ok=True)
-    fairness, third = found.fairness, (found.arrivals - since) / 3
-    assert fairness is not None
-    assert fairness.interval == pytest.approx(third)
-    assert fairness.time == pytest.approx(since + third * np.array([0.5, 1.5, 2.5]))
-    for k, time in enumerate(fairness.time.tolist()):
-        active = {plainly.user_of[task] for task in plainly.active(Fraction(time))}
-        due = {u for u in active if run[0].weight[u] > 0}
-        assert set(np.flatnonzero(fairness.active[k]).tolist()) == due
 
 
 def test_windows_of_a_day_begin_at_since() -> None:
