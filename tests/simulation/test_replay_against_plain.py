@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -14,7 +15,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.model.cluster import Cluster
 from fairlead.model.queues import read_queues
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import LEAVE, Workload
+from fairlead.model.workload import Workload
 from fairlead.scheduler.event_loop import PORTION
 from fairlead.simulation import replay as replay_module
 from fairlead.simulation.replay import replay
@@ -60,64 +61,60 @@ def test_the_replay_is_what_the_definitions_say(policy: str, strict: bool) -> No
         assert_same_log(replay(workload, policy, strict_fifo=strict), plain)
 
 
+def in_queues(workload: Workload, seed: int) -> Workload:
+    rows, of_user = random_queues(Random(seed), workload.n_users)
+    return replace(workload, queues=read_queues(rows, of_user, workload.users))
+
+
+def limited(workload: Workload, _: int) -> Workload:
+    first, last = workload.users[0], workload.users[-1]
+    limits = {first: {"tasks": 2}, last: {workload.cluster.resources[0]: 2}}
+    return replace(workload, limits=limits)
+
+
+def guaranteed(workload: Workload, _: int) -> Workload:
+    resources, groups = workload.cluster.resources, workload.cluster.groups
+    rows = [{resources[0]: 2.0}, {resources[0]: 1.0, "where": [groups[0]]}]
+    return replace(
+        workload, quotas={workload.users[-1]: rows, workload.users[0]: [{resources[-1]: 1.1}]}
+    )
+
+
+CHANGES = [
+    *((in_queues, policy) for policy in ("drf/first-fit", "drf/best-fit", "slots:3")),
+    *((limited, policy) for policy in ("drf/best-fit", "ps-dsf/joint", "drf/rrr")),
+    *((limited, policy) for policy in ("fifo/best-fit", "easy/first-fit")),
+    *((guaranteed, policy) for policy in ("drf/first-fit", "drf/best-fit")),
+]
+
+
+@pytest.mark.parametrize(("change", "policy"), CHANGES)
+def test_queues_limits_and_quotas_count_in_a_replay(
+    change: Callable[[Workload, int], Workload], policy: str
+) -> None:
+    unlike = 0
+    for seed in range(cases(8)):
+        changed = change(drawn(seed), seed)
+        log = replay(changed, policy)
+        assert_same_log(log, plain_replay(changed, policy))
+        unlike += not np.array_equal(log.start, replay(drawn(seed), policy).start)
+    assert unlike
+
+
+def test_a_policy_without_quotas_refuses_them() -> None:
+    with pytest.raises(RefusalError):
+        replay(guaranteed(drawn(1), 1), "tsf/first-fit")
+
+
 @pytest.mark.parametrize("policy", ["drf/first-fit/half-life:3", "drf/best-fit/half-life:1"])
 def test_past_use_counts_in_a_replay(policy: str) -> None:
     unlike = 0
     for seed in range(cases(6)):
-        workload = drawn(seed)
-        log = replay(workload, policy)
-        assert_same_log(log, plain_replay(workload, policy))
-        unlike += not np.array_equal(
-            log.start, replay(workload, policy.partition("/half")[0]).start
-        )
+        log = replay(drawn(seed), policy)
+        assert_same_log(log, plain_replay(drawn(seed), policy))
+        without = replay(drawn(seed), policy.partition("/half")[0])
+        unlike += not np.array_equal(log.start, without.start)
     assert unlike
-
-
-@pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "slots:3", "easy/best-fit"])
-def test_a_replay_in_a_tree_is_what_the_definitions_say(policy: str) -> None:
-    flat = 0
-    for seed in range(cases(6)):
-        workload = drawn(seed)
-        rows, of_user = random_queues(Random(seed), workload.n_users)
-        in_tree = replace(workload, queues=read_queues(rows, of_user, workload.users))
-        log = replay(in_tree, policy)
-        assert_same_log(log, plain_replay(in_tree, policy))
-        flat += np.array_equal(log.task, replay(workload, policy).task)
-    assert flat < cases(6) or policy.startswith("easy")
-
-
-@pytest.mark.parametrize(
-    "policy", ["drf/best-fit", "ps-dsf/joint", "drf/rrr", "fifo/best-fit", "easy/first-fit"]
-)
-def test_limits_hold_in_a_replay(policy: str) -> None:
-    unlike = 0
-    for seed in range(cases(4)):
-        workload = drawn(seed)
-        first, last = workload.users[0], workload.users[-1]
-        limits = {first: {"tasks": 2}, last: {workload.cluster.resources[0]: 2}}
-        limited = replace(workload, limits=limits)
-        log = replay(limited, policy)
-        assert_same_log(log, plain_replay(limited, policy))
-        unlike += not np.array_equal(log.start, replay(workload, policy).start)
-    assert unlike
-
-
-@pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit"])
-def test_quotas_go_first_in_a_replay(policy: str) -> None:
-    unlike = 0
-    for seed in range(cases(8)):
-        workload = drawn(seed)
-        cluster = workload.cluster
-        resource, groups = cluster.resources[0], cluster.groups
-        rows = [{resource: 2.0}, {resource: 1.0, "where": [groups[0]]}]
-        quotas = {workload.users[-1]: rows, workload.users[0]: [{cluster.resources[-1]: 1.1}]}
-        guaranteed = replace(workload, quotas=quotas)
-        log = replay(guaranteed, policy)
-        assert_same_log(log, plain_replay(guaranteed, policy))
-        unlike += not np.array_equal(log.start, replay(workload, policy).start)
-    assert unlike
-    with pytest.raises(RefusalError):
-        replay(guaranteed, "tsf/first-fit")
 
 
 @pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "slots:3"])
@@ -212,47 +209,6 @@ def _cluster(capacity: list[list[float]], count: list[int]) -> Cluster:
         units=("", ""),
         labels=({}, {}),
     )
-
-
-def test_a_task_that_fits_no_more_does_not_hold_back_the_next() -> None:
-    """Ana's task for the first group finds it full; her next takes hardly anything."""
-    workload = Workload.from_arrays(
-        _cluster([[4, 5], [8, 5]], [2, 2]),
-        ["ana", "bo"],
-        job_user=[0, 0, 1],
-        job_submit=[0, 0, 0],
-        set_job=[0, 1, 2],
-        set_shape=[0, 1, 0],
-        shapes=[[4, 2], [0, 0.2]],
-        places=[[True, False], [True, True]],
-        set_place=[0, 1, 1],
-        set_tasks=[2, 1, 2],
-        task_duration=np.ones(5),
-    )
-    log = replay(workload, "ps-dsf/joint")
-    assert log.task.tolist() == [0, 3, 2, 4, 1]
-    assert log.server.tolist() == [0, 1, 0, 2, 0]
-
-
-def test_strict_order_with_a_server_that_leaves() -> None:
-    workload = Workload.from_arrays(
-        _cluster([[4, 1.5], [3, 1]], [2, 1]),
-        ["ana", "bo"],
-        job_user=[0, 1, 1],
-        job_submit=[1, 2, 3],
-        set_job=[0, 1, 1, 2],
-        set_shape=[0, 0, 0, 0],
-        shapes=[[0.75, 0]],
-        places=[[True, True], [False, True]],
-        set_place=[0, 0, 1, 0],
-        set_tasks=[2, 3, 4, 1],
-        task_duration=[1, 3, 3, 4, 5, 3, 1, 2, 1, 1],
-        server_time=[4],
-        server_event=[LEAVE],
-        server=[1],
-    )
-    plain = plain_replay(workload, "drf/best-fit", strict_fifo=True)
-    assert_same_log(replay(workload, "drf/best-fit", strict_fifo=True), plain)
 
 
 @pytest.mark.parametrize(
