@@ -20,11 +20,10 @@ class Job(NamedTuple):
 
 
 class PlainEasy:
-    """Runs jobs, sorted by submission, of which each fits; FIFO if `backfills` is False."""
+    """Runs jobs, sorted by submission, of which each fits."""
 
-    def __init__(self, jobs: list[Job], processors: int, backfills: bool = True) -> None:
+    def __init__(self, jobs: list[Job], processors: int) -> None:
         self.jobs, self.processors, self.free = jobs, processors, processors
-        self.backfills = backfills
         self.starts = [inf] * len(jobs)
         self.queue: list[int] = []
         self.running: list[int] = []
@@ -45,7 +44,7 @@ class PlainEasy:
                 arrived += 1
             while self.queue and self.jobs[self.queue[0]].processors <= self.free:
                 self.start(self.queue.pop(0))
-            if self.queue and self.backfills:
+            if self.queue:
                 self.backfill()
         return self.starts
 
