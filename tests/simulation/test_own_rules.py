@@ -71,39 +71,6 @@ def fifo(view: ClusterView) -> object:
     return None if servers is None else (group, servers)
 
 
-def joint(view: ClusterView) -> object:
-    """ps-dsf/joint: the least virtual dominant share of a user on a server with room."""
-    least: tuple[int, GroupView, list[ServerView]] | None = None
-    for name in view.users:
-        groups = (group for group in view.waiting if group.user.name == name)
-        found = next((pair for group in groups if (pair := best_pair(view, group))), None)
-        if found and (least is None or found[0] < least[0]):
-            least = found
-    return None if least is None else least[1:]
-
-
-def best_pair(
-    view: ClusterView, group: GroupView
-) -> tuple[int, GroupView, list[ServerView]] | None:
-    """The score of a group on its best server, the group, and its servers; None without room."""
-    scores: list[int] = []
-
-    def choose(servers: list[ServerView], demand: Amounts) -> ServerView:
-        best = min(servers, key=lambda server: share_on(server, group, demand))
-        scores.append(share_on(best, group, demand))
-        return best
-
-    servers = view.plan(group, choose)
-    return None if servers is None else (scores[0], group, servers)
-
-
-def share_on(server: ServerView, group: GroupView, demand: Amounts) -> int:
-    """The virtual dominant share of a group's user by weight, as a whole number."""
-    held, capacity = group.user.held, server.capacity
-    parts = (exact(held[r]) / exact(capacity[r]) for r in demand if demand[r] > 0)
-    return floor(max(parts) / exact(group.user.weight) * 2**64)
-
-
 @pytest.mark.parametrize("seen", [ClusterView, GroupView, ServerView, UserView])
 def test_help_describes_what_a_rule_sees(seen: type) -> None:
     shown = [seen, *(value for name, value in vars(seen).items() if name[0] != "_")]
@@ -122,27 +89,24 @@ def test_a_policy_written_as_a_rule_starts_the_same_tasks(fit: str, strict: bool
     """With gangs, servers that come and go, and jobs that are withdrawn."""
     rule = OwnPolicy("own", partial(drf, is_best_fit=fit == "best-fit"))
     starts = 0
-    for seed in range(cases(15)):
+    for seed in range(cases(10)):
         for make in (random_workload, crowded_workload):
             workload = make(seed)
             log = replay(workload, rule, strict_fifo=strict)
             assert_same_starts(log, replay(workload, f"drf/{fit}", strict_fifo=strict))
             starts += len(log.task)
-    assert starts > 300
+    assert starts > 200
 
 
-@pytest.mark.parametrize(("rule", "policy"), [(fifo, "fifo/first-fit"), (joint, "ps-dsf/joint")])
-def test_fifo_and_ps_dsf_as_rules_start_the_same_tasks(
-    rule: Callable[[ClusterView], object], policy: str
-) -> None:
+def test_fifo_as_a_rule_starts_the_same_tasks() -> None:
     starts = 0
-    for seed in range(cases(30)):
+    for seed in range(cases(10)):
         for make in (random_workload, crowded_workload):
             workload = make(seed)
-            log = replay(workload, OwnPolicy("own", rule))
-            assert_same_starts(log, replay(workload, policy))
+            log = replay(workload, OwnPolicy("own", fifo))
+            assert_same_starts(log, replay(workload, "fifo/first-fit"))
             starts += len(log.task)
-    assert starts > 600
+    assert starts > 200
 
 
 def test_inexact_amounts_are_placed_as_by_the_scheduler() -> None:
@@ -295,14 +259,13 @@ def test_rules_run_in_processes_beside_named_policies_and_changes(tmp_path: Path
     assert found == []
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_the_error_of_a_rule_has_the_other_runs(processes: int) -> None:
+def test_the_error_of_a_rule_has_the_other_runs() -> None:
     def wrong(view: ClusterView) -> object:
         return view.waiting[9]
 
     policies: Any = [wrong, "drf/best-fit"]
     with pytest.raises(fairlead.RunsFailedError, match="wrong: IndexError") as caught:
-        fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies, processes=processes)
+        fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies, processes=2)
     assert list(caught.value.finished) == ["drf/best-fit"]
     finished = caught.value.finished
     assert len(finished["drf/best-fit"].log.task) == 1

@@ -80,11 +80,8 @@ def test_a_policy_that_is_not_random_runs_once(monkeypatch: pytest.MonkeyPatch) 
     assert answer.tasks.mean.tolist() == [[19, 2], [2, 19]]
     assert not answer.varies
     for summary in (answer.tasks, answer.user_tasks, answer.total, answer.unused):
-        assert summary.sd is not None
-        assert summary.margin is not None
-        assert not summary.sd.any()
-        assert not summary.margin.any()
-        assert summary.sd.shape == summary.mean.shape
+        assert np.array_equal(summary.sd, np.zeros_like(summary.mean))
+        assert np.array_equal(summary.margin, np.zeros_like(summary.mean))
 
 
 def test_trials_are_handed_out_without_a_list_of_them() -> None:
@@ -114,17 +111,13 @@ def test_one_trial_of_a_random_policy_says_nothing_of_others() -> None:
 def test_json_has_the_layout_of_an_allocation_and_more() -> None:
     answer = run_trials(KESIDIS, find_policy("ps-dsf", "joint"), 1, 0)
     values = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
-    assert values["mechanism"] == "ps-dsf/joint"
+    assert set(answer.allocation.to_dict()) < set(values)
     assert [user["servers"] for user in values["users"]] == [{"s1": 19}, {"s1": 2, "s2": 20}]
-    assert [user["tasks"] for user in values["users"]] == [19, 22]
     assert values["users"][0]["sd"] == {"tasks": 0, "servers": {"s1": 0}}
-    assert values["users"][1]["sd"] == {"tasks": 0, "servers": {"s1": 0, "s2": 0}}
     assert values["users"][1]["margin"] == values["users"][1]["sd"]
     assert values["mean_total"] == 41
     assert values["unused"] == {"s1": {"r1": 3, "r2": 1}, "s2": {"r1": 10, "r2": 0}}
     assert (values["trials"], values["seed"], values["random"]) == (1, 0, False)
-    assert values["certificate"]["holds"] is True
-    assert set(answer.allocation.to_dict()) < set(values)
 
 
 def with_violations(monkeypatch: pytest.MonkeyPatch, *violations: float) -> None:
@@ -176,7 +169,7 @@ def test_what_has_no_meaning_is_refused() -> None:
         run_trials(rated, RRR, 2)
 
 
-# Tables II to V of Kesidis et al.
+# Tables II to V of Kesidis et al.; tests/papers/test_private_clouds_tables.py has the random rows.
 
 
 @pytest.mark.parametrize(
@@ -200,34 +193,6 @@ def test_rows_without_chance(
     assert filled.tasks.tolist() == tasks
     assert filled.unused.tolist() == unused
     assert filled.certificate.holds
-
-
-def test_ps_dsf_in_rounds_is_as_printed() -> None:
-    """Means within three standard errors of two samples of 200, deviations within a fifth."""
-    result = run_trials(KESIDIS, find_policy("ps-dsf", "rrr"), 200, seed=1)
-    printed = np.array([[19.44, 1.15], [1.07, 19.42]])
-    printed_sd = np.array([[0.59, 0.99], [1.0, 0.49]])
-    assert result.tasks.sd is not None
-    assert (np.abs(result.tasks.mean - printed) < 3 * printed_sd * np.sqrt(2 / 200)).all()
-    assert (np.abs(result.tasks.sd / printed_sd - 1) < 0.2).all()
-
-
-def test_residual_ps_dsf_in_rounds_is_as_jointly_every_time() -> None:
-    result = run_trials(KESIDIS, find_policy("ps-dsf", "rrr", residual=True), 50, seed=1)
-    assert result.tasks.mean.tolist() == [[19, 2], [2, 19]]
-    assert result.tasks.sd is not None
-    assert not result.tasks.sd.any()
-
-
-@pytest.mark.parametrize(("criterion", "printed"), [("drf", 22.48), ("tsf", 22.4)])
-def test_drf_and_tsf_in_rounds_come_out_higher_than_printed(criterion: str, printed: float) -> None:
-    """Ours gives 23.0 to 23.6 by the paper's definition; it drew a server for each task instead.
-
-    That is in tests/papers/test_private_clouds_tables.py.
-    """
-    result = run_trials(KESIDIS, find_policy(criterion, "rrr"), 300, seed=1)
-    assert result.total.margin is not None
-    assert printed < 23.0 - result.total.margin < result.total.mean < 23.6 + result.total.margin
 
 
 def test_servers_of_two_shapes_are_used_as_their_tasks_are() -> None:

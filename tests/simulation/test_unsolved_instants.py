@@ -128,8 +128,9 @@ def test_a_study_keeps_its_replays(broken: str) -> None:
     assert "at 5 of 5 instants (broken: AttributeError" in caution
 
 
-@pytest.mark.parametrize("more", [[], ["--format", "csv"], ["--format", "latex"]])
-@pytest.mark.parametrize("traces", [["a"], ["a", "b"]])
+@pytest.mark.parametrize(
+    ("more", "traces"), [([], ["a"]), ([], ["a", "b"]), (["--format", "csv"], ["a", "b"])]
+)
 def test_the_command_warns_of_such_instants(
     more: list[str], traces: list[str], broken: str, tmp_path: Path, capsys: Any
 ) -> None:
