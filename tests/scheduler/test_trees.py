@@ -44,31 +44,23 @@ class LifeInATree(ComparedLife):
         self.s.set_limit(team, {"cpu": most * (2**55 if self.kind == "huge" else 1)})
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_the_next_queue_of_a_tree_is_as_defined(policy: str) -> None:
-    placed = 0
-    for seed in range(cases(4)):
-        life = make_life(policy, seed, LifeInATree)
-        for _ in range(160):
-            life.step()
-        placed += len(life.tasks)
-    assert placed >= 15
-
-
 class ExplainedLifeInATree(LifeInATree, ExplainedLife):
     """A life in which groups of a tree are explained between other events."""
 
 
-@pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "slots:3", "ps-dsf/rrr"])
-def test_an_explanation_in_a_tree_is_as_defined(policy: str) -> None:
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_tree_is_served_and_explained_as_defined(policy: str) -> None:
+    placed = 0
     seen: Counter[str] = Counter()
-    for seed in range(cases(6)):
+    for seed in range(cases(4)):
         life = make_life(policy, seed, ExplainedLifeInATree)
-        for _ in range(60):
+        for _ in range(100):
             life.step()
+        placed += len(life.tasks)
         seen += life.s.seen
+    assert placed >= 15
     assert seen["waits"] >= 6
-    assert seen["ahead"] >= 1
+    assert seen["ahead"] >= 1 or policy.startswith(("fifo", "easy"))
 
 
 def cluster(policy: str = "drf/first-fit", **amounts: float) -> Scheduler:
