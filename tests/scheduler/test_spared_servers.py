@@ -78,12 +78,13 @@ def test_tasks_start_only_on_servers_that_admit_them(policy: str) -> None:
                             kept_off += state.admits(shape, server)
                         elif fits and policy in ("drf/best-fit", "ps-dsf/joint", "drf/rrr"):
                             assert not state.admits(shape, server)
-            assert Scheduler.restore(s.snapshot()).snapshot() == s.snapshot()
             with s.what_if():
                 s.drain(name)
                 s.place(now)
             assert s.place(now) == []
-            s.check()
+            if now % 5 == 0:
+                s.check()
+                assert Scheduler.restore(s.snapshot()).snapshot() == s.snapshot()
     assert kept_off > 0
     assert on_spared > 0
 
