@@ -54,6 +54,41 @@ def started(s, **options):
     return [(p.queue, p.server, p.index, p.attempt) for p in placed]
 
 
+def test_failures_are_bounded_and_losses_are_not_failures(make) -> None:
+    s = one_server(make, cpu=1)
+    g = s.submit("ana", {"cpu": 1}, attempts=2)
+    for attempt, event in enumerate((s.evict, s.fail, s.evict), start=1):
+        (p,) = s.place()
+        assert p.attempt == attempt
+        assert event(p.task) == [p.task]
+    (p,) = s.place()
+    assert s.fail(p.task) == [p.task]
+    assert s.place() == []
+    with pytest.raises(InputError):
+        s.cancel(g)
+
+
+def test_a_gang_of_two_shapes_starts_and_stops_as_one(make) -> None:
+    s = one_server(make)
+    s.add_server("b", {"cpu": 1, "memory": 8})
+    g = s.submit_gang("ana", [({"cpu": 3}, 1), ({"cpu": 1}, 2)], attempts=2)
+    placed = s.place()
+    assert [(p.server, p.index) for p in placed] == [("a", 0), ("a", 1), ("b", 2)]
+    tasks = [p.task for p in placed]
+    assert s.remove_server("b") == tasks
+    assert s.place() == []  # not all of it fits
+    s.add_server("b", {"cpu": 1})
+    placed = s.place()
+    assert [(p.index, p.attempt) for p in placed] == [(0, 2), (1, 2), (2, 2)]
+    assert s.fail(placed[1].task) == [p.task for p in placed]
+    (first, second, third) = s.place()
+    s.finish(first.task)
+    assert s.fail(third.task) == [second.task, third.task]  # the second failure of the gang
+    assert s.place() == []
+    with pytest.raises(InputError):
+        s.cancel(g)
+
+
 def test_best_fit_counts_the_totals_of_present_servers(make) -> None:
     """H is 1/2 C/M on a and 2/5 C/D on b, where the pool has C CPU, M memory and D disk."""
     for memory, expected in ((0, "b"), (95, "a")):

@@ -235,6 +235,22 @@ def test_a_queue_within_its_quota_takes_and_loses_nothing() -> None:
         assert taken(s) == ([] if policy.endswith("quota") else ["ana"])
 
 
+def test_the_least_work_is_lost_but_low_priority_first() -> None:
+    s = lab(gpus=3)
+    groups = [s.submit("ana", {"gpu": 1}, priority=p) for p in (1, 0, 1)]
+    for k, group in enumerate(groups):
+        s.assume(group, "s0", since=float(k))
+    s.submit("bo", {"gpu": 1})
+    ((_, victims),) = s.preempt(10.0)
+    assert s._state.running[victims[0]].group.id == groups[1]
+    s = lab(gpus=3)
+    for k in range(3):
+        s.assume(s.submit("ana", {"gpu": 1}), "s0", since=float(k % 2))
+    s.submit("bo", {"gpu": 1})
+    ((_, victims),) = s.preempt(10.0)
+    assert s._state.running[victims[0]].since == 1.0
+
+
 def test_a_large_victim_stops_if_small_ones_are_not_enough() -> None:
     """Small victims that started late stop if they are enough; else only the large one does."""
     s = lab(gpus=6)
