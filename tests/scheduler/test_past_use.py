@@ -1,6 +1,8 @@
-"""Past use with a half-life: amounts and refusals; `test_random_lives` has the starts."""
+"""Past use with a half-life: worked examples; `test_random_lives` has the definition."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import pytest
 
@@ -9,12 +11,16 @@ from fairlead.scheduler.policies import ROWS, parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 
 
-def lab() -> Scheduler:
-    s = Scheduler(["gpu"], "drf/first-fit/half-life:100")
-    s.add_server("a", {"gpu": 8})
+def lab(half_life: float = 100.0, gpus: int = 8) -> Scheduler:
+    s = Scheduler(["gpu"], f"drf/first-fit/half-life:{half_life}")
+    s.add_server("a", {"gpu": gpus})
     for name in ("ana", "bo"):
         s.add_queue(name)
     return s
+
+
+def starts(s: Scheduler, now: float) -> Counter[str]:
+    return Counter(start.queue for start in s.place(now))
 
 
 def test_past_use_nears_the_holdings_by_half_lives() -> None:
@@ -29,15 +35,52 @@ def test_past_use_nears_the_holdings_by_half_lives() -> None:
     assert s.past_use() == {"ana": {"gpu": pytest.approx(3.5)}, "bo": {"gpu": 0.0}}
 
 
-def test_past_use_is_kept_and_can_be_given() -> None:
+def test_a_queue_that_used_much_lately_is_served_later() -> None:
+    s = lab()
+    s.submit("ana", {"gpu": 4})
+    (start,) = s.place(0.0)
+    s.advance(100.0)
+    s.finish(start.task)  # ana has used 2 GPUs of 8
+    for name in ("ana", "bo"):
+        s.submit(name, {"gpu": 1}, 9)
+    assert starts(s, 100.0) == {"bo": 5, "ana": 3}
+    assert lab(1e9).past_use() == {"ana": {"gpu": 0.0}, "bo": {"gpu": 0.0}}
+
+
+def test_teams_are_ranked_level_by_level() -> None:
+    s = lab()
+    s.add_queue("team")
+    s.add_queue("cy", parent="team")
+    s.submit("cy", {"gpu": 8})
+    (start,) = s.place(0.0)
+    s.advance(100.0)
+    s.finish(start.task)
+    s.add_queue("di", parent="team")
+    for name in ("ana", "di", "cy"):
+        s.submit(name, {"gpu": 1}, 9)
+    assert starts(s, 100.0) == {"ana": 6, "di": 2}
+
+
+def test_past_use_is_kept_and_undone() -> None:
     s = lab()
     s.submit("ana", {"gpu": 4}, 2)
+    s.place(0.0)
     s.place(50.0)
     again = Scheduler.restore(s.snapshot())
-    again.advance(150.0)
-    assert again.past_use()["ana"]["gpu"] == pytest.approx(4.0)
+    assert again.snapshot() == s.snapshot()
+    before = s.snapshot()
+    with s.what_if():
+        s.advance(300.0)
+        s.finish(2)
+        s.submit("bo", {"gpu": 1})
+        s.place(400.0)
+    assert s.snapshot() == before
+    s.check()
+    for held in (s, again):
+        held.advance(100.0)
+        assert held.past_use()["ana"]["gpu"] == pytest.approx(4.0)
     other = lab()
-    other.set_past_use("ana", again.past_use()["ana"])
+    other.set_past_use("ana", s.past_use()["ana"])
     assert other.past_use()["ana"]["gpu"] == pytest.approx(4.0)
 
 
