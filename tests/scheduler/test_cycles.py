@@ -1,4 +1,4 @@
-"""Parts of cycles: ratios of scores, and declined offers."""
+"""Cycles: scores of the next task, weight 0, offers, the best server."""
 
 from __future__ import annotations
 
@@ -8,10 +8,50 @@ from random import Random
 
 import pytest
 
+from effort import cases
 from fairlead.scheduler.criteria.residual import is_less
 from fairlead.scheduler.scheduler import Scheduler
+from oracles.plain_gangs import ParkingScheduler
+from scheduler.random_life import RESOURCES, RandomLife, life_quanta
 
+RESIDUAL = ["drf/first-fit/residual", "tsf/best-fit/residual", "ps-dsf/rrr/residual"]
+VARIED = [
+    *(*RESIDUAL, "drf/best-fit-first", "tsf/best-fit-first/residual", "drf/rrr", "ps-dsf/rrr"),
+    *("ps-dsf/joint", "ps-dsf/joint/residual", "drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),
+]
 OFFERS = ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
+
+
+@pytest.mark.parametrize("policy", [*RESIDUAL, "ps-dsf/rrr", "ps-dsf/joint", OFFERS[1]])
+def test_task_scores_are_as_defined(policy: str) -> None:
+    compared = 0
+    for seed in range(cases(3)):
+        arguments = (RESOURCES, policy, life_quanta(seed))
+        s, plain = Scheduler(*arguments), ParkingScheduler(*arguments)
+        lives = [RandomLife(s, seed), RandomLife(plain, seed)]
+        for _ in range(80):
+            for life in lives:
+                life.step()
+            compared += compare_scores(s, plain)
+    assert compared > 150
+
+
+def compare_scores(s: Scheduler, plain: ParkingScheduler) -> int:
+    """Compare the scores of all queues' first tasks on all servers with room."""
+    state, compared = s._state, 0
+    for queue in plain.queues.values():
+        for group in plain.groups_within_limits(queue)[:1]:
+            index = next(group.waiting_indices())
+            for server in plain.servers.values():
+                if plain.fits(group, index, server):
+                    expected = plain.score(queue, group, index, server).value
+                    shape = state.groups[group.id].shape_of(index)
+                    queue_and_task = (state.queues[queue.name], shape)
+                    assert state.criterion.bound(*queue_and_task, None) <= expected
+                    on = state.servers[server.name]
+                    assert state.criterion.score_of(*queue_and_task, on) == expected
+                    compared += 1
+    return compared
 
 
 def test_ratios_are_compared_exactly() -> None:
@@ -23,6 +63,17 @@ def test_ratios_are_compared_exactly() -> None:
         if random.random() < 0.3:
             c, d = a, max(b + random.choice([-1, 0, 1]), 1)
         assert is_less(a, b, c, d) == (Fraction(max(a, 0), b) < Fraction(max(c, 0), d))
+
+
+@pytest.mark.parametrize("policy", VARIED)
+def test_weight_0_comes_last(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    for server in ("a", "b"):
+        s.add_server(server, {"cpu": 2})
+    for queue, weight in (("zero", 0), ("ana", 1), ("none", 0)):
+        s.add_queue(queue, weight)
+        s.submit(queue, {"cpu": 1}, 2)
+    assert [p.queue for p in s.place()][:2] == ["ana", "ana"]
 
 
 @pytest.mark.parametrize("policy", OFFERS)
@@ -42,3 +93,17 @@ def test_a_declined_server_is_offered_again_later(policy: str) -> None:
     assert s.place(now=2.5) == []
     assert len(s.place(now=2.6)) == 1
     assert s.next_moment() == inf
+
+
+def test_the_best_server_depends_on_the_present_pool() -> None:
+    s = Scheduler(["cpu", "memory", "gpu"], "drf/best-fit-first")
+    s.add_server("a", {"cpu": 2, "memory": 2, "gpu": 4})
+    s.add_server("b", {"cpu": 2, "memory": 4, "gpu": 2})
+    s.add_server("z", {"cpu": 1, "memory": 1, "gpu": 1})
+    task = {"cpu": 1, "memory": 1, "gpu": 1}
+    for queue, where in (("ana", ["a", "b", "c"]), ("bo", ["z"])):
+        s.add_queue(queue)
+        s.submit(queue, task, where=where)
+    assert [(p.queue, p.server) for p in s.place(limit=1)] == [("bo", "z")]  # a is ana's best
+    s.add_server("c", {"cpu": 8, "memory": 8, "gpu": 0})
+    assert [(p.queue, p.server) for p in s.place()] == [("ana", "b")]

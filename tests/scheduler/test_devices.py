@@ -51,6 +51,15 @@ def two_servers(policy: str) -> Scheduler:
     return s
 
 
+def test_parts_fill_one_device_after_the_other() -> None:
+    s = two_servers("drf/first-fit")
+    for part in (0.6, 0.5, 0.4, 0.5):
+        s.submit("ana", {"gpu": part})
+    starts = s.place()
+    assert [start.server for start in starts] == ["a"] * 4
+    assert [s.devices(start.task) for start in starts] == [{"gpu": [k]} for k in (0, 1, 0, 1)]
+
+
 def test_fractions_of_two_devices_hold_no_task() -> None:
     s = two_servers("drf/first-fit")
     s.submit("ana", {"gpu": 0.6}, 4)

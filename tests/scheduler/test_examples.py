@@ -54,6 +54,39 @@ def started(s, **options):
     return [(p.queue, p.server, p.index, p.attempt) for p in placed]
 
 
+def test_a_cancelled_group_ends_with_its_last_task(make) -> None:
+    s = one_server(make, cpu=2)
+    g = s.submit("ana", {"cpu": 1}, tasks=5)
+    first, second = s.place()
+    assert s.cancel(g) == [first.task, second.task]
+    assert s.place() == []  # the running tasks hold their amounts
+    assert s.evict(first.task) == [first.task]
+    assert s.place() == []
+    assert s.cancel(g) == [second.task]
+    with pytest.raises(InputError):
+        s.remove_queue("ana")
+    s.finish(second.task)
+    with pytest.raises(InputError):
+        s.cancel(g)
+    s.remove_queue("ana")
+    with pytest.raises(InputError):
+        s.submit("ana", {"cpu": 1})
+
+
+def test_an_assumed_task_may_overcommit_a_server(make) -> None:
+    s = one_server(make)
+    g = s.submit("ana", {"memory": 9}, tasks=2)
+    assert s.assume(g, "a") is not None
+    s.submit("bo", {"cpu": 1, "memory": 1})
+    assert s.place() == []
+    task = s.assume(g, "a")
+    with pytest.raises(InputError):
+        s.assume(g, "a")
+    assert s.evict(task) == [task]
+    s.set_server("a", {"cpu": 4, "memory": 10})
+    assert started(s) == [("bo", "a", 0, 1)]
+
+
 def test_failures_are_bounded_and_losses_are_not_failures(make) -> None:
     s = one_server(make, cpu=1)
     g = s.submit("ana", {"cpu": 1}, attempts=2)

@@ -8,7 +8,9 @@ from random import Random
 import pytest
 
 from effort import cases
+from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler._entities import Placement
+from fairlead.scheduler.policies import ROWS, parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from scheduler.random_life import WEIGHTS, ComparedLife, make_life
 from scheduler.test_explanations import ExplainedLife
@@ -134,6 +136,31 @@ def test_the_second_printed_tree_is_divided_as_printed() -> None:
     assert end_tasks(s, tasks, 50, "n4") == expected
 
 
+def test_a_resource_is_saturated_for_larger_tasks_only() -> None:
+    s = cluster(cpu=100, gpu=100)
+    s.add_server("b", {"cpu": 1})
+    add_tree(
+        s,
+        {"n1": None, "n2": None, "n21": "n2", "n22": "n2", "n23": "n2"},
+        {"n22": "gpu", "n1": "gpu"},
+    )
+    s.submit("n21", {"cpu": 2}, 100)
+    s.submit("n23", {"cpu": 1})
+    assert Counter(p.queue for p in s.place()) == {"n1": 51, "n22": 49, "n21": 49, "n23": 1}
+
+
+@pytest.mark.parametrize("members", [1, 200])
+def test_a_large_team_gets_no_more_than_its_part(members: int) -> None:
+    s = cluster(cpu=100)
+    s.add_queue("team")
+    s.add_queue("alone")
+    for k in range(members):
+        s.add_queue(f"member {k}", parent="team")
+        s.submit(f"member {k}", {"cpu": 1}, 100)
+    s.submit("alone", {"cpu": 1}, 100)
+    assert Counter(p.queue for p in s.place())["alone"] == 50
+
+
 @pytest.mark.parametrize("seed", range(cases(30)))
 def test_each_team_with_demand_gets_its_part(seed: int) -> None:
     """The hierarchical share guarantee, less tasks of at most 3 of 240 for each of four leaves."""
@@ -156,6 +183,17 @@ def test_each_team_with_demand_gets_its_part(seed: int) -> None:
         assert max(held[name]) >= 240 * weights[name] / (weights["a"] + weights["b"]) - 12
 
 
+@pytest.mark.parametrize("policy", ["ps-dsf/rrr", "drf/first-fit", "drf/first-fit/half-life:9"])
+def test_a_gang_beyond_a_limit_is_explained(policy: str) -> None:
+    s = cluster(policy, cpu=4)
+    add_tree(s, {"team": None, "ana": "team", "bo": "team"}, {})
+    s.set_limit("ana", tasks=0)
+    gang = s.submit("ana", {"cpu": 1}, 2, gang=True)
+    large = s.submit("bo", {"cpu": 8})
+    assert s.explain(gang).held_by == "limit"
+    assert s.explain(large).never
+
+
 def test_a_gang_beyond_a_limit_prevents_no_reservation() -> None:
     s = cluster("drf/first-fit/reserve", cpu=4)
     add_tree(s, {"team": None, "ana": "team", "bo": "team"}, {})
@@ -166,3 +204,38 @@ def test_a_gang_beyond_a_limit_prevents_no_reservation() -> None:
     waits = s.submit("bo", {"cpu": 4}, time_limit=10)
     assert s.place() == []
     assert s.explain(waits, 0.0).reservation.at == 10
+
+
+def test_only_leaves_take_tasks_and_can_be_removed() -> None:
+    s = cluster(cpu=4)
+    s.add_queue("team")
+    s.submit("team", {"cpu": 8})
+    with pytest.raises(InputError, match="tasks of 'team' wait or run"):
+        s.add_queue("ana", parent="team")
+    with pytest.raises(InputError, match="no parent 'nobody'"):
+        s.add_queue("ana", parent="nobody")
+    s.cancel(s.submit("team", {"cpu": 1}))
+    s.remove_server("a")
+    s = cluster(cpu=4)
+    s.add_queue("team")
+    s.add_queue("ana", parent="team")
+    with pytest.raises(InputError, match="submit to one of these"):
+        s.submit("team", {"cpu": 1})
+    with pytest.raises(InputError, match="queues below 'team'"):
+        s.remove_queue("team")
+    s.remove_queue("ana")
+    s.submit("team", {"cpu": 1})
+    assert [p.queue for p in s.place()] == ["team"]
+
+
+def test_other_policies_refuse_trees() -> None:
+    for policy in [*ROWS, "slots:8"]:
+        s = Scheduler(["cpu"], policy)
+        s.add_queue("team")
+        before = s.snapshot()
+        if parse_policy(policy).has_trees:
+            s.add_queue("ana", parent="team")
+            continue
+        with pytest.raises(RefusalError, match="need drf, fifo or easy"):
+            s.add_queue("ana", parent="team")
+        assert s.snapshot() == before
