@@ -11,6 +11,8 @@ import pytest
 from effort import cases
 from fairlead.scheduler.scheduler import Scheduler
 
+TIMED = ["easy/first-fit", "easy/best-fit", "drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
+
 
 def check_next_moment(s: Scheduler, now: float, rng: random.Random, seen: Counter[str]) -> None:
     """Assert that no task would start before `next_moment`; count whether one does then."""
@@ -56,7 +58,7 @@ def check_random_events(policy: str, seed: int, seen: Counter[str]) -> None:
         check_next_moment(s, now, rng, seen)
 
 
-@pytest.mark.parametrize("policy", ["easy/first-fit", "drf/rrr/oblivious"])
+@pytest.mark.parametrize("policy", TIMED)
 def test_no_task_starts_before_next_moment(policy: str) -> None:
     seen: Counter[str] = Counter()
     for seed in range(cases(4)):

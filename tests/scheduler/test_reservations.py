@@ -191,21 +191,37 @@ def test_any_events_leave_consistent_tables(policy: str) -> None:
     assert reserved > 0 or "reserve" not in policy
 
 
-def test_a_limit_of_starts_holds_for_reserved_ones() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit/reserve:2", {"cpu": 1})
-    s.add_server("u", {"cpu": 4})
-    s.add_queue("a")
-    s.submit("a", {"cpu": 4}, time_limit=10)
-    (first,) = s.place(0)
-    gang = s.submit("a", {"cpu": 1}, 3, gang=True, time_limit=10)
-    single = s.submit("a", {"cpu": 1}, 2, time_limit=10)
-    assert s.place(0) == []
-    s.advance(10)
-    s.finish(first.task)
-    assert s.place(10, 0) == []
-    assert [start.group for start in s.place(10, 1)] == [gang] * 3
-    assert [start.group for start in s.place(10, 1)] == [single]
-    assert s.place(10, 1) == []
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_limit_of_starts_holds_for_reserved_ones(policy: str) -> None:
+    due = 0
+    for seed in range(cases(6)):
+        crowd, again = Crowd(policy, seed), Crowd(policy, seed)
+        for _ in range(30):
+            crowd.now = again.now = crowd.now + 1
+            for each in (crowd, again):
+                each.s.advance(each.now)
+                each.end_tasks()
+                for _ in range(2):
+                    each.submit()
+            with crowd.s.what_if():
+                assert crowd.s.place(crowd.now, 0) == []
+            at_once = crowd.s.place(crowd.now)
+            one_by_one: list[int] = []
+            while placed := again.s.place(again.now, 1):
+                groups = {start.group for start in placed}
+                assert len(groups) == 1
+                assert (
+                    len(placed) == 1
+                    or SnapshotState(again.s.snapshot()).groups[placed[0].group]["gang"]
+                )
+                one_by_one += [start.group for start in placed]
+            if policy.startswith("drf/first-fit"):
+                assert sorted(one_by_one) == sorted(start.group for start in at_once)
+            due += len(one_by_one)
+            for each in (crowd, again):
+                for task in SnapshotState(each.s.snapshot()).tasks:
+                    each.ends.setdefault(task, each.now + 2)
+    assert due > 20
 
 
 def test_a_gang_starts_in_time_under_endless_small_jobs() -> None:
@@ -283,31 +299,6 @@ def test_a_reservation_moves_when_its_server_leaves() -> None:
     assert (moved.at, moved.servers) == (20, ("v",))
 
 
-@pytest.mark.parametrize("event", ["cancel", "remove_server", "drain", "cancel_running"])
-def test_a_snapshot_after_an_event_keeps_reservations(event: str) -> None:
-    s = Scheduler(["cpu"], "drf/first-fit/reserve:2", {"cpu": 1})
-    for name in "uv":
-        s.add_server(name, {"cpu": 4})
-    s.add_queue("a")
-    first = s.submit("a", {"cpu": 3}, 2, time_limit=10)
-    large = s.submit("a", {"cpu": 4}, 2, time_limit=5, gang=True)
-    s.place(0)
-    assert s.explain(large, 0).reservation is not None
-    with s.what_if():
-        s.cancel(large)
-        s.remove_server("u")
-    actions = {"cancel": (s.cancel, large), "cancel_running": (s.cancel, first)}
-    actions |= {"remove_server": (s.remove_server, "u"), "drain": (s.drain, "u")}
-    call, argument = actions[event]
-    call(argument)
-    data = s.snapshot()
-    again = Scheduler.restore(data)
-    assert again.snapshot() == data
-    for now in (1, 12, 30):
-        assert again.place(now) == s.place(now)
-        assert again.snapshot() == s.snapshot()
-
-
 def test_groups_on_disjoint_servers_reserve_separately() -> None:
     """Groups for CPU servers and for GPU servers get reservations; one for any server gets none."""
     s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
@@ -341,6 +332,31 @@ def test_reservations_of_pinned_groups_are_limited() -> None:
     assert len(SnapshotState(s.snapshot()).reserved) == 16
 
 
+@pytest.mark.parametrize("event", ["cancel", "remove_server", "drain", "cancel_running"])
+def test_a_snapshot_after_an_event_keeps_reservations(event: str) -> None:
+    s = Scheduler(["cpu"], "drf/first-fit/reserve:2", {"cpu": 1})
+    for name in "uv":
+        s.add_server(name, {"cpu": 4})
+    s.add_queue("a")
+    first = s.submit("a", {"cpu": 3}, 2, time_limit=10)
+    large = s.submit("a", {"cpu": 4}, 2, time_limit=5, gang=True)
+    s.place(0)
+    assert s.explain(large, 0).reservation is not None
+    with s.what_if():
+        s.cancel(large)
+        s.remove_server("u")
+    actions = {"cancel": (s.cancel, large), "cancel_running": (s.cancel, first)}
+    actions |= {"remove_server": (s.remove_server, "u"), "drain": (s.drain, "u")}
+    call, argument = actions[event]
+    call(argument)
+    data = s.snapshot()
+    again = Scheduler.restore(data)
+    assert again.snapshot() == data
+    for now in (1, 12, 30):
+        assert again.place(now) == s.place(now)
+        assert again.snapshot() == s.snapshot()
+
+
 def test_a_task_too_long_for_a_reservation_says_so() -> None:
     s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
     s.add_server("u", {"cpu": 4})
@@ -359,17 +375,23 @@ def test_a_task_too_long_for_a_reservation_says_so() -> None:
     assert len(s.place(0)) == 1
 
 
-MEANINGLESS = ["drf/rrr/oblivious/reserve", "fifo/first-fit/reserve", "easy/best-fit/reserve"]
-MEANINGLESS += [f"drf/best-fit/{twice}" for twice in ("over-share/reserve", "reserve/over-share")]
+MEANINGLESS = [
+    "drf/rrr/oblivious/reserve",
+    "fifo/first-fit/reserve",
+    "easy/best-fit/reserve",
+    "drf/best-fit/over-share/reserve",
+    "drf/best-fit/reserve/over-share",
+    "drf/best-fit/reserve/reserve:2",
+]
 
 
-@pytest.mark.parametrize("name", [*MEANINGLESS, "drf/best-fit/reserve/reserve:2"])
+@pytest.mark.parametrize("name", MEANINGLESS)
 def test_reservations_without_meaning_are_refused(name: str) -> None:
     with pytest.raises(RefusalError):
         parse_policy(name)
 
 
-@pytest.mark.parametrize("number", ["0", "1.5", "", "10001", "9" * 400])
+@pytest.mark.parametrize("number", ["0", "-1", "1.5", "", "10001", "x", "9" * 400])
 def test_wrong_numbers_of_reservations_are_refused(number: str) -> None:
     with pytest.raises(InputError):
         parse_policy(f"drf/first-fit/reserve:{number}")

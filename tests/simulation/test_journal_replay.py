@@ -31,6 +31,7 @@ from fairlead.traces.readers import read_workload
 from service.test_state import a_job, drive
 
 LIVE = "drf/best-fit"
+OTHERS = ["fifo/first-fit", "ps-dsf/joint", "easy/first-fit", "drf/rrr/oblivious"]
 
 
 class Written:
@@ -179,7 +180,7 @@ def test_jobs_for_servers_that_never_joined_are_counted(tmp_path: Path) -> None:
     assert workload.places[workload.set_place].all(axis=1).tolist() == [True, True, False, True]
 
 
-@pytest.mark.parametrize(("policy", "seed"), [("ps-dsf/joint", 12), ("drf/rrr/oblivious", 18)])
+@pytest.mark.parametrize(("policy", "seed"), list(zip(OTHERS, [3, 12, 14, 18], strict=True)))
 def test_under_another_policy_tasks_last_as_long(policy: str, seed: int, write: Write) -> None:
     written = write(seed)
     workload = read_journal(written.path)
