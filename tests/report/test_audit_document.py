@@ -48,7 +48,7 @@ def greedy(problem: Problem) -> np.ndarray[Any, Any]:
 
 
 def of_many() -> Audit:
-    allocation = crowd(1000, 4)
+    allocation = crowd(300, 4)
     return audit(allocation.problem, allocation.tasks, fair="ps-dsf", properties=CHEAP)
 
 
@@ -75,7 +75,7 @@ def of_given_rates() -> Audit:
 
 AUDITS = {
     "a mechanism": lambda: audit(small(), "max-tasks", fair="ps-dsf", lies=5),
-    "a rule": lambda: audit(small(), greedy, lies=60),
+    "a rule": lambda: audit(small(), greedy, lies=20),
     "an allocation": lambda: audit(small(), np.array([[1.0, 0], [0, 3], [0, 1]]), fair="drfh"),
     "one user": lambda: audit(Problem.from_arrays([[4.0]], [[1.0]]), "drf"),
     "whole tasks": lambda: audit(
@@ -328,13 +328,11 @@ def test_users_with_slices_below_one_task_are_not_short() -> None:
 
 
 def test_names_are_text_in_pictures() -> None:
-    drawn = read("hostile").drawn
-    assert sum("</script>" in text for text in drawn) > 5
-    assert read("hostile").text.count(HOSTILE) > 10
+    assert sum("</script>" in text for text in read("hostile").drawn) > 5
 
 
-def test_a_page_of_a_thousand_users_is_small() -> None:
-    assert len(page_of("many")) < 350_000
+def test_a_page_of_many_users_is_small() -> None:
+    assert len(page_of("many")) < 300_000
 
 
 def test_users_with_missing_numbers_are_counted() -> None:

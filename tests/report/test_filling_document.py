@@ -12,7 +12,6 @@ from fairlead.model.problem import Problem
 from fairlead.model.ties import largest_first
 from fairlead.report import filling as module
 from fairlead.report.filling import filling_document
-from fairlead.report.numbers import number, spread
 from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
 from fairlead.scheduler.policies import find_policy
@@ -25,7 +24,7 @@ FILLINGS = {
     "one random": (3, 2, "rrr", 1),
     "a few": (3, 2, "rrr", 4),
     "one group": (3, 1, "rrr", 4),
-    "many": (60, 30, "rrr", 3),
+    "many": (60, 10, "rrr", 3),
     "no tasks": (0, 0, "rrr", 3),
 }
 
@@ -65,19 +64,14 @@ def test_means_margins_and_deviations_are_listed(name: str) -> None:
     assert trials.tasks.margin is not None
     assert trials.tasks.sd is not None
     expected = []
-    rows = []
     for n, g in np.argwhere(trials.tasks.mean > 0).tolist():
         summary = trials.tasks
         mean, margin, sd = (float(v[n, g]) for v in (summary.mean, summary.margin, summary.sd))
         expected += [mean, margin, sd, sd / mean, float(trials.user_tasks.mean[n])]
-        rows.append([number(mean), spread(margin), spread(sd)])
     mean, margin, sd = (float(v) for v in (trials.total.mean, trials.total.margin, trials.total.sd))
     expected += [mean, margin, sd, sd / mean]
     values = [value for row in read.numbers("Mean tasks") for value in row]
     assert values == pytest.approx(expected)
-    lines = [line.split() for line in text_of(name).splitlines()]
-    for row in rows:
-        assert any(line[2:5] == row for line in lines), row
 
 
 def test_free_amounts_are_listed_with_their_spread() -> None:

@@ -87,11 +87,9 @@ def test_rich_lays_them_out_alike(table: LiveTable) -> None:
     assert all(row in by_rich for row in by_padding[2 : 2 + len(table.rows)])
 
 
-@pytest.mark.parametrize("width", [200, 100])
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_no_line_is_wider_than_the_terminal(table: LiveTable, width: int) -> None:
-    lines = table.to_text(width, plain=True).splitlines()
-    assert max(map(len, lines)) <= max(width, 130)
+def test_no_line_is_wider_than_the_terminal(table: LiveTable) -> None:
+    assert max(map(len, table.to_text(140, plain=True).splitlines())) <= 140
 
 
 def test_a_terminal_shows_a_screen_of_rows() -> None:
@@ -124,22 +122,19 @@ def test_they_import_neither_numpy_nor_rich() -> None:
 
 
 def test_quotas_show_what_is_held_and_which_cannot_be_met() -> None:
+    team = {"quota": {"cpu": 3.0, "gpu": 2.0}, "held": {"cpu": 1.0, "gpu": 2.0}}
+    bo = {"quota": {"gpu": 1.0}, "held": {"gpu": 0.0}}
     uses = [
-        {
-            "queue": "team",
-            "where": "",
-            "quota": {"cpu": 3.0, "gpu": 2.0},
-            "held": {"cpu": 1.0, "gpu": 2.0},
-        },
-        {"queue": "bo", "where": "with kind=fast", "quota": {"gpu": 1.0}, "held": {"gpu": 0.0}},
+        {"queue": "team", "where": "", **team},
+        {"queue": "bo", "where": "with kind=fast", **bo},
     ]
     table = quotas_table({"quotas": uses, "unmet_quotas": "3 gpu are guaranteed to bo"})
-    shown = table.to_text(100, True)
-    rows = [line.split() for line in shown.splitlines() if line.split()[:1] in (["team"], ["bo"])]
-    assert rows[0] == ["team", "cpu", "1", "3", "all"]
-    assert rows[1] == ["team", "gpu", "2", "2", "all"]
-    assert rows[2][:4] == ["bo", "gpu", "0", "1"]
-    assert "Not all quotas can be met: 3 gpu are guaranteed to bo." in shown
+    assert [row[:4] for row in table.rows] == [
+        ("team", "cpu", "1", "3"),
+        ("team", "gpu", "2", "2"),
+        ("bo", "gpu", "0", "1"),
+    ]
+    assert "3 gpu are guaranteed to bo" in table.to_text(100, True)
 
 
 def test_a_server_with_less_than_its_tasks_hold_is_flagged() -> None:

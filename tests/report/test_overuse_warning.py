@@ -2,56 +2,52 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from pathlib import Path
-
+import numpy as np
 import pytest
 
-from fairlead.cli.main import run
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+from fairlead.report._against_today import HALF_SECOND, takes_too_much
+from fairlead.simulation.metrics.summary import summarise
+from fairlead.simulation.runs import recorded_run
+from fairlead.simulation.simulate import Outcome
 
-HEADING = "JobID|User|Submit|Start|End|State|AllocTRES|NNodes|NodeList\n"
-NODE = "NodeName=n1 CPUTot=32 RealMemory=65536\n"
-WARNING = "took more than the servers of the trace have"
-
-
-def warns(jobs: list[tuple[int, int]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> bool:
-    """Return whether a page warns of overuse by jobs that each take the whole node.
-
-    `jobs` has the start and the end of each job in seconds.
-    """
-    rows = [
-        f"{k}|ana|{date(0)}|{date(start)}|{date(end)}|COMPLETED|cpu=32,mem=1G,node=1|1|n1\n"
-        for k, (start, end) in enumerate(jobs)
-    ]
-    table, nodes = tmp_path / "sacct.txt", tmp_path / "nodes.txt"
-    table.write_text(HEADING + "".join(rows))
-    nodes.write_text(NODE)
-    assert run(["simulate", str(table), "--machines", str(nodes), "-p", "recorded"]) == 0
-    return WARNING in " ".join(capsys.readouterr().out.split())
+# One after the other: the next one starts in the second in which the last one ended.
+IN_TURN = [(k // 2, (k + 1) // 2) for k in range(8)]
 
 
-def date(second: int) -> str:
-    return f"{datetime.fromtimestamp(1_772_438_400 + second, UTC):%Y-%m-%dT%H:%M:%S}"
+def recorded(times: list[tuple[int, int]]) -> Outcome:
+    """Return the run of jobs, each on the whole server from a start to an end in seconds."""
+    start, end = np.array(times, dtype=float).T
+    n_jobs = len(times)
+    workload = Workload.from_arrays(
+        Cluster(("s",), ("cpu",), np.ones((1, 1)), np.array([1]), ("",), ({},)),
+        ["ana"],
+        job_user=[0] * n_jobs,
+        job_submit=[0.0] * n_jobs,
+        set_job=range(n_jobs),
+        set_tasks=[1] * n_jobs,
+        shapes=[[1.0]],
+        set_shape=[0] * n_jobs,
+        task_duration=np.maximum(end - start, HALF_SECOND),
+        task_start=start,
+    )
+    outcome = Outcome("recorded", workload, recorded_run(workload))
+    vars(outcome)["summary"] = summarise(workload, outcome.log, instants=0)
+    return outcome
 
 
 @pytest.mark.parametrize(
     ("jobs", "expected"),
     [
-        # One after the other: the next one starts in the second in which the last one ended.
-        ([(k // 2, (k + 1) // 2) for k in range(10)], False),
+        (IN_TURN, False),
         ([(5, 5)] * 9 + [(5, 6)], False),
-        ([(0, 0)] * 10, False),
         # Two of a second each on a node for one, beside those of 0 s.
-        ([(k // 2, (k + 1) // 2) for k in range(8)] + [(2, 3), (2, 3)], True),
+        ([*IN_TURN, (2, 3), (2, 3)], True),
         # Bins of 2000 s, in one of which 1 s (.05 %) or 3 s (.15 %) are taken twice.
         ([(0, 300_501), (300_500, 600_000)], False),
         ([(0, 300_503), (300_500, 600_000)], True),
     ],
 )
-def test_only_real_overuse_is_called_so(
-    jobs: list[tuple[int, int]],
-    expected: bool,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert warns(jobs, tmp_path, capsys) == expected
+def test_only_real_overuse_is_called_so(jobs: list[tuple[int, int]], expected: bool) -> None:
+    assert takes_too_much(recorded(jobs)) == expected

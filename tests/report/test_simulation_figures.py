@@ -7,8 +7,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fairlead.model.cluster import Cluster, IntArray
 from fairlead.model.workload import Workload
@@ -35,7 +33,9 @@ from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 
 POLICIES = ("drf/best-fit", "slots:4", "tsf/first-fit")
-SEEDS = st.integers(0, 24)
+# Small workloads: under some, a policy completes nothing (5, 12), nobody waits or no fair shares are
+# known (9), or a time has no error (6).
+SEEDS = (0, 5, 6, 9, 12, 18)
 CLOSE = 1e-3  # pictures have four digits
 
 
@@ -48,7 +48,7 @@ def outcomes_by_seed(seed: int) -> dict[str, Outcome]:
     return outcomes
 
 
-@given(SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_distributions_are_parts_of_what_was_measured(seed: int) -> None:
     outcomes = outcomes_by_seed(seed)
     styles = policy_styles(POLICIES, POLICIES[0])
@@ -74,7 +74,7 @@ def test_distributions_are_parts_of_what_was_measured(seed: int) -> None:
                 assert below <= part * (1 + CLOSE)
 
 
-@given(SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_jobs_that_wait_longer_are_counted_at_waits(seed: int) -> None:
     outcomes = outcomes_by_seed(seed)
     jobs = [o.summary.jobs for o in outcomes.values()]
@@ -143,7 +143,7 @@ def test_axes_of_time_have_dates_where_the_log_has() -> None:
     assert figure["data"][0]["hovertext"][0].endswith(" d")
 
 
-@given(SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_lines_over_time_are_the_averages_of_bins(seed: int) -> None:
     outcomes = outcomes_by_seed(seed)
     styles = policy_styles(POLICIES, POLICIES[0])
@@ -167,7 +167,7 @@ def test_lines_over_time_are_the_averages_of_bins(seed: int) -> None:
         assert drawn == pytest.approx(np.minimum(error, 2), rel=CLOSE, nan_ok=True)
 
 
-@given(SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_bands_add_up_to_what_everybody_holds(seed: int) -> None:
     outcomes = outcomes_by_seed(seed)
     users = users_drawn([o.summary.shares for o in outcomes.values()])
@@ -186,7 +186,7 @@ def test_bands_add_up_to_what_everybody_holds(seed: int) -> None:
         assert total == pytest.approx(everybody, rel=CLOSE, abs=1e-12)
 
 
-@given(SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_users_are_drawn_with_what_they_gain(seed: int) -> None:
     outcomes = outcomes_by_seed(seed)
     standing = compare_with_today(outcomes, None, None)
@@ -213,7 +213,7 @@ def test_users_are_drawn_with_what_they_gain(seed: int) -> None:
         assert blue == (ours[there] > theirs[there]).sum()
 
 
-@given(SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_reductions_are_drawn_by_class(seed: int) -> None:
     standing = compare_with_today(outcomes_by_seed(seed), "slots:4", None)
     figure = reduction_figure(standing.others, policy_styles(POLICIES, "slots:4"))
