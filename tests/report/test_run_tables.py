@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.report.run_tables import study_text
+from fairlead.report.run_tables import FigureColumn, parse_columns, study_text
 from fairlead.simulation.studies import Study, Variation
 
 NAN = np.nan
@@ -77,6 +77,46 @@ def test_rows_of_papers_are_set_apart() -> None:
     assert lines.count("\\addlinespace") == 1
     assert lines[-1] == "\\end{table}"
     assert "policy & Wait \\\\" in lines
+
+
+KNOWN = ("policy", "tasks", "mean_wait", "p95_wait", "jain")
+TIMES = {"mean_wait", "p95_wait"}
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "heading", "in_words"),
+    [
+        ("mean_wait", FigureColumn("mean_wait"), "mean_wait", "mean wait (s)"),
+        ("mean_wait:m", FigureColumn("mean_wait", "min"), "mean_wait (min)", "mean wait (min)"),
+        ("p95_wait:h", FigureColumn("p95_wait", "h"), "p95_wait (h)", "95 % wait (h)"),
+        ("p95_wait:d=Wait", FigureColumn("p95_wait", "d", "Wait"), "Wait", "Wait"),
+        ("jain", FigureColumn("jain"), "jain", "jain"),
+    ],
+)
+def test_columns_have_units_and_headings(
+    text: str, column: FigureColumn, heading: str, in_words: str
+) -> None:
+    (found,) = parse_columns(text, KNOWN, TIMES)
+    assert found == column
+    assert found.heading == heading
+    assert found.heading_in_words(TIMES) == in_words
+
+
+@pytest.mark.parametrize(
+    ("columns", "fault"),
+    [
+        ("policy,waits", "there is no column 'waits'; known: policy, tasks"),
+        ("policy:h", "policy takes no unit"),
+        ("mean_wait:w", "mean_wait takes s or min or h or d, not 'w'"),
+        ("mean_wait:", "mean_wait takes"),
+        ("policy,jain=policy", "names 'policy' twice"),
+        ("jain=", "jain has an empty heading"),
+        ("", "there is no column ''"),
+    ],
+)
+def test_faults_of_columns_are_named(columns: str, fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        parse_columns(columns, KNOWN, TIMES)
 
 
 @pytest.mark.parametrize("columns", ["jain", ["mean_wait", 3], 5, []])
