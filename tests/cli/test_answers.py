@@ -16,23 +16,6 @@ from fairlead.mechanisms.catalogue import CATALOGUE
 UNPLACEABLE = SMALL.replace("GB}", "GB, gpu: cards}") + "  - {name: cy, demand: {gpu: 1}}\n"
 
 
-def test_allocate_json_has_the_documented_layout(
-    small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answer = answer_of(["allocate", str(small), "-m", "drfh"], capsys)
-    assert answer["fairlead"] == 1
-    assert answer["mechanism"] == "drfh"
-    assert [set(user) for user in answer["users"]] == [
-        {"name", "weight", "tasks", "servers", "dominant_resource", "dominant_share"}
-    ] * 2
-    ana, bo = answer["users"]
-    assert ana["tasks"] == pytest.approx(10)
-    assert bo["servers"]["high-cpu"] == pytest.approx(10)
-    assert set(answer["utilization"]) == {"cpu", "memory"}
-    assert set(answer["certificate"]) >= {"condition", "violation", "holds"}
-    assert answer["certificate"]["holds"] is True
-
-
 def test_compare_shows_what_was_asked_for_once_or_all_admitted(
     small: Path, constrained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -50,17 +33,16 @@ def test_users_without_a_place_are_left_out_only_on_request(
 ) -> None:
     path = tmp_path / "unplaceable.yaml"
     path.write_text(UNPLACEABLE)
-    assert run(["allocate", str(path), "-m", "drfh", "--json"]) == 2
+    words = ["allocate", str(path), "-m", "drfh", "--json"]
+    assert run(words) == 2
     assert "'cy'" in capsys.readouterr().err
-    arguments = ["allocate", str(path), "-m", "drfh", "--json", "--skip-unplaceable"]
-    assert run(arguments) == 0
+    assert run([*words, "--skip-unplaceable"]) == 0
     out, err = capsys.readouterr()
     answer = json.loads(out)
     assert [user["name"] for user in answer["users"]] == ["ana", "bo"]
-    assert len(answer["left_out"]) == 1
-    assert "cy" in answer["left_out"][0]
-    assert err.startswith("fairlead: left out: ")
-    assert "cy" in err
+    (left_out,) = answer["left_out"]
+    assert "cy" in left_out
+    assert err == f"fairlead: left out: {left_out}\n"
 
 
 def test_standard_input_and_a_report(
@@ -75,7 +57,7 @@ def test_standard_input_and_a_report(
 
 
 @pytest.mark.usefixtures("small_typed")
-@pytest.mark.parametrize("verb", ["audit", "fill", "dynamic", "converge"])
+@pytest.mark.parametrize("verb", ["audit", "fill", "dynamic"])
 def test_verbs_read_standard_input(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer_of([verb, "-"], capsys)["fairlead"] == 1
 
@@ -83,13 +65,8 @@ def test_verbs_read_standard_input(verb: str, capsys: pytest.CaptureFixture[str]
 def test_mechanisms_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     listed = answer_of(["mechanisms"], capsys)["mechanisms"]
     assert list(listed) == list(CATALOGUE)
-    assert all(
-        set(row)
-        == {"summary", "paper", "proved", "proved_without", "refuted", "accepts", "whole_tasks"}
-        for row in listed.values()
-    )
+    keys = {"summary", "paper", "proved", "proved_without", "refuted", "accepts", "whole_tasks"}
+    assert all(set(row) == keys for row in listed.values())
     assert run(["mechanisms"]) == 0
-    out, _ = capsys.readouterr()
-    for name, row in CATALOGUE.items():
-        assert any(line.split()[:1] == [f"{name}:"] for line in out.splitlines())
-        assert row.summary.split()[0] in out
+    names = [line.split(":")[0] for line in capsys.readouterr().out.splitlines() if line[:1] != " "]
+    assert set(CATALOGUE) <= set(names)

@@ -45,40 +45,22 @@ def roamer(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_json_says_when_it_settled_and_on_what(
-    roamer: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--leave", "roamer:x:50", "--join", "roamer:x:80", "--delay", "0.05..0.1"]
-    answer = answer_of(["converge", str(roamer), *arguments, "--seed", "3"], capsys)
-    assert answer["converged"] is True
-    assert answer["certificate"]["holds"] is True
-    assert [(p["begin"], p["end"], p["left"], p["joined"]) for p in answer["phases"]] == [
-        (0, 50, [], []),
-        (50, 80, ["roamer:x"], []),
-        (80, 180, [], ["roamer:x"]),
-    ]
-    for phase in answer["phases"]:
-        assert 0 < phase["seconds_to_1e-3"] <= phase["seconds_to_1e-6"] < 30
-    assert [u["name"] for u in answer["users"]] == ["roamer:x", "at-a", "at-b", "at-c", "at-d"]
-    for user in answer["users"]:
-        assert user["present"] is True
-        assert user["tasks"] == pytest.approx(user["exact"]["ps-dsf"], rel=1e-4)
-        assert set(user["exact"]) == {"ps-dsf", "tsf", "drfh"}
-    assert answer["utilization"]["b"]["cpu"] == pytest.approx(1.0)
-    assert len(answer["times"]) == len(answer["violation"]) == 181
-
-
 def test_it_is_the_same_from_python(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--leave", "at-b:4", "--period", "0.5", "--jitter", "0.2", "--delay", "0.3"]
-    more = ["--damping", "0.25", "--apart", "--tdm", "--until", "40", "--seed", "7"]
-    answer = answer_of(["converge", str(roamer), *arguments, *more, "--sample", "0.75"], capsys)
+    changes = ["--leave", "at-b:4", "--leave", "roamer:x:5", "--join", "roamer:x:8"]
+    network = ["--period", "0.5", "--jitter", "0.2", "--delay", "0.3..0.4", "--damping", "0.25"]
+    more = ["--apart", "--tdm", "--until", "40", "--seed", "7", "--sample", "0.75"]
+    answer = answer_of(["converge", str(roamer), *changes, *network, *more], capsys)
     setting = AsynchronousSetting(
         load(roamer),
         40.0,
-        (JoinOrLeave(4.0, 2, joins=False),),
+        (
+            JoinOrLeave(4.0, 2, joins=False),
+            JoinOrLeave(5.0, 0, joins=False),
+            JoinOrLeave(8.0, 0, joins=True),
+        ),
         time_shared=True,
         clocks=Clocks(0.5, 0.2),
-        delay=Delay(0.3, 0.3),
+        delay=Delay(0.3, 0.4),
         damping=0.25,
         apart=True,
         seed=7,
@@ -88,34 +70,14 @@ def test_it_is_the_same_from_python(roamer: Path, capsys: pytest.CaptureFixture[
     assert answer["mechanism"] == "ps-dsf-tdm"
 
 
-def test_what_has_not_settled_is_exit_1_and_says_what_may_help(
+def test_servers_that_have_not_settled_are_exit_1(
     roamer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wild = [str(roamer), "--delay", "2"]
-    answer = answer_of(["converge", *wild], capsys, status=1)
+    answer = answer_of(["converge", str(roamer), "--delay", "2"], capsys, status=1)
     assert answer["converged"] is False
     assert answer["phases"][0]["seconds_to_1e-3"] is None
-    assert run(["converge", *wild]) == 1
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert "not settled" in out
-    assert "about 8 servers decide while a message is under way" in out
-    assert "DOES NOT HOLD" in out
-    assert (
-        answer_of(["converge", *wild, "--damping", "0.8", "--until", "400"], capsys)["converged"]
-        is True
-    )
-    assert (
-        answer_of(["converge", *wild, "--period", "20", "--until", "600"], capsys)["converged"]
-        is True
-    )
-
-
-def test_what_only_needs_longer_says_so(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["converge", str(roamer), "--until", "1.5"]) == 1
-    out, _ = capsys.readouterr()
-    assert "The servers have not settled on PS-DSF (violation " in out
-    assert " in the end): it may only need more time (--until)." in out
+    assert "it may only need more time (--until)." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -125,7 +87,7 @@ def test_what_only_needs_longer_says_so(roamer: Path, capsys: pytest.CaptureFixt
         (["--delay", "2..1"], "delay: must be a number of seconds from 0, or two of them in order"),
         (["--until", "1e12"], "sample: 1,000,000,000,000 samples of 10 numbers each"),
         (["--leave", "at-a"], "--leave: must be USER:SECONDS, not 'at-a'"),
-        (["--leave", "at-a:x"], "--leave: must be USER:SECONDS, not 'at-a:x'"),
+        (["--join", "at-a:x"], "--join: must be USER:SECONDS, not 'at-a:x'"),
         (["--join", ":3"], "--join: must be USER:SECONDS, not ':3'"),
         (["--join", "nobody:3"], "--join: no user is named 'nobody'"),
         (["--leave", "at-a:1", "--leave", "at-a:2"], "changes: 'at-a' cannot leave at 2 s"),

@@ -34,29 +34,12 @@ def arrivals(tmp_path: Path) -> Path:
 
 def test_the_json_says_every_step(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = answer_of(["dynamic", str(arrivals), "--solver", "lp"], capsys)
-    assert answer["solver"] == "lp"
-    assert [(s["step"], s["arrived"]) for s in answer["steps"]] == [
-        (1, "ana"),
-        (2, "bo"),
-        (3, "cy"),
-    ]
-    assert [s["level"] for s in answer["steps"]] == pytest.approx([1 / 3, 4 / 9, 1 / 3])
-    assert answer["steps"][1]["shares"] == pytest.approx({"ana": 4 / 9, "bo": 4 / 9})
-    assert answer["steps"][2]["shares"] == pytest.approx({"ana": 4 / 9, "bo": 4 / 9, "cy": 1 / 3})
-    assert answer["certificate"]["holds"] is True
-    assert [(p["name"], p["verdict"]) for p in answer["properties"]] == [
-        ("sharing-incentive", "holds"),
-        ("dynamic-envy-freeness", "holds"),
-        ("dynamic-pareto-optimality", "holds"),
-    ]
-    answer.pop("properties")
+    assert {p["name"]: p["verdict"] for p in answer.pop("properties")} == {
+        "sharing-incentive": "holds",
+        "dynamic-envy-freeness": "holds",
+        "dynamic-pareto-optimality": "holds",
+    }
     assert answer == run_dynamic(load(arrivals), "lp").to_dict()
-
-
-def test_the_last_step_alone(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    every = answer_of(["dynamic", str(arrivals)], capsys)
-    last = answer_of(["dynamic", str(arrivals), "--last"], capsys)
-    assert last["steps"] == every["steps"][-1:]
 
 
 def test_lies_are_searched_on_request(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,4 +60,5 @@ def test_json_of_too_many_steps_is_refused(
     line = only_line(capsys)
     assert "--json: the shares of 3 users after each of 3 arrivals" in line
     assert "--last" in line
-    assert len(answer_of(["dynamic", str(arrivals), "--last"], capsys)["steps"]) == 1
+    (last,) = answer_of(["dynamic", str(arrivals), "--last"], capsys)["steps"]
+    assert (last["step"], last["arrived"]) == (3, "cy")

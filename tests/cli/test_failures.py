@@ -28,16 +28,10 @@ Process = subprocess.CompletedProcess[str]
             "no such option: --foo; did you mean --format? (see fairlead allocate --help)",
         ),
         (["allocate"], "missing argument"),
-        (["allocate", "FILE", "-m"], "requires an argument"),
         (["divide"], "no such command 'divide'"),
         (["compare", "FILE", "-m", "drfh", "-m", "magic"], "no mechanism is named 'magic'"),
-        (["allocate", "missing.yaml"], "missing.yaml"),
+        (["allocate", "no\nsuch\x1b[31mfile"], "no such\\x1b[31mfile: no such file"),
         (["allocate", "FILE", "--report", "no/such/folder/x.html"], "there is no folder"),
-        (["allocate", "FILE", "--report", "."], "is a folder"),
-        (
-            ["allocate", "FILE", "-m", "alpha-fair", "--alpha", "x"],
-            "invalid value for '--alpha': must be a number, not 'x' (see fairlead allocate --help)",
-        ),
         (["allocate", "FILE", "-m", "tsf", "--alpha", "1"], "alpha: tsf has no such option"),
         (["compare", "FILE", "-m", "tsf", "--alpha", "1"], "--alpha: none of these mechanisms"),
         (["trade-off", "FILE", "--alphas", "0,x"], "--alphas: must be numbers separated by commas"),
@@ -70,12 +64,11 @@ def fail_proof(_problem: object, name: str) -> None:
 def test_an_unproved_answer_is_exit_1_and_not_shown(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in (catalogue, comparison):
-        monkeypatch.setattr(module, "solve", fail_proof)
-    assert run(["allocate", str(small), "-m", "drfh"]) == 1
-    assert "drfh: the answer misses its condition by far" in only_line(capsys)
-    assert run(["compare", str(small), "-m", "drfh"]) == 1
-    assert "drfh: the answer misses its condition by far" in only_line(capsys)
+    monkeypatch.setattr(catalogue, "solve", fail_proof)
+    monkeypatch.setattr(comparison, "solve", fail_proof)
+    for verb in ("allocate", "compare"):
+        assert run([verb, str(small), "-m", "drfh"]) == 1
+        assert "drfh: the answer misses its condition by far" in only_line(capsys)
 
 
 def test_one_unproved_answer_of_several_is_exit_1(
@@ -102,13 +95,6 @@ def test_a_problem_that_every_mechanism_refuses_is_exit_2(
     monkeypatch.setattr(comparison, "solve", refuse)
     assert run(["compare", str(small)]) == 2
     assert "no mechanism accepts this problem (drf: not this;" in only_line(capsys)
-
-
-def test_control_characters_in_a_message_are_escaped(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(["allocate", "no\nsuch\x1b[31mfile"]) == 2
-    assert "\x1b" not in only_line(capsys)
 
 
 def test_rules_and_marks_are_ascii_where_the_encoding_is(
@@ -141,7 +127,6 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     ("words", "asked"),
     [
         (["allocate", "FILE", "-m", "tsf"], {"--report": "file"}),
-        (["compare", "FILE", "-m", "tsf"], {"--report": "file"}),
         (["fill", "FILE", "--select", "first-fit"], {"--report": "file", "--order": "file"}),
         (
             ["audit", "FILE", "-m", "tsf", "--lies", "2"],

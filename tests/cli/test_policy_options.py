@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
-from small_problems import only_line
+from small_problems import ROOT, only_line
 
 from fairlead.cli.main import run
+from fairlead.cli.options import PolicySuffixes
 
-LOG = str(Path(__file__).parents[2] / "examples" / "logs" / "lab.swf")
-GIVEN = [
-    (["--reserve", "1"], "drf/best-fit/reserve"),
-    (["--reserve", "3", "--spare", "cpu"], "drf/best-fit/reserve:3/spare:cpu"),
-    (["--half-life", "60", "--reserve", "1"], "drf/best-fit/half-life:60/reserve"),
-    (["--preempt", "over-share", "--spare", "cpu"], "drf/best-fit/over-share/spare:cpu"),
-]
-WRONG = [["--reserve", "0"], ["--spare", "gup"], ["--spare", ""], ["--preempt", "some"]]
-WRONG += [["--reserve", "1", "--preempt", "over-share"]]
+REPLAY = ["simulate", str(ROOT / "examples" / "logs" / "lab.swf"), "-p", "drf/best-fit"]
 
 
-@pytest.mark.parametrize(("options", "name"), GIVEN)
-def test_options_are_added_to_policies(
-    capsys: pytest.CaptureFixture[str], options: list[str], name: str
-) -> None:
-    assert run(["simulate", LOG, "-p", "drf/best-fit", *options, "--json"]) == 0
-    assert list(json.loads(capsys.readouterr().out)["policies"]) == [name]
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (PolicySuffixes(reserve=1), "drf/best-fit/reserve"),
+        (PolicySuffixes(reserve=3, spare="cpu"), "drf/best-fit/reserve:3/spare:cpu"),
+        (PolicySuffixes(half_life=60, reserve=1), "drf/best-fit/half-life:60/reserve"),
+        (PolicySuffixes("over-share", spare="cpu"), "drf/best-fit/over-share/spare:cpu"),
+    ],
+)
+def test_options_are_added_to_policies(options: PolicySuffixes, name: str) -> None:
+    assert options.added_to("drf/best-fit") == name
 
 
-@pytest.mark.parametrize("options", WRONG)
+def test_a_replay_has_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*REPLAY, "--reserve", "1", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["policies"]) == ["drf/best-fit/reserve"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--reserve", "0"],
+        ["--spare", "gup"],
+        ["--spare", ""],
+        ["--preempt", "some"],
+        ["--reserve", "1", "--preempt", "over-share"],
+    ],
+)
 def test_wrong_options_are_one_line(capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
-    assert run(["simulate", LOG, "-p", "drf/best-fit", *options]) == 2
+    assert run([*REPLAY, *options]) == 2
     assert only_line(capsys)

@@ -19,38 +19,25 @@ def test_json_has_the_documented_layout(small: Path, capsys: pytest.CaptureFixtu
     answer = json.loads(out)
     assert (answer["division"], answer["users"], answer["unproved"]) == ("resource", 2, {})
     assert [point["alpha"] for point in answer["points"]] == [0, 1]
-    assert set(answer["points"][0]) == {
-        "alpha",
-        "tasks",
-        "least_share",
-        "envious",
-        "largest_envy",
-        "utilization",
-        "violation",
-    }
+    shares = {"tasks", "least_share", "envious", "largest_envy", "utilization"}
+    assert set(answer["points"][0]) == {"alpha", "violation"} | shares
     # Figure 1 of the DRFH paper: ten tasks each, and neither could have more.
     assert answer["points"][1]["tasks"] == pytest.approx(20)
 
 
-def test_the_table_has_a_row_for_each_alpha(
-    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_verdict_names_what_the_least_share_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["trade-off", str(small), "--tdm"]) == 0
-    out, _ = capsys.readouterr()
-    assert "servers shared by time (TDM)" in out
-    assert len([line for line in out.splitlines() if line.strip()[:1].isdigit()]) == 15
     path = tmp_path / "unlike.yaml"
     path.write_text(
         "fairlead: 1\nresources: [cpu]\nservers: [{name: a, capacity: {cpu: 12}}]\n"
         "users: [{name: x, demand: {cpu: 1}}, {name: y, demand: {cpu: 2}}]\n"
     )
     assert run(["trade-off", str(path), "--alphas", "0,1"]) == 0
-    verdict, *_, proof = capsys.readouterr().out.splitlines()[1:]
-    assert verdict == (
+    assert (
         "✓ From alpha 0 to alpha 1, tasks go from 12 to 9, the least share from 0.00 % to 50.00 %, "
         "and users with envy from 1 to 0 of 2."
-    )
-    assert proof.startswith("✓  proof")
+    ) in capsys.readouterr().out
 
 
 def test_an_alpha_without_proof_is_exit_1(

@@ -26,15 +26,12 @@ USERS = """\
   - {name: last, demand: {cpu: 4, memory: 1}, weight: 0}
 """
 VERBS = [
-    ["allocate", "-m", "ps-dsf"],
-    ["allocate", "-m", "drf"],
+    ["allocate"],
     ["compare"],
-    ["fill"],
-    ["fill", "--criterion", "tsf", "--select", "rrr", "--trials", "2"],
+    ["fill", "--select", "rrr", "--trials", "2"],
     ["audit", "-m", "drfh"],
-    ["audit", "-m", "drf"],
     ["dynamic"],
-    ["trade-off"],
+    ["trade-off", "--alphas", "0,1"],
 ]
 
 Capture = pytest.CaptureFixture[str]
