@@ -37,7 +37,6 @@ def _no_service(monkeypatch: pytest.MonkeyPatch) -> None:
         (["submit", "--where", "gpu"], ["gpu1", "gpu=A100"]),
         (["submit", "--cpu", ""], []),
         (["cancel", "1"], ["17"]),
-        (["cancel", "7", ""], ["17", "7"]),
         (["logs", "--follow", ""], ["17", "7"]),
         (["drain", ""], ["b", "gpu1"]),
         (["users", "a"], ["ana"]),

@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 from small_problems import only_line
 
-import fairlead
 from fairlead.cli.main import run
 from fairlead.model.cluster import Cluster
 from fairlead.model.queues import read_queues
@@ -105,15 +104,7 @@ def test_the_json_has_each_policy(trace: Path, capsys: Capture) -> None:
     for name, of_policy in found["policies"].items():
         log = plain_replay(workload(), name, seed=7, strict_fifo=True)
         assert of_policy == summary_of(workload(), log)
-        assert of_policy["tasks"] == 68
-        assert of_policy["completed"] + of_policy["unplaceable"] == 68
         assert of_policy["unplaceable_jobs"] == ["giant"]
-        assert set(of_policy) > {
-            *("makespan", "mean_completion_time", "mean_wait", "utilization"),
-            *("fairness_error", "users"),
-        }
-        assert set(of_policy["users"]) == {"ana", "bo"}
-        assert set(of_policy["utilization"]) == {"cpu", "memory"}
 
 
 def test_users_in_a_tree_of_queues(trace: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -121,11 +112,6 @@ def test_users_in_a_tree_of_queues(trace: Path, tmp_path: Path, capsys: Capture)
     tree.write_text(
         "fairlead: 1\nqueues: [{name: team, weight: 3}]\nusers: {ana: team, nobody: team}\n"
     )
-    typo = tmp_path / "typo.yaml"
-    typo.write_text("fairlead: 1\nlimits: {ana: {gpus: 1}}\n")
-    assert run(["simulate", str(trace), "--policy", "drf/best-fit", "--queues", str(typo)]) == 2
-    fault = only_line(capsys)
-    assert "limits.ana.gpus: the trace has no such resource; it has cpu, memory" in fault
     words = ("--policy", "drf/best-fit", "--queues", tree, "--what-if", "weight:team=1")
     found = figures(capsys, trace, *words)
     for name, weight in (("drf/best-fit", 3), ("drf/best-fit, weight:team=1", 1)):
@@ -134,8 +120,13 @@ def test_users_in_a_tree_of_queues(trace: Path, tmp_path: Path, capsys: Capture)
         changed = replace(workload(), queues=queues)
         expected = summary_of(changed, plain_replay(changed, "drf/best-fit"))
         assert found["policies"][name] == expected
-    flat = figures(capsys, trace, "--policy", "drf/best-fit")["policies"]["drf/best-fit"]
-    assert flat != found["policies"]["drf/best-fit"]
+
+
+def test_a_tree_names_resources_of_the_trace(trace: Path, tmp_path: Path, capsys: Capture) -> None:
+    typo = tmp_path / "typo.yaml"
+    typo.write_text("fairlead: 1\nlimits: {ana: {gpus: 1}}\n")
+    fault = refused(capsys, trace, "--policy", "drf/best-fit", "--queues", typo)
+    assert "limits.ana.gpus: the trace has no such resource; it has cpu, memory" in fault
 
 
 def test_what_if_and_dedicated(trace: Path, capsys: Capture) -> None:
@@ -151,9 +142,6 @@ def test_what_if_and_dedicated(trace: Path, capsys: Capture) -> None:
         changed = change_workload(workload(), change)
         expected = summary_of(changed, plain_replay(changed, "drf/best-fit"))
         assert found["policies"][f"drf/best-fit, {change}"] == expected
-    assert run(["simulate", str(trace), "--policy", "drf/best-fit", *words[:2]]) == 0
-    wait = r"with weight:ana=3 the mean wait is .+ in place of .+, and \d+ of .+ gain.*, \d+ lose"
-    assert re.search(wait, " ".join(capsys.readouterr().out.split()))
     shared = plain_replay(workload(), "drf/best-fit")
     alone = replay_dedicated(workload(), "drf/best-fit", plain_replay)
     assert found["policies"]["drf/best-fit, dedicated"] == summary_of(workload(), alone)
@@ -172,41 +160,30 @@ def test_only_the_first_hours(trace: Path, capsys: Capture) -> None:
     assert found["policies"]["drf/best-fit"] == expected
 
 
-def test_figures_after_a_warm_up(trace: Path, tmp_path: Path, capsys: Capture) -> None:
-    policies = ["-p", "drf/best-fit", "-p", "drf/rrr", "--dedicated"]
-    whole = figures(capsys, trace, *policies)
-    assert figures(capsys, trace, *policies, "--warm-up", "0h") == whole
+def test_figures_after_a_warm_up(trace: Path, capsys: Capture) -> None:
+    policies = ("-p", "drf/best-fit", "-p", "drf/rrr")
     found = figures(capsys, trace, *policies, "--warm-up", "30s")["policies"]
-    for name in ("drf/best-fit", "drf/rrr"):
+    for name, of_policy in found.items():
         outcome = Outcome("", workload(), plain_replay(workload(), name), since=30.0)
-        assert found[name] == json.loads(json.dumps(outcome.to_dict()))
-        assert (found[name]["measured_since"], found[name]["jobs"]) == (30.0, 3)
-        assert found[name]["makespan"] == whole["policies"][name]["makespan"]
-    python = fairlead.simulate(trace, ["drf/rrr"], warm_up=30)["drf/rrr"]
-    assert json.loads(json.dumps(python.to_dict())) == found["drf/rrr"]
+        assert of_policy == json.loads(json.dumps(outcome.to_dict()))
+        assert (of_policy["measured_since"], of_policy["jobs"]) == (30.0, 3)
     hour = figures(capsys, trace, *policies, "--warm-up", "1h")["policies"]["drf/rrr"]
     assert (hour["tasks"], hour["unplaceable"], hour["unplaceable_jobs"]) == (5, 0, [])
-    report = tmp_path / "page.html"
-    assert simulate(trace, *policies, "--warm-up", "1h", "--report", report) == 0
-    shown = page(report)
-    assert "after a warm-up of 60 min" in shown
-    assert "used: in the time from 60 min to 2 h" in shown
-    assert "Could run nowhere" not in shown
+    assert simulate(trace, *policies, "--warm-up", "1h") == 0
+    assert "after a warm-up of 60 min" in " ".join(capsys.readouterr().out.split())
 
 
 LAB = Path(__file__).parents[2] / "examples" / "logs" / "lab.swf"  # from 2013-01-01 00:00:51
 
 
-def test_a_warm_up_may_end_at_a_date(capsys: Capture) -> None:
-    policy = ("-p", "drf/best-fit")
-    for date, more, after in (
-        ("2013-01-01T06:00:51", (), "6h"),
-        ("2013-01-01T06:00:51", ("--from", "2h"), "4h"),
-        ("2013-01-01T06:00:51", ("--load", "0.5"), "12h"),
-        ("2013-01-01T06:00:51", ("--load", "0.5", "--seeds", "2"), "12h"),
-    ):
-        by_date = figures(capsys, LAB, *policy, *more, "--warm-up", date)
-        assert by_date == figures(capsys, LAB, *policy, *more, "--warm-up", after)
+@pytest.mark.parametrize(
+    ("more", "after"),
+    [(("--from", "2h"), "4h"), (("--load", "0.5"), "12h"), (("--seeds", "2"), "6h")],
+)
+def test_a_warm_up_may_end_at_a_date(more: tuple[str, ...], after: str, capsys: Capture) -> None:
+    words = (LAB, "-p", "drf/best-fit", *more, "--warm-up")
+    by_date = figures(capsys, *words, "2013-01-01T06:00:51")
+    assert by_date == figures(capsys, *words, after)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +195,6 @@ def test_a_warm_up_may_end_at_a_date(capsys: Capture) -> None:
             "before the trace begins",
         ),
         (("--warm-up", "2013-02-30"), "is not a date"),
-        (("--warm-up", "soon"), "or a date such as"),
         (("--warm-up", "2013-01-01T06:00", "--load", "0"), "must be a positive number"),
         (("--warm-up", "2013-01-01T06:00", LAB.with_name("metacentrum.swf.gz")), "several traces"),
     ],
@@ -250,32 +226,7 @@ def test_a_study_is_measured_after_a_warm_up(trace: Path, tmp_path: Path, capsys
     assert found["figures"]["mean_wait"]["drf/best-fit"] == pytest.approx([mean, mean])
 
 
-def test_it_is_the_same_from_python(trace: Path, tmp_path: Path, capsys: Capture) -> None:
-    found = figures(capsys, trace, "--policy", "drf/rrr", "--seed", 3, "--until", 1)
-    for given in (trace, str(trace), workload()):
-        runs = fairlead.simulate(given, policies=["drf/rrr"], seed=3, until=3600)
-        assert list(runs) == ["drf/rrr"]
-        assert json.loads(json.dumps(runs["drf/rrr"].to_dict())) == found["policies"]["drf/rrr"]
-    kept = fairlead.simulate(trace, ["drf/rrr"], folder=str(tmp_path / "runs"))["drf/rrr"]
-    assert kept.path == tmp_path / "runs" / "drf_rrr.parquet"
-    assert kept.path.exists()
-
-
-def test_the_table(trace: Path, capsys: Capture) -> None:
-    words = ["--policy", "drf/best-fit", "--policy", "drf/first-fit", "--dedicated"]
-    assert simulate(trace, *words) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert out.startswith(f"{trace.name}: Parquet trace; 4 servers, 2 users, 4 jobs, 68 tasks")
-    rows = [line.split()[0] for line in out.splitlines() if line.startswith((" drf", "drf"))]
-    assert rows[-6:] == ["drf/best-fit", "drf/first-fit", "drf/best-fit,"] * 2
-    assert "2 tasks of 1 job, under every policy: giant" in out
-    shown = " ".join(out.split())
-    assert "drf/best-fit reference 66 2 0 0 " in shown
-    assert "sharing: 0 of 2 users have fewer tasks done after 2 h than each alone" in shown
-
-
-@pytest.mark.parametrize("users", [1, 3, 12])
+@pytest.mark.parametrize("users", [1, 3])
 def test_who_waits_longest_is_listed(users: int, tmp_path: Path, capsys: Capture) -> None:
     """All jobs arrive at once; each takes the whole server for a second."""
     jobs = 1 if users == 1 else 2 * users
@@ -341,21 +292,17 @@ def test_a_page_of_what_came_of_it(trace: Path, tmp_path: Path, capsys: Capture)
     without = capsys.readouterr().out
     assert simulate(trace, *words, "--report", report) == 0
     assert capsys.readouterr().out == without
-    shown = page(report)
     said = "Reference: drf/best-fit. The trace does not say when its tasks started."
-    assert said in shown
-    assert "2 tasks of 1 job, under drf/best-fit; drf/best-fit, weight:ana=3: giant" in shown
-    assert "Under drf/best-fit, sharing: 0 of 2 users have" in shown
+    assert said in page(report)
     assert len(gains_of(report)) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["day.parquet", "page.html"]
 
 
-@pytest.mark.parametrize("today", ["slots:4", "slots:04", "drf/best-fit, weight:ana=3"])
-def test_another_policy_may_be_the_one_of_today(trace: Path, tmp_path: Path, today: str) -> None:
-    report = tmp_path / "page.html"
+@pytest.mark.parametrize("today", ["slots:04", "drf/best-fit, weight:ana=3"])
+def test_another_policy_may_be_the_one_of_today(trace: Path, today: str, capsys: Capture) -> None:
     words = ["-p", "drf/best-fit", "-p", "slots:4", "--what-if", "weight:ana=3"]
-    assert simulate(trace, *words, "--today", today, "--report", report) == 0
-    assert f"Reference: {today.replace('04', '4')}." in page(report)
+    assert simulate(trace, *words, "--today", today) == 0
+    assert f"Reference: {today.replace('04', '4')}." in " ".join(capsys.readouterr().out.split())
 
 
 def test_unwritable_pages_are_refused_before_anything_runs(
@@ -384,21 +331,11 @@ def test_unwritable_pages_are_refused_before_anything_runs(
         (["--policy", "magic"], "no policy is named 'magic'; known: "),
         (["--policy", "recorded"], "the trace does not say when its tasks started"),
         (["--policy", "drf/rrr", "--what-if", "weight:anna=2"], "did you mean 'ana'?"),
-        *(
-            (["--policy", "drf/rrr", f"--until={hours}"], "--until: must be a positive number, not")
-            for hours in (-3, 0, "nan", "inf")
-        ),
-        *(
-            (["--policy", "drf/rrr", f"--warm-up={time}"], "--warm-up: must be seconds, a number")
-            for time in ("-3h", "nan", "inf", "soon", "")
-        ),
-        *(
-            (
-                ["--policy", "drf/rrr", f"--warm-up={time}"],
-                "warm_up: must be at least 0 and before ",
-            )
-            for time in ("2h", "9d")
-        ),
+        (["--policy", "drf/rrr", "--until=0"], "--until: must be a positive number, not 0"),
+        (["--policy", "drf/rrr", "--until=nan"], "--until: must be a positive number, not nan"),
+        (["--policy", "drf/rrr", "--until=inf"], "--until: must be a positive number, not inf"),
+        (["--policy", "drf/rrr", "--warm-up=-3h"], "--warm-up: must be seconds, a number"),
+        (["--policy", "drf/rrr", "--warm-up=2h"], "warm_up: must be at least 0 and before "),
         (
             ["--policy", "drf/rrr", "--until=1", "--warm-up=90m"],
             "warm_up: must be at least 0 and before 60 s, when measuring ends, not 5400 s",
@@ -434,30 +371,16 @@ def test_fairness_is_held_against_the_mechanism_that_is_named(trace: Path, capsy
     )
 
 
-@pytest.mark.parametrize("runs", ["trace", "no/where", "shut", "shut/runs"])
 def test_unwritable_runs_are_refused_before_the_trace_is_read(
-    runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    tmp_path: Path, capsys: Capture
 ) -> None:
-    (tmp_path / "trace").touch()
-    (tmp_path / "shut").mkdir()
-    access = os.access
-
-    def may(path: Path, mode: int) -> bool:  # as where a file system is read-only
-        return access(path, mode) and not (mode & os.W_OK and Path(path).name == "shut")
-
-    monkeypatch.setattr(os, "access", may)
-    line = refused(capsys, "missing.swf", "--policy", "drf/rrr", "--runs", tmp_path / runs)
-    assert line.startswith(f"fairlead: {tmp_path / runs}: ")
-    assert not (tmp_path / "shut" / "runs").exists()
+    runs = tmp_path / "no" / "where"
+    line = refused(capsys, "missing.swf", "--policy", "drf/rrr", "--runs", runs)
+    assert line.startswith(f"fairlead: {runs}: ")
 
 
-@pytest.mark.parametrize("full_for", [".parquet", ".html"])
 def test_a_full_disk_takes_no_figures_away(
-    trace: Path,
-    tmp_path: Path,
-    capsys: Capture,
-    monkeypatch: pytest.MonkeyPatch,
-    full_for: str,
+    trace: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs, page = tmp_path / "runs", tmp_path / "page.html"
     words = [trace, "--policy", "drf/best-fit", "--policy", "slots:4"]
@@ -466,7 +389,7 @@ def test_a_full_disk_takes_no_figures_away(
     replace = os.replace
 
     def full(draft: Path, target: Path) -> None:
-        if str(target).endswith(full_for):
+        if str(target).endswith(".parquet"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         replace(draft, target)
 
@@ -474,12 +397,8 @@ def test_a_full_disk_takes_no_figures_away(
     assert simulate(*words, "--runs", runs, "--report", page) == 2
     out, err = capsys.readouterr()
     assert out == expected
-    if full_for == ".html":
-        assert err == f"fairlead: {page}: cannot be written: no space left on device\n"
-        assert len(list(runs.iterdir())) == 2
-    else:
-        assert err.endswith(f"fairlead: {runs}: 2 of 2 runs could not be kept\n")
-        assert page.exists()
+    assert err.endswith(f"fairlead: {runs}: 2 of 2 runs could not be kept\n")
+    assert page.exists()
     assert not list(tmp_path.rglob("*.part"))
 
 
@@ -522,18 +441,15 @@ def test_what_the_log_says_happened_is_a_policy(
 def test_a_change_is_compared_with_its_own_policy(
     logged: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    report = tmp_path / "page.html"
-    change = ("--what-if", "weight:user-1=2")
-    others = ("-p", "recorded", "-p", "slots:4", "-p", "drf/first-fit", "-p", "drf/rrr")
-    for given in (("-p", "drf/best-fit"), ("-p", "recorded", "-p", "drf/best-fit", *others[2:])):
-        assert simulate(logged, *given, *change, "--report", report) == 0
-        headline = "Compared with drf/best-fit: with weight:user-1=2 the mean wait is "
-        assert headline in " ".join(capsys.readouterr().out.split())
-        assert headline in page(report)
-    assert simulate(logged, *others[:2], "-p", "drf/best-fit", *change, "--today", "recorded") == 0
-    assert "Compared with recorded: under drf/best-fit, weight:user-1=2 " in " ".join(
-        capsys.readouterr().out.split()
-    )
+    others = ("-p", "slots:4", "-p", "drf/first-fit", "-p", "drf/rrr")
+    words = (logged, "-p", "recorded", "-p", "drf/best-fit", *others)
+    words += ("--what-if", "weight:user-1=2", "--report", tmp_path / "page.html")
+    assert simulate(*words) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Compared with drf/best-fit: with weight:user-1=2 the mean wait is " in shown
+    assert simulate(*words, "--today", "recorded") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Compared with recorded: under drf/best-fit, weight:user-1=2 " in shown
 
 
 def test_on_the_page_today_is_what_the_log_says(logged: Path, tmp_path: Path) -> None:
@@ -541,18 +457,6 @@ def test_on_the_page_today_is_what_the_log_says(logged: Path, tmp_path: Path) ->
     assert simulate(logged, "-p", "drf/best-fit", "--report", report) == 0
     assert "Reference: recorded, the schedule in the log." in page(report)
     assert len(gains_of(report)) == 1
-
-
-def test_a_log_of_more_than_its_servers_hold_says_so(
-    logged: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    path, report = tmp_path / "full.swf", tmp_path / "page.html"
-    path.write_bytes(WAITED.replace(b"3 50 50 100", b"3 50 0 100"))
-    for log, is_more in ((logged, False), (path, True)):
-        assert simulate(log, "-p", "recorded", "-p", "drf/best-fit", "--report", report) == 0
-        line = "At times tasks under recorded took more than the servers of the trace have: use and"
-        assert (line in " ".join(capsys.readouterr().out.split())) == is_more
-        assert (line in page(report)) == is_more
 
 
 HOLE = b"""; MaxProcs: 4
@@ -570,21 +474,20 @@ def test_what_the_log_does_not_say_is_compared_with_nothing(
     path, report = tmp_path / "log.swf", tmp_path / "page.html"
     path.write_bytes(HOLE)
     lacks = "The log lacks the times of 1 task of 1 job: under recorded these tasks are left out"
-    mean, today = 110.0 / 1.5, 90.0
-    for more, numbers in (
-        ([], [1, 0, 1, 1]),
-        (["--today", "drf/best-fit"], [0, 1, 1, 1]),
-    ):
-        words = ["-p", "recorded", "-p", "drf/best-fit", *more, "--report", report]
-        assert simulate(path, *words) == 0
-        assert lacks in " ".join(capsys.readouterr().out.split())
-        shown = page(report)
-        assert lacks in shown
-        (row,) = gains_of(report)
-        assert row[:4] == numbers
-        waits = [today, mean] if more else [mean, today]
-        assert row[6:] == pytest.approx(waits)
-        assert re.search(r" user-2 1 1 (\S+ \S+|–) (\S+ \S+|–) unknown ", shown)
+    assert simulate(path, "-p", "recorded", "-p", "drf/best-fit", "--report", report) == 0
+    assert lacks in " ".join(capsys.readouterr().out.split())
+    (row,) = gains_of(report)
+    assert row[:4] == [1, 0, 1, 1]
+    assert row[6:] == pytest.approx([110 / 1.5, 90])
+    assert re.search(r" user-2 1 1 (\S+ \S+|–) (\S+ \S+|–) unknown ", page(report))
+
+
+def test_a_log_of_more_than_its_servers_hold_says_so(logged: Path, capsys: Capture) -> None:
+    logged.write_bytes(WAITED.replace(b"3 50 50 100", b"3 50 0 100"))
+    assert simulate(logged, "-p", "recorded") == 0
+    assert "took more than the servers of the trace have" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 SLOW = """
@@ -605,13 +508,12 @@ sys.exit(run(sys.argv[2:]))
 """
 
 
-@pytest.mark.parametrize("kept", [True, False])
 def test_an_interruption_says_what_is_finished_and_how_to_go_on(
-    trace: Path, tmp_path: Path, capsys: Capture, kept: bool
+    trace: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     started, runs = tmp_path / "started", tmp_path / "runs"
     words = ["simulate", str(trace), "--policy", "drf/best-fit", "--policy", "slots:4"]
-    words += ["--runs", str(runs)] * kept
+    words += ["--runs", str(runs)]
     tests = Path(__file__).resolve().parents[1]
     with subprocess.Popen(
         [sys.executable, "-c", SLOW, str(started), *words],
@@ -623,7 +525,7 @@ def test_an_interruption_says_what_is_finished_and_how_to_go_on(
     ) as process:
         for _ in range(600):
             time.sleep(0.1)
-            if started.exists() and (not kept or (runs / "drf_best-fit.parquet").exists()):
+            if started.exists() and (runs / "drf_best-fit.parquet").exists():
                 break
         # As Ctrl-C does: every process of the terminal hears of it.
         os.killpg(process.pid, signal.SIGINT)
@@ -634,9 +536,6 @@ def test_an_interruption_says_what_is_finished_and_how_to_go_on(
         os.killpg(process.pid, 0)
     *before, err = err.splitlines(keepends=True)
     assert [line.startswith("fairlead: slots:4: a slot is ") for line in before] == [True]
-    if not kept:
-        assert err.startswith("fairlead: interrupted; nothing is kept (")
-        return
     assert err == (
         f"fairlead: interrupted; 1 of 2 runs are finished and kept in {runs}: drf/best-fit; the "
         "same command goes on with the others\n"
@@ -645,6 +544,10 @@ def test_an_interruption_says_what_is_finished_and_how_to_go_on(
     again = capsys.readouterr()
     assert again.err.startswith("fairlead: drf/best-fit: finished before, read from ")
     assert list(json.loads(again.out)["policies"]) == ["drf/best-fit", "slots:4"]
+
+
+def test_without_a_folder_no_run_is_kept() -> None:
+    assert run_processes.resume_text(("drf/best-fit",), 2, None).startswith("nothing is kept (")
 
 
 class Interrupt:
@@ -676,26 +579,18 @@ class Interrupt:
             sys.unraisablehook = forgets
 
 
-@pytest.mark.parametrize("first", [(), ("-p", "drf/best-fit")])
 def test_an_interruption_at_any_time_reports_the_kept_runs(
-    first: tuple[str, ...], trace: Path, tmp_path: Path, capsys: Capture
+    trace: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     words = [trace, "-p", "drf/best-fit", "-p", "slots:12", "--processes", 1]
-
-    def folder(name: str) -> Path:
-        runs = tmp_path / name
-        if first:
-            assert simulate(trace, *first, "--runs", runs) == 0
-        return runs
-
     whole, random = Interrupt(), np.random.default_rng(3)
-    assert simulate(*words, "--runs", folder("once")) == 0  # figures that are computed only once
-    assert whole.simulate(*words, "--runs", folder("whole")) == 0
+    assert simulate(*words, "--runs", tmp_path / "once") == 0  # figures computed only once
+    assert whole.simulate(*words, "--runs", tmp_path / "whole") == 0
     begin, ran = whole.first["run_policies"], whole.first["to_dict"]
     moments = [*random.integers(begin, ran, 2), *random.integers(ran, 0.95 * whole.calls, 2)]
     said = set()
     for k, moment in enumerate(moments):
-        runs = folder(f"{k}")
+        runs = tmp_path / f"{k}"
         capsys.readouterr()
         assert Interrupt(moment).simulate(*words, "--runs", runs) == 130
         line = capsys.readouterr().err.splitlines()[-1]
@@ -705,11 +600,12 @@ def test_an_interruption_at_any_time_reports_the_kept_runs(
             if (runs / f"{file}.parquet").exists()
         ]
         number = f"{len(kept)} of 2 runs are finished and kept in {runs}: {', '.join(kept)}; "
-        if kept and (not first or "kept in" in line):
+        if kept:
             assert line.startswith(f"fairlead: interrupted; {number}the same command ")
-        else:  # nothing, or what this command has not come to see yet
-            assert len(kept) == len(first) // 2
-            none = "; none of 2 runs was finished"
-            assert line.removeprefix("fairlead: interrupted") in ("", none[: 99 * (not kept)])
+        else:
+            assert line in (
+                "fairlead: interrupted",
+                "fairlead: interrupted; none of 2 runs was finished",
+            )
         said.add(len(kept))
     assert 2 in said

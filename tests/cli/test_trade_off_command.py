@@ -23,6 +23,8 @@ def test_json_has_the_documented_layout(small: Path, capsys: pytest.CaptureFixtu
     assert set(answer["points"][0]) == {"alpha", "violation"} | shares
     # Figure 1 of the DRFH paper: ten tasks each, and neither could have more.
     assert answer["points"][1]["tasks"] == pytest.approx(20)
+    assert run(["trade-off", str(small), "--alphas", "1", "--tdm", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["division"] == "time"
 
 
 def test_the_verdict_names_what_the_least_share_costs(
