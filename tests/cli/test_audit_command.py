@@ -38,35 +38,22 @@ def saved(tmp_path: Path, document: object, name: str = "theirs.json") -> str:
     return str(path)
 
 
-def test_the_json_has_the_documented_layout(
+def test_all_properties_are_checked_with_so_many_lies(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = answer_of(["audit", str(small), "-m", "drfh", "--lies", "20"], capsys)
     assert [row["name"] for row in answer["properties"]] == list(AUDITED)
-    for row in answer["properties"]:
-        assert row["verdict"] in ("holds", "fails", "unknown")
-        assert isinstance(row["witness"], dict)
-        assert isinstance(row["searched"], int)
-        assert row["sentence"]
     assert answer["properties"][5]["searched"] == 20
-    ana = answer["users"][0]
-    assert (ana["name"], ana["slice"]) == ("ana", pytest.approx(6))
-    assert ana["tasks"] == pytest.approx(10)
-    assert ana["margin"] == pytest.approx(10 / 6 - 1)
 
 
 def test_an_audit_that_fails_exits_1_and_names_the_victim(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run(["audit", str(UNFAIR), "-m", "tsf", "--lies", "0"]) == 1
-    out, err = capsys.readouterr()
-    assert err == ""
+    words = ["audit", str(UNFAIR), "-m", "tsf", "--property", "sharing-incentive"]
+    assert run(words) == 1
     sentence = "ana runs 1.778 tasks; a slice of every server would run 2"
-    assert re.search(rf"✗  sharing-incentive +FAILS +{re.escape(sentence)}", out)
-    answer = answer_of(
-        ["audit", str(UNFAIR), "-m", "tsf", "--property", "sharing-incentive"], capsys, 1
-    )
-    (row,) = answer["properties"]
+    assert re.search(rf"✗ +sharing-incentive +FAILS +{sentence}", capsys.readouterr().out)
+    (row,) = answer_of(words, capsys, 1)["properties"]
     assert row["witness"]["user"] == "ana"
     assert row["witness"]["margin"] == pytest.approx(-1 / 9)
 
@@ -94,24 +81,18 @@ def test_a_lie_that_pays_is_saved_and_can_be_replayed(
 def test_an_allocation_stands_beside_the_fair_one(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    theirs = saved(
-        tmp_path,
-        {
-            "users": [
-                {"name": "ana", "servers": {"high-memory": 10}},
-                {"name": "bo", "servers": {"high-cpu": 4}},
-            ]
-        },
-    )
-    arguments = [str(small), "--allocation", theirs, "-m", "drfh"]
-    answer = answer_of(["audit", *arguments], capsys, 1)
+    rows = [
+        {"name": "ana", "servers": {"high-memory": 10}},
+        {"name": "bo", "servers": {"high-cpu": 4}},
+    ]
+    theirs = saved(tmp_path, {"users": rows})
+    answer = answer_of(["audit", str(small), "--allocation", theirs, "-m", "drfh"], capsys, 1)
     assert answer["fair_by"] == "drfh"
     bo = answer["users"][1]
     assert (bo["tasks"], bo["fair_tasks"]) == (4, pytest.approx(10))
     verdicts = {row["name"]: row["verdict"] for row in answer["properties"]}
     assert verdicts["non-wastefulness"] == verdicts["sharing-incentive"] == "fails"
     assert verdicts["strategy-proofness"] == verdicts["population-monotonicity"] == "unknown"
-    assert bo["holds"] == {"cpu": 4, "memory": pytest.approx(0.8)}
 
 
 def test_what_allocate_prints_can_be_audited(
@@ -132,15 +113,12 @@ def test_lenient_skips_a_row_and_counts_it(
         {"name": "bo", "servers": {"high-cpu": 10}},
         {"name": "cy", "servers": {"high-cpu": 1}},
     ]
-    theirs = saved(tmp_path, {"users": rows})
-    assert run(["audit", str(small), "--allocation", theirs, "--lenient"]) == 0
+    words = ["audit", str(small), "--allocation", saved(tmp_path, {"users": rows}), "--lenient"]
+    assert run(words) == 0
     out, err = capsys.readouterr()
     assert "skipped: users[2]" in err
     assert "skipped: 1 row" in out
-    answer = answer_of(
-        ["audit", str(small), "--allocation", theirs, "--lenient"], capsys, is_quiet=False
-    )
-    assert len(answer["skipped"]) == 1
+    assert len(answer_of(words, capsys, is_quiet=False)["skipped"]) == 1
 
 
 def dump(tmp_path: Path) -> str:
@@ -165,7 +143,6 @@ def test_a_kubernetes_cluster_is_audited(
     waste = next(row for row in answer["properties"] if row["name"] == "non-wastefulness")
     assert waste["verdict"] == "fails"
     assert waste["witness"]["task"] == "lab/job-2"
-    assert waste["sentence"] == "lab/job-2 waits, though b has room for it"
 
 
 def apart(tmp_path: Path) -> list[str]:
@@ -200,12 +177,14 @@ def test_nodes_and_pods_may_be_given_apart(
     }
     verdicts = {row["name"]: row["verdict"] for row in answer["properties"]}
     assert verdicts["non-wastefulness"] == "unknown"
-    page = tmp_path / "audit.html"
-    assert run(["audit", *given, "--report", str(page)]) == 0
-    out, _ = capsys.readouterr()
-    for text in (out, page.read_text()):
-        assert "shop/web-2 (shop): its placement constraint allows no group" in text
-        assert "lab/job-1 (lab): resourceClaims" in text
+    assert run(["audit", *given]) == 0
+    shown = capsys.readouterr().out
+    assert "shop/web-2 (shop): its placement constraint allows no group" in shown
+    assert "lab/job-1 (lab): resourceClaims" in shown
+
+
+def test_options_of_a_kubernetes_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = apart(tmp_path)
     options = ["--user-from", "label:team", "--weight", "namespace:lab=2", "--resource", "cpu"]
     answer = answer_of(["audit", *given, *options], capsys)
     assert [row["weight"] for row in answer["users"]] == [1, 2]
@@ -223,10 +202,7 @@ def test_nodes_and_pods_may_be_given_apart(
         (["--random", "3", "--allocation", "x.json"], "no such option: --allocation"),
         (["FILE", "-m", "tsf", "-m", "drfh"], "must be one mechanism"),
         (["FILE", "--property", "fairness"], "no property is named 'fairness'; known: feas"),
-        (["--random", "3", "--alpha", "1"], "no such option: --alpha"),
         (["--random", "3", "--heterogeneity", "9"], "invalid value for '--heterogeneity'"),
-        (["FILE", "--allocation", "FILE"], "small.yaml: users[0]"),
-        (["--kubernetes", "missing.json"], "missing.json: no such file"),
         (["FILE", "--ignore", "cpu"], "--ignore: is for --kubernetes"),
         (["--kubernetes", "x", "--weight", "lab"], "--weight: must be KEY=VALUE"),
         (["--kubernetes", "x", "--weight", "lab=1_0"], "--weight: must be a number"),
@@ -234,7 +210,6 @@ def test_nodes_and_pods_may_be_given_apart(
         (["--kubernetes", "x", "--weight", "a=1", "--weight", "a=2"], "--weight: gives 'a' twice"),
         (["FILE", "--save-witness", "FILE"], "is not a folder"),
         (["FILE", "--save-witness", "FOLDER"], "is not empty"),
-        (["FILE", "--save-witness", "no/such/folder"], "there is no folder"),
         (["FILE", "--report", "FILE"], "is the problem file itself"),
     ],
 )
@@ -262,12 +237,10 @@ def test_a_survey_says_what_stands_and_shows_witnesses(
     assert answer["refused"]["drf"] > 0  # it does not admit constraints
     cells = {(row["mechanism"], row["property"]): row for row in answer["table"]}
     cell = cells["drf-per-server", "single-resource-fairness"]
-    assert not cell["claimed"]
     assert 0 < cell["violations"] <= cell["asked"] <= 8
     problem = load(folder / "drf-per-server.single-resource-fairness.yaml")
     assert problem.n_resources == 1
     assert len(cell["witness"]["problem"]["users"]) == problem.n_users
-    assert cells["drf", "envy-freeness"]["claimed"]
 
 
 def test_a_refuted_claim_fails_a_survey(
@@ -278,7 +251,4 @@ def test_a_refuted_claim_fails_a_survey(
     monkeypatch.setitem(catalogue.CATALOGUE, "drf-tasks", boast)
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # in this process, which knows the boast
     assert run(["audit", *SMALL_SURVEY, "-m", "drf-tasks"]) == 1
-    out = capsys.readouterr().out
-    assert "REFUTED" in out
-    assert "refuted on 8 random problems: drf-tasks, envy-freeness" in out
-    assert "\ndrf-tasks, envy-freeness\nREFUTED: envy-freeness; on " in out
+    assert "refuted on 8 random problems: drf-tasks, envy-freeness" in capsys.readouterr().out

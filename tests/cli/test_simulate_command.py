@@ -11,9 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from math import inf
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -204,11 +202,6 @@ def test_wrong_ends_of_a_warm_up(more: tuple[Any, ...], fault: str, capsys: Capt
     assert fault in only_line(capsys)
 
 
-def test_a_trace_without_dates_takes_no_date(trace: Path, capsys: Capture) -> None:
-    assert simulate(trace, "-p", "drf/best-fit", "--warm-up", "2013-01-01") == 2
-    assert "--warm-up: is a date, and the trace has none" in only_line(capsys)
-
-
 def test_jobs_of_the_warm_up_are_not_explained(trace: Path, capsys: Capture) -> None:
     words = ("-p", "drf/best-fit", "--explain", "ana")
     for more, is_explained in (((), True), (("--warm-up", "1h"), False)):
@@ -336,10 +329,7 @@ def test_unwritable_pages_are_refused_before_anything_runs(
         (["--policy", "drf/rrr", "--until=inf"], "--until: must be a positive number, not inf"),
         (["--policy", "drf/rrr", "--warm-up=-3h"], "--warm-up: must be seconds, a number"),
         (["--policy", "drf/rrr", "--warm-up=2h"], "warm_up: must be at least 0 and before "),
-        (
-            ["--policy", "drf/rrr", "--until=1", "--warm-up=90m"],
-            "warm_up: must be at least 0 and before 60 s, when measuring ends, not 5400 s",
-        ),
+        (["--policy", "drf/rrr", "--warm-up=2013-01-01"], "is a date, and the trace has none"),
         (["--policy", "drf/rrr", "--seed", "-1"], "invalid value for '--seed'"),
         (
             ["--policy", "drf/rrr", "--today", "slots:4", "--report", "page.html"],
@@ -550,62 +540,16 @@ def test_without_a_folder_no_run_is_kept() -> None:
     assert run_processes.resume_text(("drf/best-fit",), 2, None).startswith("nothing is kept (")
 
 
-class Interrupt:
-    """Interrupt a command at its k-th call of a function of this package."""
-
-    def __init__(self, at: float = inf) -> None:
-        self.calls, self.at = 0, at
-        self.first: dict[str, int] = {}
-
-    def __call__(self, frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and "/fairlead/" in frame.f_code.co_filename:
-            self.calls += 1
-            self.first.setdefault(frame.f_code.co_name, self.calls)
-            if self.calls == self.at:
-                raise KeyboardInterrupt
-
-    def again(self, _: object) -> None:
-        """Interrupt again, as the command does where Python drops an exception of the collector."""
-        self.at = self.calls + 1
-        sys.setprofile(self)  # Python has taken it away, as it raised
-
-    def simulate(self, *arguments: object) -> int:
-        forgets, sys.unraisablehook = sys.unraisablehook, self.again
-        sys.setprofile(self)
-        try:
-            return simulate(*arguments)
-        finally:
-            sys.setprofile(None)
-            sys.unraisablehook = forgets
-
-
-def test_an_interruption_at_any_time_reports_the_kept_runs(
-    trace: Path, tmp_path: Path, capsys: Capture
+def test_an_interruption_after_the_replays_names_the_kept_runs(
+    trace: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = [trace, "-p", "drf/best-fit", "-p", "slots:12", "--processes", 1]
-    whole, random = Interrupt(), np.random.default_rng(3)
-    assert simulate(*words, "--runs", tmp_path / "once") == 0  # figures computed only once
-    assert whole.simulate(*words, "--runs", tmp_path / "whole") == 0
-    begin, ran = whole.first["run_policies"], whole.first["to_dict"]
-    moments = [*random.integers(begin, ran, 2), *random.integers(ran, 0.95 * whole.calls, 2)]
-    said = set()
-    for k, moment in enumerate(moments):
-        runs = tmp_path / f"{k}"
-        capsys.readouterr()
-        assert Interrupt(moment).simulate(*words, "--runs", runs) == 130
-        line = capsys.readouterr().err.splitlines()[-1]
-        kept = [
-            name
-            for name, file in (("drf/best-fit", "drf_best-fit"), ("slots:12", "slots_12"))
-            if (runs / f"{file}.parquet").exists()
-        ]
-        number = f"{len(kept)} of 2 runs are finished and kept in {runs}: {', '.join(kept)}; "
-        if kept:
-            assert line.startswith(f"fairlead: interrupted; {number}the same command ")
-        else:
-            assert line in (
-                "fairlead: interrupted",
-                "fairlead: interrupted; none of 2 runs was finished",
-            )
-        said.add(len(kept))
-    assert 2 in said
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    runs = tmp_path / "runs"
+    monkeypatch.setattr("fairlead.report.simulation.simulation_document", interrupted)
+    words = (trace, "-p", "drf/best-fit", "-p", "slots:12", "--processes", 1, "--runs", runs)
+    assert simulate(*words) == 130
+    kept = f"2 of 2 runs are finished and kept in {runs}: drf/best-fit, slots:12; "
+    assert capsys.readouterr().err.startswith(f"fairlead: interrupted; {kept}")
+    assert len(list(runs.iterdir())) == 2

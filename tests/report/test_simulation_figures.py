@@ -33,8 +33,8 @@ from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 
 POLICIES = ("drf/best-fit", "slots:4", "tsf/first-fit")
-# Small workloads: under some, a policy completes nothing (5, 12), nobody waits or no fair shares are
-# known (9), or a time has no error (6).
+# Small workloads: under some, a policy completes nothing (5, 12), nobody waits and no fair shares
+# are known (9), or a time has no error (6).
 SEEDS = (0, 5, 6, 9, 12, 18)
 CLOSE = 1e-3  # pictures have four digits
 
