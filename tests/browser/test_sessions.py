@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from access_checks import check_access
+from live_jobs import submit
 from playwright.sync_api import Page, expect
 
 from fairlead.service.journal.event_journal import Journal
@@ -125,7 +126,7 @@ def test_a_lost_service_is_noticed_and_found_again(own_cluster: Cluster, open_pa
 
 def test_a_keyboard_suffices(cluster: Cluster, open_page: Opened) -> None:
     """Focus stays on a heading although the list is asked for again."""
-    cluster.run("submit", "--chdir", "/tmp", "--user", "eve", "--name", "a", "--", "sleep", "20")
+    submit(cluster, "--user", "eve", "--name", "a", "--", "sleep", "20")
     page = open_page(cluster.url)
     expect(page.locator("#view h1")).to_be_visible()
     page.keyboard.press("Tab")
@@ -188,36 +189,18 @@ def test_what_is_typed_stays(cluster: Cluster, open_page: Opened) -> None:
     field = page.get_by_label("Text in name")
     field.press_sequentially("hello")
     with page.expect_response("**/v1/jobs/search**"):
-        cluster.run(
-            "submit", "--chdir", "/tmp", "--user", "tim", "--count", "2", "--", "sleep", "20"
-        )
+        submit(cluster, "--user", "tim", "--count", "2", "--", "sleep", "20")
     page.wait_for_timeout(300)
     expect(field).to_have_value("hello")
 
 
 def test_a_held_job_that_runs_is_released(own_cluster: Cluster, open_page: Opened) -> None:
     own_cluster.start_worker("a", cpu=4)
-    done = own_cluster.run(
-        "submit",
-        "--chdir",
-        "/tmp",
-        "--user",
-        "hal",
-        "--count",
-        "90",
-        "--cpu",
-        "2",
-        "--",
-        "sleep",
-        "60",
-    )
-    job = done.stdout.strip()
+    job = submit(own_cluster, "--user", "hal", "--count", "90", "--cpu", "2", "--", "sleep", "60")
     until(lambda: own_cluster.client().jobs()[0].state == "running")
     page = open_page(own_cluster.url, f"#/job/{job}")
-    for button, words in (
-        ("Hold", "held: no more of its tasks start"),
-        ("Release", "of its tasks wait"),
-    ):
+    texts = {"Hold": "held: no more of its tasks start", "Release": "of its tasks wait"}
+    for button, words in texts.items():
         page.get_by_role("button", name=button).click()
         page.get_by_role("dialog").get_by_role("button", name=button).click()
         expect(page.locator(".lead")).to_contain_text(words)

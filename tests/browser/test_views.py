@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from access_checks import check_access
+from live_jobs import submit
 from playwright.sync_api import Page, expect
 
 from fairlead.service.journal.event_journal import Journal
@@ -15,12 +16,6 @@ from live_cluster import Cluster, until
 
 Opened = Callable[..., Page]
 VIEWS = ("", "#/jobs", "#/servers", "#/what-if?weights=eve%3D2", "#/user/eve")
-
-
-def submit(cluster: Cluster, *words: str) -> str:
-    done = cluster.run("submit", "--chdir", "/tmp", *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 def test_a_newcomer_follows_the_first_job(own_cluster: Cluster, open_page: Opened) -> None:

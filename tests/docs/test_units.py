@@ -17,18 +17,8 @@ UNITS = [
 ]
 KEYS = {
     "Unit": {"Description", "After"},
-    "Service": {
-        "User",
-        "Environment",
-        "ExecStart",
-        "Restart",
-        "KillMode",
-        "NoNewPrivileges",
-        "ProtectSystem",
-        "ReadWritePaths",
-        "RuntimeDirectory",
-        "LimitNOFILE",
-    },
+    "Service": {"User", "Environment", "ExecStart", "Restart", "KillMode", "LimitNOFILE"}
+    | {"NoNewPrivileges", "ProtectSystem", "ReadWritePaths", "RuntimeDirectory"},
     "Install": {"WantedBy"},
 }
 

@@ -159,7 +159,9 @@ def test_an_undecided_audit_has_no_tick() -> None:
         assert verdict.kind == kind
 
 
-@pytest.mark.parametrize("name", AUDITS)
+@pytest.mark.parametrize(
+    "name", ["a rule", "an allocation", "several shapes", "a number missing", "rates"]
+)
 def test_the_table_has_the_numbers_of_every_user(name: str) -> None:
     users = audit_of(name).to_dict()["users"]
     cells = [value for row in read(name).numbers("Users, their holdings") for value in row]
@@ -267,7 +269,7 @@ def could_by_definition(found: Audit) -> np.ndarray[Any, Any]:
     return could
 
 
-@pytest.mark.parametrize("name", ["a mechanism", "an allocation", "a rule"])
+@pytest.mark.parametrize("name", ["an allocation", "a rule"])
 def test_envy_is_drawn_pair_by_pair(name: str) -> None:
     found = audit_of(name)
     could = could_by_definition(found)

@@ -58,11 +58,6 @@ def test_those_who_are_owed_come_first_and_running_jobs() -> None:
     assert firsts == ["ana", "cy", "bo", "c", "b", "a", "2", "1"]
 
 
-def test_a_single_task_and_server_are_singular() -> None:
-    text = shown([user("ana", 0.5, 0.5, running=1)], [server("a")], [])
-    assert text.splitlines()[1].startswith("1 task runs; 3 wait; 1 of 1 server ready;")
-
-
 @pytest.mark.parametrize(
     ("users", "sentence"),
     [
