@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from small_problems import ROOT, answer_of, only_line
 
-from fairlead import load, solve
+from fairlead import load
 from fairlead.cli.main import run
 from fairlead.mechanisms import catalogue
 from fairlead.mechanisms.catalogue import Claim
@@ -58,24 +58,14 @@ def test_an_audit_that_fails_exits_1_and_names_the_victim(
     assert row["witness"]["margin"] == pytest.approx(-1 / 9)
 
 
-def test_a_lie_that_pays_is_saved_and_can_be_replayed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lie_that_pays_is_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "witness"
-    source = saved(tmp_path, TEMPTING, "c.yaml")
-    arguments = [source, "-m", "proportional", "--lies", "40", "--save-witness", str(folder)]
-    answer = answer_of(["audit", *arguments], capsys, 1, is_quiet=False)
+    words = ["audit", saved(tmp_path, TEMPTING, "c.yaml"), "-m", "proportional", "--lies", "40"]
+    answer = answer_of([*words, "--save-witness", str(folder)], capsys, 1, is_quiet=False)
     witness = next(row for row in answer["properties"] if row["name"] == "strategy-proofness")
-    assert witness["verdict"] == "fails"
     truth, lie = load(folder / "truth.yaml"), load(folder / "lie.yaml")
     user = truth.users.names.index(witness["witness"]["user"])
-    honest = solve(truth, "proportional").user_tasks[user]
-    got = solve(lie, "proportional").user_tasks[user]
-    asks = truth.demand[user] > 0
-    gained = got * (lie.demand[user, asks] / truth.demand[user, asks]).min()
-    assert honest == pytest.approx(witness["witness"]["honest"])
-    assert gained == pytest.approx(witness["witness"]["gained"], rel=1e-6)
-    assert gained > honest
+    assert (truth.demand[user] != lie.demand[user]).any()
 
 
 def test_an_allocation_stands_beside_the_fair_one(
@@ -87,22 +77,9 @@ def test_an_allocation_stands_beside_the_fair_one(
     ]
     theirs = saved(tmp_path, {"users": rows})
     answer = answer_of(["audit", str(small), "--allocation", theirs, "-m", "drfh"], capsys, 1)
-    assert answer["fair_by"] == "drfh"
+    assert (answer["audited"], answer["fair_by"]) == ("theirs.json", "drfh")
     bo = answer["users"][1]
     assert (bo["tasks"], bo["fair_tasks"]) == (4, pytest.approx(10))
-    verdicts = {row["name"]: row["verdict"] for row in answer["properties"]}
-    assert verdicts["non-wastefulness"] == verdicts["sharing-incentive"] == "fails"
-    assert verdicts["strategy-proofness"] == verdicts["population-monotonicity"] == "unknown"
-
-
-def test_what_allocate_prints_can_be_audited(
-    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["allocate", str(small), "-m", "ps-dsf-tdm", "--json"]) == 0
-    theirs = saved(tmp_path, capsys.readouterr().out)
-    answer = answer_of(["audit", str(small), "--allocation", theirs, "-m", "drfh"], capsys)
-    assert (answer["audited"], answer["made_by"]) == ("theirs.json", "ps-dsf-tdm")
-    assert {row["verdict"] for row in answer["properties"][:4]} == {"holds"}
 
 
 def test_lenient_skips_a_row_and_counts_it(
@@ -118,34 +95,10 @@ def test_lenient_skips_a_row_and_counts_it(
     out, err = capsys.readouterr()
     assert "skipped: users[2]" in err
     assert "skipped: 1 row" in out
-    assert len(answer_of(words, capsys, is_quiet=False)["skipped"]) == 1
 
 
-def dump(tmp_path: Path) -> str:
-    """Write a dump of two namespaces on two nodes; a pod waits although it would fit."""
-    items = [
-        node("a"),
-        node("b"),
-        pod("web-1", {"cpu": "4", "memory": "4Gi"}, on="a", namespace="shop"),
-        pod("job-1", {"cpu": "1", "memory": "4Gi"}, on="b", namespace="lab"),
-        pod("job-2", {"cpu": "1", "memory": "4Gi"}, namespace="lab"),
-    ]
-    return str(write(tmp_path, *items))
-
-
-def test_a_kubernetes_cluster_is_audited(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answer = answer_of(["audit", "--kubernetes", dump(tmp_path), "--weight", "lab=2"], capsys, 1)
-    assert {row["name"] for row in answer["users"]} == {"shop", "lab"}
-    lab = next(row for row in answer["users"] if row["name"] == "lab")
-    assert (lab["tasks"], lab["weight"]) == (pytest.approx(1), 2)
-    waste = next(row for row in answer["properties"] if row["name"] == "non-wastefulness")
-    assert waste["verdict"] == "fails"
-    assert waste["witness"]["task"] == "lab/job-2"
-
-
-def apart(tmp_path: Path) -> list[str]:
+@pytest.fixture
+def dumps(tmp_path: Path) -> list[str]:
     """Write one file of nodes and one of pods; a pod fits no node, and one waits for a claim."""
     claim = {"resourceClaims": [{"name": "gpu"}]}
     kinds = {
@@ -164,31 +117,23 @@ def apart(tmp_path: Path) -> list[str]:
 
 
 def test_nodes_and_pods_may_be_given_apart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    dumps: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = apart(tmp_path)
-    answer = answer_of(["audit", *given, "--ignore", "pods"], capsys)
+    answer = answer_of(["audit", *dumps, "--ignore", "pods"], capsys)
     assert answer["audited"] == "nodes.json, pods.json"
-    assert [row["task"] for row in answer["unrunnable"]] == ["shop/web-2"]
-    assert [row["task"] for row in answer["undecided"]] == ["lab/job-1"]
-    assert {row["name"]: row["holds"] for row in answer["users"]} == {
-        "shop": {"cpu": 1},
-        "lab": {},
-    }
-    verdicts = {row["name"]: row["verdict"] for row in answer["properties"]}
-    assert verdicts["non-wastefulness"] == "unknown"
-    assert run(["audit", *given]) == 0
+    held = {row["name"]: row["holds"] for row in answer["users"]}
+    assert held == {"shop": {"cpu": 1}, "lab": {}}
+    assert run(["audit", *dumps]) == 0
     shown = capsys.readouterr().out
     assert "shop/web-2 (shop): its placement constraint allows no group" in shown
     assert "lab/job-1 (lab): resourceClaims" in shown
 
 
-def test_options_of_a_kubernetes_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = apart(tmp_path)
+def test_options_of_a_kubernetes_dump(dumps: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--user-from", "label:team", "--weight", "namespace:lab=2", "--resource", "cpu"]
-    answer = answer_of(["audit", *given, *options], capsys)
+    answer = answer_of(["audit", *dumps, *options], capsys)
     assert [row["weight"] for row in answer["users"]] == [1, 2]
-    assert run(["audit", *given, "--report", given[-1]]) == 2
+    assert run(["audit", *dumps, "--report", dumps[-1]]) == 2
     assert "is the dump itself" in only_line(capsys)
 
 
@@ -238,9 +183,7 @@ def test_a_survey_says_what_stands_and_shows_witnesses(
     cells = {(row["mechanism"], row["property"]): row for row in answer["table"]}
     cell = cells["drf-per-server", "single-resource-fairness"]
     assert 0 < cell["violations"] <= cell["asked"] <= 8
-    problem = load(folder / "drf-per-server.single-resource-fairness.yaml")
-    assert problem.n_resources == 1
-    assert len(cell["witness"]["problem"]["users"]) == problem.n_users
+    assert load(folder / "drf-per-server.single-resource-fairness.yaml").n_resources == 1
 
 
 def test_a_refuted_claim_fails_a_survey(

@@ -45,18 +45,11 @@ WIDE = """; MaxProcs: 4
 def test_easy_says_whom_a_job_might_delay(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "wide.swf"
     path.write_text(WIDE.format(limit=200))
-    easy = ["explain", str(path), "3", "-p", "easy/first-fit", "--at", "50", "--json"]
-    assert run(easy) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["held_by"] == "reservation"
-    assert found["reservation"] == {
-        "user": "user-2", "group": "2", "at": 200.0, "servers": ["pool/0"], "sure": True,
-    }  # fmt: skip
-    assert run([*easy, "--perfect-estimates"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["reservation"]["at"] == 100.0
-    limits = [c for c in found["would_change"] if c["kind"] == "limit"]
-    assert [(c["to"], c["starts"]) for c in limits] == [(50.0, True)]
+    for options, at in (([], 200.0), (["--perfect-estimates"], 100.0)):
+        words = ["explain", str(path), "3", "-p", "easy/first-fit", "--at", "50", "--json"]
+        assert run([*words, *options]) == 0
+        reservation = json.loads(capsys.readouterr().out)["reservation"]
+        assert (reservation["user"], reservation["group"], reservation["at"]) == ("user-2", "2", at)
 
 
 def test_easy_goes_by_what_users_said_or_by_what_is_so(
@@ -64,7 +57,7 @@ def test_easy_goes_by_what_users_said_or_by_what_is_so(
 ) -> None:
     path = tmp_path / "wide.swf"
     waits = []
-    for limit, options in ((1000, []), (200, []), (1000, ["--perfect-estimates"]), (-1, [])):
+    for limit, options in ((1000, []), (1000, ["--perfect-estimates"]), (-1, [])):
         path.write_text(WIDE.format(limit=limit))
         command = ["simulate", str(path), "-p", "easy/first-fit", "--json", "--processes", "1"]
         assert run([*command, *options]) == 0
@@ -72,7 +65,7 @@ def test_easy_goes_by_what_users_said_or_by_what_is_so(
         assert found["perfect_estimates"] == bool(options)
         waits.append(found["policies"]["easy/first-fit"]["mean_wait"])
         assert ("of 3 jobs, 1 without a time limit" in caplog.text) == (limit < 0)
-    assert waits[0] == waits[3] != waits[1] == waits[2]
+    assert waits[0] == waits[2] != waits[1]
 
 
 @pytest.mark.parametrize(
