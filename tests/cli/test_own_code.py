@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -244,22 +245,25 @@ def test_a_study_goes_on_without_a_rule_that_raises(command: Process, mine: str,
     assert fault.startswith("wrong: AttributeError")
 
 
-def test_a_package_adds_a_policy_by_an_entry_point(process: Process, mine: str, day: str) -> None:
+def test_a_package_adds_a_policy_by_an_entry_point(
+    command: Process, mine: str, day: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = Path(mine).parent
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
     metadata = folder / "mine-1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
     points = "[fairlead.policies]\nmine/sjf = mine:sjf\nmine/lost = mine:lost\n"
     points += "[fairlead.mechanisms]\nhalf = mine:halved\n"
     (metadata / "entry_points.txt").write_text(points)
-    path = {"PYTHONPATH": str(folder)}
-    done = process("simulate", day, "-p", "mine/sjf", "--fair", "half", "--json", **path)
+    done = command("simulate", day, "-p", "mine/sjf", "--fair", "half", "--json")
     found = json.loads(done.stdout)["policies"]["mine/sjf"]
     assert found["fairness"]["mechanism"] == "half"
-    done = process("simulate", day, "-p", "mine/lost", **path)
+    done = command("simulate", day, "-p", "mine/lost")
     assert done.returncode == 2
     assert "mine:lost: cannot be loaded" in done.stderr
-    assert "half: half of even" in process("mechanisms", **path).stdout
+    assert "half: half of even" in command("mechanisms").stdout
 
 
 def test_a_rule_that_exits_ends_no_other_run(command: Process, day: str, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -217,56 +216,6 @@ def test_a_study_is_measured_after_a_warm_up(trace: Path, tmp_path: Path, capsys
     assert found["figures"]["mean_wait"]["drf/best-fit"] == pytest.approx([mean, mean])
 
 
-@pytest.mark.parametrize("users", [1, 3])
-def test_who_waits_longest_is_listed(users: int, tmp_path: Path, capsys: Capture) -> None:
-    """All jobs arrive at once; each takes the whole server for a second."""
-    jobs = 1 if users == 1 else 2 * users
-    path = tmp_path / "trace.parquet"
-    one = Cluster(("one",), ("cpu",), np.array([[1.0]]), np.array([1]), ("cores",), ({},))
-    write_parquet(
-        Workload.from_arrays(
-            one,
-            [f"u{n}" for n in range(users)],
-            job_names=[f"job {k}" for k in range(jobs)],
-            job_user=np.arange(jobs) * users // jobs,
-            job_submit=np.zeros(jobs),
-            set_job=np.arange(jobs),
-            set_tasks=np.ones(jobs, dtype=np.int64),
-            shapes=np.ones((jobs, 1)),
-            task_duration=np.ones(jobs),
-        ),
-        path,
-    )
-    assert simulate(path, "--policy", "drf/first-fit", "--policy", "fifo/first-fit") == 0
-    out = capsys.readouterr().out
-    assert ("mean wait by user" in out) == (users > 1)
-    # One after the other: both jobs of the first user end before the first job of the next.
-    rows = [(f"u{n}", f"{2 * n + 0.5:g}") for n in reversed(range(users))] if users > 1 else []
-    assert re.findall(r"^ (u\d+) +2 +([\d.]+) s +([\d.]+) s *$", out, re.MULTILINE) == [
-        (user, wait, wait) for user, wait in rows
-    ]
-
-
-def test_who_does_worse_when_sharing_is_counted(tmp_path: Path, capsys: Capture) -> None:
-    """Two long tasks of bo take both servers before ana arrives; one server would be hers alone."""
-    given = Workload.from_arrays(
-        Cluster(("s",), ("cpu",), np.ones((1, 1)), np.array([2]), ("",), ({},)),
-        ["ana", "bo"],
-        job_user=[1, 0, 1],
-        job_submit=[0, 1, 50],
-        set_job=[0, 1, 2],
-        set_tasks=[2, 1, 1],
-        shapes=[[1.0], [1.0], [1.0]],
-        task_duration=[100, 100, 10, 10],
-    )
-    path = tmp_path / "two.parquet"
-    write_parquet(given, path)
-    assert simulate(path, "--policy", "drf/best-fit", "--dedicated") == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "sharing: 1 of 2 users have fewer tasks done after 50 s than each alone" in out
-    assert "1 of 2 have slower jobs on average." in out
-
-
 def page(path: Path) -> str:
     return Reader(path.read_text()).text
 
@@ -440,29 +389,6 @@ def test_on_the_page_today_is_what_the_log_says(logged: Path, tmp_path: Path) ->
     assert simulate(logged, "-p", "drf/best-fit", "--report", report) == 0
     assert "Reference: recorded, the schedule in the log." in page(report)
     assert len(gains_of(report)) == 1
-
-
-HOLE = b"""; MaxProcs: 4
-1 0 0 100 4 -1 -1 4 200 -1 1 1 1 1 1 -1 -1 -1
-2 0 -1 50 2 -1 -1 2 200 -1 1 2 1 1 1 -1 -1 -1
-3 10 90 50 2 -1 -1 2 200 -1 1 3 1 1 1 -1 -1 -1
-4 20 180 50 2 -1 -1 2 200 -1 1 3 1 1 1 -1 -1 -1
-"""
-
-
-def test_what_the_log_does_not_say_is_compared_with_nothing(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    """The log lacks the second user's times; the third user's jobs wait 65 s less on average."""
-    path, report = tmp_path / "log.swf", tmp_path / "page.html"
-    path.write_bytes(HOLE)
-    lacks = "The log lacks the times of 1 task of 1 job: under recorded these tasks are left out"
-    assert simulate(path, "-p", "recorded", "-p", "drf/best-fit", "--report", report) == 0
-    assert lacks in " ".join(capsys.readouterr().out.split())
-    (row,) = gains_of(report)
-    assert row[:4] == [1, 0, 1, 1]
-    assert row[6:] == pytest.approx([110 / 1.5, 90])
-    assert re.search(r" user-2 1 1 (\S+ \S+|–) (\S+ \S+|–) unknown ", page(report))
 
 
 def test_a_log_of_more_than_its_servers_hold_says_so(logged: Path, capsys: Capture) -> None:

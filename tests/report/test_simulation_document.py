@@ -12,7 +12,6 @@ import pytest
 from handmade_answers import HOSTILE
 
 from fairlead.model.cluster import Cluster
-from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import compare_with_today
 from fairlead.report.document import Document
@@ -30,6 +29,7 @@ from page_reader import Reader, check_fetches_nothing, figure_of, figures_of
 ODD = f"{HOSTILE}\"'%{{x}} {{{{ 7 * 6 }}}} 用户\u202e" + "long" * 60
 LARGEST_PAGE = 1_000_000
 GAINS = "Users that gain and lose"
+DEDICATED = ("drf/best-fit", "drf/best-fit, dedicated")
 
 
 def outcome(workload: Workload, policy: str, name: str = "") -> Outcome:
@@ -128,7 +128,7 @@ NAMES += ["odd names", "recorded", "what if"]
 
 @cache
 def document_of(name: str) -> Document:
-    dedicated = ("drf/best-fit", "drf/best-fit, dedicated") if name == "what if" else None
+    dedicated = DEDICATED if name == "what if" else None
     return simulation_document(runs(name), f"trace {ODD}", dedicated=dedicated)
 
 
@@ -181,9 +181,9 @@ def test_names_with_tags_reach_pictures_as_text() -> None:
     assert max(map(len, written)) < 300
 
 
-@pytest.mark.parametrize("name", ["one user", "odd names", "what if", "nothing runs"])
+@pytest.mark.parametrize("name", ["odd names", "recorded", "what if", "nothing runs"])
 def test_gains_and_losses_are_counted(name: str) -> None:
-    dedicated = ("drf/best-fit", "drf/best-fit, dedicated") if name == "what if" else None
+    dedicated = DEDICATED if name == "what if" else None
     others = compare_with_today(runs(name), None, dedicated).others
     rows = Reader(page_of(name)).numbers(GAINS)
     for against, row in zip(others, rows, strict=True):
@@ -238,6 +238,13 @@ def test_the_recorded_run_is_todays() -> None:
     assert verdict in Reader(page).text
 
 
+def test_users_that_wait_longest_come_first() -> None:
+    """Jobs of the whole server are submitted ten seconds apart, and run for a minute each."""
+    outcomes = outcomes_of(one_kind([1.0] * 3, users=3), "drf/first-fit")
+    shown = to_page(simulation_document(outcomes, "x"))
+    assert Reader(shown).numbers("Mean wait of each user's jobs") == [[1, 100], [1, 50]]
+
+
 def test_one_policy_has_no_gains() -> None:
     reader, shown, figures = read("one policy")
     assert "Gains and losses" not in shown
@@ -260,14 +267,13 @@ def test_jobs_that_never_ran_are_named() -> None:
 def test_sharing_is_compared_with_being_alone() -> None:
     outcomes = runs("what if")
     shown = read("what if")[1]
-    shared, alone = (
-        outcomes[name].summary.users.completion_ratio
-        for name in ("drf/best-fit", "drf/best-fit, dedicated")
-    )
+    shared, alone = (outcomes[name].summary.users.completion_ratio for name in DEDICATED)
     users = int((~np.isnan(shared)).sum())
     fewer = int((shared < alone).sum())
     assert f"sharing: {fewer} of {users} user" in shown
-    assert "have fewer tasks done" in shown
+    comparison = compare_with_today(outcomes, None, DEDICATED).sharing.comparison
+    slower = int((comparison.lost & (comparison.jobs > 0)).sum())
+    assert f"and {slower} of {(comparison.jobs > 0).sum()} have slower jobs on average" in shown
     what_if = document_of("what if")
     trace, _ = figure_of(what_if, "Part of each user's tasks done when sharing")["data"]
     points = sorted(zip(trace["x"], trace["y"], strict=True))
@@ -293,20 +299,11 @@ def test_large_runs_give_pages_that_a_browser_opens() -> None:
         set_shape=random.integers(0, 100, n_jobs),
         task_duration=random.uniform(1, 1000, n_jobs),
     )
-    task = np.arange(n_jobs, dtype=np.int32)
     outcomes = {}
-    for k in range(3):
-        start = workload.job_submit + random.exponential(100 * (k + 1), n_jobs)
-        log = RunLog(
-            f"policy-{k}",
-            task,
-            task % 900,
-            start,
-            start + workload.task_duration,
-            np.zeros(n_jobs, dtype=bool),
-            np.zeros(workload.n_sets, dtype=bool),
-        )
-        outcomes[f"policy-{k}"] = measured(Outcome(f"policy-{k}", workload, log), instants=1)
+    for name in ("policy-0", "policy-1", "policy-2"):
+        start = workload.job_submit + random.exponential(100, n_jobs)
+        log = recorded_run(replace(workload, task_start=start))
+        outcomes[name] = measured(Outcome(name, workload, log), instants=1)
     large = simulation_document(outcomes, "x")
     assert len(to_page(large)) < LARGEST_PAGE
     for what in ("job completion times", "the slowdown of jobs", "waiting times"):

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fairlead.model.cluster import Cluster, IntArray
+from fairlead.model.cluster import Cluster, FloatArray, IntArray
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import compare_with_today
 from fairlead.report._simulation_figures import (
@@ -25,7 +25,7 @@ from fairlead.report._simulation_figures import (
     utilisation_figure,
     waiting_figure,
 )
-from fairlead.report.charts import Figure, css
+from fairlead.report.charts import Figure, Trace, css
 from fairlead.simulation.metrics.distribution import parts_above
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.simulate import Outcome
@@ -46,6 +46,11 @@ def outcomes_by_seed(seed: int) -> dict[str, Outcome]:
     for outcome in outcomes.values():
         vars(outcome)["summary"] = summarise(workload, outcome.log, instants=4)
     return outcomes
+
+
+def heights(trace: Trace) -> FloatArray:
+    """Return the drawn values of a line, NaN where it has a gap."""
+    return np.array([np.nan if y is None else y for y in trace["y"]])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -153,8 +158,7 @@ def test_lines_over_time_are_the_averages_of_bins(seed: int) -> None:
     ]
     for trace, outcome in zip(figure["data"], outcomes.values(), strict=True):
         found = outcome.summary.utilization
-        drawn = np.array([np.nan if y is None else y for y in trace["y"]])
-        assert drawn == pytest.approx(found.share[:, 0], rel=CLOSE, nan_ok=True)
+        assert heights(trace) == pytest.approx(found.share[:, 0], rel=CLOSE, nan_ok=True)
         middles = (found.edges[1:] + found.edges[:-1]) / 2
         assert np.array(trace["x"]) * size == pytest.approx(middles, rel=CLOSE)
     errors = [o.summary.fairness.error for o in outcomes.values() if o.summary.fairness]
@@ -163,8 +167,7 @@ def test_lines_over_time_are_the_averages_of_bins(seed: int) -> None:
     assert (figure_of_errors is None) == (not some)
     traces = [] if figure_of_errors is None else figure_of_errors["data"]
     for trace, error in zip(traces, some, strict=True):
-        drawn = np.array([np.nan if y is None else y for y in trace["y"]])
-        assert drawn == pytest.approx(np.minimum(error, 2), rel=CLOSE, nan_ok=True)
+        assert heights(trace) == pytest.approx(np.minimum(error, 2), rel=CLOSE, nan_ok=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -228,7 +231,7 @@ def test_reductions_are_drawn_by_class(seed: int) -> None:
         return
     assert figure["layout"]["xaxis"]["ticktext"] == labels
     for trace, against in zip(figure["data"], standing.others, strict=True):
-        drawn = np.array([np.nan if y is None else y for y in trace["y"]])
+        drawn = heights(trace)
         expected = np.maximum(against.comparison.reduction.of_means[n_jobs > 0], LEAST_REDUCTION)
         assert drawn == pytest.approx(expected, rel=CLOSE, nan_ok=True, abs=1e-12)
 
