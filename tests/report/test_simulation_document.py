@@ -271,9 +271,11 @@ def test_sharing_is_compared_with_being_alone() -> None:
     users = int((~np.isnan(shared)).sum())
     fewer = int((shared < alone).sum())
     assert f"sharing: {fewer} of {users} user" in shown
-    comparison = compare_with_today(outcomes, None, DEDICATED).sharing.comparison
-    slower = int((comparison.lost & (comparison.jobs > 0)).sum())
-    assert f"and {slower} of {(comparison.jobs > 0).sum()} have slower jobs on average" in shown
+    sharing = compare_with_today(outcomes, None, DEDICATED).sharing
+    assert sharing is not None
+    compared = sharing.comparison.jobs > 0
+    slower = (sharing.comparison.lost & compared).sum()
+    assert f"and {slower} of {compared.sum()} have slower jobs on average" in shown
     what_if = document_of("what if")
     trace, _ = figure_of(what_if, "Part of each user's tasks done when sharing")["data"]
     points = sorted(zip(trace["x"], trace["y"], strict=True))
