@@ -1,4 +1,4 @@
-"""Problem files, and readers of output, that the tests of the command line share."""
+"""Problems, a trace, and readers of output, that the tests of the command line share."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import pytest
 
 from fairlead.cli.main import run
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,6 +27,28 @@ users:
 """
 
 CONSTRAINED = SMALL.replace("memory: 0.2}}", "memory: 0.2}, servers: [high-cpu]}")
+
+
+def workload() -> Workload:
+    """Two users on two kinds of servers; each job of ana has one task that fits no server."""
+    return Workload.from_arrays(
+        Cluster(
+            groups=("high-memory", "high-cpu"),
+            resources=("cpu", "memory"),
+            capacity=np.array([[2.0, 12.0], [12.0, 2.0]]),
+            count=np.array([2, 2]),
+            units=("cores", "GiB"),
+            labels=({}, {}),
+        ),
+        ["ana", "bo"],
+        job_names=["a", "b", "giant", "late"],
+        job_user=[0, 1, 0, 1],
+        job_submit=[0, 60, 60, 7200],
+        set_job=[0, 1, 2, 2, 3],
+        set_tasks=[30, 30, 2, 1, 5],
+        shapes=[[0.2, 1.0], [1.0, 0.2], [3.0, 3.0], [1.0, 1.0], [1.0, 1.0]],
+        task_duration=np.arange(68) % 7 * 10 + 30,
+    )
 
 
 def _refuse(constant: str) -> NoReturn:

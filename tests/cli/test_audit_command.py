@@ -137,37 +137,6 @@ def test_options_of_a_kubernetes_dump(dumps: list[str], capsys: pytest.CaptureFi
     assert "is the dump itself" in only_line(capsys)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "name a problem file, or --kubernetes DUMP.json"),
-        (["FILE", "--kubernetes", "x.json"], "cannot audit FILE and --kubernetes at once"),
-        (["--kubernetes", "x", "--allocation", "x.json"], "--allocation: needs the problem file"),
-        (["FILE", "--random", "3"], "unexpected extra argument"),
-        (["--random", "3", "--allocation", "x.json"], "no such option: --allocation"),
-        (["FILE", "-m", "tsf", "-m", "drfh"], "must be one mechanism"),
-        (["FILE", "--property", "fairness"], "no property is named 'fairness'; known: feas"),
-        (["--random", "3", "--heterogeneity", "9"], "invalid value for '--heterogeneity'"),
-        (["FILE", "--ignore", "cpu"], "--ignore: is for --kubernetes"),
-        (["--kubernetes", "x", "--weight", "lab"], "--weight: must be KEY=VALUE"),
-        (["--kubernetes", "x", "--weight", "lab=1_0"], "--weight: must be a number"),
-        (["--kubernetes", "x", "--weight", "lab=-1"], "--weight: must be more than 0"),
-        (["--kubernetes", "x", "--weight", "a=1", "--weight", "a=2"], "--weight: gives 'a' twice"),
-        (["FILE", "--save-witness", "FILE"], "is not a folder"),
-        (["FILE", "--save-witness", "FOLDER"], "is not empty"),
-        (["FILE", "--report", "FILE"], "is the problem file itself"),
-    ],
-)
-def test_unusable_input_is_one_line_and_exit_2(
-    arguments: list[str], said: str, small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = small.read_bytes()
-    words = {"FILE": str(small), "FOLDER": str(small.parent)}
-    assert run(["audit", *(words.get(a, a) for a in arguments)]) == 2
-    assert said in only_line(capsys)
-    assert small.read_bytes() == before
-
-
 SMALL_SURVEY = ["--random", "8", "--lies", "5", "--seed", "2", "--constrained", "0.6"]
 
 

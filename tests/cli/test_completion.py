@@ -70,11 +70,6 @@ def test_the_service_is_that_of_the_configuration(
     assert os.environ["FAIRLEAD_SERVER"] == "http://127.0.0.1:9"
 
 
-def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["completion", "tcsh"]) == 2
-    assert "bash, zsh, fish" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("shell", [*filter(shutil.which, completion.SCRIPTS)])
 def test_a_shell_of_this_machine_reads_its_script(shell: str) -> None:
     script = completion.SCRIPTS[shell]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from small_problems import answer_of, only_line
+from small_problems import answer_of
 
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import load
@@ -78,24 +78,3 @@ def test_servers_that_have_not_settled_are_exit_1(
     assert answer["phases"][0]["seconds_to_1e-3"] is None
     assert run(["converge", str(roamer), "--until", "1.5"]) == 1
     assert "it may only need more time (--until)." in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--delay", "x"], "--delay: must be a number of seconds, or two such as 0.1..0.5"),
-        (["--delay", "2..1"], "delay: must be a number of seconds from 0, or two of them in order"),
-        (["--until", "1e12"], "sample: 1,000,000,000,000 samples of 10 numbers each"),
-        (["--leave", "at-a"], "--leave: must be USER:SECONDS, not 'at-a'"),
-        (["--join", "at-a:x"], "--join: must be USER:SECONDS, not 'at-a:x'"),
-        (["--join", ":3"], "--join: must be USER:SECONDS, not ':3'"),
-        (["--join", "nobody:3"], "--join: no user is named 'nobody'"),
-        (["--leave", "at-a:1", "--leave", "at-a:2"], "changes: 'at-a' cannot leave at 2 s"),
-        (["--leave", "at-a:nan"], "until: must be a positive number"),
-    ],
-)
-def test_bad_options_are_one_line_and_exit_2(
-    arguments: list[str], said: str, roamer: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["converge", str(roamer), *arguments]) == 2
-    assert said in only_line(capsys)

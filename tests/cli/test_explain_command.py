@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_problems import ROOT, only_line
-from test_simulate_command import workload
+from small_problems import ROOT, workload
 
 from fairlead.cli.main import run
 from fairlead.traces.parquet_trace import write_parquet
@@ -68,26 +67,6 @@ def test_easy_goes_by_what_users_said_or_by_what_is_so(
     assert waits[0] == waits[2] != waits[1]
 
 
-@pytest.mark.parametrize(
-    ("words", "fault"),
-    [
-        (["nobody"], "fairlead: job: there is no job 'nobody' in the trace"),
-        (["late", "--at", "10"], "fairlead: job: late is submitted at 7200 s, after 10 s"),
-        (["late", "--at", "90d"], "fairlead: job: late started at its submission, at 7200 s"),
-        (
-            ["a", "-p", "recorded"],
-            "fairlead: recorded: a log does not say why tasks waited; replay a policy, such as "
-            "-p drf/best-fit",
-        ),
-    ],
-)
-def test_what_cannot_be_told_is_one_line(
-    trace: Path, capsys: Capture, words: list[str], fault: str
-) -> None:
-    assert run(["explain", str(trace), *words]) == 2
-    assert only_line(capsys).startswith(fault)
-
-
 def test_simulate_explains_who_waited_longest(trace: Path, capsys: Capture) -> None:
     arguments: list[Any] = ["simulate", str(trace), "-p", "drf/best-fit", "-p", "fifo/first-fit"]
     assert run([*arguments, "--dedicated", "--explain", "bo", "--processes", "1", "--json"]) == 0
@@ -96,26 +75,3 @@ def test_simulate_explains_who_waited_longest(trace: Path, capsys: Capture) -> N
     # Without the run on dedicated servers.
     assert list(explained["policies"]) == ["drf/best-fit", "fifo/first-fit"]
     assert explained["policies"]["drf/best-fit"]["state"] == "pending"
-
-
-@pytest.mark.parametrize(
-    ("words", "fault"),
-    [
-        (["-p", "drf/best-fit", "--explain", "nobody"], "--explain: there is no user 'nobody'"),
-        (["-p", "recorded", "--explain", "bo"], "--explain: needs a policy that is replayed"),
-        (
-            ["-p", "drf/rrr/oblivious", "--explain", "bo"],
-            "drf/rrr/oblivious: a run log does not hold",
-        ),
-    ],
-)
-def test_who_cannot_be_explained_is_said_before_replaying(
-    trace: Path,
-    capsys: Capture,
-    words: list[str],
-    fault: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delattr("fairlead.simulation.simulate.simulate")
-    assert run(["simulate", str(trace), *words]) == 2
-    assert only_line(capsys).startswith(f"fairlead: {fault}")

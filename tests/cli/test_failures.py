@@ -20,43 +20,6 @@ from fairlead.mechanisms import catalogue, comparison
 Process = subprocess.CompletedProcess[str]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ["allocate", "FILE", "--foo"],
-            "no such option: --foo; did you mean --format? (see fairlead allocate --help)",
-        ),
-        (["allocate"], "missing argument"),
-        (["divide"], "no such command 'divide'"),
-        (["compare", "FILE", "-m", "drfh", "-m", "magic"], "no mechanism is named 'magic'"),
-        (["allocate", "no\nsuch\x1b[31mfile"], "no such\\x1b[31mfile: no such file"),
-        (["allocate", "FILE", "--report", "no/such/folder/x.html"], "there is no folder"),
-        (["allocate", "FILE", "-m", "tsf", "--alpha", "1"], "alpha: tsf has no such option"),
-        (["compare", "FILE", "-m", "tsf", "--alpha", "1"], "--alpha: none of these mechanisms"),
-        (["trade-off", "FILE", "--alphas", "0,x"], "--alphas: must be numbers separated by commas"),
-        (["reproduce", "--list", "--runs", "x"], "--runs: has no effect with --list"),
-        (["trace", "info", "-"], "-: a trace must be a file or a folder"),
-        (["simulate", "-", "-p", "drf/best-fit"], "-: a trace must be a file or a folder"),
-        (["allocate", "FILE", "--report", "FILE"], "is the problem file itself"),
-    ],
-)
-def test_unusable_input_is_one_line_and_exit_2(
-    arguments: list[str], said: str, small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = small.read_bytes()
-    assert run([str(small) if a == "FILE" else a for a in arguments]) == 2
-    assert said in only_line(capsys)
-    assert small.read_bytes() == before
-
-
-def test_a_refusal_when_asked_for_is_exit_2(
-    constrained: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["compare", str(constrained), "-m", "drf", "-m", "drfh"]) == 2
-    assert "drf: its definition does not admit placement constraints" in only_line(capsys)
-
-
 def fail_proof(_problem: object, name: str) -> None:
     raise CertificateError(f"{name}: the answer misses its condition\nby far")
 

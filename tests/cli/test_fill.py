@@ -6,10 +6,9 @@ import csv
 from pathlib import Path
 
 import pytest
-from small_problems import answer_of, only_line
+from small_problems import answer_of
 
 import fairlead
-from fairlead.cli.main import run
 
 KESIDIS = """\
 fairlead: 1
@@ -54,29 +53,3 @@ def test_one_trial_is_what_python_gives_and_the_order_is_written(
     assert [(row["user"], row["server"]) for row in rows] == [
         (f"f{user + 1}", f"s{server + 1}-0") for user, server in filled.order
     ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--trials", "0"], "'--trials'"),
-        (["--trials", "5"], "only rrr is random"),
-        (["--criterion", "luck"], "no criterion is named 'luck'; known: drf, tsf, ps-dsf"),
-        (["--criterion", "ps-dsf", "--residual"], "ps-dsf/best-fit/residual: "),
-        (["--order", "FILE"], "is the problem file itself"),
-        (["--order", "no/such/folder/x.csv"], "there is no folder"),
-        (["--select", "rrr", "--trials", "2", "--order", "x.csv"], "ask for one trial"),
-        (["--report", "./x", "--order", "x"], "is also the file of --report"),
-    ],
-)
-def test_unusable_input_is_one_line_and_exit_2(
-    arguments: list[str],
-    said: str,
-    tables: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tables.parent)
-    assert run(["fill", str(tables), *[str(tables) if a == "FILE" else a for a in arguments]]) == 2
-    assert said in only_line(capsys)
-    assert [path.name for path in tables.parent.iterdir()] == ["tables.yaml"]

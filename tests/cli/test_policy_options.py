@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from small_problems import ROOT, only_line
+from small_problems import ROOT
 
 from fairlead.cli.main import run
 from fairlead.cli.options import PolicySuffixes
@@ -29,18 +29,3 @@ def test_options_are_added_to_policies(options: PolicySuffixes, name: str) -> No
 def test_a_replay_has_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*REPLAY, "--reserve", "1", "--json"]) == 0
     assert list(json.loads(capsys.readouterr().out)["policies"]) == ["drf/best-fit/reserve"]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--reserve", "0"],
-        ["--spare", "gup"],
-        ["--spare", ""],
-        ["--preempt", "some"],
-        ["--reserve", "1", "--preempt", "over-share"],
-    ],
-)
-def test_wrong_options_are_one_line(capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
-    assert run([*REPLAY, *options]) == 2
-    assert only_line(capsys)

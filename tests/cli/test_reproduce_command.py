@@ -295,19 +295,6 @@ def test_kept_results_are_reported_when_interrupted(
     assert capsys.readouterr().err.startswith(f"fairlead: interrupted; {said}")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["drfh/figure-9"], "what: there is no 'drfh/figure-9'; did you mean 'drfh/figure-"),
-        (["pigs"], "what: there is no 'pigs'; `fairlead reproduce --list` lists the names"),
-        (["drfh/figure-8", "--quick", "--runs", "/nowhere/x"], "/nowhere/x: cannot be made: "),
-    ],
-)
-def test_refusals(arguments: list[str], said: str, capsys: Capture) -> None:
-    assert run(["reproduce", *arguments]) == 2
-    assert only_line(capsys).startswith(f"fairlead: {said}")
-
-
 def test_a_parameter_changes_the_experiment(capsys: Capture) -> None:
     status, answer = answer_of(capsys, "drfh/figure-4", "--set", "servers=50")
     assert status == 0
@@ -337,21 +324,6 @@ def test_changed_parameters_have_no_verdict(
     # Of two experiments only one has the parameter.
     assert run(["reproduce", "drfh/figure-3", "drfh/figure-4", "--set", "servers=150"]) == 0
     assert "1 differs, 1 without a verdict, as parameters were changed" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("servers", "must be NAME=NUMBER"),
-        ("users=3", "no parameter 'users'; known: servers"),
-        ("servers=0", "from 1 to 10,000"),
-        ("servers=10001", "from 1 to 10,000"),
-        ("servers=1e3", "from 1 to 10,000"),
-    ],
-)
-def test_a_wrong_parameter_is_one_line(capsys: Capture, text: str, fault: str) -> None:
-    assert run(["reproduce", "drfh/figure-4", "--set", text]) == 2
-    assert fault in only_line(capsys)
 
 
 def test_kept_findings_of_other_parameters_are_not_read(tmp_path: Path, capsys: Capture) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from small_problems import SMALL, answer_of, only_line
+from small_problems import SMALL, answer_of
 
 from fairlead.cli.main import run
 from fairlead.cli.options import parse_fraction
@@ -140,26 +140,6 @@ def test_gates_of_whole_tasks_and_skipped_rows(
 def test_other_texts_are_no_fraction(text: str) -> None:
     with pytest.raises(InputError, match="must be a fraction such as 20%"):
         parse_fraction(text, "--max-under")
-
-
-@pytest.mark.parametrize(
-    ("words", "fault"),
-    [
-        (["compare", "small.yaml", "after.yaml", "small.yaml"], "takes one file or two, not 3"),
-        (
-            ["compare", "small.yaml", "after.yaml", "-m", "drf", "-m", "tsf"],
-            "name one mechanism only",
-        ),
-        (["compare", "-", "-"], "once only"),
-        (["allocate", "small.yaml", "--what-if", "servers:x+1"], "no group is named 'x'"),
-        (["audit", "small.yaml", "--max-under=20"], "must be a fraction such as 20%"),
-    ],
-)
-def test_wrong_words_are_one_line(
-    words: list[str], fault: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(words) == 2
-    assert fault in only_line(capsys)
 
 
 def test_a_page_shows_the_differences_of_two_files() -> None:

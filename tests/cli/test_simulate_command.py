@@ -13,12 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from small_problems import only_line
+from small_problems import only_line, workload
 
 from fairlead.cli.main import run
-from fairlead.model.cluster import Cluster
 from fairlead.model.queues import read_queues
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload, first_seconds
@@ -36,28 +34,6 @@ from page_reader import Reader
 pytestmark = pytest.mark.usefixtures("few_instants")
 
 Capture = pytest.CaptureFixture[str]
-
-
-def workload() -> Workload:
-    """Two users on two kinds of servers; each job of ana has one task that fits no server."""
-    return Workload.from_arrays(
-        Cluster(
-            groups=("high-memory", "high-cpu"),
-            resources=("cpu", "memory"),
-            capacity=np.array([[2.0, 12.0], [12.0, 2.0]]),
-            count=np.array([2, 2]),
-            units=("cores", "GiB"),
-            labels=({}, {}),
-        ),
-        ["ana", "bo"],
-        job_names=["a", "b", "giant", "late"],
-        job_user=[0, 1, 0, 1],
-        job_submit=[0, 60, 60, 7200],
-        set_job=[0, 1, 2, 2, 3],
-        set_tasks=[30, 30, 2, 1, 5],
-        shapes=[[0.2, 1.0], [1.0, 0.2], [3.0, 3.0], [1.0, 1.0], [1.0, 1.0]],
-        task_duration=np.arange(68) % 7 * 10 + 30,
-    )
 
 
 @pytest.fixture
@@ -183,22 +159,6 @@ def test_a_warm_up_may_end_at_a_date(more: tuple[str, ...], after: str, capsys: 
     assert by_date == figures(capsys, *words, after)
 
 
-@pytest.mark.parametrize(
-    ("more", "fault"),
-    [
-        (
-            ("--warm-up", "2013-01-01T03:00", "--from", "2013-01-01T05:00"),
-            "before the trace begins",
-        ),
-        (("--warm-up", "2013-01-01T06:00", "--load", "0"), "must be a positive number"),
-        (("--warm-up", "2013-01-01T06:00", LAB.with_name("metacentrum.swf.gz")), "several traces"),
-    ],
-)
-def test_wrong_ends_of_a_warm_up(more: tuple[Any, ...], fault: str, capsys: Capture) -> None:
-    assert simulate(LAB, "-p", "drf/best-fit", *more) == 2
-    assert fault in only_line(capsys)
-
-
 def test_jobs_of_the_warm_up_are_not_explained(trace: Path, capsys: Capture) -> None:
     words = ("-p", "drf/best-fit", "--explain", "ana")
     for more, is_explained in (((), True), (("--warm-up", "1h"), False)):
@@ -261,34 +221,6 @@ def test_unwritable_pages_are_refused_before_anything_runs(
     assert trace.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "missing option '--policy'"),
-        (["--policy", "magic"], "no policy is named 'magic'; known: "),
-        (["--policy", "recorded"], "the trace does not say when its tasks started"),
-        (["--policy", "drf/rrr", "--what-if", "weight:anna=2"], "did you mean 'ana'?"),
-        (["--policy", "drf/rrr", "--until=0"], "--until: must be a positive number, not 0"),
-        (["--policy", "drf/rrr", "--until=nan"], "--until: must be a positive number, not nan"),
-        (["--policy", "drf/rrr", "--until=inf"], "--until: must be a positive number, not inf"),
-        (["--policy", "drf/rrr", "--warm-up=-3h"], "--warm-up: must be seconds, a number"),
-        (["--policy", "drf/rrr", "--warm-up=2h"], "warm_up: must be at least 0 and before "),
-        (["--policy", "drf/rrr", "--warm-up=2013-01-01"], "is a date, and the trace has none"),
-        (["--policy", "drf/rrr", "--seed", "-1"], "invalid value for '--seed'"),
-        (
-            ["--policy", "drf/rrr", "--today", "slots:4", "--report", "page.html"],
-            "--today: must be one of the policies simulated (drf/rrr), not 'slots:4'",
-        ),
-        (["--policy", "drf/rrr", "--servers", "3"], "--servers: is for "),
-        (["--policy", "drf/rrr", "--machines", "x"], "--machines: this was read as "),
-    ],
-)
-def test_bad_options_are_one_line_and_exit_2(
-    arguments: list[str], said: str, trace: Path, capsys: Capture
-) -> None:
-    assert said in refused(capsys, trace, *arguments)
-
-
 def refused(capsys: Capture, *arguments: object) -> str:
     capsys.readouterr()
     assert simulate(*arguments) == 2
@@ -301,14 +233,6 @@ def test_fairness_is_held_against_the_mechanism_that_is_named(trace: Path, capsy
     assert "must be one of drfh, tsf, ps-dsf" in refused(
         capsys, "missing.parquet", "--policy", "drf/best-fit", "--fair", "drf"
     )
-
-
-def test_unwritable_runs_are_refused_before_the_trace_is_read(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    runs = tmp_path / "no" / "where"
-    line = refused(capsys, "missing.swf", "--policy", "drf/rrr", "--runs", runs)
-    assert line.startswith(f"fairlead: {runs}: ")
 
 
 def test_a_full_disk_takes_no_figures_away(

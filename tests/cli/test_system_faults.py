@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_problems import ROOT, SMALL, only_line
+from small_problems import ROOT, SMALL
 
 from fairlead.cli import log_options
 from fairlead.cli.main import run
@@ -56,27 +56,6 @@ def test_a_name_that_the_system_refuses_is_one_line(
     assert TOO_LONG in err
     assert "Traceback" not in err
     assert sorted(folder.iterdir()) == before
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["trace", "generate", "-o", "x.parquet", "--servers", HUGE],
-        ["trace", "generate", "-o", "x.parquet", "--servers", "5", "--users", HUGE],
-        ["trace", "generate", "-o", "x.parquet", "--servers", "5", "--jobs", HUGE],
-        ["fill", "cluster.yaml", "--select", "rrr", "--trials", HUGE],
-        ["audit", "cluster.yaml", "--lies", HUGE],
-        ["audit", "--random", HUGE],
-        ["dynamic", "cluster.yaml", "--lies", HUGE],
-    ],
-    ids=" ".join,
-)
-def test_numbers_beyond_a_machine_s_are_refused(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(words) == 2
-    assert "must be " in only_line(capsys)
 
 
 @pytest.mark.parametrize(

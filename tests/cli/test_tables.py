@@ -7,7 +7,6 @@ import io
 from pathlib import Path
 
 import pytest
-from small_problems import only_line
 
 import fairlead
 from fairlead.cli.main import run
@@ -108,22 +107,3 @@ def test_mechanisms_keep_their_names_as_headings(capsys: Capture) -> None:
     )
     words = ["compare", "small.yaml", "-m", "drfh", "-m", "own.py:by_drfh"]
     assert "by\\_drfh" in table(words, "latex", capsys)
-
-
-@pytest.mark.parametrize(
-    ("more", "fault"),
-    [
-        (["--format", "csv", "--columns", "waits"], "there is no column 'waits'; known: policy"),
-        (["--format", "csv", "--columns", "jain", "--seeds", "2"], "known: mean_wait"),
-        (["--columns", "policy"], "needs --format"),
-        (["--format", "html"], "must be csv or latex or markdown, not 'html'"),
-        (["--format", "csv", "--json"], "cannot be given with --json"),
-    ],
-)
-def test_faults_are_found_before_any_replay(
-    more: list[str], fault: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr("fairlead.simulation.studies.simulate")
-    monkeypatch.delattr("fairlead.simulation.simulate.simulate")
-    assert run([*REPLAY, *more]) == 2
-    assert fault in only_line(capsys)

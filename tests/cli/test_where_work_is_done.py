@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -47,17 +46,3 @@ def test_it_is_said_which_packages_are_missing(capsys: pytest.CaptureFixture[str
     assert said.out == ""
     assert said.err.startswith("fairlead: --ray: ray is not installed: ")
     assert "'.[ray]'" in said.err
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (["reproduce", "--processes", "2"], "--processes: is for this machine"),
-        (["audit", "{}"], "no such option: --ray"),
-    ],
-)
-def test_what_has_no_meaning_with_a_cluster_is_refused(
-    command: list[str], said: str, small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command([word.format(small) for word in command] + ["--ray"]) == 2
-    assert said in capsys.readouterr().err

@@ -1,0 +1,177 @@
+"""Unusable input is one line on standard error and exit status 2, and changes no file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from small_problems import CONSTRAINED, ROOT, SMALL, only_line, workload
+
+from fairlead.cli.main import run
+from fairlead.traces.parquet_trace import write_parquet
+
+HUGE = str(10**20)
+LAB = ROOT / "examples" / "logs" / "lab.swf"
+PROBLEMS = [
+    ("divide", "no such command 'divide'"),
+    ("allocate", "missing argument"),
+    ("allocate small.yaml --foo", "no such option: --foo; did you mean --format? (see fairlead al"),
+    ("allocate 'no\nsuch\x1b[31mfile'", "no such\\x1b[31mfile: no such file"),
+    ("allocate small.yaml --report no/such/folder/x.html", "there is no folder"),
+    ("allocate small.yaml --report small.yaml", "is the problem file itself"),
+    ("allocate small.yaml -m tsf --alpha 1", "alpha: tsf has no such option"),
+    ("allocate small.yaml --what-if servers:x+1", "no group is named 'x'"),
+    ("allocate small.yaml --format html", "must be csv or latex or markdown, not 'html'"),
+    ("allocate small.yaml --format csv --json", "cannot be given with --json"),
+    ("compare small.yaml -m drfh -m magic", "no mechanism is named 'magic'"),
+    ("compare small.yaml -m tsf --alpha 1", "--alpha: none of these mechanisms"),
+    ("compare constrained.yaml -m drf -m drfh", "drf: its definition does not admit placement"),
+    ("compare small.yaml after.yaml small.yaml", "takes one file or two, not 3"),
+    ("compare small.yaml after.yaml -m drf -m tsf", "name one mechanism only"),
+    ("compare - -", "once only"),
+    ("trade-off small.yaml --alphas 0,x", "--alphas: must be numbers separated by commas"),
+    (f"dynamic small.yaml --lies {HUGE}", "must be "),
+    ("fill small.yaml --trials 0", "'--trials'"),
+    ("fill small.yaml --trials 5", "only rrr is random"),
+    (f"fill small.yaml --select rrr --trials {HUGE}", "must be "),
+    ("fill small.yaml --criterion luck", "no criterion is named 'luck'; known: drf, tsf, ps-dsf"),
+    ("fill small.yaml --criterion ps-dsf --residual", "ps-dsf/best-fit/residual: "),
+    ("fill small.yaml --order small.yaml", "is the problem file itself"),
+    ("fill small.yaml --order no/such/folder/x.csv", "there is no folder"),
+    ("fill small.yaml --select rrr --trials 2 --order x.csv", "ask for one trial"),
+    ("fill small.yaml --report ./x --order x", "is also the file of --report"),
+]
+AUDITS = [
+    ("audit", "name a problem file, or --kubernetes DUMP.json"),
+    ("audit small.yaml --kubernetes x.json", "cannot audit FILE and --kubernetes at once"),
+    ("audit --kubernetes x --allocation x.json", "--allocation: needs the problem file"),
+    ("audit small.yaml --random 3", "unexpected extra argument"),
+    ("audit small.yaml --ray", "no such option: --ray"),
+    ("audit small.yaml -m tsf -m drfh", "must be one mechanism"),
+    ("audit small.yaml --property fairness", "no property is named 'fairness'; known: feas"),
+    ("audit small.yaml --ignore cpu", "--ignore: is for --kubernetes"),
+    ("audit small.yaml --save-witness small.yaml", "is not a folder"),
+    ("audit small.yaml --save-witness .", "is not empty"),
+    ("audit small.yaml --report small.yaml", "is the problem file itself"),
+    ("audit small.yaml --max-under=20", "must be a fraction such as 20%"),
+    (f"audit small.yaml --lies {HUGE}", "must be "),
+    ("audit --kubernetes x --weight lab", "--weight: must be KEY=VALUE"),
+    ("audit --kubernetes x --weight lab=1_0", "--weight: must be a number"),
+    ("audit --kubernetes x --weight lab=-1", "--weight: must be more than 0"),
+    ("audit --kubernetes x --weight a=1 --weight a=2", "--weight: gives 'a' twice"),
+    ("audit --random 3 --allocation x.json", "no such option: --allocation"),
+    ("audit --random 3 --heterogeneity 9", "invalid value for '--heterogeneity'"),
+    (f"audit --random {HUGE}", "must be "),
+]
+REPLAYS = [
+    ("simulate day.parquet", "missing option '--policy'"),
+    ("simulate day.parquet -p magic", "no policy is named 'magic'; known: "),
+    ("simulate day.parquet -p recorded", "the trace does not say when its tasks started"),
+    ("simulate - -p drf/rrr", "-: a trace must be a file or a folder"),
+    ("simulate day.parquet -p drf/rrr --what-if weight:anna=2", "did you mean 'ana'?"),
+    ("simulate day.parquet -p drf/rrr --until=0", "--until: must be a positive number, not 0"),
+    ("simulate day.parquet -p drf/rrr --until=nan", "--until: must be a positive number, not nan"),
+    ("simulate day.parquet -p drf/rrr --until=inf", "--until: must be a positive number, not inf"),
+    ("simulate day.parquet -p drf/rrr --warm-up=-3h", "--warm-up: must be seconds, a number"),
+    ("simulate day.parquet -p drf/rrr --warm-up=2h", "warm_up: must be at least 0 and before "),
+    ("simulate day.parquet -p drf/rrr --warm-up=2013-01-01", "is a date, and the trace has none"),
+    ("simulate day.parquet -p drf/rrr --seed -1", "invalid value for '--seed'"),
+    (
+        "simulate day.parquet -p drf/rrr --today slots:4 --report page.html",
+        "--today: must be one of the policies simulated (drf/rrr), not 'slots:4'",
+    ),
+    ("simulate day.parquet -p drf/rrr --servers 3", "--servers: is for "),
+    ("simulate day.parquet -p drf/rrr --machines x", "--machines: this was read as "),
+    ("simulate day.parquet -p drf/rrr --reserve 0", "'--reserve'"),
+    ("simulate day.parquet -p drf/rrr --spare gup", "gup"),
+    ("simulate day.parquet -p drf/rrr --spare ''", "spare"),
+    ("simulate day.parquet -p drf/rrr --preempt some", "--preempt"),
+    (
+        "simulate day.parquet -p drf/rrr --reserve 1 --preempt over-share",
+        "would break reservations",
+    ),
+    ("simulate missing.swf -p drf/rrr --runs no/where", "no/where: "),  # before it is read
+    (f"simulate {LAB} -p drf/rrr --warm-up 2013-01-01T06:00 --load 0", "must be a positive number"),
+    (f"simulate {LAB} {LAB} -p drf/rrr --warm-up 2013-01-01T06:00", "several traces"),
+    (
+        f"simulate {LAB} -p drf/rrr --warm-up 2013-01-01T03:00 --from 2013-01-01T05:00",
+        "before the trace begins",
+    ),
+    ("explain day.parquet nobody", "job: there is no job 'nobody' in the trace"),
+    ("explain day.parquet late --at 10", "job: late is submitted at 7200 s, after 10 s"),
+    ("explain day.parquet late --at 90d", "job: late started at its submission, at 7200 s"),
+    ("explain day.parquet a -p recorded", "recorded: a log does not say why tasks waited; replay"),
+    ("trace info -", "-: a trace must be a file or a folder"),
+    (f"trace generate -o x.parquet --servers {HUGE}", "must be "),
+    (f"trace generate -o x.parquet --servers 5 --users {HUGE}", "must be "),
+    (f"trace generate -o x.parquet --servers 5 --jobs {HUGE}", "must be "),
+    ("completion tcsh", "bash, zsh, fish"),
+]
+EXPERIMENTS = [
+    ("converge small.yaml --delay x", "--delay: must be a number of seconds, or two such as 0.1"),
+    ("converge small.yaml --delay 2..1", "delay: must be a number of seconds from 0, or two of"),
+    ("converge small.yaml --until 1e12", "sample: 1,000,000,000,000 samples of "),
+    ("converge small.yaml --leave ana", "--leave: must be USER:SECONDS, not 'ana'"),
+    ("converge small.yaml --join ana:x", "--join: must be USER:SECONDS, not 'ana:x'"),
+    ("converge small.yaml --join :3", "--join: must be USER:SECONDS, not ':3'"),
+    ("converge small.yaml --join nobody:3", "--join: no user is named 'nobody'"),
+    ("converge small.yaml --leave ana:1 --leave ana:2", "changes: 'ana' cannot leave at 2 s"),
+    ("converge small.yaml --leave ana:nan", "until: must be a positive number"),
+    ("reproduce --list --runs x", "--runs: has no effect with --list"),
+    ("reproduce --processes 2 --ray", "--processes: is for this machine"),
+    ("reproduce drfh/figure-9", "what: there is no 'drfh/figure-9'; did you mean 'drfh/figure-"),
+    ("reproduce pigs", "what: there is no 'pigs'; `fairlead reproduce --list` lists the names"),
+    ("reproduce drfh/figure-8 --quick --runs /nowhere/x", "/nowhere/x: cannot be made: "),
+    ("reproduce drfh/figure-4 --set servers", "must be NAME=NUMBER"),
+    ("reproduce drfh/figure-4 --set users=3", "no parameter 'users'; known: servers"),
+    ("reproduce drfh/figure-4 --set servers=0", "from 1 to 10,000"),
+    ("reproduce drfh/figure-4 --set servers=10001", "from 1 to 10,000"),
+    ("reproduce drfh/figure-4 --set servers=1e3", "from 1 to 10,000"),
+]
+BEFORE_ANY_REPLAY = [
+    ("--columns policy", "needs --format"),
+    ("--format csv --columns waits", "there is no column 'waits'; known: policy"),
+    ("--format csv --columns jain --seeds 2", "known: mean_wait"),
+    ("--explain nobody", "--explain: there is no user 'nobody'"),
+    ("-p drf/rrr/oblivious --explain bo", "drf/rrr/oblivious: a run log does not hold"),
+    ("--fair drf", "must be one of drfh, tsf, ps-dsf"),
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with problems and a trace."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(SMALL)
+    Path("after.yaml").write_text(SMALL.replace("ana, ", "ana, weight: 3, "))
+    Path("constrained.yaml").write_text(CONSTRAINED)
+    write_parquet(workload(), Path("day.parquet"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("command", "said"), [*PROBLEMS, *AUDITS, *REPLAYS, *EXPERIMENTS])
+def test_unusable_input_is_one_line_and_exit_2(
+    command: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert run(shlex.split(command)) == 2
+    assert said in only_line(capsys)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(("options", "said"), BEFORE_ANY_REPLAY)
+def test_options_of_the_answer_are_checked_before_any_replay(
+    options: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("fairlead.simulation.studies.simulate")
+    monkeypatch.delattr("fairlead.simulation.simulate.simulate")
+    assert run(["simulate", str(LAB), "-p", "drf/best-fit", *options.split()]) == 2
+    assert said in only_line(capsys)
+
+
+def test_only_the_schedule_of_the_log_cannot_be_explained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["simulate", str(LAB), "-p", "recorded", "--explain", "bo"]) == 2
+    assert "--explain: needs a policy that is replayed" in only_line(capsys)
