@@ -54,18 +54,11 @@ def test_one_policy_may_be_given_alone() -> None:
 def test_what_is_shown_of_values_is_one_line() -> None:
     problem = fairlead.Problem.from_arrays(np.ones((40, 1)) * 9, np.ones((30, 1)), count=[100] * 40)
     answer = fairlead.solve(problem, "drf")
-    filled = fairlead.fill(problem)
     held = fairlead.audit(problem, answer, properties=["feasibility"]).subject.holdings
-    assert [repr(value) for value in (problem, problem.cluster, problem.users)] == [
-        "<Problem: N=30 users, G=40 groups of 4,000 servers, R=1 resources>",
-        "<Cluster: G=40 groups of 4,000 servers>",
-        "<Users: N=30>",
-    ]
-    assert [repr(value) for value in (answer, filled, held)] == [
-        "<Allocation by drf: 36,000 tasks, N=30 users, G=1 groups, proved>",
-        "<Filling by drf/best-fit: 36,000 tasks, N=30 users, G=40 groups>",
-        "<Holdings: 36,000 tasks, N=30 users, G=1 groups>",
-    ]
+    shown = [repr(x) for x in (problem, problem.cluster, problem.users, answer, held)]
+    assert [text for text in shown if len(text) > 100 or "\n" in text] == []
+    assert shown[0] == "<Problem: N=30 users, G=40 groups of 4,000 servers, R=1 resources>"
+    assert shown[3] == "<Allocation by drf: 36,000 tasks, N=30 users, G=1 groups, proved>"
 
 
 def test_other_names_are_refused() -> None:

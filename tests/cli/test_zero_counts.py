@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from small_problems import only_line
 
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import dump, load
@@ -59,19 +60,16 @@ def test_every_verb_and_its_page(verb: list[str], some: Path, capsys: Capture) -
     assert "without a task: " not in shown
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-def test_no_user_with_tasks_is_clear(verb: list[str], some: Path, capsys: Capture) -> None:
+def test_no_user_with_tasks_is_clear(some: Path, capsys: Capture) -> None:
     """Nothing is divided, so figures that compare users are missing."""
     idle = USERS.replace("memory: 2}}", "memory: 2}, tasks: 0}").replace("weight: 2", "tasks: 0")
     some.write_text(SERVERS + idle)
-    status = run([verb[0], str(some), *verb[1:]])
-    out, err = capsys.readouterr()
-    if verb[0] in ("allocate", "compare", "fill"):
-        assert status == 0
-        assert "o user is due anything" in out
-    else:
-        assert (status, out) == (2, "")
-        assert err == f"fairlead: {some}: users: {NO_USER_IS_DUE}\n"
+    for verb in ("allocate", "compare", "fill"):
+        assert run([verb, str(some)]) == 0
+        assert "o user is due anything" in capsys.readouterr().out
+    for verb in ("audit", "dynamic", "trade-off"):
+        assert run([verb, str(some)]) == 2
+        assert only_line(capsys) == f"fairlead: {some}: users: {NO_USER_IS_DUE}\n"
 
 
 def test_a_file_with_zeros_is_written_as_it_was(some: Path, tmp_path: Path) -> None:

@@ -81,9 +81,3 @@ def test_waste_is_decided_where_nothing_waits(file: str, found: str, capsys: Cap
     assert verdicts["non-wastefulness"] == found
     # Of the problem alone, which the file of the holdings does not change.
     assert verdicts["bottleneck-fairness"] == verdicts["single-resource-fairness"] == "holds"
-
-
-def test_one_line_names_all_undecided_properties(capsys: Capture) -> None:
-    run(["audit", "eight.yaml", "--allocation", "held.json"])
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "no waiting tasks" in line]
-    assert "non-wastefulness, pareto-optimality" in line
