@@ -75,3 +75,5 @@ def test_simulate_explains_who_waited_longest(trace: Path, capsys: Capture) -> N
     # Without the run on dedicated servers.
     assert list(explained["policies"]) == ["drf/best-fit", "fifo/first-fit"]
     assert explained["policies"]["drf/best-fit"]["state"] == "pending"
+    assert run([*arguments[:4], "--explain", "bo"]) == 0
+    assert " of bo under drf/best-fit, at " in capsys.readouterr().out

@@ -12,8 +12,6 @@ from jsonschema import Draft202012Validator
 from small_problems import SMALL, answer_of
 
 from fairlead.cli.main import run
-from fairlead.cli.options import parse_fraction
-from fairlead.errors import InputError
 from fairlead.traces.generator import generate_day
 from fairlead.traces.parquet_trace import write_parquet
 
@@ -134,12 +132,6 @@ def test_gates_of_whole_tasks_and_skipped_rows(
     gate = answer_of(words, capsys, status, is_quiet=False)["max_under"]
     assert (gate["finding"], gate["user"]) == (finding, user)
     assert list(gate["beyond"]) == ([user] if user else [])
-
-
-@pytest.mark.parametrize("text", ["20", "-1%", "x", "101%", "nan", ""])
-def test_other_texts_are_no_fraction(text: str) -> None:
-    with pytest.raises(InputError, match="must be a fraction such as 20%"):
-        parse_fraction(text, "--max-under")
 
 
 def test_a_page_shows_the_differences_of_two_files() -> None:

@@ -54,7 +54,7 @@ def test_without_a_file_nothing_changes() -> None:
     assert settings_before(["x"], "submit", parameters_of(submit), VERBS) == ["x"]
 
 
-def test_the_service_and_the_token_are_set_unless_the_environment_has_them(
+def test_the_environment_comes_before_service_and_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = tmp_path / "token"

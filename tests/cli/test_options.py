@@ -1,10 +1,17 @@
-"""Durations on the command line: seconds, units, and the notations of Slurm."""
+"""Values of options that several verbs take: durations, fractions, policies, Ray's address."""
 
 from __future__ import annotations
 
 import pytest
 
-from fairlead.cli.options import is_bare_number, parse_seconds, parse_time_limit
+from fairlead.cli.options import (
+    PolicySuffixes,
+    is_bare_number,
+    parse_fraction,
+    parse_seconds,
+    parse_time_limit,
+    with_ray_address,
+)
 from fairlead.errors import InputError
 
 HOUR, DAY = 3600.0, 86400.0
@@ -59,3 +66,39 @@ def test_a_limit_is_none_or_positive() -> None:
 def test_bare_numbers() -> None:
     typed = ("30", "1e3", "30s", "30m", "0:30", "1-2", "x", "inf")
     assert [text for text in typed if is_bare_number(text)] == ["30", "1e3"]
+
+
+@pytest.mark.parametrize("text", ["20", "-1%", "x", "101%", "nan", ""])
+def test_other_texts_are_no_fraction(text: str) -> None:
+    with pytest.raises(InputError, match="must be a fraction such as 20%"):
+        parse_fraction(text, "--max-under")
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (PolicySuffixes(reserve=1), "drf/best-fit/reserve"),
+        (PolicySuffixes(reserve=3, spare="cpu"), "drf/best-fit/reserve:3/spare:cpu"),
+        (PolicySuffixes(half_life=60, reserve=1), "drf/best-fit/half-life:60/reserve"),
+        (PolicySuffixes("over-share", spare="cpu"), "drf/best-fit/over-share/spare:cpu"),
+    ],
+)
+def test_options_are_added_to_policies(options: PolicySuffixes, name: str) -> None:
+    assert options.added_to("drf/best-fit") == name
+
+
+@pytest.mark.parametrize(
+    ("words", "read"),
+    [
+        ("fill a.yaml --ray", "fill a.yaml --ray local"),
+        ("fill --ray a.yaml --json", "fill --ray local a.yaml --json"),
+        ("fill a.yaml --ray auto", "fill a.yaml --ray auto"),
+        ("fill --ray head:6379 a.yaml", "fill --ray head:6379 a.yaml"),
+        ("fill --ray=head:6379 a.yaml", "fill --ray=head:6379 a.yaml"),
+        ("submit --cpu 1 -- train --ray", "submit --cpu 1 -- train --ray"),
+        ("fill --ray -- a.yaml", "fill --ray local -- a.yaml"),
+        ("", ""),
+    ],
+)
+def test_an_address_may_be_left_out(words: str, read: str) -> None:
+    assert with_ray_address(words.split()) == read.split()
