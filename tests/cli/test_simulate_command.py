@@ -131,8 +131,8 @@ def test_what_if_and_dedicated(trace: Path, capsys: Capture) -> None:
 
 
 def test_options_become_suffixes_of_policies(trace: Path, capsys: Capture) -> None:
-    found = figures(capsys, trace, "-p", "drf/best-fit", "--half-life", 60, "--spare", "cpu")
-    assert list(found["policies"]) == ["drf/best-fit/half-life:60.0/spare:cpu"]
+    found = figures(capsys, trace, "-p", "drf/best-fit", "--half-life", 60)
+    assert list(found["policies"]) == ["drf/best-fit/half-life:60"]
 
 
 def test_only_the_first_hours(trace: Path, capsys: Capture) -> None:
