@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from fairlead import RefusalError, load, solve
+from fairlead.cli.main import run
+from fairlead.mechanisms.catalogue import all_mechanisms
 
 GUIDE = Path(__file__).parents[2] / "docs" / "contributing" / "add-a-mechanism.md"
 (MODULE,) = re.findall(r"^```py\n(.*?)^```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
@@ -29,52 +32,52 @@ def install(folder: Path, name: str, value: str) -> None:
     (metadata / "entry_points.txt").write_text(f"[fairlead.mechanisms]\n{name} = {value}\n")
 
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead", *words],
-        env={"PYTHONPATH": str(folder)}, cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder on the path with the package of the guide."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, on the path, with the package of the guide."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for module in ("slices", "broken_module"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     (tmp_path / "slices.py").write_text(MODULE)
     (tmp_path / "cluster.yaml").write_text(PROBLEM)
     install(tmp_path, "slices", "slices:SLICES")
     return tmp_path
 
 
-def test_commands_solve_and_audit_by_it(folder: Path) -> None:
-    answer = json.loads(run(folder, "allocate", "cluster.yaml", "-m", "slices", "--json").stdout)
+@pytest.mark.usefixtures("folder")
+def test_commands_solve_and_audit_by_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["allocate", "cluster.yaml", "-m", "slices", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
     assert [user["tasks"] for user in answer["users"]] == pytest.approx([4, 4])
     assert answer["certificate"]["holds"]
-    words = ("audit", "cluster.yaml", "-m", "slices", "--property", "sharing-incentive")
-    assert run(folder, *words).returncode == 0
-    assert "slices" in json.loads(run(folder, "mechanisms", "--json").stdout)["mechanisms"]
+    words = ["audit", "cluster.yaml", "-m", "slices", "--property", "sharing-incentive"]
+    assert run(words) == 0
+    assert "slices" in [row.name for row in all_mechanisms()]
 
 
 def test_what_it_does_not_accept_is_refused(folder: Path) -> None:
     limited = PROBLEM.replace("weight: 2", "weight: 2, tasks: 3")
     (folder / "cluster.yaml").write_text(limited)
-    done = run(folder, "allocate", "cluster.yaml", "-m", "slices")
-    assert done.returncode == 2
-    assert "finite tasks" in done.stderr
+    with pytest.raises(RefusalError, match="finite tasks"):
+        solve(load(folder / "cluster.yaml"), "slices")
 
 
 @pytest.mark.parametrize("source", [None, "row =", "row = 1", "raise ValueError('two\\nlines')"])
-def test_a_broken_entry_point_is_one_line(folder: Path, source: str | None) -> None:
+def test_a_broken_entry_point_is_one_line(
+    folder: Path, source: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
     if source is not None:
         (folder / "broken_module.py").write_text(source)
     install(folder, "broken", "broken_module:row")
-    done = run(folder, "allocate", "cluster.yaml", "-m", "broken")
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "broken_module:row" in done.stderr
-    assert run(folder, "allocate", "cluster.yaml", "-m", "slices").returncode == 0
+    assert run(["allocate", "cluster.yaml", "-m", "broken"]) == 2
+    fault = capsys.readouterr().err
+    assert fault.count("\n") == 1
+    assert "broken_module:row" in fault
+    assert run(["allocate", "cluster.yaml", "-m", "slices"]) == 0
 
 
 def test_mechanisms_of_fairlead_keep_their_names(folder: Path) -> None:
     install(folder, "drfh", "slices:SLICES")
-    answer = json.loads(run(folder, "allocate", "cluster.yaml", "-m", "drfh", "--json").stdout)
-    assert answer["mechanism"] == "drfh"
+    problem = load(folder / "cluster.yaml")
+    assert solve(problem, "drfh").mechanism == "drfh"

@@ -86,8 +86,8 @@ def totals_by_rounds(problem: Problem, mechanism: str) -> np.ndarray:
 @pytest.mark.parametrize(("mechanism", "differs"), [("ps-dsf", True), ("ps-dsf-tdm", False)])
 def test_the_order_of_servers(mechanism: str, differs: bool) -> None:
     apart = 0.0
-    for seed in range(4):
-        problem = random_problem(np.random.default_rng(seed), 60, 10, 2, weighted=True)
+    for seed in range(2):
+        problem = random_problem(np.random.default_rng(seed), 24, 8, 2, weighted=True)
         turned = in_reverse(problem)
         one, other = (totals_by_rounds(p, mechanism) for p in (problem, turned))
         apart = max(apart, float(np.abs(one / other - 1.0).max()))

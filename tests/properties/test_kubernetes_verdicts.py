@@ -195,17 +195,6 @@ def test_a_pod_with_unreadable_placement_holds_its_node(tmp_path: Path) -> None:
     assert verdicts(found, FEASIBLE, WASTE) == ["holds", "holds"]
 
 
-def test_a_user_with_a_passed_over_pod_is_not_short(tmp_path: Path) -> None:
-    items = [
-        node("c1"),
-        web(0, 2, on="c1"),
-        *(pod(f"m{k}", {"cpu": 1}, namespace="ml") for k in "ab"),
-    ]
-    assert look(tmp_path, *items)[SLICES].witness["short"] == ["ml"]
-    odd = pod("odd", {"cpu": "three"}, on="c1", namespace="ml")
-    assert verdicts(look(tmp_path, *items, odd, lenient=True), SLICES, ENVY) == ["unknown"] * 2
-
-
 def test_a_pod_that_was_passed_over_may_wait(tmp_path: Path) -> None:
     items = [node("c1"), web(0, on="c1"), web(1, tolerations=[{"operator": "Near"}])]
     found = look(tmp_path, *items, lenient=True)
@@ -329,41 +318,29 @@ def test_a_host_port_of_a_sidecar_leaves_waste_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "annotation",
+    ("kind", "name"),
     [
-        "scheduling.k8s.io/group-name",
-        "scheduling.volcano.sh/group-name",
-        "pod-group-name",
-        "yunikorn.apache.org/task-group-name",
-        "yunikorn.apache.org/task-groups",
-        "gang.scheduling.koordinator.sh/name",
+        ("annotations", "scheduling.k8s.io/group-name"),
+        ("annotations", "scheduling.volcano.sh/group-name"),
+        ("annotations", "pod-group-name"),
+        ("annotations", "yunikorn.apache.org/task-group-name"),
+        ("annotations", "yunikorn.apache.org/task-groups"),
+        ("annotations", "gang.scheduling.koordinator.sh/name"),
+        ("labels", "scheduling.x-k8s.io/pod-group"),
+        ("labels", "pod-group.scheduling.sigs.k8s.io"),
+        ("labels", "pod-group.scheduling.sigs.k8s.io/name"),
+        ("fields", "workloadRef"),
+        ("fields", "schedulingGroup"),
     ],
 )
-def test_a_group_by_annotation_leaves_waste_open(tmp_path: Path, annotation: str) -> None:
-    found = look(
-        tmp_path, node("n", CORES), RUNS, with_metadata(WAITS, annotations={annotation: "g"})
-    )
+def test_a_pod_of_a_group_leaves_waste_open(tmp_path: Path, kind: str, name: str) -> None:
+    if kind == "fields":
+        waits = pod("w", {"cpu": 1}, **{name: {"name": "g"}})
+    else:
+        waits = with_metadata(WAITS, **{kind: {name: "g"}})
+    found = look(tmp_path, node("n", CORES), RUNS, waits)
     assert verdicts(found, WASTE, PARETO) == ["unknown", "unknown"]
-    assert annotation in found.to_dict()["undecided"][0]["why"]
-
-
-@pytest.mark.parametrize(
-    "label",
-    [
-        "scheduling.x-k8s.io/pod-group",
-        "pod-group.scheduling.sigs.k8s.io",
-        "pod-group.scheduling.sigs.k8s.io/name",
-    ],
-)
-def test_a_group_by_label_leaves_waste_open(tmp_path: Path, label: str) -> None:
-    found = look(tmp_path, node("n", CORES), RUNS, with_metadata(WAITS, labels={label: "g"}))
-    assert verdicts(found, WASTE) == ["unknown"]
-
-
-@pytest.mark.parametrize("field", ["workloadRef", "schedulingGroup"])
-def test_a_group_by_field_leaves_waste_open(tmp_path: Path, field: str) -> None:
-    waits = pod("w", {"cpu": 1}, **{field: {"name": "g"}})
-    assert verdicts(look(tmp_path, node("n", CORES), RUNS, waits), WASTE) == ["unknown"]
+    assert name in found.to_dict()["undecided"][0]["why"]
 
 
 def test_an_extended_resource_by_claim_is_not_counted(tmp_path: Path) -> None:
