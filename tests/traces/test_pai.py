@@ -189,18 +189,6 @@ def test_later_runs_count_whatever_their_row(folder: Path) -> None:
     assert workload.notes[pai.EARLIER_RUNS] == 1
 
 
-def test_tables_may_be_read_in_several_blocks(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = read_pai(folder)
-    monkeypatch.setattr("fairlead.traces._csv_tables.BYTES_PER_BLOCK", 100)
-    monkeypatch.setattr("fairlead.traces._csv_tables.BYTES_PER_READ", 40)
-    parts = read_pai(folder)
-    assert parts.task_start.tolist() == whole.task_start.tolist()
-    assert parts.task_server.tolist() == whole.task_server.tolist()
-    assert parts.notes == whole.notes
-
-
 def test_tables_may_be_compressed_and_machines_elsewhere(folder: Path) -> None:
     whole = read_pai(folder)
     packed = folder / f"{pai.INSTANCE_TABLE}.gz"
@@ -228,18 +216,13 @@ def test_a_missing_table_is_named(folder: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "fault"),
     [
-        (pai.JOB_TABLE, "j2,i2", ",i2", "row 2: job_name: is empty"),
         (pai.JOB_TABLE, "900.0", "soon", "row 2: start_time: 'soon' is not a number"),
-        (pai.JOB_TABLE, "j3,i3,", "j3,i3", "row 3: 5 columns separated by commas, not 6"),
-        (pai.TASK_TABLE, "29.296875", "much", "row 1: plan_mem: 'much' is not a number"),
         (pai.TASK_TABLE, "400.0", "1e12", "row 2: plan_cpu: '1e12' is more than 1000000000"),
         (pai.TASK_TABLE, "29.296875", "1e12", "row 1: plan_mem: '1e12' is more than"),
         (pai.TASK_TABLE, "50.0", "1e12", "row 2: plan_gpu: '1e12' is more than"),
-        (pai.INSTANCE_TABLE, "1015.0", "x", "row 2: start_time: 'x' is not a number"),
         (pai.MACHINE_TABLE, "m3,", "m1,", "row 2: duplicate machine 'm1'"),
         (pai.MACHINE_TABLE, "m3,P100", "m3,", "row 2: gpu_type: is empty"),
         (pai.MACHINE_TABLE, "64,512", "0,0", "row 2: 'm3' has no CPU and no memory"),
-        (pai.MACHINE_TABLE, "64,512", "64,many", "row 2: cap_mem: 'many' is not a number"),
         (pai.MACHINE_TABLE, "64,512", "1e12,512", "row 2: cap_cpu: '1e12' is more than"),
         (pai.MACHINE_TABLE, "64,512", "64,1e12", "row 2: cap_mem: '1e12' is more than"),
         (pai.MACHINE_TABLE, "64,512,2", "64,512,1e12", "row 2: cap_gpu: '1e12' is more than"),

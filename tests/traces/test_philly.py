@@ -213,18 +213,14 @@ def test_a_log_is_recognised_by_its_first_job(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ('"a1"', "7", "jobs[0].jobid: must be text, not 7"),
         ('"jobid": "a1"', '"id": "a1"', "jobs[0]: the key 'jobid' is missing"),
         ('"a1"', '""', "jobs[0] (''): jobid: is empty"),
         ('"a1"', r'"a\u001b1"', "jobs[0] ('a\\x1b1'): must not have control"),
-        ('"ana"', r'"\ud800"', "jobs[0] ('a1'): must not have control characters: '\\ud800'"),
         ('"a2"', '"a1"', "jobs[1] ('a1'): duplicate job 'a1'"),
         ("2017-10-07 10:01:00", "soon", "jobs[0] ('a1'): start_time: 'soon' is not a time"),
         ("10:03:00", "10:03:00+02:00", "jobs[0] ('a1'): end_time: '2017-10-07 10:03:00+02:00' is"),
         ("2017-10-07 10:00:00", "None", "jobs[0] ('a1'): submitted_time: is not known"),
         ('"m3"', '""', "jobs[1] ('a2'): attempts[1]: an ip is empty"),
-        ('"gpu0"', "0", "jobs[0].attempts[0].detail[0].gpus[0]: must be text, not 0"),
-        ('"detail"', '"details"', "jobs[0].attempts[0]: the key 'detail' is missing"),
         ('"attempts": []', '"attempts": {}', "jobs[3].attempts: must be a list"),
         ('"vc": "vc1"', '"vc" "vc1"', "line 4, column 14: is not JSON: expecting ':' delimiter"),
     ],
@@ -240,7 +236,6 @@ def test_a_fault_names_its_job(folder: Path, old: str, new: str, fault: str) -> 
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "lists no server"),
         (MACHINES.splitlines()[0], "lists no server"),
         ("m1,8,24GB\n", "row 1: the header is 'm1,8,24GB'; it must be"),
         (f"{MACHINES}m5,8\n", "row 6: has 2 columns, not 3"),
@@ -248,8 +243,8 @@ def test_a_fault_names_its_job(folder: Path, old: str, new: str, fault: str) -> 
         (f"{MACHINES}\n,8,24GB\n", "row 7: machineId: is empty"),
         (f"{MACHINES}m5,many,24GB\n", "row 6: number of GPUs: 'many' is not a number from 1"),
         (f"{MACHINES}m5,0,24GB\n", "row 6: number of GPUs: '0' is not a number from 1"),
-        (f"{MACHINES}m5,9999999,24GB\n", "row 6: number of GPUs: '9999999' is not a number from 1"),
         (f"{MACHINES}m5,8,24\x07GB\n", "row 6: must not have control characters"),
+        (f"{MACHINES}m5,9999999,24GB\n", "row 6: number of GPUs: '9999999' is not a number from 1"),
     ],
 )
 def test_unusable_servers_are_refused(folder: Path, text: str, fault: str) -> None:

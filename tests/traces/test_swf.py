@@ -213,7 +213,6 @@ def test_refusals(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:
     [
         ("1,024,000 (of two kinds)", 1_024_000),
         ("1024 cores, of two kinds with 2.5 GHz", 1024),
-        ("1024 Nodes(4 of them new)", 1024),
         ("1024 # as of 2013", 1024),
     ],
 )
@@ -228,9 +227,7 @@ def test_header_numbers_that_are_clear(tmp_path: Path, value: str, cores: int) -
     [
         "1.024",
         "4 K",
-        "64+32",
         "1,0240",
-        "64 cores per node",
         "12a",
         "9" * 16,
     ],
@@ -299,7 +296,6 @@ def test_jobs_started_when_their_wait_was_over(waits: list[int], on_servers: boo
     ("rows", "place"),
     [
         ([row(1), row(2, requested=9_999_999_999)], "row 3: column 8 (cores requested)"),
-        ([row(1, requested=-1, allocated=200_000_000)], "row 2: column 5 (cores allocated)"),
         ([row(k, requested=600) for k in (1, 2)], "row 3: column 8 (cores requested)"),
     ],
 )
