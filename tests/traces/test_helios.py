@@ -149,14 +149,14 @@ def test_the_heading_may_name_jobs(log: Path) -> None:
 
 def test_the_folder_of_a_cluster_may_be_named(log: Path) -> None:
     reports: list[tuple[int, int]] = []
-    workload = read(log.parent, on_progress=lambda done, size: reports.append((done, size)))
-    assert len(workload.job_names) == 6
+    assert read(log.parent, on_progress=lambda *report: reports.append(report)).n_jobs == 6
     assert reports[-1] == (log.stat().st_size, log.stat().st_size)
-    (log.parent / "cluster_log.csv.gz").write_bytes(gzip.compress(log.read_bytes()))
-    assert "has 2 files cluster_log*.csv*: cluster_log.csv, clus" in fault_of(read, log.parent)
+    packed = log.with_name("cluster_log.csv.gz")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    assert "has 2 files cluster_log*.csv*" in fault_of(read, log.parent)
     log.unlink()
-    assert len(read(log.parent).job_names) == 6
-    (log.parent / "cluster_log.csv.gz").unlink()
+    assert read(log.parent).n_jobs == 6
+    packed.unlink()
     assert "has 0 files cluster_log*.csv*; name one of them" in fault_of(read, log.parent)
 
 
@@ -171,7 +171,6 @@ def test_servers_must_be_given(log: Path) -> None:
     assert fault_of(read, log, servers=None, cores=None) == (
         f"{log}: names no servers; give --servers and --cores"
     )
-    assert fault_of(read, log, cores=None) == "--servers: needs --cores as well"
     assert fault_of(read, log, servers=None) == "--cores: needs --servers as well"
     assert "--cores: must be a positive number" in fault_of(read, log, cores=0)
 

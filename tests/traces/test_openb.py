@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairlead.errors import InputError
 from fairlead.model.workload import Workload
+from fairlead.traces import _csv_tables
 from fairlead.traces.logs import openb
 from fairlead.traces.logs.job_collector import OUT_OF_ORDER
 from fairlead.traces.logs.openb import read_openb
@@ -119,23 +119,14 @@ def test_unusable_nodes(tmp_path: Path, nodes: str, message: str) -> None:
     )
 
 
-def test_rows_are_numbered_through_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small blocks: the same workload, and a fault in a late block has its true row."""
-    rows = [GOOD.replace("p0", f"p{k}").replace("12000", str(1000 + k)) for k in range(300)]
+def test_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [GOOD.replace("p0", f"p{k}").replace("12000", str(1000 + k)) for k in range(30)]
     whole = read(tmp_path, *rows)
-    from fairlead.traces import _csv_tables
-
-    monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", 1000)
-    monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 300)
-    blocks = list(_csv_tables.read_blocks(tmp_path / "pods.csv", openb.POD_COLUMNS, header=True))
-    assert len(blocks) > 5
-    assert [row for block in blocks for row in block.frame["row"]] == list(range(2, 302))
+    monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", 300)
+    monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 100)
     again = read(tmp_path, *rows)
     assert again.shapes.tolist() == whole.shapes.tolist()
     assert again.job_names.tolist() == whole.job_names.tolist()
-    rows[250] = "p,1\n"
-    with pytest.raises(InputError, match="row 252: 2 columns"):
-        read(tmp_path, *rows)
 
 
 def test_whole_tables(openb_folder: Path) -> None:
@@ -178,26 +169,10 @@ def test_a_pod_scheduled_before_its_creation_has_no_start(tmp_path: Path) -> Non
     assert workload.notes[openb.NO_START] == 1
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "differs"),
-    [
-        ("qos", "QoS", ["lacks the column 'qos'", "has the unknown column 'QoS'"]),
-        ("scheduled_time", "scheduled_time,node", ["has the unknown column 'node'"]),
-        (
-            "name,cpu_milli,",
-            "cpu_milli,name,",
-            ["the header has another order; it must be 'name,"],
-        ),
-    ],
-)
-def test_a_header_that_differs_names_the_columns(
-    tmp_path: Path, old: str, new: str, differs: list[str]
-) -> None:
+def test_a_header_that_differs_is_still_that_of_pods(tmp_path: Path) -> None:
     (tmp_path / "openb_node_list.csv").write_text(NODES)
     pods = tmp_path / "openb_pod_list.csv"
-    pods.write_text(HEADER.replace(old, new, 1) + GOOD)
-    with pytest.raises(InputError) as caught:
-        read_workload(pods)
-    assert (caught.value.source, caught.value.place) == (str(pods), "row 1")
-    for part in differs:
-        assert part in caught.value.fault
+    pods.write_text(HEADER.replace("qos", "QoS") + GOOD)
+    assert fault_of(read_workload, pods).startswith(
+        f"{pods}: row 1: the header lacks the column 'qos' and has the unknown column 'QoS'"
+    )

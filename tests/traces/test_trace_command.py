@@ -24,23 +24,6 @@ def convert(*arguments: object) -> int:
 
 def test_writes_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out.yaml"
-    assert convert(write_log(tmp_path, *ROWS), "-o", output) == 0
-    problem = load(output)
-    assert problem.users.names == ("user-3", "user-20")
-    assert problem.users.eligible.tolist() == [[True, False], [True, True]]
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    assert printed.out.splitlines() == [
-        "2 users, 5 servers (2 big, 3 small)",
-        "2 jobs; left out, as they never ran: 1",
-        "users with a placement constraint: 1",
-        "  user-3: big",
-        f"wrote {output}",
-    ]
-
-
-def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "out.yaml"
     assert convert(write_log(tmp_path, *ROWS), "-o", output, "--json") == 0
     assert json.loads(capsys.readouterr().out) == {
         "fairlead": 1,
@@ -54,6 +37,9 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "larger_than_a_server": {},
         "indifferent_properties": {},
     }
+    problem = load(output)
+    assert problem.users.names == ("user-3", "user-20")
+    assert problem.users.eligible.tolist() == [[True, False], [True, True]]
 
 
 def test_standard_output_holds_the_problem_alone(
@@ -61,11 +47,17 @@ def test_standard_output_holds_the_problem_alone(
 ) -> None:
     log, output = write_log(tmp_path, *ROWS), tmp_path / "out.yaml"
     assert convert(log, "-o", output) == 0
-    capsys.readouterr()
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        "2 users, 5 servers (2 big, 3 small)",
+        "2 jobs; left out, as they never ran: 1",
+        "users with a placement constraint: 1",
+        "  user-3: big",
+        f"wrote {output}",
+    ]
     assert convert(log, "-o", "-") == 0
     printed = capsys.readouterr()
-    assert printed.out == output.read_text()
-    assert printed.err.splitlines()[0] == "2 users, 5 servers (2 big, 3 small)"
+    assert (printed.out, printed.err.splitlines()) == (output.read_text(), told[:-1])
     assert convert(log, "-o", "-", "--json") == 2
     assert "-o -: standard output cannot take both" in capsys.readouterr().err
 
@@ -76,29 +68,18 @@ def test_machine_file_by_name(tmp_path: Path) -> None:
     assert convert(log, "--machines", elsewhere, "-o", tmp_path / "out.yaml") == 0
 
 
-def refused(capsys: pytest.CaptureFixture[str], output: Path, log: Path, *arguments: object) -> str:
-    """Convert, and return the one line that says why not."""
-    present = output.exists()
-    assert convert(log, "-o", output, *arguments) == 2
-    assert output.exists() is present
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.endswith("\n")
-    assert len(printed.err.splitlines()) == 1
-    return printed.err.strip()
-
-
 def test_faults_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "out.yaml"
     log = write_log(tmp_path, *ROWS)
-    machines = tmp_path / "tiny.swf.machines"
+    named = (tmp_path / "tiny.swf.machines").rename(tmp_path / "park.yaml")
     absent = tmp_path / "absent"
-    line = refused(capsys, output, log, "--machines", absent)
-    assert f"{absent}: there is no such file" in line
-    named = machines.rename(tmp_path / "park.yaml")
-    assert f"{named}: is the input" in refused(capsys, named, log, "--machines", named)
-    named.rename(machines)
-    assert machines.read_text() == MACHINES
-    machines.unlink()
-    line = refused(capsys, output, log)
-    assert f"{machines}: there is no such machine file; name one with --machines" in line
+    for output, words, fault in (
+        ("out.yaml", ["--machines", absent], f"{absent}: there is no such file"),
+        (named, ["--machines", named], f"{named}: is the input"),
+        ("out.yaml", [], "there is no such machine file; name one with --machines"),
+    ):
+        assert convert(log, "-o", tmp_path / output, *words) == 2
+        printed = capsys.readouterr()
+        assert (printed.out, printed.err.count("\n")) == ("", 1)
+        assert fault in printed.err
+    assert not (tmp_path / "out.yaml").exists()
+    assert named.read_text() == MACHINES

