@@ -112,30 +112,31 @@ def test_a_locked_zip_archive_is_refused(tmp_path: Path) -> None:
     ("content", "fault"),
     [
         (b"\x28\xb5\x2f\xfd" + bytes(40), "zstd"),
-        (b"7z\xbc\xaf\x27\x1c" + bytes(40), "7z"),
-        (b"Rar!" + bytes(40), "rar"),
         (b"\x1f\x9d" + bytes(40), "uncompress"),
         (tarred(LOG), "tar archive"),
         (gzip.compress(tarred(LOG)), "tar archive"),
         (zipped(tarred(LOG)), "tar archive"),
         (LOG.decode().encode("utf-16"), "UTF-16"),
     ],
-    ids=["zstd", "7z", "rar", "compress", "tar", "tar in gzip", "tar in zip", "utf-16"],
+    ids=["zstd", "compress", "tar", "tar in gzip", "tar in zip", "utf-16"],
 )
 def test_other_archives_are_named(tmp_path: Path, content: bytes, fault: str) -> None:
     assert fault in refusal(tmp_path / "log.gz", content).fault
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_limits_hold_after_decompression(
+def test_the_longest_row_is_of_the_decompressed_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    monkeypatch.setattr(_stored_files, "LONGEST_ROW", 2**20)
-    compress = FORMS[form][1]
-    assert "longer than" in refusal(tmp_path / "log", compress(bytes(2**20 + 1))).fault
+    monkeypatch.setattr(_stored_files, "LONGEST_ROW", 2**10)
+    content = FORMS[form][1](bytes(2**10 + 1))
+    assert "longer than" in refusal(tmp_path / "log", content).fault
+
+
+def test_the_size_of_a_document_is_that_of_the_decompressed_file(tmp_path: Path) -> None:
     write_folder(random_workload(3), tmp_path / "trace")
     (tmp_path / "trace" / "trace.json").unlink()
-    marker = tmp_path / "trace" / f"trace.json{FORMS[form][0]}"
-    marker.write_bytes(compress(b" " * (LARGEST_FILE + 1)))
+    marker = tmp_path / "trace" / "trace.json.gz"
+    marker.write_bytes(gzip.compress(b" " * (LARGEST_FILE + 1)))
     with pytest.raises(InputError, match="is larger than 32 MiB"):
         read_workload(tmp_path / "trace")
