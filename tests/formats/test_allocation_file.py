@@ -139,21 +139,14 @@ LAYOUT = {
         "fairlead allocate FILE -m MECHANISM --json"
     ),
     '{"users": []}': "users: must list at least one",
-    '{"users": [{"name": "ana", "servers": {}}], "mechanism": 3}': (
-        "mechanism: must be text, not 3"
-    ),
 }  # fmt: skip
 
 ROWS: list[tuple[Any, str]] = [
     (row(None), "users[0].name: must be the name of a user, not empty"),
-    (row(""), "users[0].name: is an empty name"),
     ({"name": "ana"}, "users[0]: the key 'servers' is missing"),
     (row("anna"), "users[0].name: no user is named 'anna'; did you mean 'ana'?"),
-    (row(servers=["big"]), "users[0].servers: must be a mapping of groups to tasks, not a list"),
     (row(servers={"bgi": 1}), "users[0].servers.bgi: no group is named 'bgi'; did you mean 'big'?"),
     (row(servers={"big": -1}), "users[0].servers.big: must not be negative, not -1"),
-    (row(servers={"big": True}), "users[0].servers.big: must be a number, not true"),
-    (row(servers={"big": float("nan")}), "users[0].servers.big: must be a finite number, not nan"),
     (row(weight="2"), "users[0].weight: must be a number, not '2'"),
     (row(tasks=2), "users[0].tasks: is 2, and the sum over servers is 1"),
     (
@@ -222,7 +215,6 @@ def test_amounts_count_in_tasks_of_the_dominant_resource(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("more", "fault"),
     [
-        ({"amounts": {"big": 3}}, "amounts.big: must be a mapping of amounts, not 3"),
         ({"amounts": 3}, "amounts: must be a mapping of groups to amounts, not 3"),
         (
             {"amounts": {"big": {"cqu": 3}}},

@@ -38,12 +38,9 @@ def user(fields: str, servers: str = TWO) -> str:
 
 SHAPE = {
     "": "is empty",
-    "hello\n": "must be one mapping with servers and users, not 'hello'",
-    f"{HEAD}---\n{HEAD}": "holds 2 documents, where there must be one",
     "servers: []\n": "the key 'fairlead', the version of the format, is missing: write fairlead: 1",
     "fairlead: 2\n": "fairlead: unknown format version 2; this reader knows 1",
     HEAD: "the key 'servers' is missing",
-    f"{HEAD}servers:\n{USERS}": "servers: must be a list, not empty",
     f"{HEAD}servers: []\n{USERS}": "servers: must list at least one",
     f"{HEAD}{SERVERS}{USERS}user: []\n": "user: unknown key; did you mean 'users'?",
     f"{HEAD}{SERVERS}users: [{{name: 7, demand: {{cpu: 1}}}}, {{name: '7', demand: {{cpu: 1}}}}]": (
@@ -51,27 +48,16 @@ SHAPE = {
     ),
 }
 
-NOT_A_QUANTITY = "must be a number or a quantity such as 500m or 4Gi, not"
-RANGE = "must be 0 or a number between 1e-100 and 1e+100, not"
 DECLARE = "declare the unit of 'cpu' under resources (user 'ana')"
 FITS_NONE = ": user 'ana' fits no server:"
 
 # The fields of a user beside its name, and the fault behind users[0].
 OF_USERS = {
     "demnad: {cpu: 1}": ".demnad: unknown key; did you mean 'demand'?",
-    "demand: 3": ".demand: must be a mapping, not 3",
     "demand: {1.5: 3}": ".demand.1.5: is not the name of a resource",
     "demand: {cpu: 1, cpu: 2}": ".demand.cpu: the key 'cpu' appears twice in one mapping",
     "demand: {7: 1, '7': 1}": ".demand.7: the key 7 appears twice (user 'ana')",
     "demand: {cpu: -1}": ".demand.cpu: must not be negative, not -1 (user 'ana')",
-    "demand: {cpu: .nan}": ".demand.cpu: must be a finite number, not nan (user 'ana')",
-    "demand: {cpu: 1e308}": f".demand.cpu: {RANGE} 1e+308 (user 'ana')",
-    f"demand: {{cpu: {10**400}}}": (
-        f".demand.cpu: {RANGE} a whole number of 401 digits (user 'ana')"
-    ),
-    "demand: {cpu: 4 cores}": f".demand.cpu: {NOT_A_QUANTITY} '4 cores' (user 'ana')",
-    "demand: {cpu: 0, memory: 0Gi}": ".demand: user 'ana' demands nothing",
-    "demand: {cpu: 1}, weight: '2'": ".weight: must be a number from 0, not '2' (user 'ana')",
     "demand: {cpu: 1}, weight: -2": ".weight: must be a number from 0, not -2 (user 'ana')",
     "demand: {cpu: 1}, weight: {memory: 0}": (
         ".weight: must be 0 for all resources or for none (user 'ana')"
@@ -95,10 +81,6 @@ OF_USERS = {
     ),
     "demand: {cpu: 1}, servers: {zone: c}": ".servers.zone: no group has the label zone: c",
     "rates: {bgi: 3}": ".rates.bgi: no group is named 'bgi'; did you mean 'big'?",
-    "demand: {cpu: 1}, servers: {zone: 1.5}": (
-        ".servers.zone: must be text, not 1.5; put it in quotes"
-    ),
-    "rates: {big: -3}": ".rates.big: must not be negative, not -3",
     "rates: {big: 3}, servers: [old]": (
         f"{FITS_NONE} its rate is 0 on every group that its placement allows"
     ),
@@ -122,7 +104,6 @@ OF_USERS = {
 OF_SERVERS = {
     "capacity: {cpu: 1}": "servers[0]: the key 'name' is missing",
     "name: 1.10, capacity: {cpu: 1}": "servers[0].name: must be text, not 1.1; put it in quotes",
-    "name: '', capacity: {cpu: 1}": "servers[0].name: is an empty name",
     'name: "a\\e[31m", capacity: {cpu: 1}': (
         r"servers[0].name: must not have control characters: 'a\x1b[31m'"
     ),

