@@ -61,7 +61,7 @@ def in_polars(frame: Any) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("convert", [lambda frame: frame, in_polars])
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1), per_resource=st.booleans())
 def test_labels_decide_and_not_the_order(convert: Any, seed: int, per_resource: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -148,7 +148,6 @@ def test_labels_that_merely_count_are_no_names() -> None:
             {"demand": pl.DataFrame({"cpu": [1.0], "gpu": [1.0]})},
             "demand: has 'gpu', which is none of cpu, mem",
         ),
-        ({"demand": pl.DataFrame({"cpu": [1.0]})}, "demand: has no 'mem', only cpu"),
         (
             {"weight": Series([1.0], ["bo"]), "users": ["ana"]},
             "weight: has 'bo', which is none of ana",

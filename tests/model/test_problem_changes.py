@@ -51,14 +51,11 @@ def test_a_change_is_one_number(problem: fairlead.Problem) -> None:
         ("weight:cy=2", "no user is named 'cy'; known: ana, bo"),
         ("weight:ana", "must be weight:USER=NUMBER"),
         ("weight:ana=x", "'x' is not a number"),
-        ("weight:ana=nan", "weight"),
         ("weight:ana=-1", "weight"),
         ("tasks:ana=-1", "tasks"),
         ("servers:a-3", "cannot remove 3: a has 2 servers"),
         ("servers:c+3", "no group is named 'c'"),
-        ("servers:a", "must be servers:GROUP"),
         ("gpus:a+3", "must be weight:USER=NUMBER, tasks:"),
-        ("", "must be weight:USER=NUMBER, tasks:"),
     ],
 )
 def test_an_impossible_change_is_refused(

@@ -20,7 +20,7 @@ def test_one_row_is_of_the_only_group_or_user() -> None:
         Problem.from_arrays([9, 18], [[1], [4]])  # not two groups of one resource
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), with_rates=st.booleans())
 def test_users_are_refused_exactly_when_gamma_is_zero_everywhere(
     seed: int, with_rates: bool

