@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equal_problems import assert_same
 from fairlead import Problem, ProblemError, solve
 
 CPU_FIRST = {"cpu": [9.0], "mem": [18.0]}
@@ -100,25 +101,6 @@ def test_labels_decide_and_not_the_order(convert: Any, seed: int, per_resource: 
     order = [found.users.names.index(name) for name in users]
     assert found.weight[order] == pytest.approx(expected.weight)
     assert found.task_limit[order] == pytest.approx(expected.task_limit)
-
-
-def assert_same(problem: Problem, expected: Problem) -> None:
-    assert problem.cluster.groups == expected.cluster.groups
-    assert problem.cluster.resources == expected.cluster.resources
-    assert problem.users.names == expected.users.names
-    for have, want in (
-        (problem.cluster.capacity, expected.cluster.capacity),
-        (problem.count, expected.count),
-        (problem.demand, expected.demand),
-        (problem.weight, expected.weight),
-        (problem.users.eligible, expected.users.eligible),
-        (problem.task_limit, expected.task_limit),
-        (problem.users.rates, expected.users.rates),
-        (problem.users.resource_weight, expected.users.resource_weight),
-    ):
-        assert (have is None) == (want is None)
-        if want is not None:
-            np.testing.assert_array_equal(have, want)
 
 
 def test_columns_in_another_order_are_the_same_problem() -> None:

@@ -97,7 +97,7 @@ def test_servers_may_be_given_instead(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        (TEXT, True), ('\n {"jobs" : []', True), ('{"date": "x", "profiles": {}}', True),
+        (TEXT, True), ('{"date": "x", "profiles": {}}', True),
         ('{"task": "jobs"}', False), ("; MaxProcs: 4", False),
     ],
 )  # fmt: skip
@@ -171,12 +171,6 @@ def test_sequences_are_nested_to_a_depth(path: Path) -> None:
     assert sequence_of(path, chain(49)).task_duration.tolist() == [2.0**50]
     with pytest.raises(InputError, match="nested more than 50 deep"):
         sequence_of(path, chain(50))
-
-
-def test_a_workload_without_a_known_duration_is_refused(path: Path) -> None:
-    assert fault_of(sequence_of, path, {"s": {"type": "trace_replay"}}) == (
-        f"{path}: holds no job that ever ran ({batsim.NEEDS_PLATFORM}: 1)"
-    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces.logs import dlrm
-from fairlead.traces.logs.dlrm import is_dlrm, read_dlrm
+from fairlead.traces.logs.dlrm import read_dlrm
 from fairlead.traces.logs.job_collector import OUT_OF_ORDER
 from faults import fault_of, spoil
 
@@ -118,12 +118,6 @@ def test_nodes_are_needed(table: Path) -> None:
     )
 
 
-def test_the_header_is_recognised() -> None:
-    assert is_dlrm(HEADER)
-    assert not is_dlrm("name,cpu_milli,creation_time,deletion_time,scheduled_time")
-    assert not is_dlrm(ROWS.splitlines()[0])
-
-
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
@@ -144,7 +138,6 @@ def test_a_fault_names_its_row(table: Path, old: str, new: str, fault: str) -> N
 @pytest.mark.parametrize(
     ("rows", "fault"),
     [
-        ("", "holds no job that ever ran"),
         (ROWS.splitlines()[0], "names no time, so the length of the trace is not known"),
         (ROWS.splitlines()[6], f"holds no job that ever ran ({dlrm.NEVER_SCHEDULED}: 1)"),
     ],

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces.logs import helios
 from fairlead.traces.logs.helios import is_helios, read_helios
@@ -160,13 +159,6 @@ def test_the_folder_of_a_cluster_may_be_named(log: Path) -> None:
     assert "has 0 files cluster_log*.csv*; name one of them" in fault_of(read, log.parent)
 
 
-def test_a_log_is_recognised_by_its_heading() -> None:
-    assert is_helios(HEADING)
-    assert not is_helios(ROWS[0])
-    assert not is_helios("date,vc1,vc2,total")
-    assert not is_helios(HEADING.replace("gpu_num,", ""))
-
-
 def test_servers_must_be_given(log: Path) -> None:
     assert fault_of(read, log, servers=None, cores=None) == (
         f"{log}: names no servers; give --servers and --cores"
@@ -196,8 +188,3 @@ def test_servers_must_be_given(log: Path) -> None:
 def test_a_fault_names_its_row(log: Path, old: str, new: str, fault: str) -> None:
     spoil(log, old, new)
     assert fault_of(read, log).startswith(f"{log}: {fault}")
-
-
-def test_a_log_without_a_usable_job_is_refused(log: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no job that ever ran \(jobs left out, as they ne"):
-        read_rows(log, ROWS[4])

@@ -124,12 +124,6 @@ def test_pods_share_a_gpu_by_annotation(tmp_path: Path) -> None:
     assert workload.notes[kubernetes_runs.OTHER_PARTS] == 2
 
 
-@pytest.mark.parametrize("part", ["1.5", "0", "half", "nan", "-0.5"])
-def test_a_wrong_part_of_a_gpu_names_its_place(tmp_path: Path, part: str) -> None:
-    with pytest.raises(InputError, match=r"annotations.gpu-fraction: must be a part of a GPU"):
-        read_workload(with_parts(tmp_path, {"gpu-fraction": part}))
-
-
 def test_users_may_be_labels(dump: Path) -> None:
     workload = read_workload(dump, MachineOptions(user_from="label:team"))[0]
     assert workload.users == ("namespace:research", "namespace:web", "x")

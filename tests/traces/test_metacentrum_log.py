@@ -90,14 +90,6 @@ def test_damaged_rows(tmp_path: Path, row: str, fault: str) -> None:
     assert caught.value.fault.startswith(fault)
 
 
-@pytest.mark.parametrize("content", ["", "\n\n", "; only\n; comments\n"])
-def test_empty_logs(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "empty.swf"
-    path.write_text(content)
-    with pytest.raises(InputError, match="holds no job"):
-        list(read_jobs(path))
-
-
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(InputError, match="cannot be read: "):

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces.logs import philly
 from fairlead.traces.logs.philly import is_philly_log, read_philly
@@ -245,8 +244,3 @@ def test_unusable_servers_are_refused(folder: Path, text: str, fault: str) -> No
     table = folder / "cluster_machine_list"
     table.write_text(text)
     assert fault_of(read_philly, folder).startswith(f"{table}: {fault}")
-
-
-def test_a_log_without_a_usable_job_is_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no job that ever ran \(jobs left out, as they"):
-        read_jobs(folder, job("a4", "10:00:30"))

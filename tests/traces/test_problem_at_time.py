@@ -380,25 +380,17 @@ def test_devices_stay_where_means_admit_them(second: float, devices: tuple[str, 
     assert problem.demand.tolist() == [[sum(gpus) / 2]]
 
 
-def test_the_gate_names_a_user_whose_mean_task_is_larger_than_its_due(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    """ana holds all 4 GPUs; zoe is due 2 of them, and waits for jobs of 1 and of 4."""
+def test_tasks_of_several_sizes_are_no_whole_tasks(tmp_path: Path) -> None:
+    """An audit then also finds users who hold less than one mean task, such as zoe of 4 GPUs."""
     cluster = Cluster(("g",), ("gpu",), np.array([[4.0]]), np.array([1]), ("",), ({},))
     workload = Workload.from_arrays(
         cluster, ["ana", "zoe"], job_user=[0, 1, 1], job_submit=[0] * 3, set_job=range(3),
         set_tasks=[8, 1, 1], shapes=[[1], [1], [4]], task_duration=[100] * 10,
         task_start=[0] * 4 + [100] * 6, task_server=[0] * 10,
     )  # fmt: skip
-    path, problem, held = tmp_path / "x.parquet", tmp_path / "p.yaml", tmp_path / "held.json"
-    write_parquet(workload, path)
-    assert convert(path, "-o", problem, "--at", 50, "--held", held) == 0
-    assert json.loads(held.read_text())["whole_tasks"] is False
-    audit = ["audit", str(problem), "--allocation", str(held), "--max-under", "20%", "--json"]
-    capsys.readouterr()
-    assert run(audit) == 1
-    gate = json.loads(capsys.readouterr().out)["max_under"]
-    assert (gate["user"], gate["under"], gate["finding"]) == ("zoe", 1, "fails")
-    held.write_text(held.read_text().replace("false", '"no"'))
-    assert run(audit) == 2
-    assert "whole_tasks: must be True or False" in capsys.readouterr().err
+    found = problem_at(workload, 50)
+    assert found.allocation()["whole_tasks"] is False
+    held = tmp_path / "held.json"
+    held.write_text(json.dumps(found.allocation()))
+    assert not read_allocation(held, found.problem).whole_tasks
+    assert problem_at(workload, 100).allocation()["whole_tasks"] is False

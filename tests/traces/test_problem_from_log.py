@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -104,32 +103,6 @@ def test_the_order_of_jobs_does_not_matter(tmp_path: Path) -> None:
 def converted(metacentrum_log: Path) -> ConvertedLog:
     machines = read_machines(machine_file_beside(metacentrum_log))
     return problem_from_jobs(read_jobs(metacentrum_log), machines)
-
-
-def test_restricted_users(converted: ConvertedLog, metacentrum_log: Path) -> None:
-    """Counted by plain text search: a user insists on a group if half of its rows name it."""
-    named: dict[str, Counter[str]] = defaultdict(Counter)
-    with gzip.open(metacentrum_log, "rt") as rows:
-        for row in rows:
-            fields = row.split()
-            spec = fields[-1]
-            user = f"user-{fields[11]}"
-            named[user]["jobs"] += fields[8] != "0"
-            for group, alike in (("zewura", "nodecpus80"), ("zegox", "nodecpus12")):
-                positive = [part for part in spec.split(":") if not part.startswith("^")]
-                named[user][group] += any(group in part or alike in part for part in positive)
-            named[user]["zegox"] += "^cl_zewura" in spec
-    expected = {
-        user: (group,)
-        for user, counts in named.items()
-        for group in ("zewura", "zegox")
-        if 2 * counts[group] >= counts["jobs"]
-    }
-    assert converted.restricted == expected
-    assert set(expected.values()) == {("zewura",), ("zegox",)}
-    assert converted.problem.n_users == len(named) > len(expected)
-    ran = sum(counts["jobs"] for counts in named.values())
-    assert (converted.jobs, converted.dropped) == (ran, 2)
 
 
 def test_demands_are_middle_jobs(converted: ConvertedLog, metacentrum_log: Path) -> None:
