@@ -228,7 +228,6 @@ LABELLED = [
     [
         ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}},
          [1, 1, 1]),
-        ({"affinity": affinity({})}, [0, 0, 0]),
         ({"affinity": affinity({"matchExpressions": [expression("zone", "In", "a", "c")]})},
          [1, 0, 0]),
         ({"affinity": affinity(

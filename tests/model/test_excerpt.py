@@ -82,10 +82,3 @@ def test_the_first_seconds_hold_nothing_that_comes_later(seed: int, seconds: int
         cut = [(*s[:2], [event for event in s[2] if event[0] < seconds]) for s in seen]
         expected += cut or mine[:1]
     assert servers_of(part) == expected
-
-
-def test_everything_is_left_when_the_end_is_late() -> None:
-    whole = random_workload(1)
-    part = first_seconds(whole, 1e9)
-    assert tasks_of(part) == tasks_of(whole)
-    assert servers_of(part) == servers_of(whole)

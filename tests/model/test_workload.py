@@ -109,13 +109,6 @@ def test_equal_shapes_and_places_are_shared_and_unused_ones_go() -> None:
     assert workload.set_place.tolist() == [0, 0, 1]
 
 
-def test_adjacent_equal_sets_of_a_job_are_one() -> None:
-    workload = build(set_shape=[1, 1, 1], set_place=[1, 1, 1])
-    assert workload.set_job.tolist() == [0, 1]
-    assert workload.set_tasks.tolist() == [2, 4]
-    assert workload.first_task.tolist() == [0, 2, 6]
-
-
 def test_defaults() -> None:
     workload = Workload.from_arrays(
         CLUSTER,

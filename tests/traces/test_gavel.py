@@ -62,7 +62,6 @@ def test_each_job_is_what_its_row_says(trace: Path) -> None:
     assert users == ["job-0", "job-2", "job-1", "job-4"]
     assert workload.weight[workload.job_user].tolist() == [1, 1, 5, 0.5]
     assert workload.job_submit.tolist() == [0, 10, 20.5, 40]
-    assert np.isinf(workload.job_limit).all()
     assert workload.job_gang.tolist() == [False, False, True, True]
     assert workload.set_tasks.tolist() == [1, 1, 4, 2]
     assert workload.shapes[workload.set_shape].tolist() == [[1]] * 4

@@ -6,7 +6,6 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fairlead.model.workload import Workload
@@ -63,7 +62,6 @@ def test_a_job_is_a_gang_of_its_nodes(log: Path) -> None:
     assert workload.job_user.tolist() == [0, 1, 0, 2, 0, 0]
     assert workload.job_submit.tolist() == [0, 10, 20, 30, 80, 100]
     assert workload.job_gang.tolist() == [False, True, True, False, True, False]
-    assert np.isinf(workload.job_limit).all()
     assert workload.set_job.tolist() == [0, 1, 2, 2, 2, 3, 4, 4, 5]
     assert workload.set_tasks.tolist() == [1, 2, 1, 1, 1, 1, 1, 1, 1]
     assert workload.shapes[workload.set_shape].tolist() == [

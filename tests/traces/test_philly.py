@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fairlead.model.workload import Workload
@@ -83,7 +82,6 @@ def test_a_job_is_its_last_attempt(folder: Path) -> None:
     assert workload.job_user.tolist() == [0, 1, 2, 0]
     assert workload.job_submit.tolist() == [0, 10, 20, 80]
     assert workload.job_gang.tolist() == [False, True, False, False]
-    assert np.isinf(workload.job_limit).all()
     assert workload.set_job.tolist() == [0, 1, 1, 2, 3]
     assert workload.set_tasks.tolist() == [1, 2, 1, 1, 1]
     assert workload.shapes[workload.set_shape].tolist() == [[1], [8], [4], [4], [2]]
