@@ -275,20 +275,19 @@ def test_users_belong_to_queues(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("queue: 7", "queue: seven", r"users\[0\].queue \(ana\): no queue is named 'seven'"),
-        ("parent: research", "parent: 7", r"queues\[2\].parent: no queue above it is named '7'"),
-        ("weight: 2", "weight: 0", r"queues\[1\].weight: must be a positive number, not 0"),
-        ("weight: 2", "weight: high", r"queues\[1\].weight: must be a positive number"),
-        ("name: 7", "name: sales", r"queues\[2\].name: there is already a queue named 'sales'"),
-        ("name: 7", "name: bo", r"queues\[2\].name: there is already a user named 'bo'"),
-        ("weight: 0.5", "wait: 0.5", r"queues\[2\].wait: unknown key; did you mean 'weight'\?"),
-        ("weight: 3", "weight: {cpu: 3, gpu: 1}", r"queues: have no meaning with weights"),
+        ("queue: 7", "queue: seven", r"users[0].queue (ana): no queue is named 'seven'"),
+        ("parent: research", "parent: 7", "queues[2].parent: no queue above it is named '7'"),
+        ("weight: 2", "weight: 0", "queues[1].weight: must be a positive number, not 0"),
+        ("weight: 2", "weight: high", "queues[1].weight: must be a positive numbe"),
+        ("name: 7", "name: sales", "queues[2].name: there is already a queue named 'sales'"),
+        ("name: 7", "name: bo", "queues[2].name: there is already a user named 'bo'"),
+        ("weight: 0.5", "wait: 0.5", "queues[2].wait: unknown key; did you mean 'weight'?"),
+        ("weight: 3", "weight: {cpu: 3, gpu: 1}", "queues: have no meaning with weights"),
         ("queues:", "queues: 3\nexpect:", "queues: must be a list, not 3"),
     ],
 )
 def test_a_fault_of_a_tree_is_one_line(tmp_path: Path, old: str, new: str, fault: str) -> None:
-    with pytest.raises(InputError, match=fault):
-        loaded(tmp_path, TREE.replace(old, new, 1))
+    assert fault in fault_of(loaded, tmp_path, TREE.replace(old, new, 1))
 
 
 def test_a_chain_of_a_thousand_queues_is_refused(tmp_path: Path) -> None:

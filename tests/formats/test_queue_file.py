@@ -8,6 +8,7 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.formats.queue_file import load_queues
+from faults import fault_within
 
 CONTENT = """
 fairlead: 1
@@ -39,7 +40,7 @@ def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
         ("fairlead: 1", "fairlead: 2", "fairlead: unknown format version 2"),
         ("users:", "user:", "user: unknown key; did you mean 'users'"),
         ("users: {", "users: [{}] #", "users: must be a mapping of users to queues"),
-        ("{name: physics, weight: 2}", "physics", r"queues\[0\]: must be a mapping, not 'physics'"),
+        ("{name: physics, weight: 2}", "physics", "queues[0]: must be a mapping, not 'physics'"),
         ("bo: {cpu", '"": {cpu', "limits: is an empty name"),
         ("limits: {", "limits: [{}] #", "limits: must be a mapping of queues and users"),
         ("bo: {cpu: 0.5, tasks: 10}", "bo: 2", "limits.bo: must be a mapping of resources, not 2"),
@@ -50,9 +51,7 @@ def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
 )
 def test_a_fault_is_one_line(tmp_path: Path, old: str, new: str, fault: str) -> None:
     path = written(tmp_path, CONTENT.replace(old, new, 1))
-    with pytest.raises(InputError, match=f"queues.yaml: {fault}") as caught:
-        load_queues(path)
-    assert "\n" not in str(caught.value)
+    assert fault_within(path, load_queues, path).startswith(fault)
 
 
 def test_limits_may_stand_alone(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from fairlead.model.problem_changes import (
     with_weights,
 )
 from fairlead.traces.problem_at_time import problem_at
+from faults import fault_of
 from oracles.random_workloads import random_workload
 from random_problems import random_problem
 
@@ -61,9 +62,7 @@ def test_a_change_is_one_number(problem: fairlead.Problem) -> None:
 def test_an_impossible_change_is_refused(
     problem: fairlead.Problem, change: str, fault: str
 ) -> None:
-    with pytest.raises(InputError) as caught:
-        change_problem(problem, change)
-    assert fault in str(caught.value)
+    assert fault in fault_of(change_problem, problem, change)
 
 
 KINDS = fairlead.Problem.from_arrays(
@@ -115,11 +114,9 @@ def test_weights_are_those_of_a_converted_trace(seed: int) -> None:
 def test_unusable_weights_are_refused(problem: fairlead.Problem) -> None:
     with pytest.raises(InputError, match=r"^no user is named 'cy'; known: ana, bo$"):
         with_weights(problem, {"ana": 2.0, "cy": 2.0})
-    with pytest.raises(InputError, match=r"^dee: must be a number from 0, not -1$"):
-        with_weights(KINDS, {"dee": -1.0})
+    assert fault_of(with_weights, KINDS, {"dee": -1.0}) == "dee: must be a number from 0, not -1"
     rates = rebuilt(problem, weight=[[1.0, 2.0], [1.0, 1.0]])
-    with pytest.raises(InputError, match="the problem has weights per resource"):
-        with_weights(rates, {"ana": 2.0})
+    assert "the problem has weights per resource" in fault_of(with_weights, rates, {"ana": 2.0})
 
 
 def test_a_partition_stands_for_its_only_group() -> None:

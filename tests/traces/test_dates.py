@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.cli.main import run
-from fairlead.errors import InputError, ProblemError
+from fairlead.errors import ProblemError
 from fairlead.model.workload import Workload
 from fairlead.traces.csv_folder import read_folder, write_folder
 from fairlead.traces.parquet_trace import read_parquet, write_parquet
@@ -96,8 +96,7 @@ def test_wrong_dates_are_refused(tmp_path: Path, wrong: object) -> None:
     write_folder(workload, tmp_path)
     about = tmp_path / "trace.json"
     about.write_text(json.dumps(json.loads(about.read_text()) | {"start_date": wrong}))
-    with pytest.raises(InputError, match="start_date: must be "):
-        read_folder(tmp_path)
+    assert "start_date: must be " in fault_of(read_folder, tmp_path)
 
 
 def test_options_take_dates(log: Path, capsys: Capture) -> None:

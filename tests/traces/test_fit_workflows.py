@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairlead.errors import InputError
 from fairlead.traces.logs import swf as _swf
 from fairlead.traces.logs.fit_workflows import read_fit_workflows
 from fairlead.traces.readers import FIT_WORKFLOWS, read_workload
+from faults import fault_of, fault_within
 
 HEADING = (
     "id submit wait runtime cpus cputimeused usedmem cpusreq walltime memreq status user group "
@@ -66,30 +66,23 @@ def test_odd_jobs_of_workflows_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "place", "fault"),
+    ("rows", "fault"),
     [
-        ((), "", "holds no job"),
-        ((row(1), "2\t0\t0\t60"), "row 3", "4 columns separated by tabs, not 20"),
-        ((row(1, "2&"),), "row 2", "column 17 (precjob): '2&' is neither a list of jobs"),
-        ((row(1, "a"),), "row 2", "column 17 (precjob): 'a' is neither a list of jobs"),
-        ((row(1), row(2, "1&9")), "row 3", "column 17 (precjob): the log has no job 9"),
-        ((row(1, cpus="x"),), "row 2", "column 5 (cores allocated): 'x' is not a number"),
-        ((row(1), row(1)), "row 3", "duplicate job '1'"),
+        ((), "holds no job"),
+        ((row(1), "2\t0\t0\t60"), "row 3: 4 columns separated by tabs, not 20"),
+        ((row(1, "2&"),), "row 2: column 17 (precjob): '2&' is neither a list of jobs"),
+        ((row(1, "a"),), "row 2: column 17 (precjob): 'a' is neither a list of jobs"),
+        ((row(1), row(2, "1&9")), "row 3: column 17 (precjob): the log has no job 9"),
+        ((row(1, cpus="x"),), "row 2: column 5 (cores allocated): 'x' is not a number"),
+        ((row(1), row(1)), "row 3: duplicate job '1'"),
     ],
 )
-def test_unusable_logs_of_workflows(
-    tmp_path: Path, rows: tuple[str, ...], place: str, fault: str
-) -> None:
+def test_unusable_logs_of_workflows(tmp_path: Path, rows: tuple[str, ...], fault: str) -> None:
     log = write(tmp_path, HEADING, *rows)
-    with pytest.raises(InputError) as caught:
-        read_fit_workflows(log)
-    assert (caught.value.source, caught.value.place) == (str(log), place)
-    assert caught.value.fault.startswith(fault)
-    assert "\n" not in str(caught.value)
+    assert fault_within(log, read_fit_workflows, log).startswith(fault)
 
 
 def test_a_log_of_workflows_needs_its_machine_file(tmp_path: Path) -> None:
     log = write(tmp_path, HEADING, row(1))
     (tmp_path / "flows.swf.machines").unlink()
-    with pytest.raises(InputError, match="there is no such machine file"):
-        read_fit_workflows(log)
+    assert "there is no such machine file" in fault_of(read_fit_workflows, log)

@@ -172,8 +172,7 @@ def test_a_fault_of_throughputs_names_its_place(
 def test_a_duration_that_is_too_long_is_refused(trace: Path) -> None:
     machines = trace.parent / "throughputs.json"
     machines.write_text(json.dumps(THROUGHPUTS).replace('"null": 4.5', '"null": 1e-300'))
-    with pytest.raises(InputError, match="row 1: 900 steps at 1e-300 steps/s are not a usable"):
-        read(trace)
+    assert "row 1: 900 steps at 1e-300 steps/s are not a usable" in fault_of(read, trace)
 
 
 def test_rows_have_nine_or_ten_columns(trace: Path) -> None:

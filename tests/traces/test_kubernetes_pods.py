@@ -14,6 +14,7 @@ from fairlead.errors import InputError
 from fairlead.formats import kubernetes_runs
 from fairlead.traces.logs import kubernetes_pods
 from fairlead.traces.readers import KUBERNETES, MachineOptions, read_workload
+from faults import fault_of
 from kubernetes_dumps import node, pod
 
 
@@ -131,8 +132,7 @@ def test_users_may_be_labels(dump: Path) -> None:
 
 def test_a_dump_without_ended_pods_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "dump.json", node("n1"), pod("f", {"cpu": "1"}, on="n1"))
-    with pytest.raises(InputError, match="holds no pod that ended"):
-        read_workload(path)
+    assert "holds no pod that ended" in fault_of(read_workload, path)
     with pytest.raises(InputError, match="holds no nodes"):
         read_workload(write(tmp_path / "pods.json", pod("f", {"cpu": "1"})))
 
@@ -149,8 +149,7 @@ def test_malformed_statuses_name_their_place(tmp_path: Path, statuses: object) -
     made = ended("a", {"cpu": "1"}, created="00:00", started="00:10", ended=["01:00"], on="n1")
     made["status"]["containerStatuses"] = statuses
     path = write(tmp_path / "dump.json", node("n1"), made)
-    with pytest.raises(InputError, match="containerStatuses: must be a list"):
-        read_workload(path)
+    assert "containerStatuses: must be a list" in fault_of(read_workload, path)
 
 
 def test_the_present_becomes_a_problem_file(

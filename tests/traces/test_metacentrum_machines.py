@@ -17,6 +17,7 @@ from fairlead.traces.logs.metacentrum_machines import (
     parse_node_spec,
     read_machines,
 )
+from faults import fault_of, fault_within
 
 
 def test_a_spec_as_logs_have_it() -> None:
@@ -41,9 +42,9 @@ def test_a_spec_as_logs_have_it() -> None:
     ],
 )
 def test_malformed(text: str, fault: str) -> None:
-    with pytest.raises(InputError, match="node specification") as caught:
-        parse_node_spec(text)
-    assert caught.value.fault.endswith(fault)
+    found = fault_of(parse_node_spec, text)
+    assert found.startswith(f"node specification {text!r}: ")
+    assert found.endswith(fault)
 
 
 PROPERTY = st.sampled_from(["x86_64", "cl_zewura", "^zewura9.cerit-sc.cz", "host=zewura10", "_"])
@@ -118,9 +119,7 @@ def test_groups_allowed(spec: str, allowed: set[str]) -> None:
     ],
 )
 def test_specs_that_no_machine_meets(spec: str, fault: str) -> None:
-    with pytest.raises(InputError) as caught:
-        PARK.groups_allowed(parse_node_spec(spec))
-    assert fault in caught.value.fault
+    assert fault in fault_of(PARK.groups_allowed, parse_node_spec(spec))
 
 
 def test_read(tmp_path: Path) -> None:
@@ -135,22 +134,19 @@ def test_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "place", "fault"),
+    ("content", "fault"),
     [
-        (b"", "", "holds no machine"),
-        (b"0\tzewura\t20\t80\t1\n", "row 1", "5 columns, not 6 (cluster id, name, "),
-        (b"0\ta\t1\t1\t1\t1\n1\ta\t1\t1\t1\t1\n", "row 2", "duplicate name 'a'"),
-        (b"0\ta\t0\t1\t1\t1\n", "row 1", "column 3 (nodes): '0' is not a whole number from 1"),
-        (b"0\ta\t9\t1\t1\t1\n1\tb\t10000000\t1\t1\t1\n", "row 2", "column 3 (nodes): 10,000,000"),
-        (b"0\ta\t1\t1\t1\t9999999999999999\n", "row 1", "column 6 (RAM per node in KiB)"),
-        (b"0\t^a\t1\t1\t1\t1\n", "row 1", "column 2 (name): '^a' is not a name"),
-        (b"\xff\xfe0\0\n\0", "", "is text in UTF-16"),
+        (b"", "holds no machine"),
+        (b"0\tzewura\t20\t80\t1\n", "row 1: 5 columns, not 6 (cluster id, name, "),
+        (b"0\ta\t1\t1\t1\t1\n1\ta\t1\t1\t1\t1\n", "row 2: duplicate name 'a'"),
+        (b"0\ta\t0\t1\t1\t1\n", "row 1: column 3 (nodes): '0' is not a whole number from 1"),
+        (b"0\ta\t9\t1\t1\t1\n1\tb\t10000000\t1\t1\t1\n", "row 2: column 3 (nodes): 10,000,000"),
+        (b"0\ta\t1\t1\t1\t9999999999999999\n", "row 1: column 6 (RAM per node in KiB)"),
+        (b"0\t^a\t1\t1\t1\t1\n", "row 1: column 2 (name): '^a' is not a name"),
+        (b"\xff\xfe0\0\n\0", "is text in UTF-16"),
     ],
 )
-def test_unusable_machine_files(tmp_path: Path, content: bytes, place: str, fault: str) -> None:
+def test_unusable_machine_files(tmp_path: Path, content: bytes, fault: str) -> None:
     path = tmp_path / "machines"
     path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        read_machines(path)
-    assert (caught.value.source, caught.value.place) == (str(path), place)
-    assert caught.value.fault.startswith(fault)
+    assert fault_within(path, read_machines, path).startswith(fault)

@@ -13,6 +13,7 @@ from fairlead.errors import InputError
 from fairlead.traces.logs.metacentrum import machine_file_beside, read_jobs
 from fairlead.traces.logs.metacentrum_machines import read_machines
 from fairlead.traces.problem_from_log import ConvertedLog, problem_from_jobs
+from faults import fault_of
 
 
 def convert(folder: Path, *rows: str, reverse: bool = False) -> ConvertedLog:
@@ -60,8 +61,7 @@ def test_jobs_that_never_ran_do_not_count(tmp_path: Path) -> None:
     assert converted.problem.users.names == ("user-1",)
     assert converted.problem.demand[0, 0] == 2
     assert converted.restricted == {}
-    with pytest.raises(InputError, match="no job of the log ever ran"):
-        convert(tmp_path, *rows[1:])
+    assert "no job of the log ever ran" in fault_of(convert, tmp_path, *rows[1:])
 
 
 def test_users_larger_than_a_server_are_listed(tmp_path: Path) -> None:

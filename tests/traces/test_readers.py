@@ -49,8 +49,7 @@ def test_logs(tmp_path: Path) -> None:
     assert workload.cluster.capacity.tolist() == [[4, 16]]
     # a comment tells a log in this format, so a fault in its first job has its row
     plain.write_text("; MaxProcs: 8\n1 2 3\n")
-    with pytest.raises(InputError, match="row 2: not 18 columns separated by blanks but 3"):
-        read_workload(plain)
+    assert "row 2: not 18 columns separated by blanks but 3" in fault_of(read_workload, plain)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -115,11 +114,9 @@ def test_another_package_adds_a_format(tmp_path: Path, monkeypatch: pytest.Monke
     assert found == "my own log"
     assert workload.n_servers == 3
     log.write_text("another format\n")
-    with pytest.raises(InputError, match="is not a trace"):
-        read_workload(log)
+    assert "is not a trace" in fault_of(read_workload, log)
     point.write_text("[fairlead.traces]\nmine = my_format:NOTHING\n")
-    with pytest.raises(InputError, match="my_format:NOTHING: cannot be used: AttributeError"):
-        read_workload(log)
+    assert "my_format:NOTHING: cannot be used: AttributeError" in fault_of(read_workload, log)
 
 
 def test_a_table_that_is_there_twice_is_refused(tmp_path: Path) -> None:
@@ -175,10 +172,8 @@ def test_files_in_no_format(tmp_path: Path, content: bytes, message: str) -> Non
 
 
 def test_folders_in_no_format(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not the folder of a trace; wanted: a Parquet"):
-        read_workload(tmp_path)
-    with pytest.raises(InputError, match="there is no such file"):
-        read_workload(tmp_path / "none")
+    assert "is not the folder of a trace; wanted: a Parquet" in fault_of(read_workload, tmp_path)
+    assert "there is no such file" in fault_of(read_workload, tmp_path / "none")
 
 
 @pytest.mark.parametrize("name", ["servers", "cores", "memory"])
@@ -203,8 +198,7 @@ def test_a_machine_file_that_would_be_ignored(tmp_path: Path) -> None:
 
 def test_job_events_alone_are_for_generated_days(job_events: Path) -> None:
     for path in (job_events, job_events / "part-00000-of-00500.csv.gz"):
-        with pytest.raises(InputError, match="trace generate --job-events"):
-            readers.detect_format(path)
+        assert "trace generate --job-events" in fault_of(readers.detect_format, path)
 
 
 def test_a_part_of_a_csv_trace_is_no_trace(tmp_path: Path) -> None:
