@@ -1,4 +1,4 @@
-"""``fairlead trace info``, ``generate``, and ``convert`` between traces, from the command line."""
+"""``fairlead trace info``, ``generate`` and ``convert`` from the command line."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hand_written_logs import log_row, write_log
+from hand_written_logs import MACHINES, log_row, write_log
 from random_workloads import assert_equal, random_workload
 
 from fairlead.cli.main import run
+from fairlead.formats.problem_file import load
 from fairlead.traces.csv_folder import read_folder
 from fairlead.traces.generator import figure_4, generate_day
 from fairlead.traces.logs.google import read_job_arrivals
@@ -192,3 +193,63 @@ def test_a_folder_that_is_there_is_taken_for_one(tmp_path: Path) -> None:
     for _ in range(2):
         assert trace("convert", log, "-o", output) == 0
         assert_equal(read_folder(output), read_swf_workload(log))
+
+
+ROWS = (
+    log_row(1, "1:ppn=4:cl_big", user=3, cores=4),
+    log_row(2, user=20),
+    log_row(3, user=3, run=0, walltime=0),
+)
+
+
+def test_a_log_becomes_a_problem_file(tmp_path: Path, capsys: Capture) -> None:
+    output = tmp_path / "out.yaml"
+    found = figures(capsys, "convert", write_log(tmp_path, *ROWS), "-o", output)
+    assert found == {
+        "fairlead": 1,
+        "output": str(output),
+        "users": 2,
+        "groups": {"big": 2, "small": 3},
+        "servers": 5,
+        "jobs": 2,
+        "dropped": 1,
+        "restricted": {"user-3": ["big"]},
+        "larger_than_a_server": {},
+        "indifferent_properties": {},
+    }
+    problem = load(output)
+    assert problem.users.names == ("user-3", "user-20")
+    assert problem.users.eligible.tolist() == [[True, False], [True, True]]
+
+
+def test_standard_output_holds_the_problem_alone(tmp_path: Path, capsys: Capture) -> None:
+    log, output = write_log(tmp_path, *ROWS), tmp_path / "out.yaml"
+    assert trace("convert", log, "-o", output) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        "2 users, 5 servers (2 big, 3 small)",
+        "2 jobs; left out, as they never ran: 1",
+        "users with a placement constraint: 1",
+        "  user-3: big",
+        f"wrote {output}",
+    ]
+    assert trace("convert", log, "-o", "-") == 0
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.splitlines()) == (output.read_text(), told[:-1])
+    line = refused(capsys, "convert", log, "-o", "-", "--json")
+    assert "-o -: standard output cannot take both" in line
+
+
+def test_the_machine_file_of_a_log_may_be_named(tmp_path: Path, capsys: Capture) -> None:
+    log, output = write_log(tmp_path, *ROWS), tmp_path / "out.yaml"
+    named = (tmp_path / "tiny.swf.machines").rename(tmp_path / "park.yaml")
+    line = refused(capsys, "convert", log, "-o", output)
+    assert "there is no such machine file; name one with --machines" in line
+    absent = tmp_path / "absent"
+    line = refused(capsys, "convert", log, "-o", output, "--machines", absent)
+    assert line == f"{absent}: there is no such file"
+    line = refused(capsys, "convert", log, "-o", named, "--machines", named)
+    assert line.startswith(f"{named}: is the input")
+    assert not output.exists()
+    assert trace("convert", log, "-o", output, "--machines", named) == 0
+    assert named.read_text() == MACHINES
