@@ -109,22 +109,6 @@ def test_a_window_is_what_the_trace_holds_then(seed: int, begin: int, length: in
         assert present(later, seconds - begin).tolist() == present(whole, seconds).tolist()
 
 
-def test_convert_and_simulate_take_a_window(tmp_path: Path, capsys: Capture) -> None:
-    trace, out = tmp_path / "x.parquet", tmp_path / "out.parquet"
-    write_parquet(four_jobs(), trace)
-    words = ["--from", "1h", "--to", "0-3"]
-    assert run(["trace", "convert", str(trace), "-o", str(out), *words]) == 0
-    assert read_workload(out)[0].job_submit.tolist() == [0, HOUR]
-    capsys.readouterr()
-    simulate = ["simulate", str(trace), "-p", "drf/best-fit", "--json"]
-    assert run([*simulate, *words]) == 0
-    found = capsys.readouterr().out
-    simulate[1] = str(out)
-    assert run(simulate) == 0
-    again = capsys.readouterr().out
-    assert found.replace(str(trace), "") == again.replace(str(out), "")
-
-
 SACCT = """\
 JobID|User|Submit|Start|End|State|AllocTRES
 1|ana|2025-01-01T10:00:00|2025-01-01T20:00:00|2025-01-01T21:00:00|COMPLETED|cpu=1

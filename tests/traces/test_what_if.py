@@ -84,14 +84,6 @@ def test_remaining_servers_keep_capacity_and_events(seed: int, data: st.DataObje
     assert lives(changed) == expected
 
 
-def test_a_partition_stands_for_its_group() -> None:
-    labels: tuple[dict[str, str], ...] = ({"partition": "gpu"}, {})
-    named = replace(small(), cluster=replace(small().cluster, labels=labels))
-    changed = change_workload(named, "servers:gpu+2")
-    before, after = small().cluster.count.tolist(), changed.cluster.count.tolist()
-    assert after == [before[0] + 2, before[1]]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
