@@ -95,7 +95,7 @@ def test_servers_may_be_given_instead(path: Path) -> None:
     ("text", "answer"),
     [
         (TEXT, True), ('{"date": "x", "profiles": {}}', True),
-        ('{"task": "jobs"}', False), ("; MaxProcs: 4", False),
+        ('{"task": "jobs"}', False), ('["jobs", {"jobs": 1}]', False), ("; MaxProcs: 4", False),
     ],
 )  # fmt: skip
 def test_workloads_are_recognised(tmp_path: Path, text: str, answer: bool) -> None:

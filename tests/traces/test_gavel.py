@@ -123,6 +123,7 @@ def test_progress_ends_with_the_whole_file(trace: Path) -> None:
     [
         ("\t".join(ROWS[0]), True),
         ("\t".join((*ROWS[0][:-1], "soon")), False),
+        ("\t".join((*ROWS[0][:-1], "nan")), False),
         ("\t".join((*ROWS[0][:4], "yes", *ROWS[0][5:])), False),
         ("\t".join(ROWS[0][3:]), False),
         (" ".join("1" * 10), False),
