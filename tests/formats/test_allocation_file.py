@@ -106,6 +106,11 @@ def test_whole_tasks_of_file_or_argument(tmp_path: Path, key: str) -> None:
     assert read(tmp_path, {"users": [row()]}, whole_tasks=True).whole_tasks is True
 
 
+def test_whole_tasks_are_true_or_false(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="whole_tasks: must be True or False, not 'no'"):
+        read(tmp_path, {"users": [row()], "whole_tasks": "no"})
+
+
 def test_one_pool(tmp_path: Path) -> None:
     document = {"users": [row(servers={"pool": 5}), row("bo", servers={})]}
     held = read(tmp_path, document)

@@ -176,7 +176,7 @@ def test_cpu_in_thousandths_of_a_core_rounded_up(tmp_path: Path, cpu: Any, cores
 @pytest.mark.parametrize(
     ("memory", "gib"),
     [("1Gi", 1), (2**30, 1), (str(2**30), 1), ("512Mi", 0.5), ("1M", 10**6 / 2**30),
-     ("1500m", 2 / 2**30), ("128974848", 128974848 / 2**30), ],
+     ("1500m", 2 / 2**30), ("128974848", 128974848 / 2**30)],
 )  # fmt: skip
 def test_memory_in_bytes_rounded_up(tmp_path: Path, memory: Any, gib: float) -> None:
     assert request_of(tmp_path, containers=[container({"memory": memory})]) == {"memory": gib}

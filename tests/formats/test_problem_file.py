@@ -275,10 +275,10 @@ def test_users_belong_to_queues(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("queue: 7", "queue: seven", r"users[0].queue (ana): no queue is named 'seven'"),
+        ("queue: 7", "queue: seven", "users[0].queue (ana): no queue is named 'seven'"),
         ("parent: research", "parent: 7", "queues[2].parent: no queue above it is named '7'"),
         ("weight: 2", "weight: 0", "queues[1].weight: must be a positive number, not 0"),
-        ("weight: 2", "weight: high", "queues[1].weight: must be a positive numbe"),
+        ("weight: 2", "weight: high", "queues[1].weight: must be a positive number"),
         ("name: 7", "name: sales", "queues[2].name: there is already a queue named 'sales'"),
         ("name: 7", "name: bo", "queues[2].name: there is already a user named 'bo'"),
         ("weight: 0.5", "wait: 0.5", "queues[2].wait: unknown key; did you mean 'weight'?"),

@@ -390,4 +390,3 @@ def test_tasks_of_several_sizes_are_no_whole_tasks(tmp_path: Path) -> None:
     held = tmp_path / "held.json"
     held.write_text(json.dumps(found.allocation()))
     assert not read_allocation(held, found.problem).whole_tasks
-    assert problem_at(workload, 100).allocation()["whole_tasks"] is False

@@ -253,6 +253,7 @@ def test_gpus_of_nodes(tmp_path: Path, gres: str, gpus: float) -> None:
 def test_gpus_by_type_are_summed_where_no_total_is_named() -> None:
     assert amounts_of("cpu=8,gres/gpu:a100=1,gres/gpu:v100=2") == {"cpu": 8, "gpu": 3}
     assert amounts_of("gres/gpu=2,gres/gpu:a100=2") == {"gpu": 2}
+    assert amounts_of("license/x=3,energy=5,cpu=2") == {"cpu": 2.0}
 
 
 def test_a_job_that_was_cancelled_while_it_waited_never_ran(files: tuple[Path, Path]) -> None:
@@ -312,11 +313,6 @@ def test_amounts_of_memory_are_binary() -> None:
     assert amounts_of("mem=1T")["memory"] == 1024.0
     assert amounts_of("mem=1024")["memory"] == 1.0
     assert amounts_of("mem=1536Mc")["memory"] == 1.5
-
-
-def test_amounts_without_a_total_of_gpus_are_summed_by_type() -> None:
-    assert amounts_of("cpu=8,gres/gpu:a100=1,gres/gpu:v100=2") == {"cpu": 8, "gpu": 3}
-    assert amounts_of("license/x=3,energy=5,cpu=2") == {"cpu": 2.0}
 
 
 def test_some_users_may_be_left_out(files: tuple[Path, Path]) -> None:
