@@ -128,9 +128,9 @@ def test_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_pod_scheduled_before_its_creation_has_no_start(tmp_path: Path) -> None:
     early = GOOD.replace("p0", "p1").replace(",5,100,10", ",50,100,10")
-    workload = read(tmp_path, GOOD, early)
-    assert workload.task_start[0] == 5
-    assert np.isnan(workload.task_start[1])
+    at_once = GOOD.replace("p0", "p2").replace(",5,100,10", ",60,100,60")
+    workload = read(tmp_path, GOOD, early, at_once)
+    np.testing.assert_array_equal(workload.task_start, [5, np.nan, 55])
     assert workload.notes[openb.NO_START] == 1
 
 
