@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from collections import Counter, defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -284,3 +286,35 @@ def test_damaged_rows(tmp_path: Path, row: str, fault: str) -> None:
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none"):
         assert "cannot be read: " in fault_of(list, read_jobs(path))
+
+
+def test_a_whole_log(metacentrum_log: Path) -> None:
+    """Against figures counted from the text of the log."""
+    workload = read_metacentrum(metacentrum_log)
+    tasks = jobs = gangs = 0
+    users: dict[str, Counter[str]] = defaultdict(Counter)
+    work, whole_nodes = 0.0, 0
+    with gzip.open(metacentrum_log, "rt") as rows:
+        for row in rows:
+            fields = row.split()
+            if float(fields[3]) <= 0:
+                continue
+            hosts = Counter(fields[18].strip("{}").split(","))
+            jobs += 1
+            tasks += len(hosts)
+            gangs += len(hosts) > 1
+            users[f"user-{fields[11]}"]["jobs"] += 1
+            whole_nodes += "#excl" in fields[20]
+            if "#excl" not in fields[20]:
+                work += float(fields[3]) * sum(hosts.values())
+    assert (workload.n_jobs, workload.n_tasks, int(workload.job_gang.sum())) == (jobs, tasks, gangs)
+    assert workload.users == tuple(sorted(users, key=lambda user: int(user[5:])))
+    counted = np.bincount(workload.job_user)
+    assert counted.tolist() == [users[user]["jobs"] for user in workload.users]
+    cores = workload.shapes[workload.set_shape, 0].repeat(workload.set_tasks)
+    whole = workload.shapes[workload.set_shape].repeat(workload.set_tasks, axis=0)
+    exclusive = (whole == workload.cluster.capacity[0]).all(axis=1)
+    assert (cores * workload.task_duration)[~exclusive].sum() == pytest.approx(work)
+    assert exclusive.sum() == whole_nodes > 0
+    assert workload.notes[reader.NEVER_RAN] == 2
+    assert workload.notes[reader.WHOLE_NODES] == whole_nodes
