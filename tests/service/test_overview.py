@@ -24,15 +24,6 @@ async def fresh(ask: Asked) -> Any:
     return await ask("GET", "/v1/overview")
 
 
-async def joined(ask: Asked, rng: Random, servers: int) -> str:
-    rows = [
-        {"name": f"n{k}", "cpu": rng.choice([2, 4]), "memory": 8, "labels": {"rack": f"r{k % 3}"}}
-        for k in range(servers)
-    ]
-    answer = await ask("POST", "/v1/workers/join", json={"identity": "1", "servers": rows})
-    return str(answer["session"])
-
-
 @pytest.mark.parametrize("most_groups", [100, 3])
 @served
 async def test_groups_sum_up_the_servers(
@@ -42,7 +33,11 @@ async def test_groups_sum_up_the_servers(
     monkeypatch.setattr(overview_module, "SERVERS_AT_ONCE", 4)
     monkeypatch.setattr(overview_module, "MOST_GROUPS", most_groups)
     rng = Random(1)
-    await joined(ask, rng, 11)
+    rows = [
+        {"name": f"n{k}", "cpu": rng.choice([2, 4]), "memory": 8, "labels": {"rack": f"r{k % 3}"}}
+        for k in range(11)
+    ]
+    await ask("POST", "/v1/workers/join", json={"identity": "1", "servers": rows})
     await ask.submit({"tasks": 9}, {"user": "bo", "tasks": 30, "memory": 1})
     await ask("POST", "/v1/servers/n3/drain")
     found = await fresh(ask)
@@ -61,8 +56,8 @@ async def test_groups_sum_up_the_servers(
             used = sum(server["used"][resource] for server in alike)
             assert group["used"].get(resource, 0) == pytest.approx(used)
     assert found["servers"] == {"ready": 10, "drained": 1}
-    assert found["used"]["cpu"] == sum(server["used"]["cpu"] for server in servers)
-    assert found["capacity"]["cpu"] == sum(server["capacity"]["cpu"] for server in servers)
+    for amounts in ("used", "capacity"):
+        assert found[amounts]["cpu"] == sum(server[amounts]["cpu"] for server in servers)
 
 
 @served
@@ -193,9 +188,10 @@ async def test_what_a_token_sees(ask: Asked) -> None:
     await ask.join("a", cpu=1, **as_("w"))
     await ask.submit({"name": "mine"}, {"user": "bo", "name": "theirs"}, **as_("root"))
     await ask("POST", "/v1/jobs/1/cancel", **as_("ana"))
-    for path in ("/v1/overview", "/v1/live", "/v1/servers/search", "/v1/users/ana"):
+    for path in ("/metrics", "/v1/overview", "/v1/live", "/v1/servers/search", "/v1/users/ana"):
         await ask("GET", path, status=401)
         await ask("GET", path, status=403, **as_("w"))
+    assert (await ask.http.get("/metrics", **as_("ana"))).status_code == 200
     assert await ask("GET", "/v1/whoami", **as_("ana")) == {"role": "user", "subject": "ana"}
     assert (await ask("GET", "/v1/whoami", **as_("w")))["role"] == "worker"
     servers = await ask("GET", "/v1/servers/search", **as_("bo"))

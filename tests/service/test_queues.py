@@ -10,7 +10,7 @@ import pytest
 
 from asked_service import Asked, served
 from fairlead.errors import FairleadError, InputError
-from fairlead.formats.queue_file import QueueFile, load_queues
+from fairlead.formats.queue_file import QueueFile
 from fairlead.service._state_snapshot import state_bytes
 from fairlead.service._state_thread import StateThread
 from fairlead.service.journal.event_journal import Journal
@@ -28,14 +28,6 @@ TREE = QueueFile(ROWS, USERS)
 def started_by_user(state: ServiceState) -> Counter[str]:
     keys = [run.split(".")[0] for run in place(state)]
     return Counter(state.jobs[int(job)].user for job in keys)
-
-
-def test_teams_get_their_part_whatever_their_members_ask_for() -> None:
-    state = with_servers(a=12)
-    state.apply("queues", TREE.to_dict([]), 0.0)
-    for user in ("ana", "bo", "cy"):
-        submit(state, user=user, tasks=20)
-    assert started_by_user(state) == {"ana": 3, "bo": 3, "cy": 6}
 
 
 def test_tasks_go_on_when_the_tree_changes() -> None:
@@ -220,16 +212,6 @@ def test_a_journal_is_replayed_with_its_tree(tmp_path: Path) -> None:
     assert Counter(at_once.tolist()) == {0: 3, 1: 3, 2: 6}
     with pytest.raises(FairleadError, match="does not serve trees"):
         simulate(path, "ps-dsf/joint", processes=1)
-
-
-def test_a_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "queues.yaml"
-    path.write_text("fairlead: 1\nqueues: [{name: team}]\nusers: {ana: team}\n")
-    assert load_queues(path).to_dict(["ana", "bo"]) == {
-        "rows": [{"name": "team"}],
-        "users": {"ana": "team"},
-        "limits": {},
-    }
 
 
 @served(settings=Settings(policy="drf/best-fit/reserve/spare:gpu"))

@@ -33,7 +33,7 @@ def test_fields_come_back(tmp_path: Path, record: Record) -> None:
     assert read_record(tmp_path) == record
 
 
-@pytest.mark.parametrize("cut", ["\n", '\n{"sto', "\n[]", '\n{"key": 5}', "\n\x00\x00", "\n7"])
+@pytest.mark.parametrize("cut", ["\n", '\n{"sto', "\n[]", '\n{"key": 5}'])
 def test_a_damaged_line_hides_no_other(tmp_path: Path, record: Record, cut: str) -> None:
     with (tmp_path / RECORD).open("a") as file:
         file.write(cut)

@@ -44,15 +44,6 @@ def test_the_median_halves_the_part_that_still_runs(
         assert least <= found <= least + mean * math.log(2) * (1 + 1e-9) + 1e-9
 
 
-def test_running_tasks_correct_the_bias_of_the_first_to_end() -> None:
-    """Of 2,000 tasks that start together and last an hour on average, the shortest have ended."""
-    rng = random.Random(1)
-    times = [rng.expovariate(1 / 3600) for _ in range(2000)]
-    ended, running = [t for t in times if t < 360], [360.0 for t in times if t >= 360]
-    assert Survival(ended, []).median_beyond(0) < 200
-    assert Survival(ended, running).median_beyond(0) == pytest.approx(3600 * math.log(2), rel=0.15)
-
-
 def test_the_latest_run_times_stand_for_all_tasks_that_ended() -> None:
     """On a busy cluster 200 run times are kept, and 2,000 tasks run."""
     rng = random.Random(2)

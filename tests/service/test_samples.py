@@ -148,6 +148,6 @@ async def test_wrong_periods_are_refused(ask: Asked) -> None:
         ("shares/over-time", KEPT_SECONDS),
         ("shares/over", 1e10),
     ):
-        for wrong in ("", "?seconds=", "?seconds=0", "?seconds=nan", f"?seconds={most + 1}"):
+        for wrong in ("", "?seconds=0", "?seconds=nan", f"?seconds={most + 1}"):
             await ask("GET", f"/v1/{path}{wrong}", status=422, **as_("ana"))
         await ask("GET", f"/v1/{path}?seconds=60", status=401)

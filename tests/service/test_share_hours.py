@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asked_service import Asked, change, run, served
+from asked_service import Asked, change, served
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.journal.samples import ShareHours
 
@@ -63,8 +63,6 @@ def test_hours_are_added_up_and_old_ones_deleted(tmp_path: Path) -> None:
 def test_a_journal_without_the_table_gets_it(tmp_path: Path) -> None:
     Journal(tmp_path / "j.db").close()
     change(tmp_path / "j.db", "DROP TABLE share_hours")
-
-    async def ask_it(ask: Asked) -> None:
-        assert (await ask("GET", "/v1/shares/over?seconds=9"))["users"] == []
-
-    run(tmp_path, ask_it)
+    journal = Journal(tmp_path / "j.db")
+    assert journal.shares.since(0) == []
+    journal.close()

