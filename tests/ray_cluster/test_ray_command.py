@@ -70,7 +70,6 @@ def test_the_verbs_show_the_cluster(connect: Connect, here: Run) -> None:
     listed = json.loads(here("jobs", "--json").stdout)["jobs"]
     pending = next(j for j in listed if j["running"] < j["tasks"] - j["ended_tasks"])
     why = json.loads(here("explain", pending["id"], "--json").stdout)
-    assert set(why) >= {"reason", "ahead", "servers", "would_change", "never"}
     assert why["servers"]
     here("users", "ana", "--weight", "2")
     assert json.loads(here("users", "--json").stdout)["users"][0]["weight"] == 2.0
@@ -109,24 +108,19 @@ def test_a_driver_is_captured_with_its_tasks(run: Run, here: Run, tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("status", "--address", "nonsense"), "no Ray cluster is there"),
         (("explain", "123456"), "there is no job 123456"),
-        (("start", "--policy", "best"), "policy"),
         (("start", "--user", "ana=x"), "must be a number"),
         (("submit", "--cpu", "64", "--", "true"), "no node can ever hold cpu 64"),
         (("submit", "--cpu", "1"), "give a command after --"),
         (("submit", "--", "no-such-command"), "no-such-command: there is no such command"),
         (("submit", "--", "python", "no.py"), "no.py: there is no such file"),
-        (
-            ("submit", "--", "python", "-u", "x.py"),
-            "-u: a captured script takes no options of Python",
-        ),
+        (("submit", "--", "python", "-u", "x.py"), "-u: a captured script takes no options"),
         (("submit", "--", "python", "-m"), "COMMAND: -m needs an argument"),
     ],
 )
 @pytest.mark.usefixtures("cluster")
-def test_bad_words_get_one_line(run: Run, here: Run, words: tuple[str, ...], says: str) -> None:
-    done = (run if "--address" in words else here)(*words, status=2)
+def test_bad_words_get_one_line(here: Run, words: tuple[str, ...], says: str) -> None:
+    done = here(*words, status=2)
     assert says in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert done.stdout == ""
