@@ -76,9 +76,7 @@ def test_a_limit_of_any_size_is_taken() -> None:
     state.apply("queues", QueueFile([], {}, limits).to_dict([]), 0.0)
     submit(state, user="ana", tasks=3)
     assert started_by_user(state) == {"ana": 2}
-    body = server("b", 1)
-    body["capacity"] = {"cpu": 1.0, "license": 2.0}
-    state.apply("server", body, 0.0)
+    state.apply("server", server("b", 1, license=2.0), 0.0)
     assert started_by_user(state) == {"ana": 1}
 
 
@@ -120,9 +118,7 @@ def test_past_use_is_kept_when_the_scheduler_is_built_anew() -> None:
     submit(state, user="ana", tasks=4)
     assert started_by_user(state) == {"ana": 4}
     state.apply("queues", QueueFile([], {}, {"ana": {"tasks": 4}}).to_dict([]), 11.0)
-    body = server("b", 0)
-    body["capacity"] = {"cpu": 0.0, "license": 2.0}
-    state.apply("server", body, 21.0)
+    state.apply("server", server("b", 0, license=2.0), 21.0)
     assert state.scheduler.past_use()["ana"]["cpu"] == pytest.approx(3.0)
     again = ServiceState.restore(state.snapshot())
     assert again.snapshot() == state.snapshot()
@@ -135,12 +131,11 @@ def test_who_is_due_half_starts_once_others_have_stopped(cluster: Cluster) -> No
     cluster.start_worker("a", "--grace", "5")
     line = "trap 'echo saved; exit 0' USR1; while :; do sleep .1; done"
     words = ["--checkpoint-signal", "USR1", "--count", "3", "--shell", line]
-    (first,) = cluster.run("submit", "--user", "ana", "--chdir", "/tmp", *words).stdout.split()
+    submitting = ("submit", "--chdir", "/tmp", "--user")
+    (first,) = cluster.run(*submitting, "ana", *words).stdout.split()
     with cluster.client() as client:
         until(lambda: client.job(first).running == 2)
-        (second,) = cluster.run(
-            "submit", "--user", "bo", "--chdir", "/tmp", "--", "true"
-        ).stdout.split()
+        (second,) = cluster.run(*submitting, "bo", "--", "true").stdout.split()
         assert until(lambda: client.wait(second, 20).state == "finished")
         assert until(lambda: client.job(first).running == 2)
         assert client.job(first).ended_tasks == 0
@@ -152,8 +147,8 @@ def test_who_is_due_half_starts_once_others_have_stopped(cluster: Cluster) -> No
     assert log.lost.sum() >= 1
 
 
-def server(name: str, cpu: float) -> dict[str, object]:
-    return {"name": name, "capacity": {"cpu": cpu}, "labels": {}, "identity": name}
+def server(name: str, cpu: float, **more: float) -> dict[str, object]:
+    return {"name": name, "capacity": {"cpu": cpu, **more}, "labels": {}, "identity": name}
 
 
 def run(path: Path, policy: str | None, tree: QueueFile | None, *requests: Callable) -> bytes:

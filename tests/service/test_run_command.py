@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from typing import IO
 
 from live_cluster import Cluster, until
 
@@ -15,15 +16,41 @@ JOB = ("--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
 PATIENT = "trap 'echo interrupted; exit 5' INT; echo begun; while :; do sleep 0.05; done"
 
 
-def started(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
+def started(
+    cluster: Cluster, *words: str, stdout: int | IO[str] = subprocess.PIPE
+) -> subprocess.Popen[str]:
     program = ["env", "--default-signal=INT,HUP", sys.executable, "-m", "fairlead", "run"]
     return subprocess.Popen(
         [*program, *JOB, *words],
         env=cluster.environment,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def in_terminal(cluster: Cluster, *words: str) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a command in a terminal; return its process and the terminal's other end."""
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fairlead", *words],
+        env={**cluster.environment, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"},
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    return process, controller
+
+
+def shown_until_the_end(controller: int) -> bytes:
+    """Return what a terminal shows until its command has ended; close its other end."""
+    shown = b""
+    with suppress(OSError):  # the command's end of the terminal was closed
+        while piece := os.read(controller, 2**16):
+            shown += piece
+    os.close(controller)
+    return shown
 
 
 def test_output_and_status_are_those_of_the_command(one: Cluster) -> None:
@@ -98,22 +125,10 @@ def test_submit_waits_for_all_of_its_jobs(one: Cluster) -> None:
 
 
 def test_a_terminal_shows_a_bar_of_tasks(one: Cluster) -> None:
-    controller, terminal = pty.openpty()
     words = ("submit", *JOB, "--count", "4", "--wait", "--", "sleep", "1.5")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fairlead", *words],
-        env={**one.environment, "TERM": "xterm", "COLUMNS": "80"},
-        stdout=subprocess.PIPE,
-        stderr=terminal,
-    )
-    os.close(terminal)
-    shown = b""
-    with suppress(OSError):  # the other end of the terminal was closed
-        while piece := os.read(controller, 2**16):
-            shown += piece
-    os.close(controller)
-    process.communicate(timeout=30)
-    assert process.returncode == 0
+    process, controller = in_terminal(one, *words)
+    shown = shown_until_the_end(controller)
+    assert process.wait(30) == 0
     assert b"tasks" in shown
     assert b"%" in shown
 
@@ -121,25 +136,14 @@ def test_a_terminal_shows_a_bar_of_tasks(one: Cluster) -> None:
 def test_top_is_kept_up_to_date_until_q(one: Cluster) -> None:
     assert one.run("submit", *JOB, "--wait", "--", "true").returncode == 0  # a first user
     assert "No waiting user is below its fair share" in one.run("top", "--once").stdout
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fairlead", "top", "--every", "0.5"],
-        env={**one.environment, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"},
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-    )
-    os.close(terminal)
+    process, controller = in_terminal(one, "top", "--every", "0.5")
     held = one.run("submit", *JOB, "--name", "newcomer", "--where", "nowhere-else", "--", "true")
     shown = b""
     while b"newcomer" not in shown:
         shown += os.read(controller, 2**16)
     os.write(controller, b"q")
-    with suppress(OSError):
-        while os.read(controller, 2**16):
-            pass
+    shown_until_the_end(controller)
     assert process.wait(30) == 0
-    os.close(controller)
     one.run("cancel", held.stdout.strip())
 
 
@@ -157,18 +161,10 @@ def test_a_hang_up_is_passed_on_while_output_comes_fast(one: Cluster) -> None:
 
 
 def test_output_that_cannot_be_written_stops_the_command(one: Cluster) -> None:
-    words = ("run", *JOB, "--", "sh", "-c", "echo out; sleep 60")
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "fairlead", *words],
-            env=one.environment,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert "is interrupted, as its output cannot be written" in done.stderr
+        process = started(one, "--", "sh", "-c", "echo out; sleep 60", stdout=full)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert "is interrupted, as its output cannot be written" in err
     with one.client() as client:
         until(lambda: not client.jobs())

@@ -99,7 +99,6 @@ def test_tasks_with_the_same_command_count_before_others() -> None:
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        (["true"], "true"),
         (["/opt/bin/lmp", "-in", "in.melt"], "lmp"),
         (["python", "-m", "lab.train", "7"], "python lab.train"),
         (["/usr/bin/bash", "run/all.sh"], "bash all.sh"),

@@ -75,7 +75,7 @@ def test_steps_have_the_means_of_their_samples(journal: Journal, seed: int) -> N
     rng = Random(seed)
     rows: list[tuple[int, int, float | None]] = []
     for slot in range(int(NOW // SLOT_SECONDS) - 2100, int(NOW // SLOT_SECONDS) + 1):
-        if rng.random() < 0.2:
+        if rng.random() < 0.08:
             held = rng.choice([None, rng.random()])
             rows.append((slot, rng.randrange(100), held))
             shares = [] if held is None else [UserShare("ana", held, 0.5)]

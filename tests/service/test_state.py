@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from effort import cases
 from fairlead.errors import InputError
 from fairlead.service.jobs import TaskKey
 from fairlead.service.service_state import ServiceState
@@ -96,7 +97,7 @@ def test_a_start_is_forecast_from_time_limits() -> None:
 
 
 @pytest.mark.parametrize("policy", ["drf/best-fit", "ps-dsf/first-fit", "easy/first-fit"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(cases(1)))
 def test_forecast_starts_come_true(policy: str, seed: int) -> None:
     rng = random.Random(seed)
     state = with_servers(policy, a=4, b=2)
@@ -311,11 +312,11 @@ def drive(
 )
 def test_nothing_is_lost_and_nothing_runs_twice(policy: str) -> None:
     total: dict[str, int] = {}
-    for seed in range(3):
+    for seed in range(cases(2)):
         trees = not policy.startswith("ps-dsf")
         for what, n in drive(policy, seed, 150, trees=trees).items():
             total[what] = total.get(what, 0) + n
-    assert total["starts"] > 100
+    assert total["starts"] > 50
     assert (total.pop("preempted") > 1) == policy.endswith("over-share")
     assert min(total.values()) > 5, total
 

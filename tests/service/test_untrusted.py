@@ -138,16 +138,18 @@ def test_a_task_that_writes_its_own_end_runs_on(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "is_found"),
     [
-        "sleep 300 & echo $!",
-        "timeout 300 sleep 300 & echo $!; until kill -0 -$! 2>/dev/null; do sleep .01; done",
-        "trap '' TERM HUP; sleep 300 & echo $!; kill -KILL $PPID; wait",
-        "echo 0 >/proc/$PPID/cwd/exit; sleep 300 & echo $!; kill -KILL $PPID; wait",
+        ("sleep 300 & echo $!", True),
+        (
+            "timeout 99 sleep 99 & echo $!; until kill -0 -$! 2>/dev/null; do sleep .01; done",
+            False,
+        ),
+        ("trap '' TERM HUP; sleep 300 & echo $!; kill -KILL $PPID; wait", False),
+        ("echo 0 >/proc/$PPID/cwd/exit; sleep 300 & echo $!; kill -KILL $PPID; wait", True),
     ],
     ids=["a child", "a group of its own", "its shell killed", "its shell killed and a lie"],
 )
-@pytest.mark.parametrize("is_found", [False, True])
 def test_an_ended_attempt_has_no_process_left(root: Path, line: str, is_found: bool) -> None:
     attempt = shell(root, line)
     child = int(until(lambda: text(attempt)))
