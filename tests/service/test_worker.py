@@ -18,7 +18,7 @@ from fairlead.errors import InputError
 from fairlead.service.engines.protocol import Start
 from fairlead.service.worker import _attempts as attempts
 from fairlead.service.worker import machine
-from fairlead.service.worker._attempts import KILLED, Attempt, AttemptEnd, append_field
+from fairlead.service.worker._attempts import KILLED, Attempt, AttemptEnd, Leader, append_field
 from fairlead.service.worker._removal import DISCARDED
 from live_cluster import until
 from real_attempts import (
@@ -219,6 +219,17 @@ def test_after_a_boot_a_written_status_counts(root: Path) -> None:
     for field in ("boot", "ended"):
         append_field(attempt.path, attempt.record, field)
     assert found_again(attempt).poll() == AttemptEnd(6, "")
+
+
+@pytest.mark.parametrize("cut", ["\n", '\n{"sto', "\n[]", '\n{"key": 5}'])
+def test_a_damaged_line_hides_no_other(root: Path, cut: str) -> None:
+    """A full disk may cut a line off anywhere."""
+    attempt = Attempt.make(root, KEY, [2], 9.5, 2e9, None, submitted=1.5)
+    with (attempt.path / attempts.RECORD).open("a") as file:
+        file.write(cut)
+    attempt.record.leader = Leader(31, 7)
+    append_field(attempt.path, attempt.record, "leader")
+    assert found_again(attempt).record == attempt.record
 
 
 def test_a_damaged_directory_is_passed_over(root: Path) -> None:
