@@ -101,14 +101,14 @@ def test_a_start_is_forecast_from_time_limits() -> None:
 def test_forecast_starts_come_true(policy: str, seed: int) -> None:
     rng = random.Random(seed)
     state = with_servers(policy, a=4, b=2)
-    for n in range(25):
+    for n in range(18):
         tasks = rng.choice([1, 1, 3])
         demand = {"cpu": rng.choice([0.5, 1.0, 2.0]), "memory": rng.choice([1.0, 2.0])}
         asked = {"gang": tasks > 1 and rng.random() < 0.5, "time_limit": float(rng.randint(1, 30))}
         submit(state, float(n), user=rng.choice(["ana", "bo"]), demand=demand, tasks=tasks, **asked)
-    place(state, 25.0)
+    place(state, 18.0)
     foreseen = {
-        job: state.forecast_start(job, 25.0).starts
+        job: state.forecast_start(job, 18.0).starts
         for job in list(state.jobs)
         if state.jobs[job].started is None
     }
