@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import httpx
 import pytest
 import sqlalchemy as sql
 
-from asked_service import Asked, asked, served
+from asked_service import Asked, run, served
 from fairlead.errors import InputError
 from fairlead.service import webhook as sending
 from fairlead.service.alerts import Alert
 from fairlead.service.journal import notices as kept
 from fairlead.service.journal.event_journal import Journal
-from fairlead.service.rate_limits import Limits
 from fairlead.service.service import Settings
 from fairlead.service.webhook import Receiver, check_url, read_secret, signature
 
@@ -29,24 +28,17 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA="
 class Listener:
     """A receiver of notices, which answers with statuses in turn, then with 204."""
 
-    def __init__(self, *statuses: int) -> None:
-        self.statuses = list(statuses)
-        self.taken: list[tuple[dict[str, str], bytes]] = []
+    def __init__(self) -> None:
+        self.statuses: list[int] = []
+        self.taken: list[tuple[httpx.Headers, bytes]] = []
         self.asked = 0
-        self.url = ""
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        _, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        fields = (line.split(": ", 1) for line in lines if line)
-        headers = {name.lower(): value for name, value in fields}
-        body = await reader.readexactly(int(headers["content-length"]))
+    def answer(self, request: httpx.Request) -> httpx.Response:
         self.asked += 1
         status = self.statuses.pop(0) if self.statuses else 204
         if status < 300:
-            self.taken.append((headers, body))
-        writer.write(b"HTTP/1.1 %d x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % status)
-        await writer.drain()
-        writer.close()
+            self.taken.append((request.headers, request.content))
+        return httpx.Response(status, headers={"Location": "/elsewhere"})
 
     async def has(self, number: int) -> None:
         async with asyncio.timeout(20):
@@ -58,39 +50,17 @@ class Listener:
         return [json.loads(body) for _, body in self.taken]
 
 
-@asynccontextmanager
-async def listening(*statuses: int) -> AsyncIterator[Listener]:
-    listener = Listener(*statuses)
-    server = await asyncio.start_server(listener.serve, "127.0.0.1", 0)
-    listener.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
-    async with server:
-        yield listener
-
-
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def listener(monkeypatch: pytest.MonkeyPatch) -> Listener:
+    """The receiver at the other end of each connection."""
+    made = Listener()
+    transport = httpx.MockTransport(made.answer)
+    monkeypatch.setattr(httpx, "AsyncClient", partial(httpx.AsyncClient, transport=transport))
     monkeypatch.setattr(sending, "FIRST_PAUSE", 0.05)
+    return made
 
 
-Notified = Callable[[Asked, Listener], Awaitable[None]]
-
-
-def notifying(*statuses: int) -> Callable[[Notified], Callable[[Path], None]]:
-    """Run an async test with a service and a receiver that answers with these statuses."""
-
-    def decorated(test: Notified) -> Callable[[Path], None]:
-        async def whole(folder: Path) -> None:
-            async with listening(*statuses) as listener:
-                settings = Settings(receiver=Receiver(listener.url, SECRET))
-                async with asked(folder, settings, Limits(), "127.0.0.1:8400") as ask:
-                    await test(ask, listener)
-
-        def run_test(tmp_path: Path) -> None:
-            asyncio.run(whole(tmp_path))
-
-        return run_test
-
-    return decorated
+SETTINGS = Settings(receiver=Receiver("https://example.org/hook", SECRET))
 
 
 def test_the_signature_is_that_of_the_specification() -> None:
@@ -109,7 +79,7 @@ async def end(ask: Asked, session: str, orders: dict[str, Any], status: int) -> 
     await ask.sync(session, orders["seen"], ended)
 
 
-@notifying()
+@served(settings=SETTINGS)
 async def test_ends_of_jobs_are_sent_if_asked_for(ask: Asked, listener: Listener) -> None:
     session = await ask.join("a", cpu=9)
     await ask.submit({"notify": True, "name": "n"}, {}, {"notify": True, "cpu": 20})
@@ -129,8 +99,9 @@ async def test_ends_of_jobs_are_sent_if_asked_for(ask: Asked, listener: Listener
             await asyncio.sleep(0.02)  # until the last one is deleted
 
 
-@notifying(500, 404, 302)
+@served(settings=SETTINGS)
 async def test_a_refused_notice_is_sent_again(ask: Asked, listener: Listener) -> None:
+    listener.statuses = [500, 404, 302]
     await ask.submit({"notify": True})
     await ask("POST", "/v1/jobs/1/cancel")
     await listener.has(1)
@@ -138,25 +109,25 @@ async def test_a_refused_notice_is_sent_again(ask: Asked, listener: Listener) ->
     assert len(listener.taken) == 1
 
 
-def test_a_notice_outlives_the_service(tmp_path: Path) -> None:
+def test_a_notice_outlives_the_service(tmp_path: Path, listener: Listener) -> None:
     """The notice is in the journal with the end of its job, and the next service sends it."""
 
-    async def unsent() -> None:
-        settings = Settings(receiver=Receiver("http://127.0.0.1:9/nobody", SECRET))
-        async with asked(tmp_path, settings, Limits(), "127.0.0.1:8400") as ask:
-            await ask.submit({"notify": True})
-            await ask("POST", "/v1/jobs/1/cancel")
+    async def unsent(ask: Asked) -> None:
+        await ask.submit({"notify": True})
+        await ask("POST", "/v1/jobs/1/cancel")
 
-    @notifying()
-    async def sent(_: Asked, listener: Listener) -> None:
+    async def sent(_: Asked) -> None:
         await listener.has(1)
         assert listener.bodies[0]["job"]["id"] == "1"
 
-    asyncio.run(unsent())
-    sent(tmp_path)
+    listener.statuses = [503] * 1000
+    run(tmp_path, unsent, SETTINGS)
+    assert listener.taken == []
+    listener.statuses = []
+    run(tmp_path, sent, SETTINGS)
 
 
-@notifying()
+@served(settings=SETTINGS)
 async def test_alerts_are_sent_as_they_come_and_go(ask: Asked, listener: Listener) -> None:
     await ask.join("a", cpu=1)
     await ask.submit({"cpu": 5})
@@ -218,7 +189,7 @@ def test_a_url_is_one_of_http(wrong: str) -> None:
     check_url("https://example.org/hook?a=1")
 
 
-@notifying()
+@served(settings=SETTINGS)
 async def test_an_accepted_notice_is_sent_once(ask: Asked, listener: Listener) -> None:
     """Also if the notice cannot be deleted; then it does not delay other notices."""
 
