@@ -20,6 +20,7 @@ from ray.cluster_utils import Cluster
 
 import fairlead.ray
 from fairlead.errors import FairleadError
+from fairlead.ray.connection import answer_of, running_dispatcher
 
 Value = TypeVar("Value")
 STORE = 80 * 2**20
@@ -70,6 +71,11 @@ def connect(drivers: dict[str, fairlead.ray.Fair]) -> Iterator[Callable[..., fai
             with suppress(FairleadError):  # it may have ended since
                 fair.client.cancel(job["id"])
         until(lambda fair=fair: not fair.jobs())  # type: ignore[misc]
+
+
+def state() -> dict[str, Any]:
+    """Return what the dispatcher tells of itself."""
+    return dict(answer_of(running_dispatcher().state.remote(), 60))
 
 
 def until(true: Callable[[], Value], seconds: float = 90.0) -> Value:

@@ -17,11 +17,10 @@ from ray.exceptions import RayTaskError
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 import fairlead.ray
-from conftest import until
+from conftest import state, until
 from fairlead.errors import InputError
 from fairlead.ray import Fair
 from fairlead.ray._ray_calls import LostError
-from fairlead.ray.connection import answer_of, running_dispatcher
 
 pytestmark = pytest.mark.timeout(90)
 Connect = Callable[..., Fair]
@@ -30,10 +29,6 @@ Connect = Callable[..., Fair]
 def node() -> str:
     names = {n["NodeID"]: n["NodeName"] for n in ray.nodes()}
     return str(names[ray.get_runtime_context().get_node_id()])
-
-
-def state() -> dict[str, Any]:
-    return dict(answer_of(running_dispatcher().state.remote(), 30))
 
 
 def test_calls_give_what_the_function_gives(connect: Connect) -> None:

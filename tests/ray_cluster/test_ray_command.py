@@ -26,23 +26,6 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run(cluster: Cluster) -> Run:
-    def run(*words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "fairlead", "ray", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=os.environ | {"RAY_ADDRESS": cluster.address},
-            timeout=100,
-        )
-        assert done.returncode == status, done.stderr
-        return done
-
-    return run
-
-
-@pytest.fixture
 def here(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command in this process, which has joined the cluster: a new one takes two seconds."""
 
@@ -94,11 +77,19 @@ sys.exit(3)
 """
 
 
-def test_a_driver_is_captured_with_its_tasks(run: Run, here: Run, tmp_path: Path) -> None:
+def test_a_driver_is_captured_with_its_tasks(cluster: Cluster, here: Run, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     words = ("--user", "dee", "--cpu", "1", "--bundles", "2", "--", "python", str(script), "x")
-    done = run("submit", *words, status=3)
+    done = subprocess.run(
+        [sys.executable, "-m", "fairlead", "ray", "submit", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"RAY_ADDRESS": cluster.address},
+        timeout=100,
+    )
+    assert done.returncode == 3, done.stderr
     assert "10 x" in done.stdout + done.stderr
     jobs = json.loads(here("jobs", "--all", "--user", "dee", "--json").stdout)["jobs"]
     assert jobs[0]["gang"]

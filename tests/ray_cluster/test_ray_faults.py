@@ -13,28 +13,23 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import ray
 from ray.cluster_utils import Cluster
 
 import fairlead.ray
-from conftest import STORE, until
+from conftest import STORE, state, until
 from fairlead.errors import InputError
 from fairlead.ray import Fair
 from fairlead.ray._ray_calls import AGENT, LostError
 from fairlead.ray._ray_engine import RayEngine, RayNode
-from fairlead.ray.connection import NoDispatcherError, answer_of, running_dispatcher, stop
+from fairlead.ray.connection import NoDispatcherError, stop
 from fairlead.service.bounds import PREEMPTED
 from fairlead.service.engines.protocol import EngineNode, JobSpec, Start
 
 pytestmark = pytest.mark.timeout(120)
 Connect = Callable[..., Fair]
-
-
-def state() -> dict[str, Any]:
-    return dict(answer_of(running_dispatcher().state.remote(), 60))
 
 
 def starts(folder: Path, name: object) -> int:
