@@ -130,6 +130,9 @@ def test_a_missing_cluster_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         join()
     with pytest.raises(InputError, match="no Ray cluster is there"):
         join("127.0.0.1:9")
+    monkeypatch.setattr(ray, "init", lambda **_: int("no address"))
+    with pytest.raises(InputError, match=r"no Ray cluster is there \(.*'no address'\)"):
+        join("nonsense")
 
 
 @pytest.mark.usefixtures("cluster")
