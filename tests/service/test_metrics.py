@@ -24,26 +24,18 @@ DASHBOARD = ROOT / "docs" / "grafana" / "fairlead.json"
 Samples = dict[tuple[str, ...], float]
 
 
-async def page(ask: Asked, *, fresh: bool = True) -> str:
+async def read(ask: Asked, *, fresh: bool = True) -> Samples:
+    """Return the values on the page by name and values of labels."""
     ask.service.metrics.most_age = 0.0 if fresh else 5.0
     ask.service.shares.took = 0.0
     answer = await ask.http.get("/metrics")
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    return answer.text
-
-
-def samples_of(text: str) -> Samples:
-    """Return values by name and values of labels."""
     return {
         (sample.name, *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(text)
+        for family in text_string_to_metric_families(answer.text)
         for sample in family.samples
     }
-
-
-async def read(ask: Asked, *, fresh: bool = True) -> Samples:
-    return samples_of(await page(ask, fresh=fresh))
 
 
 def of(samples: Samples, name: str) -> dict[str, float]:
@@ -213,9 +205,9 @@ async def test_the_dashboard_and_the_guide_name_all_metrics(ask: Asked) -> None:
     await ask.submit({})
     await ask.sync(session, 0, [[1, 0, 1, 0, ""]])
     await ask("GET", "/v1/jobs/99", status=404)
-    text = await page(ask)
     assert named
-    assert named <= {key[0] for key in samples_of(text)}
+    assert named <= {key[0] for key in await read(ask)}
+    text = (await ask.http.get("/metrics")).text
     families = re.findall(r"^# TYPE (fairlead_\w+)", text, re.MULTILINE)
     assert len(families) == 20
     guide = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
