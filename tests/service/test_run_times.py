@@ -12,6 +12,7 @@ from test_state import end, place, submit, with_servers
 
 from fairlead.service.jobs import EndedAttempt, TaskKey
 from fairlead.service.run_times import LEAST, RunTimes, Survival, command_name
+from fairlead.service.service_state import ServiceState
 
 SECONDS = st.one_of(st.integers(0, 20).map(float), st.floats(0, 1e6))
 
@@ -63,18 +64,25 @@ def attempt(
     return EndedAttempt(TaskKey(job, 0, 1), user, "a", demand, 5.0, 5.0 + seconds, status, reason)
 
 
+def estimates_for(
+    state: ServiceState, jobs: list[int], ended: list[EndedAttempt]
+) -> list[float | None]:
+    """Return the estimated run times of jobs after each attempt has ended `LEAST` times."""
+    run_times = RunTimes()
+    for each in ended:
+        for _ in range(LEAST):
+            run_times.add(each)
+    estimates = run_times.estimates([], 0.0)
+    groups = [next(iter(state.jobs[job].entries.values())) for job in jobs]
+    return [estimates.run_time(group) for group in groups]
+
+
 def test_the_most_similar_tasks_count() -> None:
     state = with_servers(a=1)
     jobs = [submit(state, user=user) for user in ("ana", "ana", "bo", "cy")]
-    run_times = RunTimes()
-    for seconds, job, user in ((10.0, jobs[0], "ana"), (100.0, 77, "ana"), (1000.0, 78, "bo")):
-        for _ in range(LEAST):
-            run_times.add(attempt(seconds, job, user))
-    estimates = run_times.estimates([], 0.0)
-    groups = [next(iter(state.jobs[job].entries.values())) for job in jobs]
-    found = [estimates.run_time(group) for group in groups]
+    ended = [attempt(10.0, jobs[0]), attempt(100.0, 77), attempt(1000.0, 78, "bo")]
     # From its job; from similar tasks of its user; from the other user; from all tasks.
-    assert found == [10.0, 10.0, 1000.0, 100.0]
+    assert estimates_for(state, jobs, ended) == [10.0, 10.0, 1000.0, 100.0]
 
 
 def test_tasks_with_the_same_command_count_before_others() -> None:
@@ -82,18 +90,10 @@ def test_tasks_with_the_same_command_count_before_others() -> None:
     wanted = (("ana", "python3 train.py"), ("ana", "python3 test.py"), ("ana", ""), ("bo", "make"))
     jobs = [submit(state, user=user, program=program) for user, program in wanted]
     large = submit(state, user="ana", program="make", demand={"cpu": 2.0, "memory": 1.0})
-    run_times = RunTimes()
-    for seconds, program in (
-        (10.0, "python3 train.py"),
-        (500.0, "python3 test.py"),
-        (60.0, "make"),
-    ):
-        for _ in range(LEAST):
-            run_times.add(attempt(seconds, 77)._replace(program=program))
-    estimates = run_times.estimates([], 0.0)
-    groups = [next(iter(state.jobs[job].entries.values())) for job in (*jobs, large)]
+    seconds = {"python3 train.py": 10.0, "python3 test.py": 500.0, "make": 60.0}
+    ended = [attempt(time, 77)._replace(program=program) for program, time in seconds.items()]
     # Other users and unknown commands: from similar tasks; ana's larger task: from its command.
-    assert [estimates.run_time(group) for group in groups] == [10.0, 500.0, 60.0, 60.0, 60.0]
+    assert estimates_for(state, [*jobs, large], ended) == [10.0, 500.0, 60.0, 60.0, 60.0]
 
 
 @pytest.mark.parametrize(
