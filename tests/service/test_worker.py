@@ -171,10 +171,8 @@ def test_a_clock_that_jumps_ends_nothing(root: Path) -> None:
 
 
 def test_a_memory_limit_ends_it_with_its_children(root: Path) -> None:
-    code = (
-        "import sys, time; held = b'x' * (200 * 2**20); print('held', flush=True); time.sleep(99)"
-    )
-    attempt = started(root, "/bin/sh", "-c", f'{sys.executable} -c "{code}"; true', memory=2**27)
+    code = "import sys, time; held = b'x' * (80 * 2**20); print('held', flush=True); time.sleep(99)"
+    attempt = started(root, "/bin/sh", "-c", f'{sys.executable} -c "{code}"; true', memory=2**26)
     until(lambda: attempt.output("stdout") and text(attempt))
     assert attempt.poll() is None
     assert attempt.exceeds_memory()
@@ -185,13 +183,13 @@ def test_a_memory_limit_ends_it_with_its_children(root: Path) -> None:
 
 def test_memory_that_processes_share_counts_once(root: Path) -> None:
     code = (
-        "import os, time; held = b'x' * (150 * 2**20); forks = [os.fork() for _ in range(2)]; "
+        "import os, time; held = b'x' * (60 * 2**20); forks = [os.fork() for _ in range(2)]; "
         "print('held', flush=True); time.sleep(99)"
     )
-    attempt = started(root, sys.executable, "-c", code, memory=300 * 2**20)
+    attempt = started(root, sys.executable, "-c", code, memory=120 * 2**20)
     until(lambda: attempt.output("stdout") and text(attempt).count("held") == 4)
     mapped = sum(process.memory_info().rss for process in attempt.processes())
-    assert mapped > 500 * 2**20
+    assert mapped > 200 * 2**20
     assert not attempt.exceeds_memory()
     assert attempt.poll() is None
     assert attempt.stopped_at is None
