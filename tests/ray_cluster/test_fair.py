@@ -267,7 +267,6 @@ def test_an_abandoned_map_is_cancelled(connect: Connect) -> None:
 
 def test_wrong_options_are_refused_at_once(connect: Connect) -> None:
     fair = connect("ana")
-
     wrong: dict[str, Any] = {
         "demand: must give amounts": [1],
         "resources: must give": {"resources": ["x"]},
@@ -284,6 +283,8 @@ def test_wrong_options_are_refused_at_once(connect: Connect) -> None:
     for says, demand in wrong.items():
         with pytest.raises(InputError, match=says):
             fair.submit(abs, -1, demand=demand)
+    with pytest.raises(InputError, match="max_retries: is an option of Ray"):
+        fair.remote(max_retries=0)
     with pytest.raises(InputError, match="demand: takes nothing"):
         fair.placement_group([{"cpu": 0}])
     with pytest.raises(InputError, match="weight: must be a number"):
