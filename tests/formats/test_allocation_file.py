@@ -107,7 +107,7 @@ def test_whole_tasks_of_file_or_argument(tmp_path: Path, key: str) -> None:
 
 
 def test_whole_tasks_are_true_or_false(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="whole_tasks: must be True or False, not 'no'"):
+    with pytest.raises(InputError, match=r"\.json: whole_tasks: must be True or False, not 'no'"):
         read(tmp_path, {"users": [row()], "whole_tasks": "no"})
 
 

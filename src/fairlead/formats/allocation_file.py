@@ -110,11 +110,11 @@ def read_allocation(
         if reading.wrong_weight is not None:
             raise reading.wrong_weight
         reading.faults.refuse_if_none_left(len(reading.row_of))
+        whole = reading.amounts is not None or bool(_FILLING_KEYS & document.keys())
+        if "whole_tasks" in document:
+            whole = switch(document["whole_tasks"], "whole_tasks")
     except InputError as error:
         raise error.within(source_name(path)) from None
-    whole = reading.amounts is not None or bool(_FILLING_KEYS & document.keys())
-    if "whole_tasks" in document:
-        whole = switch(document["whole_tasks"], "whole_tasks")
     return Holdings(
         problem=shared,
         tasks=reading.tasks,

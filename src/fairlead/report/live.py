@@ -112,7 +112,7 @@ class LiveTable(NamedTuple):
                 for row in self.rows
             ],
             each=self.each,
-            rest="later ones",
+            rest="more",
             note=self.note,
         )
         print_table(console, table, width)
