@@ -94,7 +94,7 @@ def test_no_line_is_wider_than_the_terminal(table: LiveTable) -> None:
 
 def test_a_terminal_shows_a_screen_of_rows() -> None:
     text = jobs_table([job(k) for k in range(50)]).to_text(200, plain=True)
-    assert "... and 10 jobs later ones" in text
+    assert "... and 10 jobs more" in text
 
 
 def test_short_shares_are_red_on_a_terminal() -> None:
