@@ -1,7 +1,8 @@
 """Measure how the times of several methods grow with size; draw them, and update the docs.
 
 A `Line` is one method over growing sizes, a `Panel` several lines over the same sizes. `publish`
-turns a section's panels into its picture and its table in docs/beyond-the-papers.md.
+turns a section's panels into its picture, and in some sections also into a table, in
+docs/beyond-the-papers.md.
 """
 
 from __future__ import annotations
@@ -136,13 +137,17 @@ def in_words(seconds: float) -> str:
     raise AssertionError("every time has a unit")
 
 
-def publish(section: str, panels: Sequence[Panel], *said: str) -> None:
-    """Draw a section's picture, and write its table and the paragraphs `said` into the docs."""
+def publish(section: str, panels: Sequence[Panel], *said: str, has_table: bool = False) -> None:
+    """Draw a section's picture, and write its table and the paragraphs `said` into the docs.
+
+    The legend of the picture has the slopes, so a table is only for times that a decision needs.
+    """
     from growth_pictures import draw
 
     draw(panels, DOCS / "pictures" / f"{section}.svg")
-    command = f"`python -m pytest benchmarks/test_growth.py -k {section.replace('-', '_')}`"
-    write(section, "\n\n".join([tabulate(panels), *said, command]))
+    figures = [*([tabulate(panels)] if has_table else []), *said]
+    if figures:
+        write(section, "\n\n".join(figures))
 
 
 def write(section: str, figures: str) -> None:

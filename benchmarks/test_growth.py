@@ -1,7 +1,7 @@
 """Compare the growth of our methods with published ones: figures of docs/beyond-the-papers.md.
 
 ``python -m pytest benchmarks/test_growth.py`` takes some minutes, draws the pictures in
-``docs/pictures`` and writes the measured tables into the page. Every test gives all methods the
+``docs/pictures`` and writes the measured figures into the page. Every test gives all methods the
 same input, warms them up, and checks that they give the same answer. The published methods are in
 Python with NumPy, and stop at smaller sizes.
 """
@@ -270,12 +270,8 @@ def test_sharing_time() -> None:
 
 def test_levels() -> None:
     rivals = lines_of_algorithm_1()
-    ours, said = measure_ps_dsf("ps-dsf", rivals)
-    publish(
-        "levels",
-        [Panel("PS-DSF under RDM, ten users a server", "servers", [ours, *rivals])],
-        said,
-    )
+    ours, _ = measure_ps_dsf("ps-dsf", rivals)
+    publish("levels", [Panel("PS-DSF under RDM, ten users a server", "servers", [ours, *rivals])])
 
 
 def park_of(n_servers: float, demand: np.ndarray) -> Problem:
@@ -326,6 +322,7 @@ def test_prices() -> None:
             Panel("Google's cluster of 12,583 servers", "users", by_users),
             Panel("30 users, clusters like Google's", "servers, listed one by one", by_servers),
         ],
+        has_table=True,
     )
 
 
@@ -397,4 +394,4 @@ def test_placing() -> None:
     ]
     each = panels[-1].lines[0].seconds[-1]
     said = f"With the indexes, the replay of a day on all 12,583 servers takes {in_words(each)}."
-    publish("placing", panels, said)
+    publish("placing", panels, said, has_table=True)
