@@ -219,8 +219,8 @@ def generate(
     """Generate a day like one of Google's cluster of 2011; the same seed gives the same day.
 
     Servers are drawn from the published park. Users and arrivals are drawn by laws that were
-    measured on Google's job events, or with --job-events taken from such events. docs/traces.md
-    lists all laws, also those of demands and durations.
+    measured on Google's job events, or with --job-events taken from such events. All laws are
+    listed by help("fairlead.traces.generator") in Python.
 
     \b
     Example:
