@@ -325,6 +325,10 @@ def life_quanta(seed: int) -> dict[str, float] | None:
 
 
 def make_life(policy: str, seed: int, kind: type[ComparedLife] = ComparedLife) -> ComparedLife:
-    """Return a life of both schedulers under a policy."""
-    both = Both(RESOURCES, policy, life_quanta(seed), seed % 6, strict_fifo=seed // 4 % 2 == 0)
+    """Return a life of both schedulers under a policy.
+
+    Successive seeds have other kinds of amounts, and are strict in turn.
+    """
+    strict_fifo = (seed + seed // 4) % 2 == 0
+    both = Both(RESOURCES, policy, life_quanta(seed), seed % 6, strict_fifo=strict_fifo)
     return kind(both, seed)
