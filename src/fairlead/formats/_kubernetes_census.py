@@ -105,7 +105,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     )
     suffix = "; nodes were skipped" if dump.lost_nodes else ""
     unrunnable = _find_unrunnable(cluster, request / size, found.allowed, suffix)
-    # Pending pods that may be kept away by what is not modelled.
+    # Constraints outside the model may keep pending pods away from nodes.
     undecided = {}
     for k, allowed in found.allowed.items():
         if k not in unrunnable:
