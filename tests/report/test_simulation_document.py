@@ -215,7 +215,7 @@ def test_a_user_that_waits_loses() -> None:
     """Under DRF both jobs run at once; the larger takes both slots, and the other waits 50 s."""
     reader, shown, _ = read("one user")
     wait = "under slots:2 the mean wait is 25 s in place of 0 s, and "
-    assert f"{wait}0 of 1 user gain, 1 lose (completion time of user-0 +41.7 %)" in shown
+    assert f"{wait}0 of 1 user gain, 1 loses (completion time of user-0 +41.7 %)" in shown
     assert reader.numbers(GAINS) == [[0, 1, 0, 0, 85, 60, 25, 0]]
     cells = [a for _, a in reader.table("Mean completion time of each user") if "data-value" in a]
     (values,) = reader.numbers("Mean completion time of each user")

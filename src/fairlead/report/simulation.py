@@ -227,8 +227,9 @@ def _change_text(against: ComparedPolicy, today: str) -> str:
     gain = _in_brackets(against.extreme(comparison.gained, reduction=True))
     loss = _in_brackets(against.extreme(comparison.lost, reduction=False))
     gained, lost = int(comparison.gained.sum()), int(comparison.lost.sum())
+    gains, loses = "gains" if gained == 1 else "gain", "loses" if lost == 1 else "lose"
     users = counted(len(comparison.users), "user")
-    return f"{run}{wait} {gained:,} of {users} gain{gain}, {lost:,} lose{loss}"
+    return f"{run}{wait} {gained:,} of {users} {gains}{gain}, {lost:,} {loses}{loss}"
 
 
 def _in_brackets(change: str) -> str:
