@@ -75,7 +75,8 @@ def compiled_modules() -> list[Extension]:
     from mypyc.build import mypycify  # noqa: PLC0415 (may be absent)
 
     extensions: list[Extension] = mypycify(
-        ["--follow-imports=silent", *sources_to_compile()],
+        # Without installed packages the C is the same, but no types of NumPy are read: 5 s, not 26.
+        ["--follow-imports=silent", "--no-site-packages", *sources_to_compile()],
         group_name=LIBRARY.removesuffix("__mypyc"),
         opt_level="2",  # as fast as 3 in measurements, and builds faster
         debug_level="0",

@@ -21,6 +21,7 @@ from wheel_building import (
     PIP,
     ROOT,
     build_wheel,
+    compiler_without_optimisation,
     copy_of_sources,
     source_distribution,
     the_wheel,
@@ -56,7 +57,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment that has the wheel and what it declares, without an index to ask."""
     folder = tmp_path_factory.mktemp("wheel")
     source = copy_of_sources(folder / "source")
-    done = build_wheel(source_distribution(source, folder), folder)
+    compiler = compiler_without_optimisation(folder)
+    done = build_wheel(source_distribution(source, folder), folder, CC=compiler)
     assert done.returncode == 0, done.stderr
     wheel = the_wheel(folder)
     names = zipfile.ZipFile(wheel).namelist()
