@@ -31,7 +31,7 @@ class Trial(NamedTuple):
     unmet_quotas: str
 
     def answer(self) -> dict[str, Any]:
-        """Compute the fair shares before and after; return a `WhatIfView`."""
+        """Compute the fair shares before and after; return the API's answer."""
         before, after = (
             {user.name: user for user in question.answer().queues}
             for question in (self.before, self.after)

@@ -444,45 +444,6 @@ class JobQuery(Strict):
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
-class FoundJobs(BaseModel):
-    """A page of jobs in order; `found` counts the jobs of all pages."""
-
-    jobs: list[JobView]
-    found: int
-
-
-class AttemptView(BaseModel):
-    """An attempt of a task. `ended` is null while it runs; `status` is null if unknown."""
-
-    task: int
-    attempt: int
-    server: str
-    devices: list[int] = []  # numbers of its GPUs while it runs
-    started: float
-    ended: float | None
-    status: int | None
-    reason: str
-
-
-class AttemptsView(BaseModel):
-    """The running attempts of a job, then the latest ended ones; at most 100 of each."""
-
-    attempts: list[AttemptView]
-
-
-class CallerView(BaseModel):
-    """A caller's role, and the user or server that its token is for."""
-
-    role: Literal["admin", "user", "worker"]
-    subject: str
-
-
-class JobIds(BaseModel):
-    """Ids of accepted jobs, in the order of the request."""
-
-    ids: list[str]
-
-
 class WeightView(BaseModel):
     """A user's weight."""
 
@@ -527,34 +488,6 @@ class ServerView(BaseModel):
     gpus: dict[str, float] = {}
     labels: dict[str, str]
     tasks: int
-
-
-class TaskOnServer(BaseModel):
-    """A running task; `devices` are the numbers of its GPUs on the server.
-
-    A user's token gets `job`, `index` and `name` only for the user's own tasks.
-    """
-
-    user: str
-    demand: dict[str, float]
-    since: float
-    devices: list[int]
-    job: str | None = None
-    index: int | None = None
-    name: str | None = None
-
-
-class FoundServer(ServerView):
-    """A server, and the first 100 tasks on it."""
-
-    running: list[TaskOnServer]
-
-
-class FoundServers(BaseModel):
-    """A page of servers; `found` counts the servers of all pages."""
-
-    servers: list[FoundServer]
-    found: int
 
 
 class ServersView(BaseModel):
@@ -629,44 +562,6 @@ class WhatIfRequest(Strict):
         return self
 
 
-class UserShareView(UserView):
-    """A user's weight, tasks, and held and fair dominant shares, as fractions of the cluster."""
-
-    held: float
-    fair: float
-    is_short: bool
-
-
-class WhatIfShare(BaseModel):
-    """A user's held and fair dominant shares, before and after changes.
-
-    The changes would start `starts` of its tasks now, and lose or preempt `stops`.
-    """
-
-    name: str
-    held: float
-    fair: float
-    held_after: float
-    fair_after: float
-    starts: int
-    stops: int
-
-
-class WhatIfView(BaseModel):
-    """Users before and after changes. If `is_cut`, more tasks may start than the trial tried.
-
-    `stays` is the number of tasks that would go on running on the drained servers; shares include
-    these tasks. `unmet_quotas` describes quotas that the servers could not satisfy together.
-    """
-
-    users: list[WhatIfShare]
-    starts: int
-    stops: int
-    stays: int = 0
-    is_cut: bool
-    unmet_quotas: str = ""
-
-
 class UserShareHours(BaseModel):
     """A user's dominant shares, held and fair, summed over time, in hours of the whole cluster.
 
@@ -686,34 +581,6 @@ class ShareHoursView(BaseModel):
     since: float
     cluster: dict[str, float]
     users: list[UserShareHours]
-
-
-class UserOverTime(BaseModel):
-    """A user's held and fair dominant shares by step; null for steps without a sample."""
-
-    user: str
-    held: list[float | None]
-    fair: list[float | None]
-
-
-class SharesOverTime(BaseModel):
-    """Dominant shares by equal steps.
-
-    `times` are the mean times of the samples of a step, in seconds since 1970.
-    """
-
-    times: list[float]
-    users: list[UserOverTime]
-
-
-class ClusterOverTime(BaseModel):
-    """Numbers of tasks, and used amounts and capacity by resource, at the steps `times`."""
-
-    times: list[float]
-    waiting: list[float | None]
-    running: list[float | None]
-    used: dict[str, list[float | None]]
-    capacity: dict[str, list[float | None]]
 
 
 class Usage(BaseModel):

@@ -655,7 +655,7 @@ def server_view(server: Server) -> dict[str, Any]:
 
 
 def _server_with_tasks(server: Server, caller: Token) -> dict[str, Any]:
-    """Describe a server as a `FoundServer`, as far as the caller may see its tasks."""
+    """Describe a server and its first tasks, as far as the caller may see them."""
     view, rows = server_view(server), []
     for run in islice(server.running.values(), TASKS_OF_SERVER):
         job = run.entry.job

@@ -154,7 +154,7 @@ router = APIRouter(responses=REFUSALS)
 # Jobs
 
 
-@router.post("/v1/jobs", status_code=201, response_model=messages.JobIds, tags=["jobs"])
+@router.post("/v1/jobs", status_code=201, response_model=dict[str, list[str]], tags=["jobs"])
 async def submit(
     service: Served, body: messages.JobsRequest, caller: User, key: KeyDigest
 ) -> Response:
@@ -179,13 +179,16 @@ async def jobs(
     return _json(await service.jobs(caller, user, all_, beyond, limit))
 
 
-@router.get("/v1/jobs/search", response_model=messages.FoundJobs, tags=["jobs"])
+@router.get("/v1/jobs/search", response_model=dict[str, Any], tags=["jobs"])
 async def search_jobs(
     service: Served,
     caller: User,
     query: Annotated[messages.JobQuery, Query()],
 ) -> Response:
-    """Search waiting and running jobs, or the latest 100,000 ended ones, in pages."""
+    """Search waiting and running jobs, or the latest 100,000 ended ones, in pages.
+
+    ``found`` counts the jobs of all pages.
+    """
     wanted = JobFilter(query.user, query.state, query.text, query.sort, query.descending)
     return _json(await service.search(caller, wanted, query.offset, query.limit))
 
@@ -259,9 +262,9 @@ async def when(service: Served, job: JobNumber, caller: User) -> Response:
     return _json(await service.when(job, caller))
 
 
-@router.get("/v1/jobs/{job}/attempts", response_model=messages.AttemptsView, tags=["jobs"])
+@router.get("/v1/jobs/{job}/attempts", response_model=dict[str, Any], tags=["jobs"])
 async def attempts(service: Served, job: JobNumber, caller: User) -> Response:
-    """List the running attempts of a job, and the latest ended ones."""
+    """List the running attempts of a job, then the latest ended ones; at most 100 of each."""
     return _json(await service.attempts(job, caller))
 
 
@@ -296,13 +299,13 @@ async def set_user(
     return _json(await service.set_user(name, body.weight, *key))
 
 
-@router.get("/v1/users/{name}", response_model=messages.UserShareView, tags=["users"])
+@router.get("/v1/users/{name}", response_model=dict[str, Any], tags=["users"])
 async def show_user(service: Served, name: Name, _: User) -> Response:
     """Show a user's weight and tasks, and its held and fair shares of the cluster."""
     return _json(await service.user(name))
 
 
-@router.get("/v1/whoami", response_model=messages.CallerView, tags=["users"])
+@router.get("/v1/whoami", response_model=dict[str, Any], tags=["users"])
 async def whoami(
     caller: Annotated[Token, Depends(_caller_of("admin", "user", "worker"))],
 ) -> Response:
@@ -310,7 +313,7 @@ async def whoami(
     return _json({"role": caller.role, "subject": caller.subject})
 
 
-@router.get("/v1/servers/search", response_model=messages.FoundServers, tags=["servers"])
+@router.get("/v1/servers/search", response_model=dict[str, Any], tags=["servers"])
 async def search_servers(
     service: Served,
     caller: User,
@@ -319,7 +322,11 @@ async def search_servers(
     offset: Annotated[int, Query(ge=0, le=MOST_INTEGER)] = 0,
     limit: Annotated[int, Query(ge=1, le=50)] = 20,
 ) -> Response:
-    """Search servers by a text in their name; show the first 100 tasks on each."""
+    """Search servers by a text in their name; show the first 100 tasks on each.
+
+    ``found`` counts the servers of all pages. A user's token gets ``job``, ``index`` and ``name``
+    only of the user's own tasks.
+    """
     return _json(await service.find_servers(caller, text, state, offset, limit))
 
 
@@ -361,15 +368,18 @@ async def shares_over(
     return _json(await service.history.share_hours(seconds))
 
 
-@router.get("/v1/shares/over-time", response_model=messages.SharesOverTime, tags=["shares"])
+@router.get("/v1/shares/over-time", response_model=dict[str, Any], tags=["shares"])
 async def shares_over_time(
     service: Served, _: User, seconds: RecentSeconds, user: Name | None = None
 ) -> Response:
-    """Show held and fair shares over time, of one user or of the 8 with the largest shares."""
+    """Show held and fair shares over time, of one user or of the 8 with the largest shares.
+
+    ``times`` are the mean times of the samples of a step; steps without a sample have null.
+    """
     return _json(await service.history.shares_over_time(seconds, user))
 
 
-@router.get("/v1/cluster/over-time", response_model=messages.ClusterOverTime, tags=["shares"])
+@router.get("/v1/cluster/over-time", response_model=dict[str, Any], tags=["shares"])
 async def cluster_over_time(service: Served, _: User, seconds: RecentSeconds) -> Response:
     """Show numbers of tasks, used amounts and capacity over time."""
     return _json(await service.history.cluster_over_time(seconds))
@@ -418,9 +428,13 @@ async def live(request: Request, service: Served, caller: User) -> Response:
     return _Stream(events, partial(overview.close_stream, caller.name))
 
 
-@router.post("/v1/what-if", response_model=messages.WhatIfView, tags=["shares"])
+@router.post("/v1/what-if", response_model=dict[str, Any], tags=["shares"])
 async def what_if(service: Served, body: messages.WhatIfRequest, _: User) -> Response:
-    """Show users' shares under another policy, weights, servers or quotas; change nothing."""
+    """Show users' shares under another policy, weights, servers or quotas; change nothing.
+
+    ``stays`` counts the tasks that would go on running on the drained servers; shares include
+    them. If ``is_cut``, more tasks may start than the trial tried.
+    """
     return _json(await service.what_if(body))
 
 
