@@ -129,7 +129,6 @@ tokens = sql.Table(
     sql.Column("subject", sql.Text, nullable=False),
     sql.Column("digest", sql.Text, nullable=False, unique=True),  # of the secret
     sql.Column("created", sql.Float, nullable=False),
-    sql.Column("checksum", sql.Integer),  # of the row
 )
 answers = sql.Table(
     "answers",
@@ -138,7 +137,6 @@ answers = sql.Table(
     sql.Column("digest", sql.Text, nullable=False),  # of the request that has the key
     sql.Column("at", sql.Float, nullable=False),
     sql.Column("body", sql.LargeBinary, nullable=False),
-    sql.Column("checksum", sql.Integer),  # of key, digest and body
 )
 
 

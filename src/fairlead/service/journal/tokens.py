@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
-from zlib import crc32
 
 import sqlalchemy as sql
 
 from fairlead.errors import InputError
 from fairlead.service.journal._journal_file import meta, tokens
 
-LOG = logging.getLogger("fairlead.service")
 ACCOUNT = "uid "  # prefix of the names of callers identified by a Unix account
 CLOSED = "closed"  # key in `meta`, set when the first token is added
 
@@ -44,9 +41,7 @@ class Tokens:
     def adding(self, token: Token, secret: str) -> Iterator[None]:
         """Add a token, unless the block that prints its secret fails."""
         check_name(token.name)
-        digest = digest_of(secret)
-        row = dict(token._asdict(), digest=digest, created=time.time())
-        row["checksum"] = _checksum(token, digest)
+        row = dict(token._asdict(), digest=digest_of(secret), created=time.time())
         try:
             with self._engine.begin() as connection:
                 connection.execute(sql.insert(tokens).values(**row))
@@ -63,7 +58,8 @@ class Tokens:
             names = connection.scalars(sql.select(tokens.c.name)).all()
             if name not in names:
                 raise InputError(f"there is no token {name!r:.60}", "name")
-            admins = [t.name for t in _admitted(connection).values() if t.role == "admin"]
+            is_admin = tokens.c.role == "admin"
+            admins = connection.scalars(sql.select(tokens.c.name).where(is_admin)).all()
             if admins == [name]:
                 why = f"{name!r:.60} is the last token of an admin; add another one first"
                 raise InputError(why, "name")
@@ -71,9 +67,10 @@ class Tokens:
             _set_closed(connection)
 
     def all(self) -> dict[str, Token]:
-        """Return the callers by the digests of their secrets; damaged rows are skipped."""
+        """Return the callers by the digests of their secrets."""
         with self._engine.connect() as connection:
-            return _admitted(connection)
+            rows = connection.execute(sql.select(tokens).order_by(tokens.c.created))
+            return {row.digest: Token(row.name, row.role, row.subject) for row in rows}
 
     def is_closed(self) -> bool:
         """Return whether a token was ever added: from then on TCP requires one."""
@@ -93,18 +90,6 @@ class Tokens:
         return found
 
 
-def _admitted(connection: sql.Connection) -> dict[str, Token]:
-    """Return the sound tokens by the digest of the secret; log damaged tokens."""
-    found = {}
-    for row in connection.execute(sql.select(tokens).order_by(tokens.c.created)):
-        token = Token(row.name, row.role, row.subject)
-        if row.checksum == _checksum(token, row.digest):
-            found[row.digest] = token
-        else:
-            LOG.error("token %r is damaged, and admits no caller; remove it", token.name)
-    return found
-
-
 def check_name(name: str) -> None:
     """Raise `InputError` for a name of a token that callers from local accounts have."""
     if name.startswith(ACCOUNT):
@@ -114,10 +99,6 @@ def check_name(name: str) -> None:
 def digest_of(secret: str) -> str:
     """Return the digest of a token's secret, which is long and random, so it needs no salt."""
     return sha256(secret.encode()).hexdigest()
-
-
-def _checksum(token: Token, digest: str) -> int:
-    return crc32("\n".join((*token, digest)).encode())
 
 
 def _meta_value(connection: sql.Connection, key: str) -> str | None:
