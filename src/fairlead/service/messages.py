@@ -385,7 +385,7 @@ class JobView(BaseModel):
     - `devices`: the numbers of the running task's GPUs, if exactly one task runs.
     - `held`: whether no more tasks start; some may still run.
     - `command`: only in the answer for a single job.
-    - `shortened`: the fields of an ended job of which only the first entries are kept.
+    - `shortened`: the fields of an ended job that were dropped because they are long.
     """
 
     id: str

@@ -1,6 +1,6 @@
 """History in the journal: submitted jobs, ended attempts, and usage by month.
 
-Long fields of ended jobs are truncated.
+Long fields of ended jobs are shortened or dropped.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NEVER = 1e300  # sorts jobs that never started after all others
 CACHED_SPEC_BYTES = 64 * 2**20  # of specs in memory
 LISTED_BYTES = 2 * 2**20  # size of a list of ended jobs
 ENDED_BYTES = 4096  # largest size of an ended job's spec, and of its view
-LONG_FIELDS = ("where", "after")  # truncated in a view
-MARK = "..."  # follows a truncated command
+KEPT_WORDS, WORD_LENGTH = 3, 100  # of a long command
+MARK = "..."  # follows a shortened command
 DAMAGED = "its command in the journal is damaged"
 DELETED_AT_ONCE = 500  # jobs in one transaction, which takes some 20 ms
 ROWS_AT_ONCE = 5000
@@ -75,7 +75,7 @@ class JobRecords:
             connection.exec_driver_sql(f"INSERT OR REPLACE INTO attempts {values}", rows)
 
     def record_ended(self, connection: sql.Connection, ended: Sequence[Job], at: float) -> None:
-        """Write how jobs ended, and truncate long commands."""
+        """Write how jobs ended, and shorten long requests."""
         if not ended:
             return
         connection.exec_driver_sql(
@@ -145,9 +145,7 @@ class JobRecords:
             for row in connection.execute(chosen.order_by(jobs.c.id.desc()).limit(limit)):
                 if (view := _outcome(row.id, row.outcome)) is None:
                     continue
-                if len(row.outcome) > ENDED_BYTES:  # earlier versions did not truncate views
-                    view = short_view(view)
-                size += min(len(row.outcome), ENDED_BYTES)
+                size += len(row.outcome)
                 if views and size > LISTED_BYTES:
                     break
                 views.append(view | {"ended": row.ended})
@@ -195,7 +193,7 @@ class JobRecords:
         views = []
         for row in found:
             if (outcome := _outcome(row.id, row.view)) is not None:
-                views.append(short_view(outcome) | {"ended": row.ended})
+                views.append(outcome | {"ended": row.ended})
         return views, number
 
     def outcomes(self, ids: Iterable[int]) -> dict[int, tuple[str, str]]:
@@ -371,48 +369,17 @@ def job_view(job: Job) -> dict[str, Any]:
 
 
 def short_request(request: Mapping[str, Any]) -> bytes:
-    """Return the request of an ended job, reduced to the start of its command."""
-    kept = {name: request.get(name) for name in ("user", "name", "tasks", "submitted")}
-    command = _first_words(request.get("command") or (), ENDED_BYTES // 2)
-    return to_json(kept | {"command": command, "environment": {}, "directory": None})
+    """Return the request of an ended job without its environment; only the start if long."""
+    kept = to_json({**request, "environment": {}, "directory": None})
+    if len(kept) <= ENDED_BYTES:
+        return kept
+    words = [word[:WORD_LENGTH] for word in request["command"][:KEPT_WORDS]]
+    return to_json({**request, "command": [*words, MARK], "environment": {}, "directory": None})
 
 
 def short_view(view: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the view of an ended job; `shortened` names its truncated fields."""
-    kept = dict(view)
-    if len(to_json(kept)) <= ENDED_BYTES:
-        return kept
-    fixed = {name: value for name, value in kept.items() if name not in LONG_FIELDS}
-    size = max(ENDED_BYTES - len(to_json(fixed)) - 100, 0) // len(LONG_FIELDS)
-    for name in LONG_FIELDS:
-        value = kept[name]
-        if isinstance(value, dict):
-            first: Any = dict(_first_entries(list(value.items()), size))
-        else:
-            first = _first_entries(value or (), size)
-        if value is not None and len(first) < len(value):
-            kept[name] = first
-            kept["shortened"] = [*kept.get("shortened", ()), name]
-    return kept
-
-
-def _first_entries(entries: Sequence[Any], size: int) -> list[Any]:
-    """Return the first entries, at most `size` bytes of JSON."""
-    kept: list[Any] = []
-    for entry in entries:
-        size -= len(to_json(entry)) + 1
-        if size < 0:
-            break
-        kept.append(entry)
-    return kept
-
-
-def _first_words(words: Sequence[str], size: int) -> list[str]:
-    """Return the first words and a part of the next one, at most `size` bytes of JSON."""
-    kept = _first_entries(words, size)
-    if len(kept) == len(words):
-        return kept
-    part, left = words[len(kept)][:size], size - sum(len(to_json(word)) + 1 for word in kept)
-    while part and len(to_json(part)) > left:
-        part = part[: len(part) // 2]
-    return [*kept, part + MARK]
+    """Return the view of an ended job; if it is long, without the `shortened` fields."""
+    if len(to_json(view)) <= ENDED_BYTES:
+        return dict(view)
+    long = [name for name in ("where", "after") if view[name]]
+    return {**view, "where": None, "after": [], "shortened": long}
