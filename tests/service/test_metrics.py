@@ -16,7 +16,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from asked_service import Asked, served
 from fairlead.errors import CertificateError
 from fairlead.scheduler.live_shares import SharesQuestion
-from fairlead.service._metrics_page import OTHERS, UserMetrics, sum_of
 from fairlead.service.journal.event_journal import JournalError
 
 ROOT = Path(__file__).parents[2]
@@ -120,24 +119,17 @@ async def test_an_empty_service_has_a_page(ask: Asked) -> None:
 
 
 @served
-async def test_users_beyond_a_number_are_one(ask: Asked) -> None:
+async def test_users_with_most_tasks_have_gauges(ask: Asked) -> None:
     ask.service.metrics.most_users = 2
-    await ask.join("a", cpu=8)
-    for name, weight in (("idle", 1), ("ana", 1), ("bo", 1), ("cy", 3)):
-        await ask("PUT", f"/v1/users/{name}", json={"weight": weight})
-    await ask.submit({"tasks": 2}, {"user": "bo", "tasks": 2})
-    assert of(await read(ask), "pending_tasks").keys() == {"ana", "bo", OTHERS}
-    await ask.submit({"user": "cy", "tasks": 6})
+    await ask.join("a", cpu=3)
+    for name in ("idle", "ana", "bo", "cy"):
+        await ask("PUT", f"/v1/users/{name}", json={"weight": 1})
+    await ask.submit({"cpu": 8, "tasks": 9}, {"user": "bo", "tasks": 2}, {"user": "cy"})
     found = await read(ask)
-    assert of(found, "weight") == {"ana": 1, "bo": 1, OTHERS: 4}
-    assert of(found, "running_tasks") == {"ana": 2, "bo": 2, OTHERS: 4}
-    assert of(found, "pending_tasks")[OTHERS] == 2
-    assert math.isclose(of(found, "share")[OTHERS], 4 / 8 / 4)
-
-
-def test_users_of_weight_0_alone_have_no_share() -> None:
-    users = [UserMetrics(name, 0.0, 2, 3, 0.0, 0.0) for name in ("ana", "bo")]
-    assert sum_of(users) == UserMetrics(OTHERS, 0.0, 4, 6, 0.0, 0.0)
+    assert of(found, "running_tasks") == {"bo": 2, "cy": 1}
+    assert of(found, "share").keys() == {"bo", "cy"}
+    ask.service.metrics.most_users = 3
+    assert of(await read(ask), "pending_tasks") == {"ana": 9, "bo": 0, "cy": 0}
 
 
 @served

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter as Tally
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from heapq import nlargest
 from math import inf, isnan, nan
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from fairlead.service._state_thread import StateThread, Transaction
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-MOST_USERS = 1000  # users with gauges of their own; the others share one gauge of each kind
-OTHERS = "/others"  # the label of the other users; no user's name has a slash
+MOST_USERS = 1000  # users with gauges
 SHARES_SECONDS = 5.0  # for which computed shares are cached
 SHARES_FACTOR = 10  # shares are cached for at least this multiple of the time that they took
 PATIENCE = 2.0  # seconds to wait for new shares before the page shows the previous ones
@@ -143,7 +142,6 @@ class MetricsPage:
     def __init__(self, state_thread: StateThread, shares: CurrentShares) -> None:
         self.state_thread, self._shares = state_thread, shares
         self.most_age, self.most_users = SHARES_SECONDS, MOST_USERS
-        self._named: dict[str, None] = {}  # users with their own gauges
 
     async def text(self) -> bytes:
         """Return the page; if the state cannot be copied, with few gauges."""
@@ -158,41 +156,18 @@ class MetricsPage:
         return await asyncio.to_thread(_page, ready, copy, users, found, counters)
 
     def _users(self, copy: StateCopy, found: FoundShares | None) -> list[UserMetrics]:
-        """Return the gauges of each named user, and the sums of all others."""
-        shares_input = copy.shares_input
+        """Return the gauges of the users with the most running tasks, then waiting tasks."""
+        shares_input, pending = copy.shares_input, copy.pending
         running = dict(zip(shares_input.names, shares_input.running.tolist(), strict=True))
-        if len(self._named) < min(len(copy.weight), self.most_users):
-            # A user that got its own gauges keeps them. Users with tasks are the first to get some.
-            has_tasks = (n for n in copy.weight if copy.pending[n] or running[n])
-            for name in chain(has_tasks, copy.weight):
-                if len(self._named) < self.most_users:
-                    self._named[name] = None
         queues = {} if found is None else {q.name: q for q in found.shares.queues}
         missing = nan if found is None else 0.0  # the share of a user that was added later
-        named: list[UserMetrics] = []
-        others: list[UserMetrics] = []
-        for name, weight in copy.weight.items():
+        users: list[UserMetrics] = []
+        for name in nlargest(self.most_users, copy.weight, lambda n: (running[n], pending[n])):
             queue = queues.get(name)
             share, fair = (missing, missing) if queue is None else (queue.share, queue.fair_share)
-            user = UserMetrics(name, weight, copy.pending[name], running[name], share, fair)
-            (named if name in self._named else others).append(user)
-        return [*named, sum_of(others)] if others else named
-
-
-def sum_of(users: Sequence[UserMetrics]) -> UserMetrics:
-    """Return the sums of users' weights and tasks, and means of their shares.
-
-    The means are weighted by the users' weights, so they are sums of shares over sums of weights.
-    """
-    weight = sum(user.weight for user in users)
-    return UserMetrics(
-        OTHERS,
-        weight,
-        sum(user.pending for user in users),
-        sum(user.running for user in users),
-        sum(user.weight * user.share for user in users) / (weight or 1.0),
-        sum(user.weight * user.fair_share for user in users) / (weight or 1.0),
-    )
+            user = UserMetrics(name, copy.weight[name], pending[name], running[name], share, fair)
+            users.append(user)
+        return users
 
 
 def fairness_error(shares: LiveShares) -> float:
