@@ -14,12 +14,11 @@ from asked_service import Asked, served
 from fairlead.service import _start_forecasts, run_times, start_intervals
 from fairlead.service import service as service_module
 from fairlead.service._forks import AnswerFork
-from fairlead.service._start_forecasts import StartForecasts, StartOutlook
+from fairlead.service._start_forecasts import StartOutlook
 from fairlead.service._state_thread import Transaction
 from fairlead.service.http.access import ADMIN
-from fairlead.service.journal.event_journal import FORECASTS
 from fairlead.service.rate_limits import CALLER, Allowance, Limits
-from fairlead.service.start_intervals import BEYOND, LEAST, StartIntervals
+from fairlead.service.start_intervals import LEAST, StartIntervals
 
 
 def test_intervals_are_as_wide_as_forecasts_alike_were_wrong() -> None:
@@ -96,14 +95,6 @@ def test_a_job_that_waits_beyond_its_interval_counts_at_once_and_once() -> None:
     assert wider[1] > before[1]
     intervals.ask(201, later + 1.0, 1000.0)
     assert intervals.interval(1000.0) == wider
-
-
-@pytest.mark.parametrize(
-    "kept",
-    ["x", "[]", "{}", '{"past": [[NaN, 1]], "beyond": [0, 0]}', '{"past": [[1, 1]], "beyond": []}'],
-)
-def test_a_damaged_text_is_as_if_there_were_none(kept: str) -> None:
-    assert len(StartIntervals(kept)._past) == 0
 
 
 def test_memory_of_forecasts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,26 +226,6 @@ async def test_a_caller_is_charged_for_a_simulation(
         await ask.service.when(2, ADMIN)
         spent.append(caller.is_spent)
     assert spent == [True, False]
-
-
-@served
-async def test_forecasts_are_kept_in_the_journal(
-    ask: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(service_module, "LEARN_SECONDS", 0.01)
-    monkeypatch.setattr(service_module, "WRITE_SECONDS", 0.0)
-    service = ask.service
-    task = asyncio.create_task(service._forecast_starts())
-    for job in range(60):  # some wait longer than their intervals, which widens later ones
-        service.start_forecasts.intervals.ask(job, 0.0, 100.0)
-        service.start_forecasts.intervals.start(job, 110.0 * (1 + job // 10))
-    assert service.start_forecasts.intervals._beyond[1] < BEYOND
-    expected = service.start_forecasts.intervals.to_json()
-    async with asyncio.timeout(20):
-        while service.journal.kept(FORECASTS) != expected:
-            await asyncio.sleep(0.01)
-    task.cancel()
-    assert StartForecasts(service.journal).intervals.to_json() == expected
 
 
 @served

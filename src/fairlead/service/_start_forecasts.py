@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 from fairlead.scheduler.explanation import Explanation, duration
 from fairlead.service._forks import AnswerFork
 from fairlead.service.jobs import Effects, SimulatedStarts, StartForecast
-from fairlead.service.journal.event_journal import FORECASTS, Journal
+from fairlead.service.journal.event_journal import Journal
 from fairlead.service.run_times import RunTimes
 from fairlead.service.service_state import FORECAST_ENDS, ServiceState
 from fairlead.service.start_intervals import StartIntervals
 
 LEARN_SECONDS = 60.0  # between noted forecasts, and shortest wait of a job that is noted
-WRITE_SECONDS = 600.0  # between writes of past forecasts
 NEWEST = 1000  # newest jobs, from which the noted one is drawn
 ATTEMPTS = 10_000  # ended attempts whose run times are read at the start
 MOST_RUNNING = 5000  # a state with more running tasks is simulated in a copy of the process
@@ -44,7 +43,7 @@ class StartForecasts:
 
     def __init__(self, journal: Journal) -> None:
         self.run_times = RunTimes()
-        self.intervals = StartIntervals(journal.kept(FORECASTS))
+        self.intervals = StartIntervals()
         for attempt in journal.jobs.latest_attempts(ATTEMPTS):
             self.run_times.add(attempt)
         self._simulation: Future[StartOutlook] | None = None  # the latest one

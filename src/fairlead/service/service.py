@@ -26,7 +26,6 @@ from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._overview import Overview
 from fairlead.service._start_forecasts import (
     LEARN_SECONDS,
-    WRITE_SECONDS,
     StartForecasts,
     StartOutlook,
     expected_in_words,
@@ -36,7 +35,7 @@ from fairlead.service._what_if import trial_in_fork, try_changes
 from fairlead.service._workers import Workers
 from fairlead.service.alerts import KINDS, Thresholds
 from fairlead.service.jobs import Effects, Job, Server, TaskKey
-from fairlead.service.journal.event_journal import FORECASTS, Journal, JournalError
+from fairlead.service.journal.event_journal import Journal, JournalError
 from fairlead.service.journal.job_records import DAMAGED, LISTED_BYTES, job_view
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import (
@@ -394,28 +393,19 @@ class Service:
         return found
 
     async def _forecast_starts(self) -> None:
-        """Each minute, note the forecast of a waiting job, to compare it with the later start.
-
-        The journal keeps the past forecasts.
-        """
+        """Each minute, note the forecast of a waiting job, to compare it with the later start."""
         forecasts = self.start_forecasts
 
         def note(tx: Transaction) -> Future[StartOutlook] | None:
             return forecasts.note_one(tx.state, tx.now)
 
-        written, written_at = "", monotonic()
         while True:
             await asyncio.sleep(LEARN_SECONDS)
-            with suppress(UnavailableError, JournalError):
+            with suppress(UnavailableError):
                 simulation = await self.state_thread.run(note)
                 if simulation is not None:  # the forecast can be noted once it has ended
                     await asyncio.shield(asyncio.wrap_future(simulation))
                     await self.state_thread.run(note)
-                learnt = await self.state_thread.run(lambda _: forecasts.intervals.to_json())
-                if learnt != written and monotonic() > written_at + WRITE_SECONDS:
-                    written_at = monotonic()
-                    await asyncio.to_thread(self.journal.keep, FORECASTS, learnt)
-                    written = learnt
 
     async def logs(
         self, job: int, caller: Token, index: int, attempt: int | None, stream: str, offset: int

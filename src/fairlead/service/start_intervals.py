@@ -14,9 +14,8 @@ a miss at once, not only when it starts.
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict, deque
-from math import exp, isfinite, log
+from math import exp, log
 from typing import NamedTuple
 
 KEPT = 5000  # past forecasts of started jobs
@@ -40,14 +39,11 @@ class NotedForecast(NamedTuple):
 class StartIntervals:
     """Intervals for the starts of jobs, from the forecasts of started and of waiting jobs."""
 
-    def __init__(self, kept: str = "") -> None:
-        """Start without forecasts, or with those in a text of `to_json`."""
+    def __init__(self) -> None:
         self._noted: OrderedDict[int, NotedForecast] = OrderedDict()  # by job
         # Newest first: the `_scale` of the expected wait, and the logarithm of the ratio.
         self._past: deque[tuple[float, float]] = deque(maxlen=KEPT)
         self._beyond = [BEYOND] * 2  # the fractions of ratios below and above an interval
-        if kept:
-            self._read(kept)
 
     def ask(self, job: int, now: float, expected: float) -> None:
         """Note the first forecast of a waiting job: it starts in `expected` seconds."""
@@ -85,23 +81,6 @@ class StartIntervals:
         below, above = (int(part * (len(ratios) - 1)) for part in self._beyond)
         low, high = ratios[below], ratios[-1 - above]
         return max(0.0, _seconds(here + low)), max(0.0, _seconds(here + high))
-
-    def to_json(self) -> str:
-        """Return the past forecasts and the fractions beyond intervals."""
-        past = [[round(scale, 4), round(ratio, 4)] for scale, ratio in self._past]
-        return json.dumps({"beyond": self._beyond, "past": past})
-
-    def _read(self, kept: str) -> None:
-        """Read the text of `to_json`; ignore a damaged one."""
-        try:
-            found = json.loads(kept)
-            past = [(float(scale), float(ratio)) for scale, ratio in found["past"]]
-            beyond = [min(max(0.0, float(part)), BEYOND) for part in found["beyond"]]
-        except (ValueError, TypeError, KeyError):
-            return
-        if len(beyond) == 2 and all(isfinite(number) for row in past for number in row):
-            self._past.extend(past)
-            self._beyond = beyond
 
     def _adapt(self, side: int, *, is_missed: bool) -> None:
         """Widen side 0 (early) or 1 (late) of later intervals after a miss, else narrow it."""

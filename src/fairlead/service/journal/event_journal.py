@@ -55,7 +55,6 @@ EARLIER = (
     "this journal, and fairlead serve needs a new one (--db)"
 )
 ALERTS = "alerts"  # the key of the present alerts
-FORECASTS = "forecasts"  # the key of past forecasts
 ANSWERS_AGE = 86400.0  # seconds for which idempotency keys are kept
 EVENTS_AT_ONCE = 500  # in one query; few enough to stay in the processor's cache
 NEWEST_SNAPSHOTS = 2  # kept for recovery
@@ -290,13 +289,9 @@ class Journal:
             for what, alert, now in changes:
                 content = {"type": what, "alert": alert._asdict()}
                 self.notices.insert_alert(connection, alert.user, content, now)
-            _store(connection, ALERTS, present.decode())
-
-    @journal_errors()
-    def keep(self, key: str, value: str) -> None:
-        """Store a text under a key, such as `FORECASTS`, in place of an earlier one."""
-        with self._engine.begin() as connection:
-            _store(connection, key, value)
+            row = sqlite.insert(meta).values(key=ALERTS, value=present.decode())
+            new = {"value": row.excluded.value}
+            connection.execute(row.on_conflict_do_update(["key"], set_=new))
 
     def kept(self, key: str) -> str:
         """Return the text that is stored under a key; empty if there is none."""
@@ -465,13 +460,6 @@ def _unreadable(fault: sql.exc.DBAPIError, path: Path) -> InputError:
     elif "malformed" in why or "disk image" in why:
         why = f"is damaged: {why}"
     return InputError(why, "", str(path))
-
-
-def _store(connection: sql.Connection, key: str, value: str) -> None:
-    """Store a text under a key in place of an earlier text."""
-    row = sqlite.insert(meta).values(key=key, value=value)
-    new = {"value": row.excluded.value}
-    connection.execute(row.on_conflict_do_update(["key"], set_=new))
 
 
 def reading(path: Path) -> closing[Journal]:
