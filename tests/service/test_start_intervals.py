@@ -6,7 +6,6 @@ import asyncio
 import math
 import random
 import time
-from typing import Any
 
 import pytest
 
@@ -16,8 +15,6 @@ from fairlead.service import service as service_module
 from fairlead.service._forks import AnswerFork
 from fairlead.service._start_forecasts import StartOutlook
 from fairlead.service._state_thread import Transaction
-from fairlead.service.http.access import ADMIN
-from fairlead.service.rate_limits import CALLER, Allowance, Limits
 from fairlead.service.start_intervals import LEAST, StartIntervals
 
 
@@ -203,29 +200,6 @@ async def test_a_simulation_that_is_killed_is_refused(
         refused = await ask("GET", "/v1/jobs/2/when", status=503)
     assert "failed, or took more than" in refused["detail"]
     assert (await ask("GET", "/v1/jobs/2/when"))["starts"] is None  # it is asked anew
-
-
-@served
-async def test_a_caller_is_charged_for_a_simulation(
-    ask: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    simulate = _start_forecasts.simulate
-
-    def slow(*given: Any) -> StartOutlook:
-        time.sleep(1.5)  # charged as 150 requests, which is most of this test
-        return simulate(*given)
-
-    monkeypatch.setattr(_start_forecasts, "simulate", slow)
-    monkeypatch.setattr(_start_forecasts, "MOST_RUNNING", 0)
-    await ask.sync(await ask.join("a", cpu=1))
-    await ask.submit({}, {})
-    spent = []
-    for _ in range(2):  # the second question is answered from the same simulation
-        caller = Allowance("user", Limits(rate=0.0, burst=140.0))
-        CALLER.set(caller)
-        await ask.service.when(2, ADMIN)
-        spent.append(caller.is_spent)
-    assert spent == [True, False]
 
 
 @served

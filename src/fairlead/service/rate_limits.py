@@ -6,8 +6,8 @@ A question is a request that only reads the state; other threads answer some of 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from time import monotonic
@@ -17,11 +17,10 @@ from fastapi import HTTPException
 from fairlead.service.messages import FullError
 
 LARGEST_BODY = 10 * 2**20  # bytes
-# The next four amounts each count as one more request. To parse a body takes up to 80 ms a MiB.
+# The next three amounts each count as one more request. To parse a body takes up to 80 ms a MiB.
 BODY_A_REQUEST = 16 * 1024  # bytes of a request's body
 ANSWER_A_REQUEST = 64 * 1024  # bytes of an answer
 STATE_SECONDS_A_REQUEST = 0.001  # seconds of the state's thread, which all callers share
-QUESTION_SECONDS_A_REQUEST = 0.01  # seconds of another thread that answers a question
 QUESTIONS_AT_ONCE = 1  # questions of a caller that may wait for a lock of all callers
 WORKER_FACTOR = 4.0  # a worker's token may send more requests than a user's
 AT_ONCE = {"user": 4, "worker": 64, "admin": 1000}  # requests of a caller in the state's queue
@@ -79,32 +78,15 @@ class Allowance:
 
 @asynccontextmanager
 async def in_turn(lock: asyncio.Lock) -> AsyncIterator[None]:
-    """Hold a lock for a question of the current caller, and charge the caller for the time.
+    """Hold a lock for a question of the current caller.
 
     Only one question of each caller waits for the lock, so a caller with many delays only its own.
     """
     caller = CALLER.get()
-    if caller is None:
-        async with lock:
-            yield
-        return
-    async with caller.questions:
-        caller.check()
-        async with lock:
-            with charged():
-                yield
-
-
-@contextmanager
-def charged() -> Iterator[None]:
-    """Charge the current caller, if any, for the time of a question in another thread."""
-    caller, began = CALLER.get(), monotonic()
-    try:
-        yield
-    finally:
+    async with nullcontext() if caller is None else caller.questions, lock:
         if caller is not None:
-            part = STATE_SECONDS_A_REQUEST / QUESTION_SECONDS_A_REQUEST
-            caller.charge(seconds=part * (monotonic() - began))
+            caller.check()
+        yield
 
 
 CALLER: ContextVar[Allowance | None] = ContextVar("CALLER", default=None)

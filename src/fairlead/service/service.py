@@ -47,7 +47,7 @@ from fairlead.service.messages import (
     UnavailableError,
     WhatIfRequest,
 )
-from fairlead.service.rate_limits import charged, in_turn
+from fairlead.service.rate_limits import in_turn
 from fairlead.service.run_times import command_name
 from fairlead.service.service_state import RESOURCES, ServiceState
 from fairlead.service.webhook import Receiver, Webhook
@@ -384,12 +384,10 @@ class Service:
             return answer | times
 
         found = await self.state_thread.ask(forecast)
-        if isinstance(found, Future):
-            with charged():
-                while isinstance(found, Future):
-                    # One simulation answers all callers, so none may cancel it.
-                    await asyncio.shield(asyncio.wrap_future(found))
-                    found = await self.state_thread.ask(forecast)
+        while isinstance(found, Future):
+            # One simulation answers all callers, so none may cancel it.
+            await asyncio.shield(asyncio.wrap_future(found))
+            found = await self.state_thread.ask(forecast)
         return found
 
     async def _forecast_starts(self) -> None:
