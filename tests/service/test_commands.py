@@ -123,20 +123,20 @@ def test_a_file_of_jobs_is_taken_whole_or_not(
     assert all_jobs(typed).keys() == before
 
 
-def test_a_file_in_several_requests_is_checked_before_the_first(
+def test_a_file_of_too_many_jobs_is_refused(
     typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead.service.client.calls.LARGEST_PART", 200)
     path = tmp_path / "jobs.json"
     job = {"command": ["true"], "user": "ana", "where": ["nowhere-else"]}
-    path.write_text(json.dumps([*[job] * 9, job | {"cpu": "lots"}]))
-    before = all_jobs(typed).keys()
-    assert f"{path}: jobs[9].cpu: " in fault_of(typed, "submit", "--file", str(path))
-    assert all_jobs(typed).keys() == before
     path.write_text(json.dumps([job] * 9))
-    status, out, _ = typed("submit", "--file", str(path))
-    assert (status, len(out.split())) == (0, 9)
-    assert typed("cancel", *out.split())[0] == 0
+    before = all_jobs(typed).keys()
+    for bound, number in (("MOST_JOBS", 8), ("MOST_BYTES", 200)):
+        with monkeypatch.context() as bounded:
+            bounded.setattr(f"fairlead.service.client.calls.{bound}", number)
+            line = fault_of(typed, "submit", "--file", str(path))
+            assert f"{path}: 9 jobs of" in line
+            assert str(number) in line
+    assert all_jobs(typed).keys() == before
 
 
 @pytest.mark.parametrize("words", [["users"], ["wait", "1"], ["when", "1"]])
@@ -323,9 +323,7 @@ def test_of_several_jobs_none_is_told_where_one_is_wrong(typed: Typed) -> None:
     assert typed("cancel", *jobs)[0] == 0
 
 
-def test_many_jobs_are_taken_together_or_it_is_said_which_were(
-    one: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_jobs_are_taken_together(one: Cluster) -> None:
     held = JobRequest(command=["true"], user="ana", where=["nowhere-else"])
     wrong = held.model_copy(update={"after": ["999999"]})
     with one.client() as client:
@@ -333,14 +331,6 @@ def test_many_jobs_are_taken_together_or_it_is_said_which_were(
         with pytest.raises(RefusedError, match=r"no job 999999$"):
             client.submit([held] * 1500 + [wrong])
         assert {view.id for view in client.jobs()} == before
-        monkeypatch.setattr("fairlead.service.client.calls.LARGEST_PART", 200)
-        with pytest.raises(RefusedError, match="no job 999999; before that, jobs") as fault:
-            client.submit([held] * 9 + [wrong])
-        taken = [view.id for view in client.jobs() if view.id not in before]
-        assert f"jobs {taken[0]} to {taken[-1]} were" in str(fault.value)
-        assert 1 < len(taken) < 10
-        for job in taken:
-            client.cancel(job)
 
 
 def test_a_token_that_cannot_be_printed_is_taken_back(

@@ -191,19 +191,19 @@ def submit_jobs(
     """Submit jobs and return their ids; a job without a user gets this account's name.
 
     Normally only the service checks the jobs, as importing the checks is slow. They are checked
-    here, too, in two cases: before they are sent in several requests, and after the service has
-    refused them, so that the error names the option or the position in the file.
+    here, too, after the service has refused them, so that the error names the option or the
+    position in the file.
     Raises InputError for unusable jobs.
     """
     _name_users(rows, file, server)
     try:
-        requests = list(calls.parts_of(rows))
-        is_json = [json.loads(text) for texts in requests for text in texts] == rows
-        if len(requests) > 1 or not is_json:  # YAML has values that JSON lacks
+        if json.loads(json.dumps(rows)) != rows:  # YAML has values that JSON lacks
             _check(rows, file)
-        return service.submit(requests)
-    except FairleadError:
+        return service.submit(rows)
+    except FairleadError as fault:
         _check(rows, file)
+        if isinstance(fault, InputError) and not fault.source:
+            raise fault.within(str(file)) from None
         raise
     except TypeError:
         _check(rows, file)

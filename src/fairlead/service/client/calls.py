@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from re import fullmatch
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from fairlead.errors import InputError
 from fairlead.service.bounds import JOB_ID, MOST_JOBS, NAME
 
-LARGEST_PART = 8 * 2**20  # bytes of jobs in one request
+MOST_BYTES = 8 * 2**20  # of the jobs in one request
 Row = Mapping[str, object]
 
 
@@ -40,8 +40,13 @@ def shares_over(seconds: float) -> Call:
     return Call("GET", f"/v1/shares/over?{urlencode({'seconds': seconds})}")
 
 
-def submit(jobs: Sequence[str]) -> Call:
-    return _change("POST", "/v1/jobs", f'{{"jobs":[{",".join(jobs)}]}}')
+def submit(jobs: Sequence[Row]) -> Call:
+    """Return the request to submit jobs; raise `InputError` if they are too many for one."""
+    body = json.dumps({"jobs": jobs})
+    if len(jobs) > MOST_JOBS or len(body) > MOST_BYTES:
+        most = f"at most {MOST_JOBS:,} jobs and {MOST_BYTES:,} bytes"
+        raise InputError(f"{len(jobs):,} jobs of {len(body):,} bytes; {most} are submitted at once")
+    return _change("POST", "/v1/jobs", body)
 
 
 def list_jobs(user: str | None, is_all: bool, beyond: str = "0", limit: int | None = None) -> Call:
@@ -104,21 +109,6 @@ def undrain(name: str) -> Call:
 
 def remove(name: str) -> Call:
     return _change("DELETE", f"/v1/servers/{_quoted(name)}")
-
-
-def parts_of(jobs: Iterable[Row]) -> Iterator[list[str]]:
-    """Yield jobs as JSON texts, in lists that fit into one request each."""
-    part: list[str] = []
-    size = 0
-    for job in jobs:
-        text = json.dumps(job)
-        if part and (len(part) == MOST_JOBS or size + len(text) > LARGEST_PART):
-            yield part
-            part, size = [], 0
-        part.append(text)
-        size += len(text)
-    if part:
-        yield part
 
 
 def _change(method: str, target: str, body: str = "") -> Call:

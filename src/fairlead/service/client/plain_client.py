@@ -15,8 +15,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
@@ -99,15 +98,9 @@ class Requests:
             await self._sleep(max(pause, shortest) * (0.75 + os.urandom(1)[0] / 512))
             pause = min(2.0 * pause, LONGEST_PAUSE)
 
-    async def submit(self, parts: Iterable[Sequence[str]]) -> list[str]:
-        """Submit jobs, in parts as `calls.parts_of` makes them; return their ids, in order.
-
-        A part is accepted as a whole or not at all. An error names the jobs accepted before it.
-        """
-        ids: list[str] = []
-        for part in parts:
-            with _naming(ids):
-                ids += (await self.ask(calls.submit(part)))["ids"]
+    async def submit(self, jobs: Sequence[calls.Row]) -> list[str]:
+        """Submit jobs, all of them or none; return their ids, in order."""
+        ids: list[str] = (await self.ask(calls.submit(jobs)))["ids"]
         return ids
 
     async def jobs(self, user: str | None, is_all: bool) -> list[dict[str, Any]]:
@@ -220,20 +213,6 @@ def _content_of(outcome: Reply | OSError, url: str) -> Any:
 def other_version(status: int, url: str) -> RefusedError:
     """Return the error for an answer that this version does not know."""
     return RefusedError(status, f"{url} does not answer as a fairlead service of this version")
-
-
-@contextmanager
-def _naming(accepted: Sequence[str]) -> Iterator[None]:
-    """Add to the message of an error the jobs that were accepted before it."""
-    try:
-        yield
-    except FairleadError as fault:
-        if not accepted:
-            raise
-        text = f"{fault}; before that, jobs {accepted[0]} to {accepted[-1]} were accepted"
-        if isinstance(fault, RefusedError):
-            raise RefusedError(fault.status, text) from None
-        raise NoServiceError(text) from None
 
 
 def _is_repeated(outcome: Reply | OSError) -> bool:

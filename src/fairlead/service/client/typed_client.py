@@ -59,11 +59,10 @@ class TypedRequests:
     async def submit(self, jobs: Iterable[JobRequest]) -> list[str]:
         """Submit jobs; return their ids, in order.
 
-        Up to 10,000 jobs, 8 MiB in all, are accepted together or not at all. More jobs are sent in
-        several parts, and an error names the jobs accepted before it.
+        At most 10,000 jobs, 8 MiB in all, are accepted together or not at all.
         """
-        rows = (job.model_dump(exclude_defaults=True) for job in jobs)
-        return await self._checked(self._requests.submit(calls.parts_of(rows)), list)
+        rows = [job.model_dump(exclude_defaults=True) for job in jobs]
+        return await self._checked(self._requests.submit(rows), list)
 
     async def jobs(self, user: str | None = None, is_all: bool = False) -> list[JobView]:
         """Return waiting and running jobs; if `is_all`, also the latest ended ones."""
