@@ -60,14 +60,6 @@ class ServerGroup:
                 for resource, amount in run.demand.items():
                     self.used[resource] = self.used.get(resource, 0.0) + amount
 
-    def merge(self, other: ServerGroup) -> None:
-        """Add another group of the same capacity; keep the labels that both have."""
-        self.labels = dict(self.labels.items() & other.labels.items())
-        self.states += other.states
-        self.tasks += other.tasks
-        for resource, amount in other.used.items():
-            self.used[resource] = self.used.get(resource, 0.0) + amount
-
     def to_dict(self) -> dict[str, Any]:
         """Return the group for JSON."""
         return {
@@ -191,7 +183,7 @@ class Overview:
             )
 
     async def _groups(self) -> list[ServerGroup]:
-        """Return the groups of servers; merge groups of equal capacity if there are many."""
+        """Return the groups of servers."""
         by_kind: dict[ServerKind, ServerGroup] = {}
         names = await asyncio.wrap_future(
             self._state_thread.enqueue(lambda tx: list(tx.state.servers))
@@ -199,15 +191,7 @@ class Overview:
         for at in range(0, len(names), SERVERS_AT_ONCE):
             part = partial(_add_servers, names=names[at : at + SERVERS_AT_ONCE], groups=by_kind)
             await asyncio.wrap_future(self._state_thread.enqueue(part))
-        if len(by_kind) <= MOST_GROUPS:
-            return list(by_kind.values())
-        by_capacity: dict[tuple[tuple[str, float], ...], ServerGroup] = {}
-        for (capacity, _), group in by_kind.items():
-            if capacity in by_capacity:
-                by_capacity[capacity].merge(group)
-            else:
-                by_capacity[capacity] = group
-        return list(by_capacity.values())
+        return list(by_kind.values())
 
 
 def _event(content: Mapping[str, Any]) -> bytes:
