@@ -36,7 +36,6 @@ from fairlead.source_digest import digest_of_sources
 
 LOCAL = "local"
 REACH_SECONDS = 5.0  # timeout of a connection to an address
-NODE_SECONDS = 60.0  # timeout for nodes to report their version of fairlead
 NO_NODE_SECONDS = 60.0  # timeout for a node to return when none is left
 POLL_SECONDS = 0.2  # between checks for finished jobs
 COUNT_SECONDS = 1.0  # between counts of processors
@@ -124,16 +123,17 @@ def working_nodes() -> dict[str, tuple[str, float]]:
 
 @contextmanager
 def ray_executor(address: str) -> Iterator[RayExecutor]:
-    """Yield an executor on the Ray cluster at an address; see `joined_ray`.
-
-    Raises InputError, too, if a node has no fairlead, or another version of fairlead or Python.
-    """
+    """Yield an executor on the Ray cluster at an address; see `joined_ray`."""
     with joined_ray(address):
         yield RayExecutor(address)
 
 
 class RayExecutor:
-    """The nodes of the joined Ray cluster; see `fairlead.executors.executor.Executor`."""
+    """The nodes of the joined Ray cluster; see `fairlead.executors.executor.Executor`.
+
+    Raises InputError when a job arrives at a node without fairlead, or with another version of
+    fairlead or Python.
+    """
 
     starts_processes = False
 
@@ -143,37 +143,6 @@ class RayExecutor:
         self._attempt = ray.remote(
             num_cpus=1, max_retries=MOST_DEATHS - 1, scheduling_strategy="SPREAD"
         )(_node_function())
-        self._check_nodes()
-
-    def _check_nodes(self) -> None:
-        """Start a process on each node; raise InputError for a node with another version."""
-        asked = {
-            self._attempt.options(
-                num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
-            ).remote(self._version, None, 0, None): (node, name)
-            for node, (name, _) in working_nodes().items()
-        }
-        ready, silent = ray.wait(list(asked), num_returns=len(asked), timeout=NODE_SECONDS)
-        for ref in ready:
-            try:
-                self._checked_answer(ray.get(ref))
-            except exceptions.RayError as fault:
-                node, name = asked[ref]
-                if node not in working_nodes():
-                    continue  # the node was lost meanwhile
-                why = f"node {name} cannot work: {last_line(fault)}"
-                raise InputError(why, "--ray", self._address) from None
-        if silent:
-            why = f"node {asked[silent[0]][1]} does not answer within {NODE_SECONDS:.0f} s"
-            raise InputError(why, "--ray", self._address)
-
-    def _checked_answer(self, answered: tuple[str, bytes]) -> bytes:
-        """Return the content of a node's answer; raise InputError if its version differs."""
-        difference, content = answered
-        if difference:
-            fault = f"{difference}; here is {format_version(self._version)}"
-            raise InputError(fault, "--ray", self._address)
-        return content
 
     def _job_limit(self) -> int:
         """Return the largest number of jobs that Ray holds at a time."""
@@ -230,12 +199,15 @@ class RayExecutor:
     def _answer_of(self, ref: Any, number: int) -> Any:
         """Return the answer of a job; raise its error."""
         try:
-            content = self._checked_answer(ray.get(ref))
+            difference, content = ray.get(ref)
         except exceptions.RayTaskError as fault:
             raise RuntimeError(str(fault)) from None
         except exceptions.RayError as fault:
             how = f"{MOST_DEATHS} times; last cause: {last_line(fault)}"
             raise WorkerDiedError(number, how) from None
+        if difference:
+            fault_text = f"{difference}; here is {format_version(self._version)}"
+            raise InputError(fault_text, "--ray", self._address)
         answer = pickle.loads(content)
         if isinstance(answer, Exception):
             raise answer
@@ -268,7 +240,7 @@ def _node_function() -> Callable[..., tuple[str, bytes]]:
         here = ray_tasks.installed_version()
         if here != wanted:
             return f"node {node} has {ray_tasks.format_version(here)}", b""
-        return "", b"" if given is None else ray_tasks.run_job(given[0], number, reports)
+        return "", ray_tasks.run_job(given[0], number, reports)
 
     return attempt_on_node
 
