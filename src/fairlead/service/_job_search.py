@@ -6,16 +6,11 @@ only the latest 100,000 are searched; they are in the journal.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from math import inf
-from time import monotonic
 from typing import Any, NamedTuple
 
 from fairlead.service.jobs import Job
 
-BUSY_FACTOR = 30  # a found list is kept for this multiple of the time that it took
-KEPT_SEARCHES = 16
 ENDED_STATES = ("ended", "finished", "failed", "cancelled")  # "ended" is any of the others
 
 
@@ -44,9 +39,6 @@ SORT_KEYS: dict[str, Callable[[Job], Any]] = {
 
 def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
     """Return the ids of the wanted jobs in order; ties go to the smaller id."""
-    if wanted == JobFilter(None, "live", "", "id", wanted.descending):  # the usual search
-        ids = [job.id for job in jobs]
-        return ids[::-1] if wanted.descending else ids
     text = wanted.text.casefold()
     found = [
         job
@@ -63,26 +55,3 @@ def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
     key = SORT_KEYS[wanted.sort]
     found.sort(key=key, reverse=wanted.descending)
     return [job.id for job in found]
-
-
-class RecentSearches:
-    """The ids of recent searches, so that further pages and repeated searches cost little.
-
-    Ids are valid for 30 times the seconds that their search took.
-    """
-
-    def __init__(self) -> None:
-        # By search: the time until which the ids are valid, by the monotonic clock; the ids.
-        self._found: OrderedDict[JobFilter, tuple[float, list[int]]] = OrderedDict()
-
-    def ids(self, wanted: JobFilter) -> list[int] | None:
-        """Return the ids of a recent search, or None."""
-        until, ids = self._found.get(wanted, (-inf, []))
-        return ids if monotonic() < until else None
-
-    def keep(self, wanted: JobFilter, ids: list[int], took: float) -> None:
-        """Keep the ids of a search that took `took` seconds."""
-        self._found[wanted] = monotonic() + BUSY_FACTOR * took, ids
-        self._found.move_to_end(wanted)
-        if len(self._found) > KEPT_SEARCHES:
-            self._found.popitem(last=False)

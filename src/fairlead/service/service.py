@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from time import monotonic, time
+from time import time
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -21,7 +21,7 @@ from fairlead.formats.queue_file import QueueFile
 from fairlead.model.queues import JOBS
 from fairlead.service._current_shares import CurrentShares
 from fairlead.service._history import StateHistory
-from fairlead.service._job_search import ENDED_STATES, JobFilter, RecentSearches, find_live
+from fairlead.service._job_search import ENDED_STATES, JobFilter, find_live
 from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._overview import Overview
 from fairlead.service._start_forecasts import (
@@ -112,7 +112,6 @@ class Service:
         self.start_forecasts = StartForecasts(journal)
         self.overview = Overview(self.state_thread, self.shares)
         self._what_if_lock, self._search_lock = asyncio.Lock(), asyncio.Lock()
-        self._searches = RecentSearches()
         # By job: an event that is set when the job ends, kept while a request waits for it.
         self._waiting = WeakValueDictionary[int, asyncio.Event]()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -288,12 +287,8 @@ class Service:
                 search = self.journal.jobs.search_ended
                 rows, found = await asyncio.to_thread(search, wanted, offset, limit)
                 return {"jobs": rows, "found": found}
-            ids = self._searches.ids(wanted)
-            if ids is None:
-                began = monotonic()
-                live = await self.state_thread.ask(lambda tx: list(tx.state.jobs.values()))
-                ids = await asyncio.to_thread(find_live, live, wanted)
-                self._searches.keep(wanted, ids, monotonic() - began)
+            live = await self.state_thread.ask(lambda tx: list(tx.state.jobs.values()))
+            ids = await asyncio.to_thread(find_live, live, wanted)
 
         def read(tx: Transaction) -> list[dict[str, Any]]:
             page = (tx.state.jobs.get(job) for job in ids[offset : offset + limit])
