@@ -7,7 +7,8 @@ Samples are kept for eight days.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -86,88 +87,69 @@ class Samples:
 
     def cluster_over_time(self, since: float, now: float) -> dict[str, Any]:
         """Return means of samples over at most 300 steps of a period; None without samples."""
-        samples = self.cluster(since)
-        steps = Steps(since, now, [time for time, _ in samples])
-        resources = list(dict.fromkeys(r for _, sample in samples for r in sample.capacity))
+        samples = dict(self.cluster(since))
+        times, sampled = _steps(since, now, list(samples))
+        found = samples.values()
+        resources = list(dict.fromkeys(r for s in found for r in s.capacity))
 
-        def means(figures: Sequence[float]) -> list[float | None]:
-            return steps.means(zip((time for time, _ in samples), figures, strict=True))
+        def means(figures: Iterable[float]) -> list[float | None]:
+            return _means(sampled, dict(zip(samples, figures, strict=True)))
 
-        found = [sample for _, sample in samples]
         return {
-            "times": steps.times,
-            "waiting": means([sample.waiting for sample in found]),
-            "running": means([sample.running for sample in found]),
-            "used": {r: means([s.used.get(r, 0.0) for s in found]) for r in resources},
-            "capacity": {r: means([s.capacity.get(r, 0.0) for s in found]) for r in resources},
+            "times": times,
+            "waiting": means(s.waiting for s in found),
+            "running": means(s.running for s in found),
+            "used": {r: means(s.used.get(r, 0.0) for s in found) for r in resources},
+            "capacity": {r: means(s.capacity.get(r, 0.0) for s in found) for r in resources},
         }
 
     def shares_over_time(self, since: float, now: float, user: str | None) -> dict[str, Any]:
         """Return mean shares of a user, or of the 8 with the largest, in at most 300 steps."""
-        chosen = share_samples.c.slot >= int(since // SLOT_SECONDS)
+        first = int(since // SLOT_SECONDS)
+        chosen, slot = share_samples.c.slot >= first, cluster_samples.c.slot
         size = sql.func.sum(sql.func.max(share_samples.c.held, share_samples.c.fair))
         by_user = sql.select(share_samples.c.user).where(chosen).group_by(share_samples.c.user)
         with self._engine.connect() as connection:
-            sampled = sql.select(cluster_samples.c.slot).where(
-                cluster_samples.c.slot >= int(since // SLOT_SECONDS)
-            )
-            slots = connection.scalars(sampled.order_by(cluster_samples.c.slot)).all()
+            slots = connection.scalars(sql.select(slot).where(slot >= first).order_by(slot)).all()
             names = [user]
             if user is None:
                 names = list(connection.scalars(by_user.order_by(size.desc()).limit(DRAWN_USERS)))
             of_users = sql.select(share_samples).where(chosen, share_samples.c.user.in_(names))
             rows = connection.execute(of_users).all()
-        steps = Steps(since, now, [slot * SLOT_SECONDS for slot in slots])
-        by_name: dict[str, list[Any]] = {str(name): [] for name in names}
-        for row in rows:
-            by_name[row.user].append(row)
-        return {
-            "times": steps.times,
-            "users": [
-                {
-                    "user": name,
-                    "held": steps.means((r.slot * SLOT_SECONDS, r.held) for r in found),
-                    "fair": steps.means((r.slot * SLOT_SECONDS, r.fair) for r in found),
-                }
-                for name, found in by_name.items()
-            ],
-        }
+        times, sampled = _steps(since, now, [slot * SLOT_SECONDS for slot in slots])
+        users = []
+        for name in names:
+            own = [row for row in rows if row.user == name]
+            held = _means(sampled, {row.slot * SLOT_SECONDS: row.held for row in own})
+            fair = _means(sampled, {row.slot * SLOT_SECONDS: row.fair for row in own})
+            users.append({"user": name, "held": held, "fair": fair})
+        return {"times": times, "users": users}
 
 
-class Steps:
-    """Equal steps of a period, each of whole slots, from its first sample on.
+def _steps(
+    since: float, now: float, sampled: Sequence[float]
+) -> tuple[list[float], list[list[float]]]:
+    """Return the mean time of each step of a period, and the times of the samples in it.
 
-    The sample of a slot stands for the end of the slot. `times` has for each step the mean of these
-    ends, or the present if that is earlier.
+    Steps are equal, each of whole slots, from the first sample on. The sample of a slot stands for
+    the end of the slot, or the present if that is earlier.
     """
+    slots = -(-(now - since) // SLOT_SECONDS)
+    width = SLOT_SECONDS * max(-(-slots // MOST_STEPS), 1)
+    inside: dict[float, list[float]] = defaultdict(list)
+    for time in sampled:
+        inside[time // width].append(time)
+    steps = range(int(sampled[0] // width), int(now // width) + 1) if sampled else range(0)
+    times = [min((step + 0.5) * width + SLOT_SECONDS / 2, now) for step in steps]
+    return times, [inside[step] for step in steps]
 
-    def __init__(self, since: float, now: float, sampled: Sequence[float]) -> None:
-        slots = -(-(now - since) // SLOT_SECONDS)
-        self._width = SLOT_SECONDS * max(-(-slots // MOST_STEPS), 1)
-        self._first = int(sampled[0] // self._width) if sampled else 0
-        steps = int(now // self._width) - self._first + 1 if sampled else 0
-        starts = ((self._first + step) * self._width for step in range(steps))
-        self.times = [min(start + (self._width + SLOT_SECONDS) / 2, now) for start in starts]
-        self._samples = [0] * steps
-        for time in sampled:
-            if (step := self._step(time)) is not None:
-                self._samples[step] += 1
 
-    def means(self, values: Iterable[tuple[float, float]]) -> list[float | None]:
-        """Return for each step the sum of the values in it, over its number of samples.
-
-        `values` are pairs of a time and a value. A sample without a value counts as 0.
-        """
-        sums = [0.0] * len(self.times)
-        for time, value in values:
-            if (step := self._step(time)) is not None:
-                sums[step] += value
-        return [total / n if n else None for total, n in zip(sums, self._samples, strict=True)]
-
-    def _step(self, time: float) -> int | None:
-        """Return the step of a time; None outside the period, as after a clock was set back."""
-        step = int(time // self._width) - self._first
-        return step if 0 <= step < len(self.times) else None
+def _means(sampled: Sequence[Sequence[float]], values: Mapping[float, float]) -> list[float | None]:
+    """Return the mean value of the samples of each step; a sample without a value counts as 0."""
+    return [
+        sum(values.get(time, 0.0) for time in step) / len(step) if step else None
+        for step in sampled
+    ]
 
 
 class ShareHours(NamedTuple):
