@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec
 
+import polars as pl
 import pytest
 
 from fairlead.errors import InputError
+from fairlead.traces.parquet_trace import METADATA_KEY
 
 P = ParamSpec("P")
 
@@ -35,3 +38,9 @@ def spoil(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
+
+
+def change_header(path: Path, **values: object) -> None:
+    """Change values in the header of a trace in Parquet, as another program may."""
+    header = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY]) | values
+    pl.read_parquet(path).write_parquet(path, metadata={METADATA_KEY: json.dumps(header)})

@@ -22,7 +22,7 @@ from fairlead.model.names import CONTROL
 from fairlead.model.workload import Workload
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service.messages import Label, Name
-from fairlead.traces.csv_folder import read_folder, write_folder
+from fairlead.traces.logs.openb import NODE_COLUMNS, POD_COLUMNS, read_openb
 from fairlead.traces.parquet_trace import read_parquet, write_parquet
 
 Entrance = Callable[[str], object]
@@ -75,13 +75,16 @@ def of_workload(
     )
 
 
-def through_folder(user: str) -> Workload:
-    """A trace that another program wrote."""
-    path = FOLDER[0] / "trace"
-    write_folder(of_workload(user="USER"), path)
-    for file in path.glob("*.csv"):
-        file.write_text(file.read_text().replace("USER", f'"{user.replace(chr(34), chr(34) * 2)}"'))
-    return read_folder(path)
+def through_table(user: str) -> Workload:
+    """A user in quotes, in openb's table of pods."""
+    nodes, pods = FOLDER[0] / "nodes.csv", FOLDER[0] / "pods.csv"
+    quoted = '"' + user.replace('"', '""') + '"'
+    for path, columns, row in (
+        (nodes, NODE_COLUMNS, "n,4000,1024,0,"),
+        (pods, POD_COLUMNS, f"x,1000,1024,0,0,,{quoted},Running,0,9,1"),
+    ):
+        path.write_text(",".join(column.name for column in columns) + f"\n{row}\n")
+    return read_openb(pods, nodes)
 
 
 def through_parquet(user: str) -> Workload:
@@ -120,7 +123,7 @@ ENTRANCES: dict[str, Entrance] = {
     "a resource of a workload": lambda name: of_workload(cpu=name),
     "a label of a workload": lambda name: of_workload(**{name: "x"}),
     "the value of a label of a workload": lambda name: of_workload(zone=name),
-    "a user of a folder": through_folder,
+    "a user of a table": through_table,
     "a user of a parquet file": through_parquet,
     "a resource of a scheduler": lambda name: Scheduler([name], "drf/first-fit"),
     "a server of a scheduler": lambda name: scheduler().add_server(name, {"cpu": 1}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from small_problems import only_line, workload
 
+import small_logs
 from fairlead.cli.main import run
 from fairlead.model.queues import read_queues
 from fairlead.model.run_log import RunLog
@@ -25,7 +27,6 @@ from fairlead.simulation._dedicated import replay_dedicated
 from fairlead.simulation.metrics.comparison import compare
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.simulate import Outcome
-from fairlead.traces.csv_folder import write_folder
 from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
@@ -221,13 +222,13 @@ def test_unwritable_pages_are_refused_before_anything_runs(
     def never(*_arguments: object, **_options: object) -> None:
         raise AssertionError("it ran")
 
-    folder = tmp_path / "day"
-    write_folder(workload(), folder)
+    folder = Path(shutil.copytree(small_logs.OPENB, tmp_path / "openb"))
+    part = next(folder.iterdir())
     monkeypatch.setattr(run_processes, "replay", never)
     words = ["--policy", "drf/best-fit", "--report"]
     before = trace.read_bytes()
     assert "is the trace itself" in refused(capsys, trace, *words, trace)
-    assert "is a part of the trace" in refused(capsys, folder, *words, folder / "jobs.csv")
+    assert "is a part of the trace" in refused(capsys, folder, *words, part)
     assert trace.read_bytes() == before
 
 

@@ -22,7 +22,6 @@ from fairlead.scheduler.policies import parse_policy
 from fairlead.simulation import waiting_job
 from fairlead.simulation.filling import fill_by
 from fairlead.simulation.replay import replay
-from fairlead.traces.csv_folder import read_folder, write_folder
 from fairlead.traces.parquet_trace import read_parquet, write_parquet
 from oracles.plain_replay import plain_fill, plain_replay
 
@@ -154,9 +153,7 @@ def test_slots_ignore_devices() -> None:
 def test_traces_keep_devices(tmp_path: Path) -> None:
     workload = random_workload(2)
     write_parquet(workload, tmp_path / "trace.parquet")
-    write_folder(workload, tmp_path / "folder")
-    for again in (read_parquet(tmp_path / "trace.parquet"), read_folder(tmp_path / "folder")):
-        assert again.cluster.devices == ("gpu",)
+    assert read_parquet(tmp_path / "trace.parquet").cluster.devices == ("gpu",)
 
 
 def test_shapes_of_a_trace_are_checked() -> None:

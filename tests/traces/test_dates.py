@@ -12,12 +12,11 @@ import pytest
 from fairlead.cli.main import run
 from fairlead.errors import ProblemError
 from fairlead.model.workload import Workload
-from fairlead.traces.csv_folder import read_folder, write_folder
 from fairlead.traces.parquet_trace import read_parquet, write_parquet
 from fairlead.traces.readers import MachineOptions, read_workload
 from fairlead.traces.time_window import time_window
 from fairlead.traces.what_if import with_load
-from faults import fault_of
+from faults import change_header, fault_of
 from oracles.random_workloads import random_workload
 
 Capture = pytest.CaptureFixture[str]
@@ -72,9 +71,6 @@ def test_dates_of_swf_logs(tmp_path: Path, header: str, submit: int, date: float
 
 @pytest.mark.parametrize("start_date", [None, 0, NEW_YEAR + 1 / 3])
 def test_traces_keep_their_date(tmp_path: Path, start_date: float | None) -> None:
-    workload = replace(random_workload(3), start_date=start_date)
-    write_folder(workload, tmp_path / "folder")
-    assert read_folder(tmp_path / "folder").start_date == start_date
     assert read_parquet(dated_trace(tmp_path, start_date)).start_date == start_date
 
 
@@ -93,10 +89,9 @@ def test_wrong_dates_are_refused(tmp_path: Path, wrong: object) -> None:
             task_duration=[1],
             start_date=wrong,  # type: ignore[arg-type]
         )
-    write_folder(workload, tmp_path)
-    about = tmp_path / "trace.json"
-    about.write_text(json.dumps(json.loads(about.read_text()) | {"start_date": wrong}))
-    assert "start_date: must be " in fault_of(read_folder, tmp_path)
+    path = dated_trace(tmp_path)
+    change_header(path, start_date=wrong)
+    assert "start_date: must be " in fault_of(read_parquet, path)
 
 
 def test_options_take_dates(log: Path, capsys: Capture) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
-import small_logs
-from fairlead.errors import InputError
 from fairlead.traces import readers
 from fairlead.traces.readers import READERS, detect_format
 
@@ -62,7 +59,6 @@ def test_a_dump_in_yaml_is_known(tmp_path: Path) -> None:
         (["task_events/part-00000-of-00500.csv.gz"], readers.GOOGLE),
         (["machine_events/part-00000-of-00001.csv.gz"], readers.GOOGLE),
         (["openb_pod_list.csv"], readers.OPENB),
-        (["trace.json"], readers.CSV_FOLDER),
         (["cluster_job_log", "cluster_machine_list"], readers.PHILLY),
         (["cluster_log.csv"], readers.HELIOS),
     ],
@@ -73,13 +69,6 @@ def test_a_folder_is_known_by_its_files(tmp_path: Path, files: list[str], name: 
         path.parent.mkdir(exist_ok=True)
         path.write_text("")
     assert detect_format(tmp_path) == name
-
-
-def test_a_part_of_a_csv_trace_is_no_batsim_workload(tmp_path: Path) -> None:
-    shutil.copytree(small_logs.OPENB, tmp_path / "other")
-    (tmp_path / "trace.json").write_text('{"jobs": 1, "kind": "x"}')
-    with pytest.raises(InputError):
-        detect_format(tmp_path / "trace.json")
 
 
 def test_all_formats_can_be_read() -> None:

@@ -118,7 +118,7 @@ def test_nodes_are_needed(table: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("rdma_limit,", "", "row 1: the header lacks the column 'rdma_limit'"),
+        ("rdma_limit,", "", f"row 1: the header must be '{HEADER}', not"),
         ("i3,HN", "i0,HN", "row 5: duplicate job 'i0'"),
         ("i3,HN", "i3,GN", "row 5: role: 'GN' is neither CN nor HN"),
         ("i3,HN", "i3,CN", "row 5: instance_sn: 'i3' asks for GPUs, and its role is CN"),

@@ -168,7 +168,7 @@ def test_servers_must_be_given(log: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("job_id,", "id,", "row 1: the header lacks the column 'job_id' and has the unknown"),
+        ("job_id,", "id,", "row 1: the header must be 'job_id,user,"),
         ("2,u2", "1,u2", "row 3: duplicate job '1'"),
         ("2,u2", "\x1b2,u2", "row 3: must not have control characters"),
         ("16,10,2", "many,10,2", "row 3: gpu_num: 'many' is not a whole number"),

@@ -129,6 +129,34 @@ def test_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert again.job_names.tolist() == whole.job_names.tolist()
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("p9,", "p\0,", "not text: it holds a zero byte"),
+        ("p9,", "p\udcff,", "not text in UTF-8"),
+        ("p9,", "p\r9,", "holds a carriage return"),
+        ("p9,", '"p9,', "is not CSV: unexpected end of data"),
+        ("p9,", ",", "name: is empty"),
+        (",16384,", ",,", "memory_mib: is empty"),
+        ("Running,5", "Running,-", "creation_time: '-' is not a whole number"),
+    ],
+)
+def test_rows_are_numbered_through_all_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, fault: str
+) -> None:
+    rows = [GOOD.replace("p0", f"p{k}") for k in range(10)]
+    assert old in rows[9]
+    (tmp_path / "nodes.csv").write_text(NODES)
+    pods = tmp_path / "pods.csv"
+    text = "".join((HEADER, *rows[:9], "\n", rows[9].replace(old, new)))
+    pods.write_bytes(text.encode("utf-8", "surrogateescape"))
+    monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 1)
+    for size in (len(HEADER), 200, 2**20):
+        monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", size)
+        found = fault_of(read_openb, pods, tmp_path / "nodes.csv")
+        assert found.startswith(f"{pods}: row 12: {fault}")
+
+
 def test_a_pod_scheduled_before_its_creation_has_no_start(tmp_path: Path) -> None:
     early = GOOD.replace("p0", "p1").replace(",5,100,10", ",50,100,10")
     at_once = GOOD.replace("p0", "p2").replace(",5,100,10", ",60,100,60")
@@ -142,7 +170,7 @@ def test_a_header_that_differs_is_still_that_of_pods(tmp_path: Path) -> None:
     pods = tmp_path / "openb_pod_list.csv"
     pods.write_text(HEADER.replace("qos", "QoS") + GOOD)
     assert fault_of(read_workload, pods).startswith(
-        f"{pods}: row 1: the header lacks the column 'qos' and has the unknown column 'QoS'"
+        f"{pods}: row 1: the header must be '{HEADER.strip()}', not 'name,cpu_milli,"
     )
 
 

@@ -16,7 +16,6 @@ from random_workloads import assert_equal, random_workload
 import small_logs
 from fairlead.errors import InputError
 from fairlead.traces import readers
-from fairlead.traces.csv_folder import write_folder
 from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.readers import NO_OPTIONS, READERS, MachineOptions, read_workload
 from faults import fault_of
@@ -32,9 +31,7 @@ OPENB_PODS = (
 def test_own_traces(tmp_path: Path) -> None:
     workload = random_workload(1)
     write_parquet(workload, tmp_path / "named.csv")
-    write_folder(workload, tmp_path / "folder")
     assert read_workload(tmp_path / "named.csv")[1] == readers.PARQUET
-    assert read_workload(tmp_path / "folder")[1] == readers.CSV_FOLDER
 
 
 def test_logs(tmp_path: Path) -> None:
@@ -56,11 +53,6 @@ def files_of(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def a_csv_trace(folder: Path) -> Path:
-    write_folder(random_workload(8), folder)
-    return folder
-
-
 def openb_tables(folder: Path) -> Path:
     folder.mkdir()
     (folder / "openb_node_list.csv").write_text(OPENB_NODES)
@@ -73,7 +65,7 @@ def a_metacentrum_log(folder: Path) -> Path:
     return write_log(folder, log_row(1), log_row(2, user=2))
 
 
-@pytest.mark.parametrize("write", [a_csv_trace, a_metacentrum_log, openb_tables])
+@pytest.mark.parametrize("write", [a_metacentrum_log, openb_tables])
 def test_a_byte_order_mark_of_any_file_is_left_out(
     tmp_path: Path, write: Callable[[Path], Path]
 ) -> None:
@@ -117,14 +109,6 @@ def test_another_package_adds_a_format(tmp_path: Path, monkeypatch: pytest.Monke
     assert "is not a trace" in fault_of(read_workload, log)
     point.write_text("[fairlead.traces]\nmine = my_format:NOTHING\n")
     assert "my_format:NOTHING: cannot be used: AttributeError" in fault_of(read_workload, log)
-
-
-def test_a_table_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    file = a_csv_trace(tmp_path / "trace") / "tasks.csv"
-    twice = file.with_name("tasks.csv.gz")
-    twice.write_bytes(gzip.compress(file.read_bytes()))
-    fault = fault_of(read_workload, tmp_path / "trace")
-    assert fault == f"{twice}: is there twice, also as tasks.csv"
 
 
 def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
@@ -199,12 +183,6 @@ def test_a_machine_file_that_would_be_ignored(tmp_path: Path) -> None:
 def test_job_events_alone_are_for_generated_days(job_events: Path) -> None:
     for path in (job_events, job_events / "part-00000-of-00500.csv.gz"):
         assert "trace generate --job-events" in fault_of(readers.detect_format, path)
-
-
-def test_a_part_of_a_csv_trace_is_no_trace(tmp_path: Path) -> None:
-    part = a_csv_trace(tmp_path / "trace") / "tasks.csv"
-    with pytest.raises(InputError, match=f"^{part}: is a part of a CSV trace; name the folder"):
-        read_workload(part)
 
 
 @pytest.mark.parametrize("log", ["google-2011", "openb", "lab.swf", "metacentrum.swf.gz"])

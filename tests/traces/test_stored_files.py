@@ -9,16 +9,17 @@ import lzma
 import tarfile
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hand_written_logs import log_row, write_log
-from random_workloads import assert_equal, random_workload
+from random_workloads import assert_equal
 
+import small_logs
 from fairlead.errors import InputError
-from fairlead.formats.documents import LARGEST_FILE
-from fairlead.traces import _stored_files
-from fairlead.traces.csv_folder import write_folder
+from fairlead.traces import _json_files, _stored_files
+from fairlead.traces._stored_files import open_stored, uncompressed_name
 from fairlead.traces.readers import read_workload
 
 LOG = b"; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 -1 -1 -1 -1\n"
@@ -62,13 +63,13 @@ def refusal(path: Path, content: bytes) -> InputError:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_tables_in_any_compressed_form(tmp_path: Path, form: str) -> None:
-    workload = random_workload(3)
-    write_folder(workload, tmp_path)
     suffix, compress = FORMS[form]
-    for file in sorted(tmp_path.iterdir()):
-        file.with_name(file.name + suffix).write_bytes(compress(file.read_bytes()))
-        file.unlink()
-    assert_equal(read_workload(tmp_path)[0], workload)
+    for file in small_logs.OPENB.iterdir():
+        name = uncompressed_name(file).name
+        with open_stored(file) as (stream, _, _):
+            (tmp_path / f"{name}{suffix}").write_bytes(compress(stream.read()))
+    found, expected = (read_workload(folder)[0] for folder in (tmp_path, small_logs.OPENB))
+    assert_equal(replace(found, origin=expected.origin), expected)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -133,10 +134,9 @@ def test_the_longest_row_is_of_the_decompressed_file(
     assert "longer than" in refusal(tmp_path / "log", content).fault
 
 
-def test_the_size_of_a_document_is_that_of_the_decompressed_file(tmp_path: Path) -> None:
-    write_folder(random_workload(3), tmp_path / "trace")
-    (tmp_path / "trace" / "trace.json").unlink()
-    marker = tmp_path / "trace" / "trace.json.gz"
-    marker.write_bytes(gzip.compress(b" " * (LARGEST_FILE + 1)))
-    with pytest.raises(InputError, match="is larger than 32 MiB"):
-        read_workload(tmp_path / "trace")
+def test_the_size_of_a_document_is_that_of_the_decompressed_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_json_files, "LARGEST_JSON", 2**20)
+    content = b'{"jobs": [], "profiles": {}, "nb_res": 1}' + b" " * 2**20
+    assert "is larger than 1 MiB" in refusal(tmp_path / "x", gzip.compress(content)).fault

@@ -15,12 +15,11 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import BoolArray, Cluster
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.simulation.replay import replay
-from fairlead.traces.csv_folder import write_folder
 from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.readers import read_workload
 from fairlead.traces.time_window import NO_STARTS, time_window, why_no_starts
 from fairlead.traces.what_if import with_load
-from faults import fault_of
+from faults import change_header, fault_of
 from oracles.random_workloads import random_workload
 
 Capture = pytest.CaptureFixture[str]
@@ -141,9 +140,7 @@ def test_a_wait_does_not_go_on_beyond_a_window(
 def test_files_keep_where_a_window_was_cut(tmp_path: Path) -> None:
     part = time_window(four_jobs(), end=2.5 * HOUR)
     write_parquet(part, tmp_path / "out.parquet")
-    write_folder(part, tmp_path / "folder")
-    for out in (tmp_path / "out.parquet", tmp_path / "folder"):
-        assert read_workload(out)[0].recorded_until == 2.5 * HOUR
+    assert read_workload(tmp_path / "out.parquet")[0].recorded_until == 2.5 * HOUR
     assert time_window(part, HOUR).recorded_until == 1.5 * HOUR
     assert with_load(part, 2.0).recorded_until == 1.25 * HOUR
     assert time_window(four_jobs(), end=4 * HOUR).recorded_until is None
@@ -151,11 +148,11 @@ def test_files_keep_where_a_window_was_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [-1, 3600, float("nan"), "2025-01-01", True])
 def test_a_cut_before_the_last_submission_is_refused(tmp_path: Path, wrong: object) -> None:
-    write_folder(four_jobs(), tmp_path / "x")
-    about = tmp_path / "x" / "trace.json"
-    about.write_text(json.dumps(json.loads(about.read_text()) | {"recorded_until": wrong}))
+    path = tmp_path / "x.parquet"
+    write_parquet(four_jobs(), path)
+    change_header(path, recorded_until=wrong)
     with pytest.raises(InputError, match="recorded_until: must be seconds, at least the last"):
-        read_workload(tmp_path / "x")
+        read_workload(path)
 
 
 @pytest.mark.parametrize(

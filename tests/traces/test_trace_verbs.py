@@ -14,11 +14,9 @@ from random_workloads import assert_equal, random_workload
 
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import load
-from fairlead.traces.csv_folder import read_folder
 from fairlead.traces.generator import figure_4, generate_day
 from fairlead.traces.logs.google import read_job_arrivals
 from fairlead.traces.logs.metacentrum import read_metacentrum
-from fairlead.traces.logs.swf import read_swf_workload
 from fairlead.traces.parquet_trace import read_parquet, write_parquet
 
 Capture = pytest.CaptureFixture[str]
@@ -101,11 +99,10 @@ def test_info_says_when_jobs_come_late(tmp_path: Path, capsys: Capture, late: fl
     assert ("The first job arrives after " in capsys.readouterr().out) == (late > 1)
 
 
-def test_convert_there_and_back(tmp_path: Path, metacentrum_log: Path) -> None:
-    parquet, folder, again = tmp_path / "a.parquet", tmp_path / "b", tmp_path / "c.parquet"
+def test_convert_there_and_again(tmp_path: Path, metacentrum_log: Path) -> None:
+    parquet, again = tmp_path / "a.parquet", tmp_path / "b.parquet"
     assert trace("convert", metacentrum_log, "-o", parquet) == 0
-    assert trace("convert", parquet, "-o", folder) == 0
-    assert trace("convert", folder, "-o", again) == 0
+    assert trace("convert", parquet, "-o", again) == 0
     assert again.read_bytes() == parquet.read_bytes()
     assert_equal(read_parquet(parquet), read_metacentrum(metacentrum_log))
 
@@ -121,15 +118,17 @@ def test_generate_is_the_library(tmp_path: Path, capsys: Capture) -> None:
 
 def test_generate_from_job_events(tmp_path: Path, capsys: Capture, job_events: Path) -> None:
     part = job_events / "part-00001-of-00500.csv.gz"
-    output = tmp_path / "day"
+    output = tmp_path / "day.parquet"
     assert trace("generate", "-o", output, "--servers", 50, "--job-events", part) == 0
     expected = generate_day(50, arrivals=read_job_arrivals([part]))
-    assert_equal(read_folder(output), expected)
+    assert_equal(read_parquet(output), expected)
     capsys.readouterr()
     line = refused(capsys, "generate", "-o", output, "--job-events", part, "--users", 5)
     assert line == "--users: is fixed by --job-events"
-    line = refused(capsys, "generate", "-o", output, "--job-events", tmp_path)
-    assert line.startswith(f"{tmp_path}: holds no part-00000-of-00500.csv.gz")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    line = refused(capsys, "generate", "-o", output, "--job-events", empty)
+    assert line.startswith(f"{empty}: holds no part-00000-of-00500.csv.gz")
 
 
 def test_generate_figure_4(tmp_path: Path, capsys: Capture) -> None:
@@ -154,10 +153,8 @@ def test_unusable_outputs(tmp_path: Path, capsys: Capture) -> None:
     absent = tmp_path / "absent" / "x.parquet"
     for verb in (("convert", log), ("generate", "--jobs", 3)):
         assert f"there is no folder '{absent.parent}'" in refused(capsys, *verb, "-o", absent)
-        line = refused(capsys, *verb, "-o", tmp_path)
-        assert line == f"{tmp_path}: is a folder with other files (it has no trace.json)"
     line = refused(capsys, "generate", "-o", tmp_path / "x.yaml")
-    assert "a trace is written as OUT.parquet, or as a folder" in line
+    assert line == f"{tmp_path / 'x.yaml'}: a trace is written as OUT.parquet"
     own = tmp_path / "own.parquet"
     write_parquet(random_workload(1), own)
     assert refused(capsys, "convert", own, "-o", own) == f"{own}: is the input itself"
@@ -176,23 +173,13 @@ def test_problem_files_are_made_of_some_formats_alone(tmp_path: Path, capsys: Ca
 PLAIN_SWF = "; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
 
 
-@pytest.mark.parametrize("name", ["x.csv", "2013.01", "x.PARQUET"])
+@pytest.mark.parametrize("name", ["x.csv", "x", "x.PARQUET"])
 def test_an_unknown_output_is_refused(tmp_path: Path, capsys: Capture, name: str) -> None:
     log, output = tmp_path / "x.swf", tmp_path / name
     log.write_text(PLAIN_SWF)
     assert refused(capsys, "convert", log, "-o", output).startswith(
-        f"{output}: a trace is written as OUT.parquet, or as a folder of CSV files"
+        f"{output}: a trace is written as OUT.parquet; a problem file as OUT.yaml"
     )
-
-
-def test_a_folder_that_is_there_is_taken_for_one(tmp_path: Path) -> None:
-    """Also the second time, over the trace that is in it."""
-    log, output = tmp_path / "x.swf", tmp_path / "2013.01"
-    log.write_text(PLAIN_SWF)
-    output.mkdir()
-    for _ in range(2):
-        assert trace("convert", log, "-o", output) == 0
-        assert_equal(read_folder(output), read_swf_workload(log))
 
 
 ROWS = (

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 PARQUET_SUFFIX = ".parquet"
 PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
-WAYS_TO_WRITE_A_TRACE = (
-    "a trace is written as OUT.parquet, or as a folder of CSV files (without a suffix, or existing)"
-)
+WAY_TO_WRITE_A_TRACE = "a trace is written as OUT.parquet"
 USERS_NAMED = 5
 DEFAULT_USERS, DEFAULT_SERVERS, DEFAULT_HOURS = 250, 2000, 24.0
 
@@ -42,7 +40,7 @@ def info(
     The format is found by the content of TRACE:
 
     \b
-      a trace of this project: Parquet, or a folder of CSV files
+      a trace of this project, in Parquet
       the output of Slurm's sacct --parsable2
       the output of kubectl get nodes,pods -A -o json
       the journal of fairlead serve
@@ -78,7 +76,7 @@ def convert(
             "-o",
             metavar="OUT",
             help=(
-                "To write a trace: OUT.parquet, or a folder for CSV files. To write a problem file "
+                "To write a trace: OUT.parquet. To write a problem file "
                 "of a MetaCentrum log, a Kubernetes dump, or with --at any trace: OUT.yaml, "
                 "OUT.json, or - for standard output."
             ),
@@ -120,18 +118,20 @@ def convert(
     """
     machines = log_options.machines
     inputs = [log, *([machines] if machines else [])]
-    if _is_trace(output):
+    if output.suffix == PARQUET_SUFFIX:
         if at is not None:
             raise InputError("is for a problem file: OUT.yaml, OUT.json or -", "--at")
         _check_trace_output(output, inputs)
         if held is not None:
             raise InputError("is for a problem file: OUT.yaml, OUT.json or -, with --at", "--held")
         workload, found = log_options.read_window(log)
-        _write_trace(workload, output)
+        from fairlead.traces.parquet_trace import write_parquet
+
+        write_parquet(workload, output)
         _show_written(workload, output, as_json, format=found)
         return
     if not _is_problem(output):
-        fault = f"{WAYS_TO_WRITE_A_TRACE}; a problem file as OUT.yaml, OUT.json or - "
+        fault = f"{WAY_TO_WRITE_A_TRACE}; a problem file as OUT.yaml, OUT.json or - "
         raise InputError(f"{fault}(standard output)", "", str(output))
     for_traces = {"begin": "--from", "end": "--to"}
     if at is None:
@@ -166,7 +166,7 @@ def convert(
 def generate(
     output: Annotated[
         Path,
-        Option("--output", "-o", metavar="OUT", help="OUT.parquet, or a folder for CSV files."),
+        Option("--output", "-o", metavar="OUT", help="OUT.parquet."),
     ],
     servers: Annotated[
         int | None,
@@ -260,7 +260,9 @@ def generate(
             exact=exact_park,
             arrivals=arrivals,
         )
-    _write_trace(workload, output)
+    from fairlead.traces.parquet_trace import write_parquet
+
+    write_parquet(workload, output)
     _show_written(workload, output, as_json)
 
 
@@ -369,7 +371,7 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
             f"a problem file is made of a MetaCentrum log or a Kubernetes dump, and this was read "
             f"as {found}; with --at TIME it is made of any trace; "
         )
-        raise InputError(f"{fault}{WAYS_TO_WRITE_A_TRACE}", "", str(log))
+        raise InputError(f"{fault}{WAY_TO_WRITE_A_TRACE}", "", str(log))
     if not machine_file.exists():
         fault = "there is no such machine file; name one with --machines"
         fault = fault if machines is None else "there is no such file"
@@ -438,32 +440,11 @@ def _is_problem(output: Path) -> bool:
     return str(output) == "-" or output.suffix in PROBLEM_SUFFIXES
 
 
-def _is_trace(output: Path) -> bool:
-    """Return whether a path names a trace: ``x.parquet``, or a folder."""
-    return output.suffix == PARQUET_SUFFIX or (
-        not _is_problem(output) and (not output.suffix or output.is_dir())
-    )
-
-
 def _check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
     """Raise InputError for an unwritable trace, before a long one is read."""
-    if not _is_trace(output):
-        raise InputError(WAYS_TO_WRITE_A_TRACE, "", str(output))
-    if output.suffix == PARQUET_SUFFIX:
-        _check_file(output, inputs)
-        return
-    if not output.parent.is_dir():
-        raise InputError(f"there is no folder {str(output.parent)!r}", "", str(output))
-    if output.exists():
-        from fairlead.traces.csv_folder import MARKER
-
-        if not output.is_dir():
-            raise InputError("is a file, not a folder", "", str(output))
-        if any(read.exists() and output.samefile(read) for read in inputs):
-            raise InputError("is the input itself", "", str(output))
-        if any(output.iterdir()) and not (output / MARKER).exists():
-            fault = f"is a folder with other files (it has no {MARKER})"
-            raise InputError(fault, "", str(output))
+    if output.suffix != PARQUET_SUFFIX:
+        raise InputError(WAY_TO_WRITE_A_TRACE, "", str(output))
+    _check_file(output, inputs)
 
 
 def _check_file(output: Path, inputs: Sequence[Path]) -> None:
@@ -472,14 +453,3 @@ def _check_file(output: Path, inputs: Sequence[Path]) -> None:
 
     for read in inputs or ("-",):
         check_writable(output, str(read), "input")
-
-
-def _write_trace(workload: Workload, output: Path) -> None:
-    if output.suffix == PARQUET_SUFFIX:
-        from fairlead.traces.parquet_trace import write_parquet
-
-        write_parquet(workload, output)
-    else:
-        from fairlead.traces.csv_folder import write_folder
-
-        write_folder(workload, output)

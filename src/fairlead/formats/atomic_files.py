@@ -1,4 +1,4 @@
-"""Write files and folders completely or not at all."""
+"""Write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -28,36 +28,6 @@ def replaced_file(path: Path) -> Iterator[Path]:
             os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
-
-
-@contextmanager
-def replaced_folder(path: Path, marker: str) -> Iterator[Path]:
-    """Yield an empty folder to fill, which replaces the folder if the ``with`` block succeeds.
-
-    Raises InputError when the path is a file or cannot be written; and for a folder that is not
-    empty and has no file `marker`, as its files may have nothing to do with fairlead.
-    """
-    if path.exists() and not path.is_dir():
-        raise InputError("is a file, not a folder", "", str(path))
-    if path.is_dir() and any(path.iterdir()) and not (path / marker).exists():
-        raise InputError(f"is a folder with other files (it has no {marker})", "", str(path))
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    older = path.with_name(f".{path.name}.{os.getpid()}.older")
-    try:
-        with writing_faults(path):
-            draft.mkdir()
-            yield draft
-            if path.exists():
-                os.replace(path, older)
-            try:
-                os.replace(draft, path)
-            except OSError:
-                with suppress(OSError):
-                    os.replace(older, path)
-                raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-        shutil.rmtree(older, ignore_errors=True)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ line, with the file, the row and the fault.
 """
 
 __all__ = [
-    "csv_folder",
     "generator",
     "google_park",
     "journal_trace",

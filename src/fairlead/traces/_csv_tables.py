@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Literal
 from fairlead.errors import InputError
 from fairlead.traces._stored_files import (
     ProgressReport,
-    listed,
     open_stored,
     quoted,
     read_errors,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 BYTES_PER_BLOCK = 16 * 2**20
 BYTES_PER_READ = 2**16
 ROW = "row"
-_MOST_NAMED = 10  # column names listed in an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +89,12 @@ def read_blocks(
     columns: Sequence[TraceColumn],
     *,
     header: bool = False,
-    may_follow: Sequence[TraceColumn] = (),
     on_progress: ProgressReport | None = None,
 ) -> Iterator[Block]:
     """Yield the rows of a table, plain or compressed, a block of text at a time.
 
-    Empty lines are skipped. With `header` the first row must be the names of `columns`. Further
-    columns may follow them: the first ones of `may_follow`, in its order. Memory O(block).
+    Empty lines are skipped. With `header` the first row must be the names of `columns`. Memory
+    O(block).
 
     Raises InputError with file, row and column for
 
@@ -112,7 +109,7 @@ def read_blocks(
         text = content
         if header and row == 1:
             first, _, rest = content.partition("\n")
-            columns = _check_header(first.strip(), columns, may_follow, source)
+            _check_header(first.strip(), [column.name for column in columns], source)
             text = f"\n{rest}"  # an empty first line keeps the numbers of rows
         empty = False
         lines = numbered_lines(text, row, source)
@@ -120,25 +117,6 @@ def read_blocks(
             yield convert(split_rows(lines, [c.name for c in columns], source), columns, source)
     if header and empty:
         raise InputError("is empty", "", source)
-
-
-def read_table(
-    path: Path, columns: Sequence[TraceColumn], *, may_follow: Sequence[TraceColumn] = ()
-) -> Block:
-    """Return all rows of a short table with a header; absent columns of `may_follow` are null."""
-    import polars as pl
-
-    blocks = list(read_blocks(path, columns, header=True, may_follow=may_follow))
-    if not blocks:
-        empty = pl.DataFrame(
-            {name: [] for name in (ROW, *(c.name for c in (*columns, *may_follow)))}
-        )
-        return Block(str(path), empty, empty)
-    frame, texts = (
-        pl.concat([getattr(block, part) for block in blocks]) for part in ("frame", "texts")
-    )
-    missing = [pl.lit(None).alias(c.name) for c in may_follow if c.name not in frame.columns]
-    return Block(str(path), frame.with_columns(missing), texts)
 
 
 def read_texts(path: Path, on_progress: ProgressReport | None) -> Iterator[tuple[int, str]]:
@@ -186,29 +164,11 @@ def _decode(content: bytes, row: int, source: str) -> str:
         raise InputError("not text in UTF-8", f"row {here}", source) from None
 
 
-def _check_header(
-    line: str, columns: Sequence[TraceColumn], may_follow: Sequence[TraceColumn], source: str
-) -> Sequence[TraceColumn]:
-    """Return the columns that a header names; raise InputError for other names or another order."""
-    found = split_row(line, 1, source)
-    present = (*columns, *may_follow[: max(0, len(found) - len(columns))])
-    expected = [column.name for column in present]
-    if found == expected:
-        return present
-    wanted = [column.name for column in columns]
-    known = {*wanted, *(column.name for column in may_follow)}
-    missing = [name for name in wanted if name not in found]
-    extra = [name for k, name in enumerate(found) if name not in known or name in found[:k]]
-    differs = [
-        f"{what} column{'s' * (len(names) > 1)} {listed(list(map(quoted, names)), _MOST_NAMED)}"
-        for what, names in (("lacks the", missing), ("has the unknown", extra))
-        if names
-    ]
-    fault = f"the header {' and '.join(differs) or 'has another order'}"
-    if len(missing) == len(wanted):
-        fault = f"the header is {quoted(line)}"
-    names = wanted if differs else expected
-    raise InputError(f"{fault}; it must be {','.join(names)!r}", "row 1", source)
+def _check_header(line: str, wanted: Sequence[str], source: str) -> None:
+    """Raise InputError if a header has other names or another order."""
+    if split_row(line, 1, source) != wanted:
+        fault = f"the header must be {','.join(wanted)!r}, not {quoted(line)}"
+        raise InputError(fault, "row 1", source)
 
 
 def split_row(line: str, row: int, source: str) -> list[str]:

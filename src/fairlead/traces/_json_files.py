@@ -20,10 +20,8 @@ LARGEST_JSON = 2**30
 BYTES_PER_READ = 2**20
 
 
-def read_json(
-    path: Path, on_progress: ProgressReport | None = None, *, limit: int = LARGEST_JSON
-) -> object:
-    """Return the values of a JSON file of at most `limit` bytes.
+def read_json(path: Path, on_progress: ProgressReport | None = None) -> object:
+    """Return the values of a JSON file of at most `LARGEST_JSON` bytes.
 
     Raises InputError with the file if it is larger, or is not JSON.
     """
@@ -33,8 +31,8 @@ def read_json(
         while piece := stream.read(BYTES_PER_READ):
             pieces.append(piece)
             length += len(piece)
-            if length > limit:
-                raise InputError(f"is larger than {limit // 2**20} MiB", "", source)
+            if length > LARGEST_JSON:
+                raise InputError(f"is larger than {LARGEST_JSON // 2**20} MiB", "", source)
             if on_progress is not None:
                 on_progress(stored.tell(), size)
         if on_progress is not None:

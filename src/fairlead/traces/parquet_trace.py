@@ -67,30 +67,22 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     return workload
 
 
-def metadata_of(workload: Workload) -> dict[str, Any]:
-    """Return the origin, notes, times, devices, queues, limits and quotas, except empty ones."""
-    queues = workload.queues
+def _make_header(workload: Workload) -> dict[str, Any]:
+    """Return the values for the metadata: all that is not in the rows, except empty values."""
+    cluster, queues = workload.cluster, workload.queues
     times = {"start_date": workload.start_date, "recorded_until": workload.recorded_until}
     optional = {
-        "devices": list(workload.cluster.devices),
+        "devices": list(cluster.devices),
         "queues": [] if queues is None else queues.rows(),
         "limits": workload.limits,
         "quotas": workload.quotas,
     }
+    user_queue = {} if queues is None else {"user_queue": queues.user_queue()}
     return {
         "origin": workload.origin,
         "notes": dict(workload.notes),
         **{name: time for name, time in times.items() if time is not None},
         **{name: value for name, value in optional.items() if value},
-    }
-
-
-def _make_header(workload: Workload) -> dict[str, Any]:
-    """Return the values for the metadata: all that is not in the rows."""
-    cluster, queues = workload.cluster, workload.queues
-    user_queue = {} if queues is None else {"user_queue": queues.user_queue()}
-    return {
-        **metadata_of(workload),
         **user_queue,
         "resources": list(cluster.resources),
         "units": list(cluster.units),

@@ -15,7 +15,7 @@ from pathlib import Path
 from fairlead.errors import InputError, how_to_install
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import split_row
-from fairlead.traces._stored_files import SUFFIXES, ProgressReport, read_lines
+from fairlead.traces._stored_files import ProgressReport, read_lines
 from fairlead.traces.logs.batsim import is_batsim
 from fairlead.traces.logs.dlrm import is_dlrm
 from fairlead.traces.logs.fit_workflows import is_fit_workflows
@@ -32,7 +32,6 @@ from fairlead.traces.logs.slurm import is_sacct
 from fairlead.traces.logs.swf import COMMENT
 
 PARQUET = "Parquet trace"
-CSV_FOLDER = "CSV trace"
 METACENTRUM = "MetaCentrum log"
 SWF = "SWF log"
 OPENB = "openb tables"
@@ -51,12 +50,11 @@ FIT_WORKFLOWS = "FIT workflows"
 
 GROUP = "fairlead.traces"  # the group of entry points, each of which names a `TraceFormat`
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
-MARKER_OF_CSV_FOLDER = "trace.json"
 GOOGLE_TABLES = ("task_events", "machine_events")
 SWF_COLUMNS, METACENTRUM_COLUMNS = 18, 21
 
 _WANTED = (
-    "a Parquet or CSV trace of this project, a log in Standard Workload Format (18 columns, or 21 "
+    "a Parquet trace of this project, a log in Standard Workload Format (18 columns, or 21 "
     "as MetaCentrum has them), openb's table of pods, a folder of Google's tables of 2011, the "
     "journal of fairlead serve, the output of Slurm's sacct --parsable2, the output of "
     "kubectl get nodes,pods -A -o json, a workload of Batsim, a trace of Gavel, the table of "
@@ -115,7 +113,6 @@ class Reader:
 
 READERS = {
     PARQUET: Reader("parquet_trace", "read_parquet"),
-    CSV_FOLDER: Reader("csv_folder", "read_folder"),
     METACENTRUM: Reader("logs.metacentrum", "read_metacentrum", ("machines",)),
     SWF: Reader("logs.swf", "read_swf_workload", ("servers", "cores", "memory"), "a plain SWF log"),
     OPENB: Reader("logs.openb", "read_openb_beside", ("machines",)),
@@ -250,14 +247,8 @@ def _is_problem(path: Path) -> bool:
     return as_json or start.startswith(b"fairlead:")
 
 
-def _is_csv_folder(path: Path) -> bool:
-    return any((path / f"{MARKER_OF_CSV_FOLDER}{suffix}").exists() for suffix in SUFFIXES)
-
-
 def _format_of_folder(path: Path) -> str:
     """Return the format of a folder by its files; raise InputError for another folder."""
-    if _is_csv_folder(path):
-        return CSV_FOLDER
     if is_google_2019(path):
         return GOOGLE_2019
     if any((path / table).is_dir() for table in GOOGLE_TABLES):
@@ -282,8 +273,6 @@ def _format_of_folder(path: Path) -> str:
 
 def _format_of_first_line(path: Path, line: str) -> str:
     """Return the format of a file if its first line determines it; else an empty text."""
-    if line.startswith("{") and _is_csv_folder(path.parent):
-        return ""
     if line.startswith("{") and is_batsim(path):
         return BATSIM
     if is_kubernetes_dump(line):
@@ -324,9 +313,6 @@ def _format_of_text(path: Path) -> str:
                     "is openb's table of nodes; name the pods' table, and this one with --machines"
                 )
                 raise InputError(fault, f"row {row}", source)
-            if _is_csv_folder(path.parent):
-                fault = "is a part of a CSV trace; name the folder that holds it"
-                raise InputError(fault, "", source)
             if "jobid" in line.lower() or line.count("|") > 3:
                 fault = (
                     "looks like a table of sacct, which needs --parsable2 and its heading, with "
