@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, reject
-from hypothesis import strategies as st
 
 import fairlead
 from fairlead.errors import InputError, ProblemError
@@ -19,9 +16,7 @@ from fairlead.model.problem_changes import (
     rebuilt,
     with_weights,
 )
-from fairlead.traces.problem_at_time import problem_at
 from faults import fault_of
-from oracles.random_workloads import random_workload
 from random_problems import random_problem
 
 
@@ -65,56 +60,10 @@ def test_an_impossible_change_is_refused(
     assert fault in fault_of(change_problem, problem, change)
 
 
-KINDS = fairlead.Problem.from_arrays(
-    [[32.0, 8.0], [16.0, 0.0]], [[4.0, 0.0], [4.0, 1.0], [2.0, 1.0]], count=[2, 2],
-    users=["dee@m", "dee@g", "bo"], groups=["g", "m"], resources=["cpu", "gpu"],
-    task_limit=[2.0, 40.0, np.inf], eligible=[[False, True], [True, False], [True, False]],
-)  # fmt: skip
-
-
-def test_the_weight_of_a_user_is_split_over_its_kinds() -> None:
-    """Of 96 cores dee@m asks for 8, a twelfth; of 16 GPUs dee@g asks for 40, and so dee for 5/2."""
-    weight = change_problem(KINDS, "weight:dee=2").weight
-    np.testing.assert_allclose(weight, [2 / 12 / 2.5, 2.0, 1.0])
-    assert change_problem(KINDS, "weight:dee@g=3").weight.tolist() == [1.0, 3.0, 1.0]
-
-
-@pytest.mark.parametrize(
-    ("problem", "change"),
-    [
-        (KINDS, "tasks:dee=3"),
-        (change_problem(KINDS, "tasks:dee@m=inf"), "weight:dee=2"),
-        (rebuilt(KINDS, task_limit=[0.0, 0.0, 1.0]), "weight:dee=2"),
-    ],
-)
-def test_a_change_of_one_kind_names_the_kinds(problem: fairlead.Problem, change: str) -> None:
-    with pytest.raises(
-        InputError, match="'dee' has several kinds of tasks; name one: dee@m, dee@g"
-    ):
-        change_problem(problem, change)
-
-
-@given(st.integers(0, 10_000))
-def test_weights_are_those_of_a_converted_trace(seed: int) -> None:
-    """Given before the problem of a time is made of a trace, or afterwards, they are the same."""
-    workload = random_workload(seed)
-    new = np.random.default_rng(seed).choice([0.5, 1.0, 3.0, 0.0], size=workload.n_users)
-    time = float(workload.job_submit[-1])
-    try:
-        before = problem_at(replace(workload, weight=new), time)
-        after = problem_at(workload, time)
-    except InputError:
-        reject()
-    persons = {name for name in before.problem.users.names if "@" not in name} | {*before.kinds}
-    weights = {name: new[workload.users.index(name)] for name in persons}
-    found = with_weights(after.problem, weights)
-    np.testing.assert_allclose(found.weight, before.problem.weight, rtol=1e-12)
-
-
 def test_unusable_weights_are_refused(problem: fairlead.Problem) -> None:
     with pytest.raises(InputError, match=r"^no user is named 'cy'; known: ana, bo$"):
         with_weights(problem, {"ana": 2.0, "cy": 2.0})
-    assert fault_of(with_weights, KINDS, {"dee": -1.0}) == "dee: must be a number from 0, not -1"
+    assert fault_of(with_weights, problem, {"bo": -1.0}) == "bo: must be a number from 0, not -1"
     rates = rebuilt(problem, weight=[[1.0, 2.0], [1.0, 1.0]])
     assert "the problem has weights per resource" in fault_of(with_weights, rates, {"ana": 2.0})
 

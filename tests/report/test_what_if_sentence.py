@@ -20,7 +20,7 @@ def sentence_of(problem: Problem, *changes: str, mechanism: str = "ps-dsf") -> s
 
 
 def lab() -> Problem:
-    """Two nodes of 8 GPUs for dee and bo (of weight 3), and two without for dee and ana."""
+    """Two nodes of 8 GPUs for cy and bo (of weight 3), and two without for dee and ana."""
     return Problem.from_arrays(
         [[32, 64, 8], [16, 64, 0]],
         [[4, 8, 0], [4, 4, 1], [2, 4, 1], [2, 0, 0]],
@@ -28,7 +28,7 @@ def lab() -> Problem:
         resources=["cpu", "memory", "gpu"],
         units=["cores", "GiB", ""],
         groups=["a100", "m"],
-        users=["dee@m", "dee@a100", "bo", "ana"],
+        users=["dee", "cy", "bo", "ana"],
         eligible=[[False, True], [True, False], [True, False], [False, True]],
         weight=[1, 1, 3, 1],
         task_limit=[2, 40, float("inf"), 3],
@@ -38,18 +38,18 @@ def lab() -> Problem:
 @pytest.mark.parametrize(
     ("change", "moved"),
     [
-        # Of 16 GPUs bo has 12 by weight 3 and dee 4; of 32 GPUs bo has 24 and dee 8.
+        # Of 16 GPUs bo has 12 by weight 3 and cy 4; of 32 GPUs bo has 24 and cy 8.
         # On m, dee's 8 cores and ana's 6 stay. Of 96 cores 54 were used, of 160 it is 94.
         (
             "servers:a100+2",
             "With 2 more servers of a100, bo gains 12 gpu, 24 cores of cpu and 48 GiB of memory, "
-            "and dee gains 4 gpu, 16 cores of cpu and 16 GiB of memory; no user loses; the cluster "
+            "and cy gains 4 gpu, 16 cores of cpu and 16 GiB of memory; no user loses; the cluster "
             "then uses 100.00 % of gpu (before: 100.00 %), 58.75 % of cpu (before: 56.25 %) and ",
         ),
-        # With weight 1 for each, both have 8 GPUs: bo has 4 fewer, dee 4 more.
+        # With weight 1 for each, both have 8 GPUs: bo has 4 fewer, cy 4 more.
         (
             "weight:bo=1",
-            "With weight 1 for bo, dee gains 4 gpu, 16 cores of cpu and 16 GiB of memory; bo loses "
+            "With weight 1 for bo, cy gains 4 gpu, 16 cores of cpu and 16 GiB of memory; bo loses "
             "4 gpu, 8 cores of cpu and 16 GiB of memory; the cluster then uses ",
         ),
         ("tasks:ana=3", "With at most 3 tasks of ana, no user gains; no user loses; the cluster "),
@@ -57,27 +57,6 @@ def lab() -> Problem:
 )
 def test_it_names_gains_losses_and_use(change: str, moved: str) -> None:
     assert sentence_of(lab(), change).startswith(moved)
-
-
-def test_kinds_may_gain_one_thing_and_lose_another() -> None:
-    """By weights 3 to 1 instead of 1 to 1, dee has 3 of 4 GPUs and 2 of 8 cores."""
-
-    def of_weights(*weight: float) -> Problem:
-        return Problem.from_arrays(
-            [[0.0, 4.0], [8.0, 0.0]],
-            [[0, 1.0], [1.0, 0], [0, 1.0], [1.0, 0]],
-            weight=weight,
-            resources=["cpu", "gpu"],
-            groups=["g", "m"],
-            users=["dee@g", "dee@m", "bo", "cy"],
-            eligible=[[True, False], [False, True], [True, False], [False, True]],
-        )
-
-    before, after = solve(of_weights(1, 1, 1, 1), "ps-dsf"), solve(of_weights(3, 1, 1, 3), "ps-dsf")
-    verdict = what_if_document(before, {"weight:dee=x": after}, "t").verdict
-    assert verdict is not None
-    moves = re.findall(r"\w+ (?:gains|loses) \d \w+", verdict.sentence)
-    assert set(moves) == {"dee gains 1 gpu", "cy gains 2 cpu", "bo loses 1 gpu", "dee loses 2 cpu"}
 
 
 def test_many_users_are_counted() -> None:

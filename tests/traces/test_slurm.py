@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairlead.cli.main import run
-from fairlead.errors import InputError
-from fairlead.formats.problem_file import load
-from fairlead.model.workload import Workload
+from fairlead.model.workload import DRAIN, Workload
 from fairlead.traces.chosen_users import with_weights, without_users
 from fairlead.traces.logs import slurm
 from fairlead.traces.logs.slurm import (
@@ -28,8 +25,8 @@ from fairlead.traces.logs.slurm import (
     STILL_PENDING,
 )
 from fairlead.traces.logs.slurm_nodes import amounts_of, host_names, read_nodes
-from fairlead.traces.problem_at_time import problem_at
 from fairlead.traces.readers import SLURM, MachineOptions, read_workload
+from fairlead.traces.time_window import end_of_run
 from faults import fault_of
 
 HEADING = "JobID|User|Account|Partition|Submit|Start|End|State|ReqTRES|AllocTRES|NNodes|NodeList|Timelimit"
@@ -349,6 +346,16 @@ JobID|User|Submit|Start|End|State|AllocTRES|ReqTRES|NodeList|Partition
 """
 
 
+def active(workload: Workload, seconds: float) -> tuple[int, int]:
+    """Return the numbers of tasks that run and that wait at a time."""
+    job = np.repeat(workload.set_job, workload.set_tasks)
+    start = workload.task_start
+    runs = (start <= seconds) & (seconds < start + workload.task_duration)
+    left = np.where(np.isfinite(start), start, workload.job_cancel[job])
+    waits = (workload.job_submit[job] <= seconds) & (seconds < left)
+    return int(runs.sum()), int(waits.sum())
+
+
 def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> None:
     files[0].write_text(UNENDED)
     assert read(files).job_names.tolist() == ["1"]
@@ -357,15 +364,12 @@ def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> No
     assert not {CANCELLED_WHILE_PENDING, NEVER_RAN, STILL_PENDING, slurm.STILL_RAN} & {
         *workload.notes
     }
-    found = problem_at(workload, 7200)  # the last time of the table, as cy submits
-    assert (found.running, found.waiting) == (2, 4)
-    assert found.problem.users.names == ("ana", "bo", "cy")
-    assert found.problem.demand.tolist() == [[4, 1, 0], [2, 1, 0], [3, 1, 0]]
-    assert found.problem.task_limit.tolist() == [2, 3, 1]
-    assert found.held[0].sum(axis=0).tolist() == [8, 2, 0]
-    assert problem_at(workload, 1900).running == 3
-    with pytest.raises(InputError, match="after the end of the trace, 2025-01-01 12:00:00"):
-        problem_at(workload, 7200.5)
+    assert end_of_run(workload) == 7200  # the last time of the table, as cy submits
+    assert active(workload, 7200) == (2, 4)
+    assert active(workload, 1900)[0] == 3
+    assert workload.users == ("ana", "bo", "cy")
+    demand = workload.shapes[workload.set_shape].tolist()
+    assert demand == [[4, 1, 0], [4, 1, 0], *[[2, 1, 0]] * 4, [3, 1, 0]]
 
 
 @pytest.mark.parametrize(("seconds", "waiting"), [(599, 2), (600, 6), (1199, 6), (1200, 5)])
@@ -374,14 +378,14 @@ def test_a_cancelled_job_waits_until_then(
 ) -> None:
     """Two tasks of job 2, three jobs of array 3, and job 5 from 600 s to 1200 s."""
     files[0].write_text(UNENDED)
-    assert problem_at(read(files, unended=0.0), seconds).waiting == waiting
+    assert active(read(files, unended=0.0), seconds)[1] == waiting
 
 
 def test_cancelled_jobs_of_an_array_each_wait(files: tuple[Path, Path]) -> None:
     cancelled = "6_[1-3,7]|cy|2025-01-01T10:00:00|Unknown|2025-01-01T10:05:00|CANCELLED by 7||cpu=2,mem=1G|None assigned|main\n"
     files[0].write_text(UNENDED + cancelled)
-    assert problem_at(read(files, unended=0.0), 299).waiting == 6
-    assert problem_at(read(files, unended=0.0), 300).waiting == 2
+    assert active(read(files, unended=0.0), 299)[1] == 6
+    assert active(read(files, unended=0.0), 300)[1] == 2
     assert read(files).notes[CANCELLED_WHILE_PENDING] == 5
 
 
@@ -390,8 +394,8 @@ def test_a_cancellation_may_be_the_last_time(files: tuple[Path, Path]) -> None:
     files[0].write_text(UNENDED + late)
     workload = read(files, unended=0.0)
     assert workload.recorded_until == 3 * 3600
-    assert problem_at(workload, 3 * 3600).waiting == 4
-    assert problem_at(workload, 3 * 3600 - 1).waiting == 5
+    assert active(workload, 3 * 3600)[1] == 4
+    assert active(workload, 3 * 3600 - 1)[1] == 5
 
 
 def test_a_job_cancelled_before_second_0_never_waits(files: tuple[Path, Path]) -> None:
@@ -399,7 +403,7 @@ def test_a_job_cancelled_before_second_0_never_waits(files: tuple[Path, Path]) -
     files[0].write_text(UNENDED + early)
     workload = read(files, unended=0.0)
     assert workload.start_date == read(files).start_date
-    assert "cy" not in problem_at(workload, 0).problem.users.names
+    assert workload.job_cancel[workload.job_names.tolist().index("6")] <= 0
 
 
 @pytest.mark.parametrize(
@@ -423,7 +427,7 @@ def test_nodes_out_of_service_are_noted(files: tuple[Path, Path], state: str, is
 
 
 def test_nodes_out_of_service_count_before_the_end(files: tuple[Path, Path]) -> None:
-    """Job 2 runs on n1 and n2 at the end, so n2 still counts; g1 is down and idle."""
+    """They drain at the last time of the table, as jobs of it may have run there earlier."""
     files[0].write_text(UNENDED)
     files[1].write_text(
         NODES.replace("Gres=gpu", "State=DOWN Gres=gpu").replace(
@@ -431,12 +435,9 @@ def test_nodes_out_of_service_count_before_the_end(files: tuple[Path, Path]) -> 
         )
     )
     workload = read(files, unended=0.0)
-    assert problem_at(workload, 7199).problem.count.tolist() == [2, 1]
-    assert problem_at(workload, 7200).problem.count.tolist() == [2, 0]
-    assert problem_at(workload, 7200).running == 2
-    idle = UNENDED.replace("cpu=8,mem=2G,node=2|n[1-2]", "cpu=8,mem=2G,node=1|n2")
-    files[0].write_text(idle)
-    assert problem_at(read(files, unended=0.0), 7200).problem.count.tolist() == [1, 0]
+    assert workload.server.tolist() == [0, 2]
+    assert workload.server_time.tolist() == [7200, 7200]
+    assert workload.server_event.tolist() == [DRAIN, DRAIN]
 
 
 def test_many_nodes_out_of_service_are_named_in_part(files: tuple[Path, Path]) -> None:
@@ -475,21 +476,6 @@ def test_waiting_jobs_need_what_they_ask_for(files: tuple[Path, Path]) -> None:
     workload = read(files, unended=0.0)
     assert workload.job_names.tolist() == ["1", "2"]
     assert workload.notes[NO_REQUEST] == 3
-
-
-def test_convert_at_a_recent_time(
-    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """All jobs count, also those that had not ended; pending ones have no nodes."""
-    files[0].write_text(UNENDED)
-    problem, weights = (files[0].with_name(name) for name in ("p.yaml", "weights.yaml"))
-    weights.write_text("{bo: 3}")
-    words = ["trace", "convert", str(files[0]), "--machines", str(files[1]), "-o", str(problem)]
-    assert run([*words, "--at", "2025-01-01T11:30", "--weights", str(weights)]) == 0
-    printed = capsys.readouterr().out
-    assert "running tasks: 2, waiting tasks: 3\n" in printed
-    assert NO_SERVER not in printed
-    assert load(problem).weight.tolist() == [1, 3]
 
 
 def test_what_a_table_lacks_is_noted(files: tuple[Path, Path]) -> None:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli.log_options import LogOptions, WindowOptions, instant_in, plain_trace
-from fairlead.cli.options import (
-    AsJson,
-    parse_time,
-)
+from fairlead.cli.log_options import LogOptions, WindowOptions
+from fairlead.cli.options import AsJson
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, progress_bar, show
 from fairlead.errors import InputError
@@ -26,7 +22,6 @@ if TYPE_CHECKING:
 PARQUET_SUFFIX = ".parquet"
 PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
 WAY_TO_WRITE_A_TRACE = "a trace is written as OUT.parquet"
-USERS_NAMED = 5
 DEFAULT_USERS, DEFAULT_SERVERS, DEFAULT_HOURS = 250, 2000, 24.0
 
 
@@ -76,27 +71,11 @@ def convert(
             "-o",
             metavar="OUT",
             help=(
-                "To write a trace: OUT.parquet. To write a problem file "
-                "of a MetaCentrum log, a Kubernetes dump, or with --at any trace: OUT.yaml, "
-                "OUT.json, or - for standard output."
+                "To write a trace: OUT.parquet. To write a problem file of a MetaCentrum log or a "
+                "Kubernetes dump: OUT.yaml, OUT.json, or - for standard output."
             ),
         ),
     ],
-    at: Annotated[
-        str | None,
-        Option(
-            metavar="TIME",
-            help="Write the problem at this time of the trace, such as 36h, 2025-01-31T12:00, or "
-            "end. Its users are those with waiting or running jobs.",
-        ),
-    ] = None,
-    held: Annotated[
-        Path | None,
-        Option(
-            metavar="HELD.json",
-            help="With --at, also write what each user held at that time, for audit --allocation.",
-        ),
-    ] = None,
     *,
     log_options: WindowOptions,
     as_json: AsJson = False,
@@ -105,25 +84,17 @@ def convert(
 
     A trace keeps every job with its arrival and duration. In a problem file each user's task is one
     node of the user's median job; it is restricted to a group of servers if at least half of the
-    user's jobs require that group. With --at, a problem file has the users with waiting or running
-    tasks at that time; each user's task is the mean of these tasks. --held writes the amounts that
-    the running tasks held on the servers that the trace records.
+    user's jobs require that group.
 
     \b
     Examples:
       fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.parquet
       fairlead trace convert examples/logs/metacentrum.swf.gz -o day.parquet --from 1d --to 2d
-      fairlead trace convert examples/logs/metacentrum.swf.gz -o noon.yaml --at 12h
       fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.yaml
     """
     machines = log_options.machines
-    inputs = [log, *([machines] if machines else [])]
     if output.suffix == PARQUET_SUFFIX:
-        if at is not None:
-            raise InputError("is for a problem file: OUT.yaml, OUT.json or -", "--at")
-        _check_trace_output(output, inputs)
-        if held is not None:
-            raise InputError("is for a problem file: OUT.yaml, OUT.json or -, with --at", "--held")
+        _check_trace_output(output, [log, *([machines] if machines else [])])
         workload, found = log_options.read_window(log)
         from fairlead.traces.parquet_trace import write_parquet
 
@@ -133,34 +104,12 @@ def convert(
     if not _is_problem(output):
         fault = f"{WAY_TO_WRITE_A_TRACE}; a problem file as OUT.yaml, OUT.json or - "
         raise InputError(f"{fault}(standard output)", "", str(output))
-    for_traces = {"begin": "--from", "end": "--to"}
-    if at is None:
-        others = ("servers", "cores", "memory", "user_from", "exclude", "weights")
-        for_traces |= {name: f"--{name.replace('_', '-')}" for name in others}
-    for name, option in for_traces.items():
+    others = ("servers", "cores", "memory", "user_from", "exclude", "weights")
+    for_traces = {name: f"--{name.replace('_', '-')}" for name in others}
+    for name, option in ({"begin": "--from", "end": "--to"} | for_traces).items():
         if getattr(log_options, name) is not None:
             raise InputError("is for traces, not for a problem file", option)
-    if at is None:
-        if held is not None:
-            raise InputError("needs --at TIME", "--held")
-        _convert_to_problem(log, output, machines, as_json)
-        return
-    time = None if at == "end" else parse_time(at, "--at")
-    _check_problem_output(output, inputs, as_json)
-    if held is not None:
-        if held.suffix != ".json":
-            raise InputError("must end in .json", "--held")
-        _check_file(held, inputs)
-        if realpath(held) == realpath(output):
-            raise InputError("is the problem file", "--held")
-    workload, _ = log_options.read(log, unended=0.0)
-    if time is None:
-        from fairlead.traces.problem_at_time import end_of_run
-
-        seconds = end_of_run(workload)
-    else:
-        seconds = instant_in(workload, time, "--at")
-    _write_problem_at(workload, seconds, output, held, as_json)
+    _convert_to_problem(log, output, machines, as_json)
 
 
 def generate(
@@ -289,51 +238,6 @@ def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
     _show_problem(text, sizes, output, as_json)
 
 
-def _write_problem_at(
-    workload: Workload, seconds: float, output: Path, held: Path | None, as_json: bool
-) -> None:
-    """Write the problem at a time of a trace, with `held` also the holdings, and describe them."""
-    from fairlead.formats.atomic_files import replaced_file
-    from fairlead.formats.problem_file import dump
-    from fairlead.report.numbers import named
-    from fairlead.traces.problem_at_time import problem_at
-    from fairlead.traces.time_window import why_no_starts
-
-    workload = plain_trace(workload)
-    found = problem_at(workload, seconds)
-    if held is None:
-        dump(found.problem, output)
-    else:
-        allocation = found.allocation()
-        with replaced_file(held) as draft:  # both files are written, or neither
-            draft.write_text(json.dumps(allocation, indent=1) + "\n", "ascii")
-            dump(found.problem, output)
-    figures = {"at": seconds, "starts_recorded": workload.has_starts, **found.to_dict()}
-    text = (
-        f"users: {found.problem.n_users:,}, servers: {figures['servers']:,}, "
-        f"running tasks: {found.running:,}, waiting tasks: {found.waiting:,}\n"
-    )
-    if not workload.has_starts:
-        text += f"{why_no_starts(workload)}: all tasks count as waiting\n"
-    if found.too_large:
-        text += f"tasks left out, as they fit no server that they may use: {found.too_large:,}\n"
-    for user, kinds in list(found.kinds.items())[:USERS_NAMED]:
-        text += f"{user} has several kinds of tasks, each a user: {', '.join(kinds)}\n"
-    if len(found.kinds) > USERS_NAMED:
-        text += f"and so have {len(found.kinds) - USERS_NAMED} more users\n"
-    for user, name in found.renamed.items():
-        text += f"user {user} is named {name}, as {user} is the name of a kind of tasks\n"
-    figures["notes"] = dict(workload.notes)
-    text += "".join(f"{what}: {count:,}\n" for what, count in workload.notes.items())
-    if held is not None:
-        figures["held"] = str(held)
-        if found.overfull:
-            names = named(found.overfull, USERS_NAMED)
-            text += f"servers whose running tasks hold more than their capacity: {names}\n"
-        text += f"wrote {held}\n"
-    _show_problem(text, figures, output, as_json)
-
-
 def _show_problem(text: str, figures: Mapping[str, object], output: Path, as_json: bool) -> None:
     """Describe a written problem file, as JSON or text."""
     if as_json:
@@ -369,7 +273,7 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
     if found != METACENTRUM:
         fault = (
             f"a problem file is made of a MetaCentrum log or a Kubernetes dump, and this was read "
-            f"as {found}; with --at TIME it is made of any trace; "
+            f"as {found}; "
         )
         raise InputError(f"{fault}{WAY_TO_WRITE_A_TRACE}", "", str(log))
     if not machine_file.exists():

@@ -117,9 +117,8 @@ def audit(
     from fairlead.report.numbers import duration
     from fairlead.simulation.log_audit import audit_log
     from fairlead.simulation.simulate import check_fair
-    from fairlead.traces.problem_at_time import end_of_run
     from fairlead.traces.readers import SLURM
-    from fairlead.traces.time_window import why_no_starts
+    from fairlead.traces.time_window import end_of_run, why_no_starts
 
     check_report(report, str(trace), "trace")
     if log_options.machines is not None:

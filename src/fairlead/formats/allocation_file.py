@@ -4,17 +4,13 @@ The layout is that of ``allocate --json`` and ``fill --json``; these keys suffic
 
     {"users": [{"name": "ana", "servers": {"big": 3, "old": 0.5}}]}
 
-If tasks of a user have several shapes, amounts of resources replace numbers of tasks::
-
-    {"users": [{"name": "ana", "amounts": {"big": {"cpu": 12, "memory": 40}}}]}
-
 Unknown keys are ignored, because other programs also write these files.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +29,11 @@ from fairlead.formats.file_faults import (
     text_of,
 )
 from fairlead.model.arguments import switch
-from fairlead.model.cluster import FloatArray
 from fairlead.model.holdings import Doubts, Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import LARGEST_AMOUNT, show
-from fairlead.model.ties import first_largest, first_smallest
+from fairlead.model.ties import first_smallest
 
-WAITING_UNKNOWN = (
-    "the file lists the amounts that users hold, but no waiting tasks, so it is not known whether "
-    "a waiting task would fit"
-)
 # The name of the only group in answers of mechanisms that treat all servers as one pool.
 POOL = "pool"
 
@@ -61,7 +52,7 @@ def read_allocation(
     lenient: bool = False,
     whole_tasks: bool | None = None,
 ) -> Holdings:
-    """Read the tasks or amounts that users hold from an allocation file.
+    """Read the tasks that users hold from an allocation file.
 
     Parameters
     ----------
@@ -74,15 +65,14 @@ def read_allocation(
         file. Errors of the whole file are still raised.
     whole_tasks : bool, optional
         Whether tasks are indivisible. When absent, the file's key ``whole_tasks`` decides; without
-        the key, tasks are indivisible in answers of ``fill`` and in files with amounts.
+        the key, tasks are indivisible in answers of ``fill`` alone.
 
     Returns
     -------
     Holdings
         ``tasks`` is (N, G), in the problem's order. The problem is ``problem.pooled()`` if the file
-        names only the group ``pool`` and the problem has no such group. ``amounts`` are converted
-        to tasks by the user's dominant resource. `Holdings.doubts` lists what is
-        unknown because rows were skipped or the file does not state it.
+        names only the group ``pool`` and the problem has no such group. `Holdings.doubts` lists
+        what is unknown because rows were skipped.
 
     Raises
     ------
@@ -90,7 +80,7 @@ def read_allocation(
         With the file, the key path and the fault, for
 
         - a file that cannot be read, has another layout or belongs to another problem;
-        - an unknown or repeated user, an unknown group, or a malformed amount;
+        - an unknown or repeated user, an unknown group, or a malformed number;
         - a total that differs from the sum over groups;
         - more tasks than the user has, or than the group can run.
 
@@ -103,14 +93,14 @@ def read_allocation(
         document = _check_layout(read_document(path))
         rows = document["users"]
         shared, groups = _problem_of_groups(rows, problem)
-        reading = _Reading(shared, groups, RowFaults(lenient), rows)
+        reading = _Reading(shared, groups, RowFaults(lenient))
         for number, row in enumerate(rows):
             with reading.faults.collected():
                 reading.add_row(row, f"users[{number}]")
         if reading.wrong_weight is not None:
             raise reading.wrong_weight
         reading.faults.refuse_if_none_left(len(reading.row_of))
-        whole = reading.amounts is not None or bool(_FILLING_KEYS & document.keys())
+        whole = bool(_FILLING_KEYS & document.keys())
         if "whole_tasks" in document:
             whole = switch(document["whole_tasks"], "whole_tasks")
     except InputError as error:
@@ -120,7 +110,6 @@ def read_allocation(
         tasks=reading.tasks,
         source=document.get("mechanism", "the file"),
         whole_tasks=whole if whole_tasks is None else whole_tasks,
-        amounts=reading.amounts,
         skipped=tuple(reading.faults.skipped),
         doubts=reading.doubts(),
     )
@@ -129,22 +118,12 @@ def read_allocation(
 class _Reading:
     """Collects the holdings of users on groups, row by row."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        groups: Mapping[str, int],
-        faults: RowFaults,
-        rows: Sequence[object],
-    ) -> None:
+    def __init__(self, problem: Problem, groups: Mapping[str, int], faults: RowFaults) -> None:
         self.problem = problem
         self.users = {name: n for n, name in enumerate(problem.users.names)}
         self.groups = groups
-        self.resources = {name: r for r, name in enumerate(problem.cluster.resources)}
         self.faults = faults
         self.tasks = np.zeros((problem.n_users, problem.n_groups))
-        self.amounts: FloatArray | None = None  # (N, G, R), if any row has amounts
-        if any(isinstance(row, dict) and "amounts" in row for row in rows):
-            self.amounts = np.zeros((*self.tasks.shape, problem.n_resources))
         self.row_of: dict[int, str] = {}  # key path of the row of each user that was read
         # (N,): whether a row has the user's name, even a skipped row; whether several rows have it.
         self.is_named = np.zeros(problem.n_users, dtype=bool)
@@ -160,14 +139,7 @@ class _Reading:
         n = self._find_user(row, place)
         if "weight" in row:
             self._check_weight(_read_non_negative(row["weight"], f"{place}.weight"), n, place)
-        if "amounts" in row and "servers" in row:
-            raise InputError("has both servers, in tasks, and amounts", place)
-        amounts: dict[int, FloatArray] = {}
-        if "amounts" in row:
-            amounts = self._read_held_amounts(row["amounts"], f"{place}.amounts")
-            held = {g: self._to_tasks(n, amounts[g], f"{place}.amounts") for g in amounts}
-        else:
-            held = self._read_held_tasks(row, n, place)
+        held = self._read_held_tasks(row, n, place)
         total = math.fsum(held.values())
         if "tasks" in row:
             stated = _read_non_negative(row["tasks"], f"{place}.tasks")
@@ -178,12 +150,9 @@ class _Reading:
         if total > limit * (1 + _ROUNDING):
             raise ProblemError(
                 f"hold {total:.12g} tasks, and user {show(row['name'])} has {limit:.12g} in all",
-                f"{place}.{'amounts' if amounts else 'servers'}",
+                f"{place}.servers",
             )
         self.tasks[n, list(held)] = list(held.values())
-        if self.amounts is not None:
-            for g, tasks in held.items():
-                self.amounts[n, g] = amounts.get(g, tasks * self.problem.demand[n])
         self.row_of[n] = place
 
     def _check_weight(self, stated: float, n: int, place: str) -> None:
@@ -196,29 +165,20 @@ class _Reading:
             raise error
 
     def doubts(self) -> Doubts | None:
-        """Return the doubts left by skipped rows, or by a file that lists no waiting tasks."""
-        skipped = bool(self.faults.skipped)
-        if not skipped and (self.amounts is None or self._all_run(self.amounts)):
+        """Return the doubts left by skipped rows; None if no row was skipped."""
+        if not self.faults.skipped:
             return None
         unread = np.array([n not in self.row_of for n in range(self.problem.n_users)])
         return Doubts(
-            why="rows were skipped" if skipped else WAITING_UNKNOWN,
-            used=np.full((self.problem.n_groups, self.problem.n_resources), skipped),
-            holds=(self.repeated | unread) & skipped,
+            why="rows were skipped",
+            used=np.full((self.problem.n_groups, self.problem.n_resources), True),
+            holds=self.repeated | unread,
             wants=np.zeros(self.problem.n_users, dtype=bool),
             waits=True,
             repels=False,
             servers=False,
             users=False,
         )
-
-    def _all_run(self, amounts: FloatArray) -> bool:
-        """Return whether each user holds the demand of all its tasks, so that no task waits."""
-        demand = self.problem.demand
-        with np.errstate(invalid="ignore"):  # infinitely many tasks times a demand of 0
-            wanted = self.problem.task_limit[:, None] * demand
-        lacks = (amounts.sum(axis=1) < wanted * (1 - _ROUNDING)) & (demand > 0)
-        return not lacks.any()
 
     def _find_user(self, row: Mapping[Any, Any], place: str) -> int:
         """Return the index of a row's user; raise InputError if it is unknown or has a row."""
@@ -245,55 +205,20 @@ class _Reading:
         """Return the tasks of a row by group."""
         if "servers" not in row:
             raise InputError("the key 'servers' is missing", place)
+        by_group, place = row["servers"], f"{place}.servers"
+        if not isinstance(by_group, dict):
+            raise InputError(f"must be a mapping of groups to tasks, not {show(by_group)}", place)
         held: dict[int, float] = {}
-        for g, value, here in self._read_entries(row["servers"], "tasks", f"{place}.servers"):
-            tasks = _read_non_negative(value, here)
+        for name, value in keyed_by_text(by_group, place).items():
+            here = f"{place}.{short(name)}"
+            if name not in self.groups:
+                fault = f"no group is named {show(name)}{self._hint(name, self.groups)}"
+                raise InputError(fault, here)
+            g, tasks = self.groups[name], _read_non_negative(value, here)
             if tasks > self.problem.unconstrained_gamma[n, g] * (1 + _ROUNDING):
                 raise ProblemError(self._describe_excess(tasks, n, g), here)
             held[g] = tasks
         return held
-
-    def _read_held_amounts(self, by_group: object, place: str) -> dict[int, FloatArray]:
-        """Return the amounts of a row, (R,), by group."""
-        held: dict[int, FloatArray] = {}
-        for g, by_resource, here in self._read_entries(by_group, "amounts", place):
-            if not isinstance(by_resource, dict):
-                raise InputError(f"must be a mapping of amounts, not {show(by_resource)}", here)
-            amounts = np.zeros(self.problem.n_resources)
-            for name, value in keyed_by_text(by_resource, here).items():
-                if name not in self.resources:
-                    raise InputError(
-                        f"no resource is named {show(name)}{self._hint(name, self.resources)}",
-                        f"{here}.{short(name)}",
-                    )
-                amounts[self.resources[name]] = _read_non_negative(value, f"{here}.{short(name)}")
-            held[g] = amounts
-        return held
-
-    def _read_entries(
-        self, mapping: object, values: str, place: str
-    ) -> Iterator[tuple[int, object, str]]:
-        """Yield the group, value and key path of each entry of a mapping of groups.
-
-        Errors call the values `values`. Raises InputError for an unknown group.
-        """
-        if not isinstance(mapping, dict):
-            raise InputError(f"must be a mapping of groups to {values}, not {show(mapping)}", place)
-        for name, value in keyed_by_text(mapping, place).items():
-            here = f"{place}.{short(name)}"
-            if name not in self.groups:
-                raise InputError(
-                    f"no group is named {show(name)}{self._hint(name, self.groups)}", here
-                )
-            yield self.groups[name], value, here
-
-    def _to_tasks(self, n: int, amounts: FloatArray, place: str) -> float:
-        """Convert amounts to a number of the user's tasks, by its dominant resource."""
-        share = self.problem.task_shares[n]
-        if not share.any():
-            raise InputError(f"user {show(self.problem.users.names[n])} demands no resource", place)
-        r = first_largest(share)
-        return float(amounts[r] / self.problem.demand[n, r])
 
     def _describe_excess(self, tasks: float, n: int, g: int) -> str:
         """Return the error for tasks that need more than the capacity of their group."""
@@ -347,17 +272,15 @@ def _problem_of_groups(
     groups = {name: g for g, name in enumerate(problem.cluster.groups)}
     named = set[object]()
     for row in rows:
-        if isinstance(row, dict):
-            for key in ("servers", "amounts"):
-                if isinstance(row.get(key), dict):
-                    named.update(row[key])
+        if isinstance(row, dict) and isinstance(row.get("servers"), dict):
+            named.update(row["servers"])
     if named == {POOL} and POOL not in groups:
         return problem.pooled(), {POOL: 0}
     return problem, groups
 
 
 def _read_non_negative(value: object, place: str) -> float:
-    """Read a number of at least 0: tasks, an amount or a weight."""
+    """Read a number of at least 0: tasks or a weight."""
     if isinstance(value, float) and abs(value) <= 1 / LARGEST_AMOUNT:
         return 0.0  # a rounding error of a difference
     number = number_at(value, place)

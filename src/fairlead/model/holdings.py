@@ -69,12 +69,6 @@ class Doubts(ReadOnlyArrays):
     servers: bool  # whether servers are missing
     users: bool  # whether users are missing
 
-    @property
-    def only_waits(self) -> bool:
-        """Whether nothing but waiting tasks may be missing."""
-        parts = (self.used.any(), self.holds.any(), self.wants.any(), self.servers, self.users)
-        return not any(parts)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Holdings(ReadOnlyArrays):

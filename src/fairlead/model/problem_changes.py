@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.model.cluster import Cluster, FloatArray
+from fairlead.model.cluster import Cluster
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import typed_number
-from fairlead.model.task_kinds import rows_of_split_users, weights_of_kinds
 from fairlead.model.workload_checks import usable_amounts
 
 SYNTAX = "weight:USER=NUMBER, tasks:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
@@ -78,51 +77,27 @@ def change_in_words(change: str) -> str:
 def with_weights(problem: Problem, weights: Mapping[str, float]) -> Problem:
     """Return the problem with other weights of users and queues, by name.
 
-    A user with several kinds of tasks has a row for each kind. `weights_of_kinds` divides the
-    weight among these rows. In a tree of queues, such a user is a queue, which gets the weight.
-
     Raises
     ------
     InputError
-        For an unknown name, a weight out of range, a user of several rows that has infinitely many
-        tasks or none, or a problem with weights per resource.
+        For an unknown name, a weight out of range, or a problem with weights per resource.
     """
     users, queues = problem.users, problem.users.queues
     if users.resource_weight is not None:
         raise InputError("the problem has weights per resource")
-    split = rows_of_split_users(users.names, problem.cluster)
     position = {name: n for n, name in enumerate(users.names)}
     weight = users.weight.copy()
     for name, number in weights.items():
         if queues is not None and name in queues.names:
             queues = queues.with_weight(name, number)
             continue
-        rows = [position[name]] if name in position else split.get(name, [])
-        if not rows:
+        if name not in position:
             raise _unknown_user_error(name, users.names)
         if not usable_amounts(np.array(number)):
             raise InputError(f"must be a number from 0, not {number:g}", name)
-        weight[rows] = number * _parts_of_kinds(problem, name, rows)
+        weight[position[name]] = number
     changed = rebuilt(problem, weight=weight)
     return changed if queues is None else changed.in_tree(queues)
-
-
-def _parts_of_kinds(problem: Problem, user: str, rows: Sequence[int]) -> FloatArray:
-    """Return the fraction of a user's weight that each of its rows gets; 1 for a single row."""
-    if len(rows) == 1:
-        return np.ones(1)
-    limit = problem.task_limit[rows]
-    asks = problem.demand[rows].any(axis=1)
-    if not np.isfinite(limit).all() or not (limit[asks] > 0).any():
-        raise _several_kinds_error(user, rows, problem.users.names)
-    of_user = np.zeros(len(rows), dtype=np.int64)
-    wanted = problem.demand[rows] * limit[:, None]
-    return weights_of_kinds(np.ones(1), of_user, wanted, problem.total_capacity)
-
-
-def _several_kinds_error(name: str, rows: Sequence[int], names: Sequence[str]) -> InputError:
-    kinds = ", ".join(names[n] for n in rows)
-    return InputError(f"{name!r:.60} has several kinds of tasks; name one: {kinds}")
 
 
 def _with_number(problem: Problem, quantity: str, rest: str) -> Problem:
@@ -141,9 +116,6 @@ def _with_number(problem: Problem, quantity: str, rest: str) -> Problem:
     if quantity == "weight":
         return with_weights(problem, {name: number})
     if name not in users.names:
-        split = rows_of_split_users(users.names, problem.cluster)
-        if name in split:
-            raise _several_kinds_error(name, split[name], users.names)
         raise _unknown_user_error(name, users.names)
     limit = users.task_limit.copy()
     limit[users.names.index(name)] = number

@@ -6,22 +6,12 @@ the tasks fits, or on no server.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
-
-WEIGHTS_OF_KINDS = (
-    "user@servers: a user's tasks that may run on these servers. The weight of such a kind is the "
-    "user's weight, times the dominant share of the kind's tasks, divided by that of all tasks of "
-    "the user."
-)
-_NUMBERED = re.compile(r" \([0-9]+\)$")
-_MORE = re.compile(r"[0-9]+ more")
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 
 
 class TaskKinds(NamedTuple):
@@ -80,53 +70,3 @@ def dominant_share(taken: FloatArray, capacity: FloatArray) -> FloatArray:
     is_there: BoolArray = capacity > 0
     share: FloatArray = (taken[:, is_there] / capacity[is_there]).max(axis=1, initial=0.0)
     return share
-
-
-def rows_of_split_users(names: Sequence[str], cluster: Cluster) -> dict[str, list[int]]:
-    """Return the rows of each user with several kinds of tasks, such as ``ana@big``, ``ana@old``.
-
-    `fairlead.traces.problem_at_time` gives such names to kinds. Names whose text after the ``@``
-    names no servers of the cluster are ignored.
-    """
-    rows: dict[str, list[int]] = {}
-    for n, name in enumerate(names):
-        user = _user_of_kind(name, cluster)
-        if user:
-            rows.setdefault(user, []).append(n)
-    return {user: found for user, found in rows.items() if len(found) > 1}
-
-
-def is_name_of_kind(name: str, cluster: Cluster) -> bool:
-    """Return whether a name has the format of a kind of tasks, such as ``ana@big``."""
-    return bool(_user_of_kind(name, cluster))
-
-
-def _user_of_kind(name: str, cluster: Cluster) -> str:
-    """Return the user in the name of a kind; an empty text for another name."""
-    numbered = _NUMBERED.sub("", name)
-    for at in _positions(numbered, "@"):
-        user, where = numbered[:at], numbered[at + 1 :]
-        parts = [(where[:k], where[k + 1 :]) for k in _positions(where, ":")]
-        if _is_place(where, cluster) or any(
-            _is_place(place, cluster) and set(taken.split("+")) <= set(cluster.resources)
-            for place, taken in parts
-        ):
-            return user
-    return ""
-
-
-def _is_place(text: str, cluster: Cluster) -> bool:
-    """Return whether a text names servers: ``all``, one or two groups, a group and ``3 more``."""
-    groups = cluster.groups
-    return (
-        text == "all"
-        or text in groups
-        or any(
-            text[:k] in groups and (text[k + 1 :] in groups or _MORE.fullmatch(text[k + 1 :]))
-            for k in _positions(text, "+")
-        )
-    )
-
-
-def _positions(text: str, sign: str) -> list[int]:
-    return [k for k, character in enumerate(text) if character == sign]

@@ -81,7 +81,7 @@ def check_single_resource_fairness(subject: Subject) -> Verdict:
 
 def _premise_unmet(subject: Subject, name: str, why: str) -> Verdict:
     doubts = subject.holdings.doubts
-    if doubts is not None and not doubts.only_waits:  # missing nodes or pods may meet it
+    if doubts is not None:  # missing nodes or pods may meet it
         return Verdict.undecided(name, doubts.why)
     return Verdict.not_applicable(name, why)
 

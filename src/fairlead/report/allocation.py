@@ -10,7 +10,6 @@ from fairlead.mechanisms.catalogue import known_mechanism
 from fairlead.model.allocation import ONLY_FEASIBLE, Allocation, Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
-from fairlead.model.task_kinds import WEIGHTS_OF_KINDS, dominant_share, rows_of_split_users
 from fairlead.model.ties import largest_first
 from fairlead.report._allocation_figures import (
     LARGEST_HOLDERS,
@@ -204,7 +203,7 @@ def details(
         yield Section("Queues", [_queues_table(allocation)])
     yield Section(
         "Users",
-        users or [users_table(allocation, styles), *_sums_of_kinds({"dominant share": allocation})],
+        users or [users_table(allocation, styles)],
     )
     yield Section("Use of resources", [_used_tiles(allocation)])
     yield from after
@@ -253,25 +252,6 @@ def amounts_of_users(allocation: Allocation) -> FloatArray:
     """Return (N, R) float: the amount of each resource that each user holds."""
     amounts: FloatArray = allocation.user_tasks[:, None] * allocation.problem.demand
     return amounts
-
-
-def _sums_of_kinds(answers: Mapping[str, Allocation]) -> list[Table]:
-    """Tabulate total holdings of users with several kinds of tasks, if there are any."""
-    problem = next(iter(answers.values())).problem
-    split = rows_of_split_users(problem.users.names, problem.cluster)
-    if not split:
-        return []
-    rows: list[list[Content]] = []
-    for user, kinds in split.items():
-        rows.append([user])
-        for answer in answers.values():
-            held = amounts_of_users(answer)[kinds].sum(axis=0, keepdims=True)
-            share = float(dominant_share(held, answer.problem.total_capacity)[0])
-            tasks = float(answer.user_tasks[kinds].sum())
-            rows[-1].append(Cell(percent(share), share, note=f"({tasks_text(tasks)})"))
-    columns = [*words("all kinds together"), *numbers(*answers)]
-    about = "Dominant shares of users of several kinds of tasks, all kinds together"
-    return [table_of(about, columns, rows, each="user", rest="", note=WEIGHTS_OF_KINDS)]
 
 
 def _queues_table(allocation: Allocation) -> Table:
@@ -469,5 +449,4 @@ def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
             foot=foot,
             note=explanation,
         ),
-        *_sums_of_kinds(answers),
     ]

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.task_kinds import WEIGHTS_OF_KINDS, dominant_share, rows_of_split_users
+from fairlead.model.cluster import BoolArray
 from fairlead.model.ties import first_largest, first_smallest, largest_first, smallest_first
 from fairlead.model.verdict import Verdict
 from fairlead.properties import efficiency, envy, feasibility, sharing
@@ -47,7 +46,6 @@ from fairlead.report.document import (
     Tiles,
     figure,
     numbers,
-    table_of,
     words,
 )
 from fairlead.report.numbers import (
@@ -190,7 +188,7 @@ def audit_document(
         blocks.append(Section("Envy", [_envy(audit, comparison)], page_only=True))
     blocks += [
         Section("Margins over a slice of every server", [_margins(comparison, audit)], True),
-        Section("All users", [_users(audit, comparison), *_sums_of_kinds(audit)]),
+        Section("All users", [_users(audit, comparison)]),
     ]
     if audit.due_nothing:
         users = named(audit.due_nothing, NAMED)
@@ -450,7 +448,7 @@ def _users(audit: Audit, comparison: FairComparison) -> Table:
             text = f"{envied}: {tasks_text(float(audit.envy.could[n]))}"
             cells.append(text if comparison.envies[n] else "")
         if is_given:
-            cells.append(_held_amounts(audit, [n]))
+            cells.append(_held_amounts(audit, n))
         return cells
 
     waits, envies = any(audit.waiting), bool(comparison.envies.any())
@@ -476,38 +474,9 @@ def _users(audit: Audit, comparison: FairComparison) -> Table:
     return Table(about, columns, problem.n_users, row, size=size, each="user", note=note)
 
 
-def _sums_of_kinds(audit: Audit) -> list[Table]:
-    """Tabulate total holdings of users with several kinds of tasks, if there are any."""
-    problem, holdings, fair = audit.subject.problem, audit.subject.holdings, audit.fair
-    split = rows_of_split_users(problem.users.names, problem.cluster)
-    if not split:
-        return []
-
-    def share_of(amounts: FloatArray, kinds: list[int]) -> float:
-        whole = amounts[kinds].sum(axis=0, keepdims=True)
-        return float(dominant_share(whole, problem.total_capacity)[0])
-
-    rows: list[list[Content]] = []
-    for user, kinds in split.items():
-        held = share_of(holdings.user_amounts, kinds)
-        tasks = float(holdings.user_tasks[kinds].sum())
-        row: list[Content] = [user, figure(tasks), figure(held, percent)]
-        if fair is not None:
-            due = share_of(fair.user_tasks[:, None] * problem.demand, kinds)
-            off = held / due - 1.0 if due > 0 else np.nan
-            row.append(figure(float(fair.user_tasks[kinds].sum())))
-            row += [figure(due, percent), figure(off, lambda v: change(v, "as due"))]
-        rows.append([*row, _held_amounts(audit, kinds)])
-    columns = [*words("all kinds together"), *numbers("tasks", "dominant share")]
-    columns += numbers("fair tasks", "fair share", "over/under") if fair is not None else []
-    columns += words("holds")
-    about = "Users of several kinds of tasks, all kinds together"
-    return [table_of(about, columns, rows, each="user", rest="", note=WEIGHTS_OF_KINDS)]
-
-
-def _held_amounts(audit: Audit, users: list[int]) -> str:
+def _held_amounts(audit: Audit, n: int) -> str:
     cluster = audit.subject.problem.cluster
-    amounts = audit.subject.holdings.user_amounts[users].sum(axis=0).tolist()
+    amounts = audit.subject.holdings.user_amounts[n].tolist()
     return ", ".join(
         f"{resource} {amount(held, unit) if isfinite(held) else '–'}"
         for held, unit, resource in zip(amounts, cluster.units, cluster.resources, strict=True)

@@ -10,7 +10,6 @@ from fairlead.mechanisms.problem_comparison import UNCHANGED, ProblemComparison
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem_changes import change_in_words
-from fairlead.model.task_kinds import rows_of_split_users
 from fairlead.model.ties import largest_first
 from fairlead.report._allocation_figures import comparison_figure, user_styles
 from fairlead.report.allocation import amounts_of_users, share_picture, size_of, verdict_of
@@ -143,8 +142,8 @@ def _effect(before: Allocation, after: Allocation, text: str) -> str:
     if not before.problem.demand.any(axis=1).all():  # a user with only rates holds no amounts
         sentence = _balance(_gains(before, after)).sentence
         return f"{what}, {sentence[0].lower()}{sentence[1:]}"
-    names, held = _held_by_user(before)
-    _, then = _held_by_user(after)
+    names = before.problem.users.names
+    held, then = amounts_of_users(before), amounts_of_users(after)
     moved = np.where(np.abs(then - held) > UNCHANGED * np.maximum(then, held), then - held, 0.0)
     gains = _movers(names, np.maximum(moved, 0.0), after, "gain")
     losses = _movers(names, np.maximum(-moved, 0.0), after, "lose")
@@ -154,21 +153,6 @@ def _effect(before: Allocation, after: Allocation, text: str) -> str:
         for name in sorted(used, key=lambda name: -used[name])[:NAMED]
     ]
     return f"{what}, {gains}; {losses}; the cluster then uses {_listed(parts)}."
-
-
-def _held_by_user(allocation: Allocation) -> tuple[list[str], FloatArray]:
-    """Return the names of users and their held amounts, summed over their kinds of tasks.
-
-    The amounts have a row for each name and a column for each resource.
-    """
-    names, cluster = allocation.problem.users.names, allocation.problem.cluster
-    split = rows_of_split_users(names, cluster)
-    user_of_row = {n: user for user, rows in split.items() for n in rows}
-    rows: dict[str, list[int]] = {}
-    for n, name in enumerate(names):
-        rows.setdefault(user_of_row.get(n, name), []).append(n)
-    amounts = amounts_of_users(allocation)
-    return list(rows), np.stack([amounts[of].sum(axis=0) for of in rows.values()])
 
 
 def _movers(names: Sequence[str], moved: FloatArray, answer: Allocation, verb: str) -> str:

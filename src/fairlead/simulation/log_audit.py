@@ -22,7 +22,7 @@ from fairlead.simulation.metrics.summary import plain, rows_of
 from fairlead.simulation.metrics.task_outcomes import TaskOutcomes, follow_tasks
 from fairlead.simulation.metrics.utilization import capacity_over_time
 from fairlead.simulation.runs import recorded_run
-from fairlead.traces.problem_at_time import end_of_run
+from fairlead.traces.time_window import end_of_run
 
 INSTANTS = 500
 OWED_FRACTION = 0.8  # fraction of the largest amount owed to a user that `worst_time` locates

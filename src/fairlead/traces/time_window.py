@@ -21,6 +21,16 @@ def why_no_starts(workload: Workload) -> str:
     return "the trace does not say when its tasks started"
 
 
+def end_of_run(workload: Workload) -> float:
+    """Return the last time of a trace, in seconds; no task that ends then is active. O(tasks)."""
+    if workload.recorded_until is not None:
+        return workload.recorded_until
+    job = np.repeat(workload.set_job, workload.set_tasks)
+    ended = workload.task_start + workload.task_duration
+    end = np.where(np.isfinite(workload.task_start), ended, workload.job_cancel[job])
+    return max(workload.span, float(end[np.isfinite(end)].max(initial=0.0)))
+
+
 def runs_over(workload: Workload, begin: float) -> bool:
     """Return whether jobs submitted before a time waited or ran at that time, or may have."""
     job = np.repeat(workload.set_job, workload.set_tasks)
