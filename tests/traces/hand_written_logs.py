@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 MACHINES = "0\tbig\t2\t80\t1\t8388608\n1\tsmall\t3\t12\t1\t4194304\n"
@@ -18,14 +17,12 @@ def log_row(
     memory: int = GIB,
     run: int = 60,
     walltime: int = 3600,
-    hosts: Sequence[int] = (7,),
     wait: int = 5,
 ) -> str:
     """One row of a MetaCentrum log."""
-    host_list = "{" + ",".join(map(str, hosts)) + "}"
     return (
         f"{job} {1000 + job} {wait} {run} {cores} 1 1024 {cores} {walltime} {memory} 1 {user} "
-        f"1 1 -1 1 1 1 {host_list} q_1d {spec}"
+        f"1 1 -1 1 1 1 {{7}} q_1d {spec}"
     )
 
 

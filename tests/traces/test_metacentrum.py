@@ -5,13 +5,10 @@ from __future__ import annotations
 import gzip
 from collections import Counter, defaultdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 from hand_written_logs import GIB, log_row, write_log
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fairlead.errors import InputError
 from fairlead.model.unplaceable import unplaceable_sets
@@ -139,66 +136,12 @@ def test_progress(metacentrum_log: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert seen[-1] == (size, size)
 
 
-@given(st.integers(0, 9_999))
-def test_starts_and_servers_of_jobs(seed: int) -> None:
-    """Hosts of any numbers, in any order; jobs that say where they may run tell what a host is."""
-    rng = np.random.default_rng(seed)
-    numbers = rng.choice(9_000, size=5, replace=False)
-    groups = {"big": np.sort(numbers[:2]), "small": np.sort(numbers[2:])}
-    rows, starts, servers = [], [], []
-    for job in range(12):
-        name = ("big", "small")[job % 2]
-        nodes = int(rng.integers(1, len(groups[name]) + 1))
-        chosen = rng.permutation(len(groups[name]))[:nodes] if job > 2 else np.arange(nodes)
-        cores, wait = int(rng.integers(1, 13)), int(rng.integers(-1, 50))
-        if job < 2:  # each host is seen
-            chosen, nodes = np.arange(len(groups[name])), len(groups[name])
-        where = f":cl_{name}" if job < 2 or rng.random() < 0.5 else ""
-        hosts = rng.permutation(np.repeat(groups[name][chosen], cores)).tolist()
-        spec = f"{nodes}:ppn={cores}{where}"
-        rows.append(log_row(job, spec, cores=cores * nodes, hosts=hosts, wait=wait))
-        starts += [job + wait if wait >= 0 else np.nan] * nodes
-        on = sorted((2 if name == "small" else 0) + chosen)
-        servers += on if wait >= 0 else [-1] * nodes
-    with TemporaryDirectory() as folder:
-        workload = read_metacentrum(write_log(Path(folder), *rows))
-    np.testing.assert_array_equal(workload.task_start, starts)
-    # Which node of a gang was on which of its hosts the log does not say.
-    job_of_task = np.repeat(workload.set_job, workload.set_tasks)
-    for job in range(workload.n_jobs):
-        mine = job_of_task == job
-        assert sorted(workload.task_server[mine]) == np.array(servers)[mine].tolist()
-    assert workload.notes.get(reader.NO_START, 0) == sum(" -1 60 " in row for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("rows", "servers"),
-    [
-        # Only room tells the groups apart: 13 cores fit on big nodes alone.
-        ((log_row(1, "1:ppn=13", cores=13, hosts=[7] * 13), log_row(2, hosts=[7])), [0, 0]),
-        ((log_row(1, hosts=[7]), log_row(2, "1:ppn=2", cores=2, hosts=[8, 8])), [-1, -1]),
-        # One job of three was elsewhere than it may be.
-        (
-            (
-                log_row(1, "1:ppn=1:cl_small", hosts=[7]),
-                log_row(2, "1:ppn=1:cl_big", hosts=[7]),
-                log_row(3, "1:ppn=1:cl_small", hosts=[7]),
-            ),
-            [2, 2, 2],
-        ),
-        # Fewer hosts than nodes; and more hosts than the group has.
-        ((log_row(1, "2:ppn=1:cl_big", cores=2, hosts=[7, 7]),), [-1, -1]),
-        (tuple(log_row(k, "1:ppn=1:cl_big", hosts=[9 - k]) for k in (1, 2, 3)), [-1, 1, 0]),
-        # Nodes of two sizes: the larger one is on the host that gave more cores.
-        (
-            (log_row(1, "1:ppn=1:cl_big+1:ppn=5:cl_big", cores=6, hosts=[7, 7, 5, 7, 7, 7]),),
-            [0, 1],
-        ),
-        ((log_row(1, hosts=[]),), [-1]),
-    ],
-)
-def test_uncertain_hosts(tmp_path: Path, rows: tuple[str, ...], servers: list[int]) -> None:
-    assert read_metacentrum(write_log(tmp_path, *rows)).task_server.tolist() == servers
+def test_starts_of_jobs(tmp_path: Path) -> None:
+    log = write_log(tmp_path, log_row(1, "2:ppn=1", cores=2, wait=7), log_row(3, wait=-1))
+    workload = read_metacentrum(log)
+    np.testing.assert_array_equal(workload.task_start, [7, 7, np.nan])
+    assert workload.task_server.tolist() == [-1, -1, -1]
+    assert workload.notes == {reader.NO_START: 1}
 
 
 def test_too_many_nodes_are_refused_at_their_row(tmp_path: Path) -> None:
@@ -220,7 +163,6 @@ def test_every_field_arrives(tmp_path: Path) -> None:
     assert (job.row.submit, job.row.wait, job.row.run) == (1356996147, 71, 56011)
     assert (job.cores, job.spec.nodes, job.cores_per_node) == (4, 2, 2)
     assert (job.row.walltime, job.row.memory_requested) == (86400, 68719476736)
-    assert job.hosts == (1241, 1241, 1243, 1243)
     assert job.spec.exclusive
     assert job.spec.chunks[0].properties == ("cl_big",)
 
@@ -269,7 +211,6 @@ def with_field(column: int, value: str) -> str:
         (with_field(8, "1.5"), "column 8 (cores requested): '1.5' is not a whole number"),
         (with_field(12, "-1"), "column 12 (user): unknown or none"),
         (log_row(1, cores=0), "column 8 (cores): unknown or none"),
-        (with_field(19, "{1_0}"), "column 19 (hosts): '{1_0}' is not a list of hosts in braces"),
         (
             with_field(21, "1:ppn=x"),
             "node specification '1:ppn=x': 'ppn=x' is not a number of cores",

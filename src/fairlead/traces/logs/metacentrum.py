@@ -9,25 +9,20 @@ several sets of tasks of the gang.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from math import nan
 from pathlib import Path
 
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.model.cluster import Cluster, FloatArray
-from fairlead.model.fitting import ROUNDING
+from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import (
     ProgressReport,
     error_source,
-    quoted,
     read_errors,
     uncompressed_name,
 )
@@ -52,10 +47,8 @@ from fairlead.traces.logs.swf import (
 RESOURCES = ("cpu", "memory")
 UNITS = ("cores", "GiB")
 GIB = 2**30
-UNKNOWN_HOST = -1
 
 EXTRA_COLUMNS = ("hosts", "queue name", "node specification")
-_HOSTS = re.compile(r"\{[0-9]{1,18}(?:,[0-9]{1,18})*\}")
 
 NEVER_RAN = "jobs left out, as they never ran"
 NODE_NAMED = "jobs that name single nodes, read as the group of those nodes"
@@ -73,7 +66,6 @@ class LoggedJob:
     row: SwfRow  # here `memory_requested` is in bytes per node
     cores: int  # of the whole job
     spec: NodeSpec  # the requested nodes, whose tasks start together
-    hosts: tuple[int, ...]  # the host of each core
 
     @property
     def cores_per_node(self) -> float:
@@ -105,15 +97,14 @@ def read_metacentrum(
       is given.
     - Times are seconds from the first submission. A task starts at the end of its job's wait, and
       lasts for the job's run time.
-    - Servers are the hosts of the log. As the log does not name their groups, a host belongs to the
-      group on which most of its tasks fit and were allowed.
+    - Recorded servers are unknown, as the log does not name the groups of its hosts.
     - A job with exclusive nodes (``#excl``) requests whole nodes if all nodes open to it are equal,
       otherwise the stated cores and memory.
     - Users are ``user-<id>`` by ascending id.
     """
     park = machines_of(path, machines)
     cluster = cluster_of(park)
-    reader = _Reader(park, cluster)
+    reader = _Reader(park)
     clock = SubmissionClock()
     jobs = 0
     with read_errors(str(path), lambda: job.row.row):
@@ -128,7 +119,6 @@ def read_metacentrum(
             user_order=number_in_name,
             first=clock.first or 0.0,
             has_dates=True,
-            server_numbers=reader.hosts.server_numbers(),
         )
 
 
@@ -148,9 +138,8 @@ def cluster_of(park: Machines) -> Cluster:
 class _Reader:
     """Adds jobs, one by one, as sets of tasks."""
 
-    def __init__(self, park: Machines, cluster: Cluster) -> None:
+    def __init__(self, park: Machines) -> None:
         self.collected = JobCollector()
-        self.hosts = _LoggedHosts(cluster)
         self._park = park
         self._groups = [group.name for group in park.groups]
         self._capacity = {
@@ -180,23 +169,11 @@ class _Reader:
         if len(chunks) == 1 or differ:
             cores = [job.cores_per_node] * len(chunks)
         notes[CORES_OF_SPEC] += len(chunks) > 1 and differ
-        cores_of_nodes = [
-            number for number, chunk in zip(cores, chunks, strict=True) for _ in range(chunk.nodes)
-        ]
-        hosts = iter(self.hosts.assign(job.hosts, cores_of_nodes))
         for chunk, chunk_cores, place, whole_node in zip(
             chunks, cores, places, whole_nodes, strict=True
         ):
             shape = whole_node or (float(chunk_cores), row.memory_requested / GIB)
-            ran_on = list(islice(hosts, chunk.nodes))
-            self.hosts.count(ran_on, shape, place)
-            self.collected.add_tasks(
-                shape,
-                place,
-                [row.run] * chunk.nodes,
-                start=start,
-                servers=ran_on,
-            )
+            self.collected.add_tasks(shape, place, [row.run] * chunk.nodes, start=start)
 
     def _interpret_spec(
         self, spec: NodeSpec
@@ -230,68 +207,11 @@ class _Reader:
         return found
 
 
-class _LoggedHosts:
-    """Assigns the hosts of a log to servers by the tasks that ran on them.
-
-    A host belongs to the group on which most of its tasks fit and were allowed; if two groups tie,
-    its server is unknown. The hosts of a group, by ascending number in the log, are its servers. If
-    there are more hosts than servers, the servers of the last hosts are unknown.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._number_of_host: dict[int, int] = {}  # by number in the log, in order of first use
-        # Tasks by host (its number in order of first use), shape and place.
-        self._tasks: Counter[tuple[int, Shape, Place]] = Counter()
-
-    def assign(self, hosts: Sequence[int], cores: Sequence[float]) -> list[int]:
-        """Return the host of each node of a job, numbered by first use.
-
-        `hosts` has the host of each core, `cores` the number of cores of each node. Nodes and hosts
-        are matched by descending number of cores. All are `UNKNOWN_HOST` unless there are as many
-        different hosts as nodes.
-        """
-        cores_by_host = Counter(hosts).most_common()  # (host, cores), most cores first
-        if len(cores_by_host) != len(cores):
-            return [UNKNOWN_HOST] * len(cores)
-        found = [UNKNOWN_HOST] * len(cores)
-        by_cores = sorted(range(len(cores)), key=lambda node: -cores[node])
-        for node, (host, _) in zip(by_cores, cores_by_host, strict=True):
-            found[node] = self._number_of_host.setdefault(host, len(self._number_of_host))
-        return found
-
-    def count(self, hosts: Sequence[int], shape: Shape, place: Place) -> None:
-        """Count a task of this shape and place on each of these hosts, numbered by `assign`."""
-        for host in hosts:
-            self._tasks[host, shape, place] += 1
-
-    def server_numbers(self) -> dict[int, int]:
-        """Return the server of each host whose server is known, by its number of `assign`."""
-        count = self._cluster.count
-        first = np.cumsum(count) - count
-        taken = np.zeros(len(count), dtype=np.int64)
-        largest: FloatArray = self._cluster.capacity * (1 + ROUNDING)
-        # For each host and group: the tasks that ran on the host, and may run on the group.
-        possible = np.zeros((len(self._number_of_host), len(count)), dtype=np.int64)
-        for (host, shape, place), tasks in self._tasks.items():
-            if host != UNKNOWN_HOST:
-                fits = (np.array(shape) <= largest).all(axis=1)
-                possible[host] += tasks * (np.array(place) & fits)
-        servers: dict[int, int] = {}
-        for _, host in sorted(self._number_of_host.items()):
-            best = np.flatnonzero(possible[host] == possible[host].max())
-            group = int(best[0])
-            if len(best) == 1 and taken[group] < count[group]:
-                servers[host] = int(first[group] + taken[group])
-                taken[group] += 1
-        return servers
-
-
 def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[LoggedJob]:
     """Yield the jobs of a MetaCentrum log in its order, including jobs that never ran.
 
     Raises InputError like `read_swf`, and for a job without user, cores or memory, or with a
-    malformed list of hosts or node specification. Memory does not grow with the log.
+    malformed node specification. Memory does not grow with the log.
     """
     with read_errors(str(path), lambda: row.row):
         for row in read_swf(path, extra_columns=len(EXTRA_COLUMNS), progress=progress):
@@ -300,7 +220,7 @@ def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[Lo
 
 def _parse_job(row: SwfRow) -> LoggedJob:
     """Parse the additional columns of a row; raise InputError for an unknown required value."""
-    hosts, _, spec = row.extra
+    _, _, spec = row.extra
     cores = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
     for what, column, known in (
         ("submit time", 2, row.submit != UNKNOWN),
@@ -310,12 +230,4 @@ def _parse_job(row: SwfRow) -> LoggedJob:
     ):
         if not known:
             raise InputError(f"column {column} ({what}): unknown or none")
-    return LoggedJob(row, cores, parse_node_spec(spec), _parse_hosts(hosts))
-
-
-def _parse_hosts(text: str) -> tuple[int, ...]:
-    if text == "{}":
-        return ()
-    if not _HOSTS.fullmatch(text):
-        raise InputError(f"column 19 (hosts): {quoted(text)} is not a list of hosts in braces")
-    return tuple(map(int, text[1:-1].split(",")))
+    return LoggedJob(row, cores, parse_node_spec(spec))
