@@ -141,7 +141,7 @@ def test_dedicated_servers_too_few_for_most_tasks_are_reported(
 def kept(runs: dict[str, FinishedRun], folder: Path) -> list[str]:
     for run in runs.values():
         assert run.path is not None
-        assert same(read_run_log(run.path, run.workload), run.log)
+        assert same(read_run_log(run.path), run.log)
     assert {run.path for run in runs.values()} <= set(folder.iterdir())
     return sorted(path.name for path in folder.iterdir())
 

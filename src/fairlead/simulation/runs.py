@@ -244,7 +244,7 @@ class _KeptRuns:
         path = run.path(self._folder)
         if not path.exists() or read_fingerprint(path) != self._fingerprints[run.name]:
             return None
-        return FinishedRun(run, workload, read_run_log(path, workload), path, found=True)
+        return FinishedRun(run, workload, read_run_log(path), path, found=True)
 
     def write(self, run: PlannedRun, workload: Workload, log: RunLog) -> Path | None:
         """Write a log and return its file; on a full disk warn and return None."""
