@@ -156,8 +156,16 @@ def test_a_fault_names_its_row(trace: Path, column: int, value: str, fault: str)
     ("old", "new", "fault"),
     [
         ('"v100"', '"a100"', "has no GPU type 'v100' but k80, a100; keep one type in it"),
-        ('"null": 4.5', '"alone": 4.5', "v100.('Net (batch size 16)', 1): has no 'null'"),
-        ('"null": 4.5', '"null": -1', "v100.('Net (batch size 16)', 1).null: must not be negative"),
+        (
+            '"null": 4.5',
+            '"alone": 4.5',
+            "v100.('Net (batch size 16)', 1): the key 'null' is missing",
+        ),
+        (
+            '"null": 4.5',
+            '"null": -1',
+            "v100.('Net (batch size 16)', 1).null: must be at least 0, not -1",
+        ),
     ],
 )
 def test_a_fault_of_throughputs_names_its_place(

@@ -21,6 +21,12 @@ _KINDS = {
     "list_type": "a list",
     "string_type": "text",
     "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a number",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "string_too_short": "text that is not empty",
 }
 
 _MOST_CANDIDATES = 10_000
@@ -100,12 +106,13 @@ def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
     try:
         return shape.validate_python(item, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
+        first = error.errors(include_url=False)[0]
         location, kind = list(first["loc"]), first["type"]
         if kind == "missing":
             fault = f"the key {location.pop()!r} is missing"
         else:
-            fault = f"must be {_KINDS.get(kind, 'text in UTF-8')}, not {show(first['input'])}"
+            wanted = _KINDS.get(kind, "text in UTF-8").format(**first.get("ctx", {}))
+            fault = f"must be {wanted}, not {show(first['input'])}"
         raise InputError(fault, key_path(location, place)) from None
 
 

@@ -4,8 +4,8 @@ Source: batsim.readthedocs.io, "Workload". A resource of Batsim is a host, and a
 hosts together: it is a gang of `res` tasks of one core. The cluster is `nb_res` hosts of one core,
 or equal servers given by options; a task may run on any server.
 
-Only delays and sequences of delays have a known duration without a platform. The duration of other
-profiles (computations, transfers, replays) depends on the speed of hosts and links, and on other
+Only jobs whose profile is a delay are read. The duration of other profiles (computations,
+transfers, replays, sequences of profiles) may depend on the speed of hosts and links, and on other
 jobs there. So their jobs are left out and counted, and also jobs that request no host. Batsim stops
 a job at its walltime, so durations are cut there; the walltime is also the job's limit. A workload
 is the input of a simulation, so starts are unknown.
@@ -19,12 +19,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from itertools import repeat
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
+from typing import Annotated, Final, NotRequired
+
+from pydantic import BeforeValidator, Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from fairlead.errors import InputError
+from fairlead.formats.file_faults import check_object, short
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import MOST_SERVERS
@@ -39,19 +43,55 @@ from fairlead.traces.logs.job_collector import (
 
 # The names of profile types differ between Batsim's releases.
 DELAYS = frozenset({"delay", "DelayProfile"})
-SEQUENCES = frozenset({"composed", "sequential_composition", "SequentialCompositionProfile"})
-USERS = ("user_id", "user")
 NO_WALLTIME = -1.0
-DEEPEST = 50  # levels of sequences within sequences
 ONE_CORE = (1.0,)
 
-NEEDS_PLATFORM = "jobs left out, as the duration of their profile depends on a platform"
+NEEDS_PLATFORM = "jobs left out, as the duration of their profile may depend on a platform"
 NO_HOST = "jobs left out, as they ask for no host"
 STOPPED = "jobs that Batsim stops at their walltime; they end there"
 DEPENDENCIES = "jobs that depend on other jobs; dependencies are ignored"
 
 _BYTES_FOR_DETECTION = 2**16
 _KEY = re.compile(r'"(?:nb_res|jobs|profiles)"\s*:')
+
+# A whole number is read as its digits.
+_Text = Annotated[
+    str,
+    Field(min_length=1),
+    BeforeValidator(lambda value: str(value) if type(value) is int else value),
+]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Job(TypedDict):
+    id: _Text
+    subtime: _Number  # seconds
+    res: Annotated[int, Field(ge=0)]  # hosts
+    profile: _Text
+    walltime: NotRequired[_Number]  # seconds; -1 for none
+    user_id: NotRequired[_Text]
+    user: NotRequired[_Text]
+    dependencies: NotRequired[object]
+
+
+class _Profile(TypedDict):
+    type: _Text
+
+
+class _Delay(TypedDict):
+    delay: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # seconds
+
+
+class _Workload(TypedDict):
+    nb_res: NotRequired[Annotated[int, Field(ge=1)]]  # hosts
+    jobs: list[object]
+    profiles: dict[str, object]
+
+
+_JOB: Final = TypeAdapter(_Job)
+_PROFILE: Final = TypeAdapter(_Profile)
+_DELAY: Final = TypeAdapter(_Delay)
+_WORKLOAD: Final = TypeAdapter(_Workload)
 
 
 def is_batsim(path: Path) -> bool:
@@ -74,114 +114,56 @@ def read_batsim(
     """
     check_server_options(servers, cores)
     with error_source(str(path)):
-        workload = json_files.mapping(json_files.read_json(path, on_progress), "")
+        workload = check_object(_WORKLOAD, json_files.read_json(path, on_progress), "")
         cluster = _make_cluster(workload, servers, cores)
-        profiles = json_files.field(workload, "profiles", "")
-        durations = _ProfileDurations(json_files.mapping(profiles, "profiles"))
-        jobs = json_files.sequence(json_files.field(workload, "jobs", ""), "jobs")
+        delays = _read_delays(workload["profiles"])
         collected = JobCollector()
-        for number, job in enumerate(jobs):
+        for number, item in enumerate(workload["jobs"]):
             place = f"jobs[{number}]"
-            _add_job(json_files.mapping(job, place), place, durations, collected)
+            _add_job(check_object(_JOB, item, place), place, delays, collected)
         return collected.workload(cluster, f"Batsim workload {path.name}", from_first=True)
 
 
-def _make_cluster(workload: dict[str, object], servers: int | None, cores: int | None) -> Cluster:
+def _make_cluster(workload: _Workload, servers: int | None, cores: int | None) -> Cluster:
     if servers is not None and cores is not None:
         return equal_servers("server", servers, cores)
     if "nb_res" not in workload:
         raise InputError("has no 'nb_res', its number of hosts; give --servers and --cores")
-    hosts = json_files.whole(workload["nb_res"], "nb_res", least=1)
+    hosts = workload["nb_res"]
     if hosts > MOST_SERVERS:
         raise InputError(f"must be at most {MOST_SERVERS:,}, not {hosts:,}", "nb_res")
     return equal_servers("host", hosts, 1)
 
 
+def _read_delays(profiles: dict[str, object]) -> dict[str, float | None]:
+    """Return the duration of each profile; None if it depends on a platform."""
+    delays: dict[str, float | None] = {}
+    for name, profile in profiles.items():
+        place = f"profiles.{short(name)}"
+        is_delay = check_object(_PROFILE, profile, place)["type"] in DELAYS
+        delays[name] = check_object(_DELAY, profile, place)["delay"] if is_delay else None
+    return delays
+
+
 def _add_job(
-    job: dict[str, object], place: str, durations: _ProfileDurations, collected: JobCollector
+    job: _Job, place: str, delays: Mapping[str, float | None], collected: JobCollector
 ) -> None:
     """Add a job whose duration is known and which requests hosts; count any other job."""
-    notes, field = collected.notes, partial(json_files.field, job, place=place)
-    name = json_files.text(field("id"), f"{place}.id")
-    submit = json_files.real(field("subtime"), f"{place}.subtime")
-    hosts = json_files.whole(field("res"), f"{place}.res")
-    profile = json_files.text(field("profile"), f"{place}.profile")
-    walltime = _read_walltime(job, place)
-    duration = durations.compute(profile, f"{place}.profile")
+    notes, hosts, walltime = collected.notes, job["res"], job.get("walltime", NO_WALLTIME)
+    if job["profile"] not in delays:
+        raise InputError(f"there is no profile {quoted(job['profile'])}", f"{place}.profile")
+    if walltime != NO_WALLTIME and walltime <= 0:
+        raise InputError(f"must be a positive number, not {walltime:g}", f"{place}.walltime")
+    limit = inf if walltime == NO_WALLTIME else walltime
+    duration = delays[job["profile"]]
     if duration is None or not hosts:
         notes[NEEDS_PLATFORM if duration is None else NO_HOST] += 1
         return
-    notes[STOPPED] += duration > walltime
+    notes[STOPPED] += duration > limit
     notes[DEPENDENCIES] += bool(job.get("dependencies"))
     collected.refuse_beyond(hosts, f"{place}.res")
-    key = next((key for key in USERS if key in job), "")
-    user = json_files.text(job[key], f"{place}.{key}") if key else "unknown"
-    notes[NO_USER] += not key
-    try:
-        collected.add_job(name, user, submit, gang=hosts > 1, limit=walltime)
-    except InputError as error:  # a job that occurs twice
-        raise InputError(error.fault, f"{place}.id") from None
-    collected.add_tasks(ONE_CORE, None, repeat(min(duration, walltime), hosts))
-
-
-def _read_walltime(job: dict[str, object], place: str) -> float:
-    """Return the walltime of a job; infinite if it is absent or -1."""
-    if "walltime" not in job or job["walltime"] == NO_WALLTIME:
-        return inf
-    return json_files.positive(job["walltime"], f"{place}.walltime")
-
-
-class _ProfileDurations:
-    """Computes the duration of each profile once, in seconds; None if it depends on a platform."""
-
-    def __init__(self, profiles: Mapping[str, object]) -> None:
-        self._profiles = profiles
-        self._known: dict[str, float | None] = {}
-
-    def compute(self, name: str, place: str, within: tuple[str, ...] = ()) -> float | None:
-        """Return the duration of a profile; `place` is the path of keys to its name.
-
-        `within` are the sequences that contain the profile, outermost first. Raises InputError for
-        an absent or malformed profile, for a sequence that contains itself, and for too deep
-        sequences.
-        """
-        if name in self._known:
-            return self._known[name]
-        if name not in self._profiles:
-            raise InputError(f"there is no profile {quoted(name)}", place)
-        if name in within:
-            raise InputError(f"the sequence {quoted(name)} contains itself", place)
-        if len(within) >= DEEPEST:
-            raise InputError(f"sequences are nested more than {DEEPEST} deep", place)
-        here = f"profiles.{name}"
-        profile = json_files.mapping(self._profiles[name], here)
-        kind = json_files.text(json_files.field(profile, "type", here), f"{here}.type")
-        duration: float | None = None
-        if kind in DELAYS:
-            delay = json_files.field(profile, "delay", here)
-            duration = json_files.positive(delay, f"{here}.delay")
-        elif kind in SEQUENCES:
-            duration = self._sum_sequence(profile, here, (*within, name))
-        self._known[name] = duration
-        return duration
-
-    def _sum_sequence(
-        self, profile: dict[str, object], here: str, within: tuple[str, ...]
-    ) -> float | None:
-        """Return the duration of a sequence; `here` is the path of keys to the sequence."""
-        count = "nb" if "nb" in profile else "repeat"  # the first releases used "nb"
-        times = json_files.whole(profile.get(count, 1), f"{here}.{count}", least=1)
-        names = json_files.sequence(json_files.field(profile, "seq", here), f"{here}.seq")
-        if not names:
-            raise InputError("is empty", f"{here}.seq")
-        durations: list[float] = []
-        for number, value in enumerate(names):
-            place = f"{here}.seq[{number}]"
-            part = self.compute(json_files.text(value, place), place, within)
-            if part is None:
-                return None
-            durations.append(part)
-        duration = times * sum(durations)
-        if not isfinite(duration):
-            raise InputError("its delays and repeats give no finite duration", here)
-        return duration
+    user = job.get("user_id", job.get("user"))
+    notes[NO_USER] += user is None
+    with error_source("", f"{place}.id"):  # a job that occurs twice
+        collected.add_job(job["id"], user or "unknown", job["subtime"], gang=hosts > 1, limit=limit)
+    collected.add_tasks(ONE_CORE, None, repeat(min(duration, limit), hosts))

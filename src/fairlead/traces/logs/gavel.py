@@ -24,12 +24,16 @@ from dataclasses import replace
 from itertools import repeat
 from math import isfinite
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from fairlead.errors import InputError
+from fairlead.formats.file_faults import check_object
 from fairlead.model.cluster import Cluster
+from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
 from fairlead.traces import _json_files as json_files
 from fairlead.traces._stored_files import ProgressReport, error_source, listed, quoted, read_lines
@@ -49,7 +53,6 @@ COLUMNS = (
 )
 WITHOUT_DIRECTORY = tuple(name for name in COLUMNS if name != "working_directory")
 REFERENCE = "v100"
-ALONE = "null"  # key of a job's throughput without another job on its GPU
 ONE_GPU = (1.0,)
 LARGEST_NUMBER = 1e15
 
@@ -68,12 +71,21 @@ class GavelRow(NamedTuple):
     arrival: float  # seconds
 
 
+# The throughput of a job without another job on its GPU, in steps a second; other keys are ignored.
+class _Alone(TypedDict):
+    null: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+_GPU_TYPES: Final = TypeAdapter(dict[str, object])
+_THROUGHPUTS: Final = TypeAdapter(dict[str, _Alone])
+
+
 class Throughputs(NamedTuple):
     """Throughputs of each job type and scale factor on one GPU type."""
 
     path: Path
     gpu: str  # the type
-    by_job: dict[str, object]  # steps a second, by job type and scale factor, and by other job
+    by_job: dict[str, _Alone]  # by job type and scale factor
 
 
 def is_gavel(line: str) -> bool:
@@ -136,14 +148,14 @@ def read_gavel(
 
 def _read_throughputs(path: Path) -> Throughputs:
     with error_source(str(path)):
-        types = json_files.mapping(json_files.read_json(path), "")
+        types = check_object(_GPU_TYPES, json_files.read_json(path), "")
         gpu = next(iter(types)) if len(types) == 1 else REFERENCE
         if gpu not in types:
             found = listed(list(types), 5)
             fault = f"has no GPU type {REFERENCE!r} but {found or 'none'}; keep one type in it"
             raise InputError(fault)
-        json_files.text(gpu, "GPU type")
-        return Throughputs(path, gpu, json_files.mapping(types[gpu], gpu))
+        check_name(gpu, "GPU type")
+        return Throughputs(path, gpu, check_object(_THROUGHPUTS, types[gpu], gpu))
 
 
 def _add_job(row: GavelRow, name: str, throughputs: Throughputs, collected: JobCollector) -> bool:
@@ -165,17 +177,10 @@ def _add_job(row: GavelRow, name: str, throughputs: Throughputs, collected: JobC
 def _find_throughput(row: GavelRow, throughputs: Throughputs) -> float:
     """Return the steps a second of a job; raise InputError if the file lacks its throughput."""
     key = repr((row.job_type, row.gpus))
-    place = f"{throughputs.gpu}.{key}"
     if key not in throughputs.by_job:
         fault = f"{throughputs.path.name} has no throughput of {quoted(key)} on {throughputs.gpu}"
         raise InputError(fault)
-    with error_source(str(throughputs.path)):
-        by_other_job = json_files.mapping(throughputs.by_job[key], place)
-        alone = json_files.field(by_other_job, ALONE, place)
-        throughput = json_files.real(alone, f"{place}.{ALONE}")
-        if throughput < 0:
-            raise InputError(f"must not be negative, as {throughput:g} is", f"{place}.{ALONE}")
-    return throughput
+    return throughputs.by_job[key]["null"]
 
 
 def _columns_of(line: str) -> tuple[str, ...]:

@@ -93,6 +93,7 @@ class _Record(TypedDict):
 
 
 _RECORD: Final = TypeAdapter(_Record)
+_LIST_OF_JOBS: Final = TypeAdapter(list[object])
 
 
 class _Machine(NamedTuple):
@@ -140,7 +141,7 @@ def read_philly(
     collected = JobCollector()
     used = _UsedServers()
     with error_source(str(log)):
-        jobs = json_files.sequence(json_files.read_json(log, on_progress), "")
+        jobs = check_object(_LIST_OF_JOBS, json_files.read_json(log, on_progress), "")
     for number, item in enumerate(jobs):
         place = f"jobs[{number}]"
         with error_source(str(log)):
