@@ -184,42 +184,6 @@ def test_an_end_at_a_later_begin_is_of_the_attempt_before(folder: Path) -> None:
     assert (workload.task_start.tolist(), workload.task_duration.tolist()) == ([5], [4])
 
 
-def flat(records: list[Record]) -> list[dict[str, str]]:
-    """Return records with the fields of inner ones in columns such as ``capacity_cpus``."""
-    rows: list[dict[str, str]] = []
-    for record in records:
-        row: dict[str, str] = {}
-        for name, value in record.items():
-            if isinstance(value, dict):
-                row |= {f"{name}_{inner}": str(field) for inner, field in value.items()}
-            else:
-                row[name] = "[x]" if isinstance(value, list) else str(value)
-        row.setdefault("constraint", "[]")
-        rows.append(row)
-    return rows
-
-
-@pytest.mark.parametrize("dotted", [False, True])
-def test_tables_may_be_csv(folder: Path, dotted: bool) -> None:
-    whole = read_google_2019(folder)
-    for table, records in TABLES.items():
-        first_file(folder, table).unlink()
-        rows = flat(records)
-        names = sorted({name for row in rows for name in row})
-        text = "".join(",".join(row.get(name, "") for name in names) + "\n" for row in rows)
-        heading = ",".join(names)
-        if dotted:
-            for inner in ("cpus", "memory"):
-                heading = heading.replace(f"_{inner}", f".{inner}")
-        (folder / f"{table}.csv").write_text(f"{heading}\n{text}")
-    workload = read_google_2019(folder)
-    assert workload.notes == whole.notes
-    assert workload.task_start.tolist() == whole.task_start.tolist()
-    assert workload.task_server.tolist() == whole.task_server.tolist()
-    assert workload.shapes.tolist() == whole.shapes.tolist()
-    assert workload.users == whole.users
-
-
 def test_tables_may_be_folders_of_compressed_parts(folder: Path) -> None:
     whole = read_google_2019(folder)
     for table, records in TABLES.items():
@@ -264,8 +228,8 @@ def test_a_missing_table_is_named(folder: Path, table: str) -> None:
 
 
 def test_a_part_given_twice_is_refused(folder: Path) -> None:
-    (folder / "machine_events-000000000000.csv").write_text("")
-    with pytest.raises(InputError, match=r"\.json: is there twice, also as .*\.csv"):
+    (folder / "machine_events-000000000000.json.gz").write_text("")
+    with pytest.raises(InputError, match=r"\.json\.gz: is there twice, also as .*\.json"):
         read_google_2019(folder)
 
 
@@ -304,10 +268,7 @@ def test_a_fault_names_file_row_and_column(folder: Path, change: Record, fault: 
         ('{"time": 1', "row 1: is not JSON"),
         ('{"time": ' + "[" * 100_000, "row 1: is not JSON"),
         ("{}\n[1]", "row 2: is not a JSON record"),
-        ("hello", "row 1: has no column time, and is not a JSON record"),
-        ('time,type,collection_id,instance_index\n1,2,3,"4', "row 2: is not CSV"),
-        ("time,type,collection_id,instance_index\n1,x,3,4", "row 2: type: 'x' is not"),
-        ("time,type,time,collection_id,instance_index\n", "row 1: names a column twice"),
+        ("time,type,collection_id,instance_index\n1,2,3,4", "row 1: is not JSON"),
         ("", "holds no event"),
     ],
 )
@@ -315,19 +276,6 @@ def test_text_in_another_form_is_refused(folder: Path, text: str, fault: str) ->
     path = first_file(folder, INSTANCES)
     path.write_text(text)
     assert f"{path}: {fault}" in fault_of(read_google_2019, folder)
-
-
-def test_numbers_of_csv_may_be_quoted_or_end_with_a_zero(folder: Path) -> None:
-    """pandas writes whole numbers as 4.0 where some are absent."""
-    path = first_file(folder, INSTANCES)
-    path.write_text(
-        "time,type,collection_id,instance_index,machine_id,resource_request.cpus\n"
-        '600000000.0,3,"300",0.0,12.0,2.5e-1\n601000000,6,300,0,,\n'
-    )
-    workload = read_google_2019(folder)
-    assert workload.shapes.tolist() == [[0.25, 0]]
-    assert workload.task_server.tolist() == [2]
-    assert workload.task_duration.tolist() == [1]
 
 
 def test_a_trace_without_tasks_that_ran_says_why(folder: Path) -> None:

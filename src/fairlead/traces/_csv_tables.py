@@ -239,7 +239,6 @@ def _convert_column(block: Block, column: TraceColumn) -> pl.Series:
     if column.kind == "text":
         return present
     if column.kind == "flag":
-        block.refuse(~present.is_in(["true", "false"]), "is neither true nor false", name)
         return present == "true"
     is_whole = column.kind == "whole"
     numbers = present.cast(pl.Int64 if is_whole else pl.Float64, strict=False)

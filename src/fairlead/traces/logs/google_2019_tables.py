@@ -1,11 +1,9 @@
 """Read the rows of the tables of Google's traces of 2019, by their published schema.
 
 Version 3 of the format. A cell has files such as ``instance_events-000000000000.json.gz``. They are
-JSON lines as BigQuery exports them: whole numbers are in quotes, and empty fields are absent. The
-result of a query may also be CSV with a heading, where a field of a record is named
-``resource_request.cpus`` or ``resource_request_cpus``. Rows have no order. Source: J. Wilkes,
-"Google cluster-usage traces v3", and ``clusterdata_trace_format_v3.proto`` in
-github.com/google/cluster-data.
+JSON lines as BigQuery exports them: whole numbers are in quotes, and empty fields are absent. Rows
+have no order. Source: J. Wilkes, "Google cluster-usage traces v3", and
+``clusterdata_trace_format_v3.proto`` in github.com/google/cluster-data.
 """
 
 from __future__ import annotations
@@ -23,8 +21,6 @@ from fairlead.traces._csv_tables import (
     convert,
     numbered_lines,
     read_texts,
-    split_row,
-    split_rows,
 )
 from fairlead.traces._stored_files import error_source, quoted
 from fairlead.traces.logs.google_tables import AFTER_TRACE, Progress, each_once, stem_of
@@ -69,7 +65,7 @@ MACHINE_COLUMNS = (
     TraceColumn("capacity.memory", "real", most=LARGEST_GIVEN, optional=True),
 )
 
-_FILE = r"(-\d+)?\.(json|jsonl|ndjson|csv)(\.(gz|bz2|xz|zip))?"
+_FILE = r"(-\d+)?\.(json|jsonl|ndjson)(\.(gz|bz2|xz|zip))?"
 
 
 def is_google_2019(folder: Path) -> bool:
@@ -100,43 +96,19 @@ def read_rows(
     """Yield the rows of a table, a block at a time; O(rows).
 
     A column of kind ``flag`` is a list in the file, and true if the list has an entry. Raises
-    InputError with file, row and column, for a file that is damaged or is neither JSON lines nor
-    CSV; and for a field that is absent, not a number, or out of range.
+    InputError with file, row and column, for a file that is damaged or is not JSON lines, and for a
+    field that is absent, not a number, or out of range.
     """
     for part in parts:
-        source, heading = str(part), list[str]()
+        source = str(part)
         for row, text in read_texts(part, progress.report_bytes):
             lines = numbered_lines(text, row, source)
-            if len(lines) and not heading and not lines["line"][0].startswith("{"):
-                with error_source(source, f"row {lines[ROW][0]}"):
-                    heading = _parse_heading(lines["line"][0], columns)
-                lines = lines[1:]
             if len(lines):
-                fields = split_rows(lines, heading, source) if heading else None
-                if fields is None:
-                    fields = _json_fields(lines, columns, source)
-                yield convert(_as_texts(fields, columns), columns, source).frame
-
-
-def _parse_heading(line: str, columns: Sequence[TraceColumn]) -> list[str]:
-    """Return the names in a heading, with a dot before the field of a record.
-
-    Raises InputError if a required column is absent, or a name occurs twice.
-    """
-    names = [name.strip().replace(".", "_") for name in split_row(line, 0, "")]
-    for column in columns:
-        flat = column.name.replace(".", "_")
-        if flat in names:
-            names[names.index(flat)] = column.name
-        elif not column.optional:
-            raise InputError(f"has no column {column.name}, and is not a JSON record")
-    if len(set(names)) < len(names):
-        raise InputError("names a column twice")
-    return names
+                yield convert(_json_fields(lines, columns, source), columns, source).frame
 
 
 def _json_fields(lines: pl.DataFrame, columns: Sequence[TraceColumn], source: str) -> pl.DataFrame:
-    """Return the fields of JSON lines as text, by column; absent fields are empty."""
+    """Return the fields of JSON lines as text that `convert` reads; absent fields are empty."""
     import polars as pl
 
     paths = [column.name.partition(".") for column in columns]
@@ -144,13 +116,15 @@ def _json_fields(lines: pl.DataFrame, columns: Sequence[TraceColumn], source: st
     for row, line in lines.iter_rows():
         with error_source(source, f"row {row}"):
             record = _parse_record(line)
-            for fields, (name, _, inner) in zip(found, paths, strict=True):
+            for column, fields, (name, _, inner) in zip(columns, found, paths, strict=True):
                 value = record.get(name)
                 if inner and value is not None:
                     if not isinstance(value, dict):
                         raise InputError(f"{name}: {quoted(value)} is not a record")
                     value = value.get(inner)
-                fields.append("" if value is None else str(value))
+                if column.kind == "flag":
+                    value = "true" if value else "false"
+                fields.append("" if value is None else str(value).strip())
     texts = {column.name: fields for column, fields in zip(columns, found, strict=True)}
     return pl.DataFrame(texts).with_columns(lines[ROW])
 
@@ -163,21 +137,3 @@ def _parse_record(line: str) -> dict[str, object]:
     if not isinstance(record, dict):
         raise InputError(f"is not a JSON record: {quoted(line)}")
     return record
-
-
-def _as_texts(fields: pl.DataFrame, columns: Sequence[TraceColumn]) -> pl.DataFrame:
-    """Return the fields of `columns`, as text that `convert` reads; absent columns are empty."""
-    import polars as pl
-
-    texts = []
-    for column in columns:
-        is_present = column.name in fields.columns
-        text = (pl.col(column.name).str.strip_chars() if is_present else pl.lit("")).alias(
-            column.name
-        )
-        if column.kind == "whole":  # pandas writes 4.0 if some fields of a column are empty
-            text = text.str.replace(r"\.0+$", "")
-        elif column.kind == "flag":
-            text = (~text.is_in(["", "[]"])).cast(pl.String)
-        texts.append(text)
-    return fields.select(ROW, *texts)
