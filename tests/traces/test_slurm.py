@@ -298,13 +298,6 @@ def test_a_time_zone_is_refused(files: tuple[Path, Path]) -> None:
     assert "has a time zone" in fault_of(read, files)
 
 
-@pytest.mark.parametrize("text", ["7|ana|1|2|3\n", "JobID,User,State\n7,ana,x\n", "JobID  User\n"])
-def test_another_form_of_sacct_is_told(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "sacct.txt"
-    path.write_text(text)
-    assert "needs --parsable2 and its heading" in fault_of(read_workload, path)
-
-
 def test_amounts_of_memory_are_binary() -> None:
     assert amounts_of("mem=1024M")["memory"] == amounts_of("mem=1G")["memory"] == 1.0
     assert amounts_of("mem=1T")["memory"] == 1024.0

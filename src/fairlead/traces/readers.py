@@ -14,8 +14,7 @@ from pathlib import Path
 
 from fairlead.errors import InputError, how_to_install
 from fairlead.model.workload import Workload
-from fairlead.traces._csv_tables import split_row
-from fairlead.traces._stored_files import ProgressReport, read_lines
+from fairlead.traces._stored_files import ProgressReport, quoted, read_lines
 from fairlead.traces.logs.batsim import is_batsim
 from fairlead.traces.logs.dlrm import is_dlrm
 from fairlead.traces.logs.fit_workflows import is_fit_workflows
@@ -24,7 +23,7 @@ from fairlead.traces.logs.google_2019_tables import is_google_2019
 from fairlead.traces.logs.helios import JOB_LOGS as HELIOS_LOGS
 from fairlead.traces.logs.helios import is_helios
 from fairlead.traces.logs.kubernetes_pods import is_kubernetes_dump
-from fairlead.traces.logs.openb import POD_TABLES, table_of
+from fairlead.traces.logs.openb import POD_TABLES, is_openb
 from fairlead.traces.logs.pai import TABLES as PAI_TABLES
 from fairlead.traces.logs.philly import JOB_LOGS as PHILLY_LOGS
 from fairlead.traces.logs.philly import is_philly_log
@@ -61,15 +60,6 @@ _WANTED = (
     "Alibaba's DLRM instances, a folder of its PAI tables, a folder of Google's tables of 2019, "
     "a trace of Philly or Helios, a log of FIT's workflows"
 )
-# Errors for single files of Google's tables, recognised by their number of columns.
-_BY_COLUMNS = {
-    6: "looks like a table of Google's trace; name the folder that holds task_events",
-    8: (
-        "looks like Google's job events, which hold neither tasks nor demands; "
-        "trace generate --job-events takes them"
-    ),
-    13: "looks like Google's task events; name the folder that holds task_events",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,25 +216,8 @@ def detect_format(path: Path) -> str:
         return JOURNAL
     if not start:
         raise InputError("is empty", "", source)
-    if _is_problem(path):
-        fault = "is a problem file, which has no jobs; allocate, fill and audit take it"
-        raise InputError(fault, "", source)
     # A Philly log may be one line of any length, so it is not read line by line.
     return PHILLY if is_philly_log(path) else _format_of_text(path)
-
-
-def _is_problem(path: Path) -> bool:
-    """Return whether a file begins like a problem file in YAML or JSON."""
-    with path.open("rb") as file:
-        start = file.read(4096).lstrip()
-    if start.startswith(b"#"):
-        start = b"\n".join(
-            line for line in start.split(b"\n") if not line.startswith(b"#")
-        ).lstrip()
-    as_json = start.startswith(b"{") and all(
-        f'"{key}":'.encode() in start for key in ("fairlead", "resources", "servers")
-    )
-    return as_json or start.startswith(b"fairlead:")
 
 
 def _format_of_folder(path: Path) -> str:
@@ -261,13 +234,6 @@ def _format_of_folder(path: Path) -> str:
     ):
         if any(path.glob(pattern)):
             return name
-    if (path / "job_events").is_dir() or any(path.glob("part-*-of-*.csv*")):
-        raise InputError(
-            "has no folders task_events and machine_events of Google's trace; "
-            "trace generate --job-events reads job events without the other tables",
-            "",
-            str(path),
-        )
     raise InputError(f"is not the folder of a trace; wanted: {_WANTED}", "", str(path))
 
 
@@ -300,25 +266,13 @@ def _format_of_text(path: Path) -> str:
             if line.startswith(COMMENT):
                 comments = True
                 continue
-            blanks, commas = len(line.split()), line.count(",") + 1
+            blanks = len(line.split())
             if blanks == METACENTRUM_COLUMNS and line.split()[18].startswith("{"):
                 return METACENTRUM
             if blanks == SWF_COLUMNS or comments:
                 return SWF
-            table = table_of(split_row(line, row, source)) if commas > 1 else None
-            if table == "pods":
+            if is_openb(line):
                 return OPENB
-            if table == "nodes":
-                fault = (
-                    "is openb's table of nodes; name the pods' table, and this one with --machines"
-                )
-                raise InputError(fault, f"row {row}", source)
-            if "jobid" in line.lower() or line.count("|") > 3:
-                fault = (
-                    "looks like a table of sacct, which needs --parsable2 and its heading, with "
-                )
-                raise InputError(f"{fault}the columns JobID and State", f"row {row}", source)
-            fault = f"{blanks} columns separated by blanks, {commas} by commas: is not a trace"
-            fault = _BY_COLUMNS.get(commas, f"{fault}; wanted: {_WANTED}")
+            fault = f"{quoted(line)} does not begin a trace; wanted: {_WANTED}"
             raise InputError(fault, f"row {row}", source)
     raise InputError("holds no job" if comments else "is empty", "", source)

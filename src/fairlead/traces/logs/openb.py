@@ -7,12 +7,12 @@ and one of pods. In some of the published tables, some pods may use only certain
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 from math import nan
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -85,15 +85,10 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
         return collected.workload(cluster, f"openb pods {pods.name}", from_first=True)
 
 
-def table_of(header: Sequence[str]) -> Literal["pods", "nodes"] | None:
-    """Return the table to which most columns of a header belong; None for another table."""
-    names = {name.strip().lower() for name in header}
-    pods, nodes = (
-        len(names & {column.name for column in columns}) for columns in (POD_COLUMNS, NODE_COLUMNS)
-    )
-    if max(pods, nodes) < _MIN_COLUMNS:
-        return None
-    return "pods" if pods >= nodes else "nodes"
+def is_openb(line: str) -> bool:
+    """Return whether a line has most columns of the header of the table of pods."""
+    names = {name.strip().lower() for name in line.split(",")}
+    return len(names & {column.name for column in POD_COLUMNS}) >= _MIN_COLUMNS
 
 
 def read_openb_beside(
