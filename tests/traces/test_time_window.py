@@ -72,10 +72,10 @@ def test_starts_are_left_out_where_earlier_jobs_ran(tmp_path: Path, capsys: Capt
     assert part.notes[NO_STARTS] == 1  # that of job-3, which never started
     left_out = "the recorded starts are left out, as earlier jobs ran or waited at --from"
     assert why_no_starts(part) == left_out
-    trace, problem = tmp_path / "x.parquet", tmp_path / "p.yaml"
+    trace = tmp_path / "x.parquet"
     write_parquet(part, trace)
-    assert run(["trace", "convert", str(trace), "-o", str(problem), "--at", "1h"]) == 0
-    assert f"{left_out}: all tasks count as waiting" in capsys.readouterr().out
+    assert run(["trace", "audit", str(trace)]) == 2
+    assert f"{left_out}; fairlead simulate" in capsys.readouterr().err
 
 
 def test_servers_begin_in_their_state_then() -> None:
