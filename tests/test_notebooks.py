@@ -135,7 +135,7 @@ def test_missing_times_are_null_in_frames() -> None:
 
 
 def test_pictures_of_nothing_are_empty() -> None:
-    runs = fairlead.simulate(ana_and_bo(), "drf/best-fit", processes=1)
+    runs = fairlead.simulate(ana_and_bo(), {"none": lambda _: None}, processes=1)
     drawn = runs.plot()
     assert len(drawn.data) == 0
     assert "nothing to draw" in drawn.layout.title.text

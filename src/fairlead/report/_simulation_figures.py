@@ -1,19 +1,18 @@
-"""Pictures of simulations: utilization, shares and times by policy, and gains of users."""
+"""Pictures of simulations: utilization, shares and times by policy, and counts of gains."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, log10
 from typing import Any
 
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.run_log import RunLog
-from fairlead.model.ties import largest_first, smallest_first
+from fairlead.model.ties import largest_first
 from fairlead.model.workload import Workload
-from fairlead.report._against_today import ComparedPolicy, largest_utilization, ratio_text
+from fairlead.report._against_today import ComparedPolicy, largest_utilization
 from fairlead.report._dates import date_marks, date_text
 from fairlead.report.charts import (
     COLOUR_OF_OTHERS,
@@ -26,33 +25,24 @@ from fairlead.report.charts import (
     Figure,
     Trace,
     bars,
-    dots,
     hover,
     layout,
     line,
     listed,
     logarithmic_times,
-    rule,
     shortened,
 )
 from fairlead.report.numbers import UNCHANGED, counted, duration, percent, time_unit
-from fairlead.simulation.metrics.distribution import cumulative_distribution, parts_above
+from fairlead.simulation.metrics.distribution import cumulative_distribution
 from fairlead.simulation.metrics.dominant_shares import Shares
-from fairlead.simulation.metrics.fairness_error import FairnessError
 from fairlead.simulation.simulate import Outcome
 
 POINTS = 500  # of a distribution, at most
 USERS_APART = 10  # drawn individually; all others together
-MARKED_USERS = 40  # with at most so many users, each is marked by a dot
 LONGEST_NAME = 60
 # Seconds at which zero times are drawn on a logarithmic axis; less if all times are short.
 SHORTEST = 1.0
-# Waits, errors, reductions and ratios beyond these limits are drawn at the limits.
-WIDEST_WAITS = 1e4  # ratio of the longest wait to the shortest that is drawn
-LARGEST_ERROR = 2.0
-LEAST_REDUCTION = -1.0
-LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
-_MARKS = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)
+LEAST_REDUCTION = -1.0  # smaller reductions are drawn as this
 
 
 @dataclass(frozen=True)
@@ -127,23 +117,6 @@ def utilisation_figure(
     return {"data": traces, "layout": drawn}
 
 
-def fairness_figure(
-    outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
-) -> Figure | None:
-    """Draw the fairness error over time; None if no user was ever active."""
-    axis = _TimeAxis(_workload(outcomes), max(o.summary.arrivals for o in outcomes.values()))
-    traces = []
-    for name, outcome in outcomes.items():
-        fairness = outcome.summary.fairness
-        if fairness is None or np.isnan(fairness.error).all():
-            continue
-        error = fairness.error
-        drawn = np.minimum(error, LARGEST_ERROR)
-        x, texts = fairness.time / axis.size, axis.shares(_short(name), fairness.time, error)
-        traces.append(line(_short(name), x, drawn, texts, **styles[name].arguments))
-    return {"data": traces, "layout": axis.layout(300)} if traces else None
-
-
 def users_drawn(runs: Sequence[Shares]) -> IntArray:
     """Return the users with the largest holdings, summed over time and all runs."""
     held = np.sum([np.diff(shares.edges) @ shares.dominant for shares in runs], axis=0)
@@ -204,45 +177,6 @@ def completion_figure(
         ]
         value, style = np.maximum(value, floor), styles[name].arguments
         traces.append(_stairs(line(_short(name), value, part, texts, **style)))
-    return {"data": traces, "layout": drawn}
-
-
-def waiting_figure(
-    outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
-) -> Figure | None:
-    """Draw the fraction of complete jobs that wait longer than each time, on logarithmic axes.
-
-    Most jobs wait little under any policy, so policies differ in small fractions and long waits.
-    """
-    waits = {name: o.summary.jobs.wait[o.summary.jobs.completed] for name, o in outcomes.items()}
-    longest = max((float(found.max(initial=0.0)) for found in waits.values()), default=0.0)
-    if not longest:
-        return None
-    floor = max(longest / WIDEST_WAITS, min(SHORTEST, longest / 10))
-    traces = []
-    least = 1.0
-    for name, found in waits.items():
-        if not len(found):
-            continue
-        value, part = parts_above(found, POINTS)
-        value = np.concatenate([[floor], value[value > floor]])
-        part = np.concatenate([[(found > floor).mean()], part[len(part) - len(value) + 1 :]])
-        least = min(least, 1 / len(found))
-        texts = [
-            hover(_short(name), f"{p:.2%} of jobs wait longer than {duration(v)}")
-            for v, p in zip(value.tolist(), part.tolist(), strict=True)
-        ]
-        traces.append(_stairs(line(_short(name), value, part, texts, **styles[name].arguments)))
-    drawn = layout(legend=True)
-    drawn["xaxis"] |= logarithmic_times(floor, longest * 1.3)
-    marks = [10.0**-k for k in range(ceil(-log10(least)) + 1)]
-    drawn["yaxis"] = {
-        "type": "log",
-        "range": [log10(least / 1.5), 0.03],
-        "tickvals": marks,
-        "ticktext": [f"{100 * mark:g}%" for mark in marks],
-        "automargin": True,
-    }
     return {"data": traces, "layout": drawn}
 
 
@@ -316,77 +250,6 @@ def reduction_figure(
     return {"data": traces, "layout": drawn}
 
 
-def ratios_figure(
-    others: Sequence[ComparedPolicy], styles: Mapping[str, PolicyStyle]
-) -> Figure | None:
-    """Draw each user's ratio of mean completion times to the reference, a line per policy."""
-    traces: list[Trace] = []
-    drawn_ratios, most_users = [1.0], 0
-    for against in others:
-        comparison = against.comparison
-        compared = np.flatnonzero(comparison.jobs > 0)
-        if not len(compared):
-            continue
-        ratio = np.clip(comparison.completion_ratio, LEAST_RATIO, LARGEST_RATIO)
-        order = compared[smallest_first(ratio[compared])]
-        drawn_ratios += [float(ratio[order[0]]), float(ratio[order[-1]])]
-        most_users = max(most_users, len(order))
-        line_style = styles[against.name].arguments
-        marks = 7 if len(order) <= MARKED_USERS else 0
-        ranks = np.arange(1, len(order) + 1)
-        name, texts = _short(against.name), [_ratio_hover(against, n) for n in order.tolist()]
-        traces.append(line(name, ranks, ratio[order], texts, marks=marks, **line_style))
-    if not traces:
-        return None
-    least, most = min(*drawn_ratios, 1 / 1.15) / 1.1, max(*drawn_ratios, 1.15) * 1.1
-    marks_at = [mark for mark in _MARKS if least <= mark <= most]
-    if len(marks_at) < 3:
-        marks_at = [mark for mark in (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5) if least <= mark <= most]
-    drawn = layout("users, the largest gain first", height=340, legend=True)
-    drawn["xaxis"] |= {"range": [0.5, most_users + 0.5]}
-    drawn["yaxis"] = {
-        "type": "log",
-        "range": [float(np.log10(least)), float(np.log10(most))],
-        "tickvals": marks_at,
-        "ticktext": [f"×{mark:g}" for mark in marks_at],
-        "automargin": True,
-    }
-    traces.append(rule([0.5, most_users + 0.5], [1.0, 1.0], EVEN, "dot"))
-    return {"data": traces, "layout": drawn}
-
-
-def done_figure(against: ComparedPolicy, reference: str) -> Figure | None:
-    """Draw the done fraction of each user's tasks at the horizon, against the reference policy.
-
-    Larger dots have more tasks; `reference` describes the other run, as in ``under drf/best-fit``.
-    """
-    ours, theirs = against.comparison.done, against.comparison.baseline_done
-    shown = np.flatnonzero(~np.isnan(ours + theirs))
-    if not len(shown):
-        return None
-    tasks = against.outcome.summary.users.tasks
-    # Draw large dots first, so that small ones are on top.
-    order = shown[np.argsort(-tasks[shown], kind="stable")]
-    difference = against.comparison.horizon_difference[order]
-    names = against.comparison.users
-    texts = [
-        hover(
-            _short(names[n]),
-            counted(int(tasks[n]), "task"),
-            f"{percent(float(ours[n]))} done; {percent(float(theirs[n]))} {reference}",
-        )
-        for n in order.tolist()
-    ]
-    size = np.round(5 + 4 * np.log10(np.maximum(tasks[order], 1)), 1).tolist()
-    colours = [MORE if d > 0 else LESS if d < 0 else EVEN for d in difference.tolist()]
-    trace = dots("", theirs[order], ours[order], texts, colour=colours, size=size, opacity=0.7)
-    diagonal = rule([0.0, 1.0], [0.0, 1.0], COLOUR_OF_OTHERS, "dot")
-    drawn = layout(f"done {reference}", height=340)
-    for axis in ("xaxis", "yaxis"):
-        drawn[axis] |= {"range": [-0.03, 1.03], "tickformat": ".0%", "showgrid": True}
-    return {"data": [trace, diagonal], "layout": drawn}
-
-
 def running_figure(log: RunLog) -> Figure | None:
     """Draw the number of running tasks over time; None if no task started."""
     if not len(log.task):
@@ -432,17 +295,6 @@ def _stairs(trace: Trace) -> Trace:
     return trace | {"line": trace["line"] | {"shape": "hv"}}
 
 
-def _ratio_hover(against: ComparedPolicy, n: int) -> str:
-    comparison = against.comparison
-    ours, theirs = float(comparison.completion[n]), float(comparison.baseline_completion[n])
-    return hover(
-        _short(against.name),
-        f"{_short(comparison.users[n])}: {ratio_text(float(comparison.completion_ratio[n]))}",
-        f"{duration(ours)} instead of {duration(theirs)}, "
-        f"{counted(int(comparison.jobs[n]), 'job')}",
-    )
-
-
 def _middles(edges: FloatArray) -> FloatArray:
     return (edges[1:] + edges[:-1]) / 2
 
@@ -455,28 +307,6 @@ def _distribution() -> dict[str, Any]:
 
 def _workload(outcomes: Mapping[str, Outcome]) -> Workload:
     return next(iter(outcomes.values())).workload
-
-
-def held_and_due_figure(workload: Workload, fairness: FairnessError, user: int) -> Figure:
-    """Draw the dominant share that a user holds over time, and its fair share."""
-    until = float(fairness.time[-1]) + fairness.interval / 2
-    axis = _TimeAxis(workload, until)
-    edges = fairness.since + fairness.interval * np.arange(len(fairness.time) + 1)
-    weight = fairness.weight[user]
-    traces = []
-    for name, shares, colour, dash in (
-        ("holds", fairness.held, INK, "solid"),
-        ("is due", fairness.fair, MORE, "dash"),
-    ):
-        share = shares[:, user] * weight
-        changed = np.flatnonzero(np.diff(share, prepend=np.nan) != 0)
-        x = np.repeat(edges[[*changed, -1]], 2)[1:-1]
-        y = np.repeat(share[changed], 2)
-        texts = axis.shares(name, x, y)
-        traces.append(line(name, x / axis.size, y, texts, colour=colour, dash=dash, key=name))
-    drawn = axis.layout(170)
-    drawn["xaxis"]["range"] = [fairness.since / axis.size, until / axis.size]
-    return {"data": traces, "layout": drawn}
 
 
 class _TimeAxis:

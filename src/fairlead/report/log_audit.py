@@ -10,7 +10,7 @@ import numpy as np
 from fairlead.model.ties import largest_first
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import short_name
-from fairlead.report._held_and_due import ROUNDED, extremes_text, held_and_due, short_time
+from fairlead.report._extremes import ROUNDED, extremes_text, short_time
 from fairlead.report.document import (
     FAILS,
     HOLDS,
@@ -98,7 +98,7 @@ def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> St
 
 
 def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Iterator[Block]:
-    """Yield the findings on limits, the table of users, warnings, and shares over time."""
+    """Yield the findings on limits, the table of users, and warnings."""
     if limits.is_any:
         lines = [_breach_text(audit, breach) for breach in breaches]
         yield Listing(lines or list(_texts_without_breach(audit, limits)), "limits")
@@ -161,7 +161,6 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
     if notes := audit.workload.notes:
         lines = [f"{what}: {count:,}" for what, count in notes.items()]
         yield Listing(lines, "when the log was read", "warning")
-    yield held_and_due(audit.workload, fairness)
 
 
 def _hour_text(workload: Workload) -> str:

@@ -16,11 +16,11 @@ from fairlead.report._allocation_figures import comparison_figure, share_figure,
 from fairlead.report._audit_figures import shares_figure as audit_figure
 from fairlead.report._fair_comparison import compare_with_fair
 from fairlead.report._simulation_figures import (
+    completion_figure,
     policy_styles,
     running_figure,
     shares_figure,
     users_drawn,
-    waiting_figure,
 )
 from fairlead.simulation.filling import Filling
 from fairlead.simulation.metrics.dominant_shares import Shares
@@ -41,9 +41,9 @@ def plot(answer: object) -> Figure:
     - audit: held and due shares
     - outcome: shares over time, until the last submission
     - run log: running tasks over time
-    - outcomes of several policies: waits of jobs
+    - outcomes of several policies: completion times of jobs
 
-    If there is nothing to draw, such as waits of jobs that never wait, the title of the empty
+    If there is nothing to draw, such as times of jobs that never end, the title of the empty
     figure says so.
 
     Raises
@@ -55,8 +55,10 @@ def plot(answer: object) -> Figure:
     """
     figure = plotly_figure(*_figure_of(answer))
     over_time = isinstance(answer, Outcome | RunLog)
-    waits = isinstance(answer, Outcomes)
-    figure.update_xaxes(title="wait" if waits else "time" if over_time else "dominant share")
+    of_jobs = isinstance(answer, Outcomes)
+    figure.update_xaxes(
+        title="completion time" if of_jobs else "time" if over_time else "dominant share"
+    )
     figure.update_yaxes(title=_vertical_title(answer))
     return figure
 
@@ -117,7 +119,7 @@ def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
         return f"Running tasks under {answer.policy}", running_figure(answer)
     if isinstance(answer, Outcomes):
         styles_of = policy_styles(list(answer), next(iter(answer), ""))
-        return "Part of jobs that wait longer than a time", waiting_figure(answer, styles_of)
+        return "Part of jobs complete within a time", completion_figure(answer, styles_of)
     raise InputError(f"cannot draw a {type(answer).__name__}", "plot")
 
 

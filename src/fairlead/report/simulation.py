@@ -24,22 +24,17 @@ from fairlead.report._against_today import (
     unrecorded_text,
 )
 from fairlead.report._dates import period_text
-from fairlead.report._held_and_due import ROUNDED, extremes_text, held_and_due
+from fairlead.report._extremes import ROUNDED, extremes_text
 from fairlead.report._simulation_figures import (
-    LARGEST_ERROR,
     PolicyStyle,
     balance_figure,
     completion_figure,
-    done_figure,
-    fairness_figure,
     policy_styles,
-    ratios_figure,
     reduction_figure,
     shares_figure,
     slowdown_figure,
     users_drawn,
     utilisation_figure,
-    waiting_figure,
 )
 from fairlead.report.charts import Figure, css, shortened
 from fairlead.report.document import (
@@ -257,13 +252,10 @@ def _blocks(
         yield from _pictures([("Jobs complete within", drawn, "Completion times")])
     yield from _warnings(runs, found)
     yield _starved(runs, found)
-    if runs.baseline.summary.fairness is not None:
-        under = f" under {short_name(runs.today)}"
-        yield held_and_due(runs.baseline.workload, runs.baseline.summary.fairness, under)
     if runs.others:
         yield Section("Gains and losses", [_gains(runs, styles)])
     yield Section("Policies side by side", list(_side_by_side(runs, found, styles)))
-    yield Section("User by user", list(_users(runs, found, styles)))
+    yield Section("User by user", list(_users(runs, found)))
     if runs.sharing is not None:
         yield _sharing(runs.sharing)
     yield from reasons
@@ -446,44 +438,13 @@ def _side_by_side(
     yield table_of("Use and fairness under each policy", columns, fair, note=note)
 
 
-def _users(
-    runs: Runs, found: Mapping[str, Figures], styles: Mapping[str, PolicyStyle]
-) -> Iterator[Block]:
+def _users(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
     """Show waits, owed hours, and gains and losses of users."""
     yield from _waits(found)
     clusters = {tuple(run.workload.cluster.total_capacity) for run in runs.shared.values()}
     yield from _owed(found, len(clusters) > 1)
-    if not runs.others:
-        return
-    today = short_name(runs.today)
-    ratios = ratios_figure(runs.others, styles)
-    if ratios is not None:
-        yield Picture(
-            f"Ratio of each user's mean completion time to that under {today}, for jobs complete "
-            "under both, sorted. Users below ×1 gain.",
-            ratios,
-            f"Ratio of each user's mean completion time to that under {today}; a table has the "
-            "numbers",
-            "Winners and losers",
-        )
-    done = [
-        (
-            a.name,
-            done_figure(a, f"under {today}"),
-            f"Part of each user's tasks done under {a.name} against {today}",
-        )
-        for a in runs.others
-    ]
-    panels = {short_name(picture.heading): [picture] for picture in _pictures(done)}
-    if panels:
-        about = (
-            "The fraction of each user's tasks done at the end of the trace, under the policy "
-            f"(vertical) and under {today} (horizontal). Large dots are users with many tasks; "
-            "blue ones, above the line, have more done under the policy, orange ones less."
-        )
-        blocks: list[Block] = [Tabs("Policy", panels), Prose(about, "small")]
-        yield Section("Tasks done", blocks, page_only=True)
-    yield _changes(runs)
+    if runs.others:
+        yield _changes(runs)
 
 
 def _largest_first(found: Mapping[str, Figures], what: str) -> list[str]:
@@ -578,38 +539,31 @@ def _changes(runs: Runs) -> Table:
         each="user",
         rest="with fewer tasks",
         note=f"Under each policy: mean completion time and wait against those under {today}, of "
-        "jobs complete under both.",
+        "jobs complete under both, and the difference of completed tasks.",
         page_only=True,
     )
 
 
 def _change(against: ComparedPolicy, n: int) -> Cell:
-    """Format the change of user n's mean completion time and wait against the reference."""
+    """Format the change of user n's completion time, wait and completed tasks."""
     comparison = against.comparison
     ratio, wait = float(comparison.completion_ratio[n]), float(against.wait_difference[n])
     more = int(comparison.completed_difference[n])
+    tasks = f"{more:+,} {'task' if abs(more) == 1 else 'tasks'}" if more else ""
     kind = "bad" if comparison.lost[n] else "good" if comparison.gained[n] else "dim"
     if comparison.unknown[n]:
         return Cell("unknown", SORTED_LAST, kind=kind)
     if not np.isfinite(ratio):
-        noun = "task" if abs(more) == 1 else "tasks"
-        return Cell(f"{more:+,} {noun}" if more else "–", SORTED_LAST, kind=kind)
-    note = f"waits {difference_text(wait)}" if wait else ""
+        return Cell(tasks or "–", SORTED_LAST, kind=kind)
+    waits = f"waits {difference_text(wait)}" if wait else ""
+    note = ", ".join(filter(None, (waits, tasks)))
     return Cell(ratio_text(ratio), ratio, kind=kind, note=note)
 
 
 def _sharing(sharing: ComparedPolicy) -> Section:
     """Count users that do worse on the shared cluster than on their dedicated servers."""
     text = f"Under {short_name(sharing.name)}, sharing: {sharing_text(sharing.comparison)}."
-    drawn = done_figure(sharing, "alone")
-    blocks: list[Block] = [Prose(text)]
-    if drawn is not None:
-        caption = (
-            "The fraction of each user's tasks done, sharing (vertical) and alone (horizontal). "
-            "Large dots are users with many tasks; orange dots, below the line, lose by sharing."
-        )
-        blocks.append(Picture(caption, drawn, "Part of each user's tasks done when sharing"))
-    return Section("Sharing and dedicated servers", blocks)
+    return Section("Sharing and dedicated servers", [Prose(text)])
 
 
 def sharing_text(sharing: Comparison) -> str:
@@ -625,7 +579,7 @@ def sharing_text(sharing: Comparison) -> str:
 
 
 def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]:
-    """Draw utilization, fairness error and holdings over time."""
+    """Draw utilization and holdings over time."""
     shared, resources = runs.shared, runs.baseline.workload.cluster.resources
     yield from _pictures(
         (
@@ -639,18 +593,6 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
     if len(resources) > PICTURES_OF_RESOURCES:
         of = f"; {PICTURES_OF_RESOURCES} of {len(resources)} resources"
     yield Prose(f"Amounts of running tasks relative to those of present servers{of}.", "small")
-    fairness = fairness_figure(shared, styles)
-    if fairness is not None:
-        fair = runs.baseline.summary.fairness
-        mechanism = "the fair shares" if fair is None else f"those of {fair.mechanism.upper()}"
-        yield Picture(
-            f"How far dominant shares of active users are from {mechanism}, relative to the fair "
-            f"shares, while jobs arrive. Errors above {100 * LARGEST_ERROR:.0f} % are drawn as "
-            f"{100 * LARGEST_ERROR:.0f} %.",
-            fairness,
-            "Fairness error over time; its mean is in the table above",
-            "Fairness error",
-        )
     users = users_drawn([outcome.summary.shares for outcome in shared.values()])
     until = max(outcome.summary.until for outcome in shared.values())
     panels = {
@@ -672,7 +614,7 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
 
 
 def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]:
-    """Draw distributions of completion times, slowdowns and waits of jobs."""
+    """Draw distributions of completion times and slowdowns, and reductions by size."""
     outcomes, others, today = runs.outcomes, runs.others, short_name(runs.today)
     pictures = _pictures(
         [
@@ -687,11 +629,6 @@ def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Bl
                 "Distribution of the slowdown of jobs",
             ),
             (
-                "Jobs that wait longer than",
-                waiting_figure(outcomes, styles),
-                "Distribution of waiting times of jobs",
-            ),
-            (
                 f"Shorter than under {today}, by size of the job",
                 reduction_figure(others, styles) if others else None,
                 "Reduction of the mean completion time by number of tasks",
@@ -704,8 +641,7 @@ def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Bl
     yield from pictures
     yield Prose(
         "Fractions are of the jobs that were complete under each policy: the table above has their "
-        "numbers. A job waits from its submission to the start of its first task; both axes of "
-        "waits are logarithmic. Slowdown: completion time divided by the duration of the job's "
+        "numbers. Slowdown: completion time divided by the duration of the job's "
         "longest task. Shorter: the reduction of the mean completion time of jobs complete under "
         "both policies. Below zero the jobs take longer; values below −100 % are drawn as −100 %.",
         "small",

@@ -195,7 +195,7 @@ ALL_FIGURES = (
 
 
 class Outcomes(dict[str, Outcome], Shown):
-    """Outcomes by policy; `to_frame` has a row for each, and `plot` draws how long tasks wait.
+    """Outcomes by policy; `to_frame` has a row for each, and `plot` draws how soon jobs complete.
 
     ``to_frame("figures")`` has further figures of each, as ``docs/run-figures.md`` defines them.
     """

@@ -27,23 +27,6 @@ def cumulative_distribution(
     return ordered, fraction
 
 
-def parts_above(values: FloatArray, points: int) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct values, ascending, and the fraction of all values above each of them.
-
-    At most `points` values are returned, evenly spaced in the logarithm of the fraction; the last
-    one is the largest. No value may be NaN. O(V log V) for V values.
-    """
-    ordered, counts = np.unique(values, return_counts=True)
-    above = len(values) - np.cumsum(counts)
-    if len(ordered) > points:
-        wanted = np.geomspace(max(above[0], 1), 1, points - 1)
-        # The first value with at most as many above it.
-        chosen = np.searchsorted(-above, -wanted)
-        ordered, above = (v[np.unique([*chosen, len(v) - 1])] for v in (ordered, above))
-    fraction: FloatArray = above / max(1, len(values))
-    return ordered, fraction
-
-
 def percentile(values: FloatArray, percent: float) -> float:
     """Return the smallest value that at least `percent` percent of the values do not exceed.
 

@@ -1,22 +1,18 @@
-"""Compare users' holdings in a run with fair shares: a sentence, and pictures over time."""
+"""Name the users of a run that are furthest from their fair shares, in a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
-from fairlead.model.ties import largest_first
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import short_name
-from fairlead.report._simulation_figures import held_and_due_figure
-from fairlead.report.document import Block, Picture, Prose, Section
 from fairlead.report.numbers import change, duration, number, percent
 from fairlead.simulation.log_audit import worst_time
 from fairlead.simulation.metrics.fairness_error import FairnessError
 
-USERS_DRAWN = 12
 ROUNDED = 9  # digits of cluster-hours, beyond which they are rounding
 
 
@@ -50,30 +46,6 @@ def extremes_text(
     if fairness.has_no_answer:
         parts.insert(0, "no fair shares are known")
     return "; ".join(parts) or "every user held its fair share all the time"
-
-
-def held_and_due(workload: Workload, fairness: FairnessError, under: str = "") -> Section:
-    """Draw held and fair shares over time of the users furthest from their fair share."""
-
-    def pictures() -> Iterator[Block]:
-        owed = fairness.owed.round(ROUNDED)
-        active = np.flatnonzero(fairness.active.any(axis=0))
-        furthest = active[largest_first(np.abs(owed[active]))[:USERS_DRAWN]]
-        for n in furthest[largest_first(owed[furthest])].tolist():
-            name = short_name(workload.users[n])
-            yield Picture(
-                "",
-                held_and_due_figure(workload, fairness, n),
-                f"Held share and fair share of {name} over time",
-                name,
-                small=True,
-            )
-        of = ""
-        if len(active) > USERS_DRAWN:
-            of = f", of the {USERS_DRAWN} users furthest from their fair shares"
-        yield Prose(f"Dominant shares{of}; the most owed user is the first.", "small")
-
-    return Section(f"Held and fair shares over time{under}", pictures, page_only=True)
 
 
 def short_time(workload: Workload, seconds: float) -> str:
