@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-from base64 import b85decode
 from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
 
 from fairlead.report.charts import Figure
-from fairlead.report.document import Block, Document, Picture, Section, Tabs
-
-PACKED = re.compile(
-    r'<script type="application/gzip" id="(\w+)" data-bytes="(\d+)">([^<]*)</script>'
-)
-
-
-def unpacked(page: str) -> dict[str, str]:
-    """Return the rows that a page holds in compressed form, by their places."""
-    found = PACKED.search(page)
-    if found is None:
-        return {}
-    packed = b85decode(found[3].replace(",", "<"))[: int(found[2])]
-    rows: dict[str, str] = json.loads(gzip.decompress(packed))
-    return rows
+from fairlead.report.document import Block, Document, Picture, Section
 
 
 def figures_of(document: Document) -> dict[str, Figure]:
@@ -48,30 +31,17 @@ def _pictures(blocks: Iterable[Block]) -> Iterator[Picture]:
             yield block
         elif isinstance(block, Section):
             yield from _pictures(block.blocks() if callable(block.blocks) else block.blocks)
-        elif isinstance(block, Tabs):
-            for panel in block.panels.values():
-                yield from _pictures(panel)
 
 
 class Reader(HTMLParser):
-    """Collects elements, scripts and visible text of a page, compressed rows included.
-
-    Texts of pictures are apart.
-    """
+    """Collects elements and visible text of a page; texts of pictures are apart."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
         self.shown: list[str] = []
         self.open: list[str] = []
         self.drawn: list[str] = []  # texts in pictures, and those under the pointer
-        rows = unpacked(page)
-        page = PACKED.sub(lambda found: found[0].replace(found[3], ""), page)
-        for place, html in rows.items():
-            start = page.index(f'id="{place}"')
-            end = page.index("</tbody>", start)
-            page = page[:end] + html + page[end:]
         self.feed(page)
         self.close()
 
@@ -79,16 +49,12 @@ class Reader(HTMLParser):
         self.elements.append((tag, dict(attrs)))
         if tag not in ("meta", "input", "br", "link"):
             self.open.append(tag)
-        if tag == "script":
-            self.scripts.append("")
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "script":
-            self.scripts[-1] += data
-        elif "svg" in self.open:
+        if "svg" in self.open:
             self.drawn.append(data)
         elif self.open and self.open[-1] != "style":
             self.shown.append(data)
@@ -131,12 +97,20 @@ def read_harmless(page: str) -> Reader:
     assert reader.open == []
     check_fetches_nothing(page)
     for tag, attributes in reader.elements:
-        assert tag not in ("b", "link", "iframe", "img", "object", "embed", "base", "form")
+        assert tag not in (
+            "b",
+            "script",
+            "link",
+            "iframe",
+            "img",
+            "object",
+            "embed",
+            "base",
+            "form",
+        )
         assert not {"src", "action"} & attributes.keys()
         assert not any(attribute.startswith("on") for attribute in attributes)
-    places = {f"#{a['id']}" for _, a in reader.elements if "id" in a}
-    assert {str(a["href"]) for _, a in reader.elements if "href" in a} <= places
-    assert len(reader.scripts) == 1 + bool(unpacked(page))
+        assert "href" not in attributes
     return reader
 
 

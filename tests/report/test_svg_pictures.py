@@ -24,7 +24,7 @@ LONG = "a-user-with-a-name-that-is-longer-than-any-label"
 
 
 def drawn(figure: Figure) -> ElementTree.Element:
-    return ElementTree.fromstring(to_svg(figure, "about", "key"))
+    return ElementTree.fromstring(to_svg(figure, "about"))
 
 
 def texts(root: ElementTree.Element) -> list[str]:

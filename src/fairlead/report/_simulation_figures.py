@@ -49,7 +49,6 @@ LEAST_REDUCTION = -1.0  # smaller reductions are drawn as this
 class PolicyStyle:
     """Line style of one policy, the same in every picture of a page."""
 
-    key: str
     colour: str
     dash: str
     width: float
@@ -57,7 +56,7 @@ class PolicyStyle:
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments of `fairlead.report.charts.line`."""
-        return {"colour": self.colour, "dash": self.dash, "width": self.width, "key": self.key}
+        return {"colour": self.colour, "dash": self.dash, "width": self.width}
 
 
 def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
@@ -72,7 +71,7 @@ def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
         rank = 0 if name == today else others.index(name)
         colour = INK if name == today else COLOURS[rank % len(COLOURS)]
         dash = DASHES[rank // len(COLOURS) % len(DASHES)]
-        styles[name] = PolicyStyle(f"policy-{k}", colour, dash, width)
+        styles[name] = PolicyStyle(colour, dash, width)
     return styles
 
 
@@ -142,13 +141,9 @@ def shares_figure(workload: Workload, shares: Shares, users: IntArray, until: fl
         bands.append((others, COLOUR_OF_OTHERS, np.maximum(rest, 0.0)))
     middles = _middles(shares.edges)
     traces = []
-    for k, (name, colour, held) in enumerate(bands):
-        key, x, texts = (
-            f"user-{k}",
-            middles / axis.size,
-            axis.shares(shortened(name), middles, held),
-        )
-        trace = line(shortened(name), x, held, texts, colour=colour, width=0.5, key=key)
+    for name, colour, held in bands:
+        texts = axis.shares(shortened(name), middles, held)
+        trace = line(shortened(name), middles / axis.size, held, texts, colour=colour, width=0.5)
         traces.append(trace | {"stackgroup": "users", "fillcolor": colour})
     drawn = axis.layout(340)
     drawn["xaxis"]["range"] = [0, until / axis.size]
@@ -240,7 +235,7 @@ def reduction_figure(
         heights = np.maximum(reduction.of_means, LEAST_REDUCTION)[some]
         places = list(range(len(some)))
         name = _short(against.name)
-        traces.append(bars(name, places, heights, texts, style.colour, key=style.key))
+        traces.append(bars(name, places, heights, texts, style.colour))
     drawn = layout("tasks of the job", height=320, share=True, legend=True) | {
         "barmode": "group",
         "bargap": 0.3,

@@ -1,4 +1,4 @@
-"""Draw figures of the chart kit as SVG, which a page shows and prints without a script.
+"""Draw figures of the chart kit as SVG.
 
 A drawing adapts to the width of the page and keeps its height. So horizontal positions are
 percentages, vertical positions are pixels, and curves are in an inner drawing that is stretched.
@@ -106,19 +106,9 @@ def _longest(ticks: Sequence[Tick]) -> int:
     return max((len(shortened(tick.label)) for tick in ticks), default=0)
 
 
-def to_svg(figure: Figure, about: str, key: str) -> Markup:
-    """Draw a figure.
-
-    Parameters
-    ----------
-    figure : Figure
-        Figure of the chart kit.
-    about : str
-        Description for screen readers.
-    key : str
-        Identity (``id``) of the drawing, unique in its page.
-    """
-    return Markup(_Drawing(figure).html(about, key))
+def to_svg(figure: Figure, about: str) -> Markup:
+    """Draw a figure; `about` describes it for screen readers."""
+    return Markup(_Drawing(figure).html(about))
 
 
 class _Drawing:
@@ -174,12 +164,11 @@ class _Drawing:
         self.right = max(24, int(LETTER * widest))
         self.height = max(40, int(self.layout["height"]) - self.top - self.bottom)
 
-    def html(self, about: str, key: str) -> str:
+    def html(self, about: str) -> str:
         """Draw all traces, and return the SVG in an element with room for the labels."""
         self._axes()
         group = 0
         for trace in self.traces:
-            self._open(trace)
             if trace["type"] == "heatmap":
                 self._heat(trace)
             elif trace["type"] == "bar":
@@ -189,20 +178,17 @@ class _Drawing:
                 self._band(trace)
             else:
                 self._scatter(trace)
-            self._close()
+            self._add_curves()
         self._strips()
         room = f"padding: {self.top}px {self.right}px {self.bottom}px {self.left}px"
         return (
-            f'<div class="plot" id="{key}" style="{room}">'
+            f'<div class="plot" style="{room}">'
             f'<svg width="100%" height="{self.height}" role="img" aria-label="{escape(about)}">'
             f"{''.join(self.shapes)}</svg></div>"
         )
 
-    def _open(self, trace: Trace) -> None:
-        key = trace.get("legendgroup")
-        self.shapes.append(f'<g data-key="{escape(key)}">' if key else "<g>")
-
-    def _close(self) -> None:
+    def _add_curves(self) -> None:
+        """Add the inner drawing with the curves of a trace, if it has some."""
         if self.curves:
             self.shapes.append(
                 f'<svg class="curves" width="100%" height="{self.height}" '
@@ -210,7 +196,6 @@ class _Drawing:
                 f"{''.join(self.curves)}</svg>"
             )
             self.curves = []
-        self.shapes.append("</g>")
 
     def _to_percent(self, value: float) -> float:
         """Return a horizontal position in per cent."""

@@ -36,7 +36,6 @@ from fairlead.report.document import (
     Section,
     Statement,
     Table,
-    Tabs,
     Tiles,
     figure,
     numbers,
@@ -90,14 +89,12 @@ def comparison_document(
     title: str,
     left_out: Sequence[str] = (),
 ) -> Document:
-    """Show several answers to one problem side by side, and each by itself.
+    """Show several answers to one problem side by side.
 
     `refused` maps each mechanism without an answer to the reason; for the other parameters see
     `allocation_document`.
     """
-    allocations = list(answers.values())
-    largest_problem = max((a.problem for a in allocations), key=lambda p: p.n_groups)
-    styles = user_styles(allocations)
+    largest_problem = max((a.problem for a in answers.values()), key=lambda p: p.n_groups)
     about = "Dominant share of every user under each mechanism; tasks are in the table below"
     blocks: list[Block] = [
         Picture(f"{DOMINANT_SHARE}.", lambda: comparison_figure(answers), about),
@@ -106,11 +103,6 @@ def comparison_document(
     if refused:
         lines = [f"{name}: {reason}" for name, reason in refused.items()]
         blocks.append(Listing(lines, "no answer from", "warning"))
-    each = {
-        name: [share_picture(allocation, styles), *details(allocation, styles)]
-        for name, allocation in answers.items()
-    }
-    blocks.append(Section("Each mechanism by itself", [Tabs("Mechanism", each)], page_only=True))
     return Document(
         title,
         "fair shares",

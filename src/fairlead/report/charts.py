@@ -82,25 +82,17 @@ def line(
     colour: str,
     width: float = 2.0,
     dash: str = "solid",
-    marks: float = 0,
-    key: str = "",
 ) -> Trace:
-    """Draw one line; `marks` is the size of the dots on it, 0 for none.
-
-    Traces with the same `key` are hidden and shown together.
-    """
-    drawn: Trace = {
+    """Draw one line."""
+    return {
         "type": "scatter",
-        "mode": "lines+markers" if marks else "lines",
+        "mode": "lines",
         "name": name,
         "x": values(x),
         "y": values(y),
         "line": {"color": colour, "width": width, "dash": dash},
         **_under_pointer(texts),
     }
-    if marks:
-        drawn["marker"] = {"size": marks, "color": colour}
-    return drawn | ({"legendgroup": key} if key else {})
 
 
 def dots(
@@ -135,7 +127,6 @@ def bars(
     colour: str | Sequence[str],
     *,
     horizontal: bool = False,
-    key: str = "",
 ) -> Trace:
     """Draw vertical bars at `places`, or horizontal bars if `horizontal`."""
     across, up = ("x", "y") if not horizontal else ("y", "x")
@@ -147,7 +138,6 @@ def bars(
         up: values(lengths),
         "marker": {"color": colour},
         **_under_pointer(texts),
-        **({"legendgroup": key} if key else {}),
     }
 
 

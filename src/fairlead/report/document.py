@@ -22,16 +22,16 @@ HOLDS, FAILS, UNKNOWN, MUTED = "holds", "fails", "unknown", "muted"
 MARKS = {HOLDS: "✓", FAILS: "✗", UNKNOWN: "?", MUTED: "–"}
 # A terminal shows about one screen of a table; a pipe or file gets all rows.
 ROWS_ON_TERMINAL = 40
-# Sort key of infinite and missing numbers.
-SORTED_LAST = 1e300
+# Value of infinite and missing numbers.
+MISSING = 1e300
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: a text with a sort key, a bar, a colour or a note."""
+    """A cell of a table: a text with a number, a bar, a colour or a note."""
 
     text: str
-    value: float | None = None  # sort key on a page
+    value: float | None = None  # the number before rounding, for programs that read a page
     part: float | None = None  # length of the bar under the text, from 0 to 1; None without a bar
     kind: str = ""  # ``good``, ``bad``, ``dim``, or empty
     swatch: str = ""  # colour shown before the text
@@ -50,8 +50,8 @@ def figure(
 ) -> Cell:
     """Return a cell with a number as formatted by `write`, or a dash for a missing number."""
     if value is None or isnan(value):
-        return Cell("–", SORTED_LAST)
-    return Cell(write(value), min(value, SORTED_LAST), part, kind)
+        return Cell("–", MISSING)
+    return Cell(write(value), min(value, MISSING), part, kind)
 
 
 def count_cell(count: int) -> Cell:
@@ -86,7 +86,7 @@ class Table:
     count: int  # number of rows
     row: Callable[[int], Sequence[Content]]  # cells of row k, one for each column
     size: FloatArray | None = None  # (count,): of too many rows, those of largest size are shown
-    each: str = "row"  # singular noun for a row; a page can search tables of ``user``
+    each: str = "row"  # singular noun for a row
     rest: str = "with smaller shares"  # description of the rows left out
     foot: Sequence[Sequence[Content]] = ()  # rows below all others
     on_terminal: int = ROWS_ON_TERMINAL  # number of rows on a terminal, at most
@@ -172,15 +172,7 @@ class Section:
     page_only: bool = False
 
 
-@dataclass(frozen=True)
-class Tabs:
-    """Named sets of blocks, of which a page shows one at a time."""
-
-    about: str
-    panels: Mapping[str, Sequence[Block]]
-
-
-Block: TypeAlias = Table | Prose | Listing | Statement | Picture | Tiles | Section | Tabs
+Block: TypeAlias = Table | Prose | Listing | Statement | Picture | Tiles | Section
 
 
 @dataclass(frozen=True, eq=False)

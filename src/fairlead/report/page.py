@@ -1,14 +1,7 @@
-"""Render documents as HTML pages, each in one self-contained file.
-
-Pictures are SVG in the page, so it shows and prints them without its script. The script adds
-sorting, searching, tabs, and the later rows of long tables.
-"""
+"""Render documents as static HTML pages, each in one self-contained file without a script."""
 
 from __future__ import annotations
 
-import gzip
-import json
-from base64 import b85encode
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -18,16 +11,13 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from fairlead.report._svg import to_svg
-from fairlead.report.charts import INK, css, css_dash
-from fairlead.report.document import MARKS, Block, Cell, Column, Content, Document, Picture, Table
+from fairlead.report.charts import INK, Trace, css, css_dash
+from fairlead.report.document import MARKS, Block, Cell, Content, Document, Picture, Table
 from fairlead.report.numbers import counted
 
-ROWS_ON_PAGE = 2000
-FIRST_ROWS = 60  # further rows are compressed; the page's script inserts them
-# Tables with more rows get a scroll bar; tables with more users get a search field.
-ROWS_ON_SCREEN, ROWS_TO_SEARCH = 40, 20
+ROWS_ON_PAGE = 300
+ROWS_ON_SCREEN = 40  # tables with more rows get a scroll bar
 LINES_ON_PAGE = 200
-COLUMNS_ON_PHONE = 2
 _TEMPLATE = files("fairlead.report") / "template"
 
 
@@ -36,18 +26,10 @@ def to_page(document: Document) -> str:
 
     The cost is linear in the length of the page.
     """
-    return _environment().get_template("page.html").render(document=document, page=_Page())
-
-
-def _packed(packed: bytes) -> Markup:
-    """Encode compressed bytes in base 85, five characters for four bytes."""
-    # Without `<` the text cannot end the script element around it.
-    written = b85encode(packed, pad=True).replace(b"<", b",").decode()
-    return Markup(f'data-bytes="{len(packed)}">{written}')
+    return _environment().get_template("page.html").render(document=document, page=_Page)
 
 
 class _LegendLine(NamedTuple):
-    key: str  # a click on the line hides the traces of all pictures with this key
     name: str
     colour: str  # of CSS
     dash: str  # line style of CSS
@@ -60,15 +42,11 @@ class _Drawn(NamedTuple):
 
 
 class _Page:
-    """Functions and state of one page, used by the template."""
+    """Functions for the template."""
 
     marks = MARKS
     lines = LINES_ON_PAGE
-    rows_on_screen, rows_to_search = ROWS_ON_SCREEN, ROWS_TO_SEARCH
-
-    def __init__(self) -> None:
-        self.kept: dict[str, str] = {}
-        self.identities = 0
+    rows_on_screen = ROWS_ON_SCREEN
 
     @staticmethod
     def shown(blocks: Iterable[Block] | Callable[[], Iterable[Block]]) -> list[tuple[str, Block]]:
@@ -81,33 +59,10 @@ class _Page:
         period = f", {document.period}" if document.period else ""
         return f"{document.title}{period}: {document.about}"
 
-    def identity(self, kind: str) -> str:
-        """Return a new ``id`` for an element, such as ``table-3``."""
-        self.identities += 1
-        return f"{kind}-{self.identities}"
-
     @staticmethod
-    def rows(table: Table, first: bool) -> Iterable[Sequence[Content]]:
-        """Return the `first` rows, for the HTML, or the further rows, for the script."""
-        rows, split = table.shown_rows(ROWS_ON_PAGE), 0 if table.folded else FIRST_ROWS
-        return map(table.row, rows[:split] if first else rows[split:])
-
-    @staticmethod
-    def later_rows(table: Table) -> str:
-        """Describe the rows that are missing without the script, if any."""
-        later = min(table.count, ROWS_ON_PAGE) - (0 if table.folded else FIRST_ROWS)
-        return f"{counted(later, 'more row')}: to see them, allow scripts." if later > 0 else ""
-
-    @staticmethod
-    def stacks(columns: Sequence[Column]) -> bool:
-        """Return whether a phone stacks the cells of a row vertically."""
-        return len(columns) > COLUMNS_ON_PHONE
-
-    def keep(self, element: str, html: str) -> str:
-        """Store rows that the script inserts into the element with this ``id``; return no text."""
-        if html.strip():
-            self.kept[element] = html
-        return ""
+    def rows(table: Table) -> Iterable[Sequence[Content]]:
+        """Return the rows to show."""
+        return map(table.row, table.shown_rows(ROWS_ON_PAGE))
 
     @staticmethod
     def omitted(table: Table) -> str:
@@ -122,38 +77,28 @@ class _Page:
         """Return a text as a cell."""
         return content if isinstance(content, Cell) else Cell(content)
 
-    def packed_contents(self) -> Markup:
-        """Return the rows stored by `keep`, compressed."""
-        text = json.dumps(self.kept, separators=(",", ":"))
-        return _packed(gzip.compress(text.encode(), 9, mtime=0))
-
-    def drawn(self, picture: Picture) -> _Drawn:
+    @staticmethod
+    def drawn(picture: Picture) -> _Drawn:
         """Draw a picture, and return it with the lines of its legend."""
-        key = self.identity("figure")
         figure = picture.figure() if callable(picture.figure) else picture.figure
-        listed: dict[str, _LegendLine] = {}
-        traces = []
-        for trace in figure["data"]:
-            is_named = trace.get("name") and trace.get("showlegend", True)
-            if not is_named or not figure["layout"].get("showlegend", False):
-                traces.append(trace)
-                continue
-            group = trace.get("legendgroup", f"{key}: {trace['name']}")
-            # A copy: the document may be rendered again.
-            traces.append(trace | {"legendgroup": group})
-            is_line = "lines" in trace.get("mode", "") and trace["line"].get("width", 1) > 0
-            style = trace["line"] if is_line else trace.get("marker", {})
-            colour = style.get("color", INK)
-            line = _LegendLine(
-                group,
-                trace["name"],
-                css(colour if isinstance(colour, str) else INK),
-                css_dash(style.get("dash", "solid")),
-                "line" if is_line else "swatch",
-            )
-            listed.setdefault(group, line)
-        svg = to_svg(figure | {"data": traces}, picture.about, key)
-        return _Drawn(svg, list(listed.values()))
+        legend: dict[str, _LegendLine] = {}
+        if figure["layout"].get("showlegend", False):
+            for trace in figure["data"]:
+                if trace.get("name") and trace.get("showlegend", True):
+                    legend.setdefault(trace["name"], _legend_line(trace))
+        return _Drawn(to_svg(figure, picture.about), list(legend.values()))
+
+
+def _legend_line(trace: Trace) -> _LegendLine:
+    is_line = "lines" in trace.get("mode", "") and trace["line"].get("width", 1) > 0
+    style = trace["line"] if is_line else trace.get("marker", {})
+    colour = style.get("color", INK)
+    return _LegendLine(
+        trace["name"],
+        css(colour if isinstance(colour, str) else INK),
+        css_dash(style.get("dash", "solid")),
+        "line" if is_line else "swatch",
+    )
 
 
 @cache

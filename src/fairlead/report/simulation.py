@@ -39,8 +39,8 @@ from fairlead.report._simulation_figures import (
 from fairlead.report.charts import Figure, css, shortened
 from fairlead.report.document import (
     FAILS,
+    MISSING,
     MUTED,
-    SORTED_LAST,
     Block,
     Cell,
     Content,
@@ -51,7 +51,6 @@ from fairlead.report.document import (
     Section,
     Statement,
     Table,
-    Tabs,
     count_cell,
     figure,
     numbers,
@@ -552,9 +551,9 @@ def _change(against: ComparedPolicy, n: int) -> Cell:
     tasks = f"{more:+,} {'task' if abs(more) == 1 else 'tasks'}" if more else ""
     kind = "bad" if comparison.lost[n] else "good" if comparison.gained[n] else "dim"
     if comparison.unknown[n]:
-        return Cell("unknown", SORTED_LAST, kind=kind)
+        return Cell("unknown", MISSING, kind=kind)
     if not np.isfinite(ratio):
-        return Cell(tasks or "–", SORTED_LAST, kind=kind)
+        return Cell(tasks or "–", MISSING, kind=kind)
     waits = f"waits {difference_text(wait)}" if wait else ""
     note = ", ".join(filter(None, (waits, tasks)))
     return Cell(ratio_text(ratio), ratio, kind=kind, note=note)
@@ -595,22 +594,20 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
     yield Prose(f"Amounts of running tasks relative to those of present servers{of}.", "small")
     users = users_drawn([outcome.summary.shares for outcome in shared.values()])
     until = max(outcome.summary.until for outcome in shared.values())
-    panels = {
-        short_name(name): [
-            Picture(
-                "",
-                shares_figure(outcome.workload, outcome.summary.shares, users, until),
-                f"Dominant shares over time under {name}",
-            )
-        ]
+    pictures = _pictures(
+        (
+            short_name(name),
+            shares_figure(outcome.workload, outcome.summary.shares, users, until),
+            f"Dominant shares over time under {name}",
+        )
         for name, outcome in shared.items()
-    }
+    )
     about = (
         "Stacked dominant shares: the largest part that a user holds of any resource. They may be "
         "of different resources, so their sum may exceed 100 %. Only the users with the largest "
         "holdings, summed over time and policies, have their own colour."
     )
-    yield Section("Holdings", [Tabs("Policy", panels), Prose(about, "small")])
+    yield Section("Holdings", [*pictures, Prose(about, "small")])
 
 
 def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]:
