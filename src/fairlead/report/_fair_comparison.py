@@ -6,14 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.model.holdings import Holdings
-from fairlead.model.reductions import restrict
+from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.ties import largest_first
 from fairlead.properties.audit import Audit
-from fairlead.properties.envy import measure_envy
-from fairlead.properties.sharing import users_below_slice, users_with_tiny_slices
-from fairlead.properties.subject import Subject, round_down
+from fairlead.properties.sharing import users_below_slice
+from fairlead.properties.subject import round_down
 from fairlead.report.numbers import UNCHANGED
 
 
@@ -28,7 +25,6 @@ class FairComparison:
     below: BoolArray  # (N,): users below their due share; with whole tasks, by at least one
     margin: FloatArray  # (N,): tasks / tasks of the slice - 1; NaN if the slice has none
     short: BoolArray  # (N,): users below their slice; with whole tasks, by at least one
-    below_tiny: BoolArray  # (N,): users below a slice of less than one whole task, not judged
     envies: BoolArray  # (N,): users that envy another by more than rounding
 
     @property
@@ -63,7 +59,6 @@ def compare_with_fair(audit: Audit) -> FairComparison:
         below=below,
         margin=np.where(audit.slices > 0, _over(tasks, audit.slices) - 1.0, np.nan),
         short=users_below_slice(subject, audit.slices),
-        below_tiny=users_with_tiny_slices(subject, audit.slices),
         envies=audit.envious,
     )
 
@@ -76,45 +71,6 @@ def furthest_off(ratio: FloatArray, limit: int) -> list[int]:
     order = [int(n) for n in largest_first(ratio) if not np.isnan(ratio[n])]
     half = limit // 2
     return order if len(order) <= limit else order[:half] + order[-half:]
-
-
-def gains_with_bundles(subject: Subject, users: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return each user's tasks with each other user's bundle, and its relative gain.
-
-    Both are (K, K) float for the K `users`: in row n and column m, user n has the bundle of user
-    m, scaled by weight. The diagonal has the users' own tasks, and gains of 0. Costs O(K^3 G R), so
-    it is for few users.
-    """
-    holdings = subject.holdings
-    problem = restrict(subject.problem, users=users.tolist())
-    own = holdings.user_tasks[users]
-    could = np.diag(own)
-    for m in range(len(users)):
-        only_m = _only(holdings, users, m)
-        # With all other bundles empty, each user envies m most.
-        envy = measure_envy(
-            problem,
-            only_m.tasks,
-            time_shared=subject.time_shared,
-            amounts=only_m.amounts,
-            whole_tasks=holdings.whole_tasks,
-        )
-        others = np.arange(len(users)) != m
-        could[others, m] = envy.could[others]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gain = np.where(could > own[:, None], could / own[:, None] - 1.0, 0.0)
-    return could, gain
-
-
-def _only(holdings: Holdings, users: IntArray, m: int) -> Holdings:
-    """Return the holdings of `users`, with all bundles empty except the `m`-th user's."""
-    tasks = np.zeros_like(holdings.tasks[users])
-    tasks[m] = holdings.tasks[users[m]]
-    amounts = None
-    if holdings.amounts is not None:
-        amounts = np.zeros_like(holdings.amounts[users])
-        amounts[m] = holdings.amounts[users[m]]
-    return Holdings(holdings.problem, tasks, amounts=amounts)
 
 
 def _over(part: FloatArray, whole: FloatArray) -> FloatArray:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from math import ceil, floor, log10, radians, sin
+from math import ceil, floor, log10
 from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
-from fairlead.report.charts import PATTERNS, Figure, Trace, css, ink_on, shortened
+from fairlead.report.charts import PATTERNS, Figure, Trace, css, shortened
 
 LETTER = 7.5  # pixels: mean width of a letter, rounded up
 LINE = 16  # pixels: height of a line of text
@@ -58,7 +58,6 @@ class Axis:
         self.low, self.high = map(float, layout.get("range") or self._range(values))
         if self.low == self.high:
             self.high = self.low + 1.0
-        self.start, self.end = map(float, layout.get("domain", (0.0, 1.0)))
 
     def _range(self, values: Sequence[float]) -> tuple[float, float]:
         low, high = min(values, default=0.0), max(values, default=1.0)
@@ -71,8 +70,7 @@ class Axis:
         """Return the position of a value, from 0 to 1 within the range."""
         if self.is_log:
             value = log10(value) if value > 0 else self.low - 1.0
-        position: float = (value - self.low) / (self.high - self.low)
-        return self.start + position * (self.end - self.start)
+        return (value - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[Tick]:
         """Return the marks within the range: the given ones, or round numbers."""
@@ -81,8 +79,7 @@ class Axis:
             marks = [Tick(self.position(v), str(text)) for v, text in given]
         else:
             marks = [Tick(self.position(v), self._text(v)) for v in self._round_values()]
-        lowest, highest = sorted((self.start, self.end))
-        return [tick for tick in marks if lowest - 1e-6 <= tick.position <= highest + 1e-6]
+        return [tick for tick in marks if -1e-6 <= tick.position <= 1 + 1e-6]
 
     def _round_values(self) -> Iterator[float]:
         low, high = sorted((self.low, self.high))
@@ -152,13 +149,9 @@ class _Drawing:
         self.left = int(
             8 + LETTER * max((len(shortened(t.label)) for t in self.y.ticks()), default=0)
         )
-        self.angle = int(self.x.layout.get("tickangle", 0))
-        self.is_above = self.x.layout.get("side") == "top"
         title = self.x.layout.get("title", {}).get("text", "")
-        longest = LETTER * _longest(self.x.ticks())
-        labels = int(LINE + longest * abs(sin(radians(self.angle))))
-        self.top = labels if self.is_above else 8
-        self.bottom = 8 if self.is_above else labels + (LINE + 6 if title else 6)
+        self.top = 8
+        self.bottom = LINE + (LINE + 6 if title else 6)
         texts_in_rows = [t["text"] for t in self.traces if t.get("mode") == "text"]
         widest = max((len(text) for texts in texts_in_rows for text in texts), default=0)
         self.right = max(24, int(LETTER * widest))
@@ -169,9 +162,7 @@ class _Drawing:
         self._axes()
         group = 0
         for trace in self.traces:
-            if trace["type"] == "heatmap":
-                self._heat(trace)
-            elif trace["type"] == "bar":
+            if trace["type"] == "bar":
                 self._bars(trace, group)
                 group += 1
             elif trace.get("stackgroup"):
@@ -214,30 +205,21 @@ class _Drawing:
             self.shapes.append(
                 f'<text class="end" x="-8" y="{y}" dy=".35em">{_label(tick.label)}</text>'
             )
-        ticks, base = self.x.ticks(), 0 if self.is_above else self.height
+        ticks = self.x.ticks()
         needed = LETTER * (_longest(ticks) + 1)
         hidden = 0.0  # position up to which a further label has no room on a phone
         for tick in ticks:
             x = round(100 * tick.position, 2)
             if self.x.layout.get("showgrid", True):
                 self.shapes.append(f'<line class="grid" x1="{x}%" x2="{x}%" y2="{self.height}"/>')
-            if self.angle:
-                self.shapes.append(
-                    f'<svg x="{x}%" y="{base - 8 if self.is_above else base + 8}">'
-                    f'<text transform="rotate({self.angle})">{_label(tick.label)}</text></svg>'
-                )
-                continue
             is_roomy = bool(hidden) and tick.position < hidden
             if not is_roomy:
                 hidden = tick.position + needed / NARROW
             self.shapes.append(
                 f'<text class="middle{" roomy" * is_roomy}" x="{x}%" '
-                f'y="{base + LINE + 2}">{_label(tick.label)}</text>'
+                f'y="{self.height + LINE + 2}">{_label(tick.label)}</text>'
             )
-        if not self.is_above:
-            self.shapes.append(
-                f'<line class="axis" x2="100%" y1="{self.height}" y2="{self.height}"/>'
-            )
+        self.shapes.append(f'<line class="axis" x2="100%" y1="{self.height}" y2="{self.height}"/>')
         if title := self.x.layout.get("title", {}).get("text"):
             y = self.height + self.bottom - 4
             self.shapes.append(f'<text class="middle" x="50%" y="{y}">{escape(title)}</text>')
@@ -279,7 +261,7 @@ class _Drawing:
             self.shapes.append(f'<rect {place} fill="{fill}" pointer-events="none"/>')
 
     def _text_inside(self, text: str, ink: str, corners: tuple[float, float, float, float]) -> None:
-        """Write the text of a bar or a cell, if it is wide enough."""
+        """Write the text of a bar, if it is wide enough."""
         width = abs(self.x.position(corners[1]) - self.x.position(corners[0]))
         needed = LETTER * (len(text) + 1)
         if not text or width * WIDE < needed:
@@ -291,17 +273,6 @@ class _Drawing:
             f'<text class="{kind}" x="{x}%" y="{y}" dy=".35em" style="fill: {ink}">'
             f"{escape(text)}</text>"
         )
-
-    def _heat(self, trace: Trace) -> None:
-        for y, row in enumerate(trace["z"]):
-            for x, value in enumerate(row):
-                if value is None:
-                    continue
-                colour = _shade(trace["colorscale"], value / trace["zmax"])
-                corners = (x - 0.47, x + 0.47, y - 0.46, y + 0.46)
-                self._rectangle(corners, colour, trace["hovertext"][y][x])
-                if "text" in trace:
-                    self._text_inside(trace["text"][y][x], ink_on(colour), corners)
 
     def _band(self, trace: Trace) -> None:
         """Draw an area, stacked on the areas of earlier traces."""
@@ -405,13 +376,3 @@ def _label(text: str) -> str:
 
 def _nth(values: Any, k: int) -> Any:
     return values[k] if isinstance(values, list | tuple) else values
-
-
-def _shade(scale: Sequence[tuple[float, str]], position: float) -> str:
-    """Return the colour of a scale at a position from 0 to 1."""
-    stops = [stop for stop, _ in scale]
-    channels = (
-        np.interp(position, stops, [int(colour[i : i + 2], 16) for _, colour in scale])
-        for i in (1, 3, 5)
-    )
-    return f"#{''.join(f'{round(channel):02x}' for channel in channels)}"

@@ -9,21 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray
-from fairlead.model.ties import first_largest, first_smallest, largest_first, smallest_first
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.task_kinds import WEIGHTS_OF_KINDS, dominant_share, rows_of_split_users
+from fairlead.model.ties import largest_first
 from fairlead.model.verdict import Verdict
 from fairlead.properties import efficiency, envy, feasibility, sharing
 from fairlead.properties.audit import AUDITED, Audit
-from fairlead.report._audit_figures import (
-    ENVY_SHOWN,
-    LARGEST_MARGIN,
-    by_gain,
-    envy_figure,
-    gain_text,
-    margins_figure,
-    shares_figure,
-    users_in_envy,
-)
+from fairlead.report._audit_figures import shares_figure
 from fairlead.report._fair_comparison import FairComparison, compare_with_fair
 from fairlead.report._witness import witness_tables
 from fairlead.report.allocation import DOMINANT_SHARE, size_of
@@ -43,13 +35,11 @@ from fairlead.report.document import (
     Section,
     Statement,
     Table,
-    Tiles,
     figure,
     numbers,
     words,
 )
 from fairlead.report.numbers import (
-    UNCHANGED,
     amount,
     change,
     counted,
@@ -164,8 +154,7 @@ def audit_document(
     Returns
     -------
     Document
-        Rendering costs O(N (G + R)) time and characters, and O(K^3 G R) more for the picture of
-        envy among K users, if there are few.
+        Rendering costs O(N (G + R)) time and characters.
     """
     subject, comparison = audit.subject, compare_with_fair(audit)
     pooled = subject.problem.n_groups == 1 and subject.given.n_groups > 1
@@ -182,14 +171,10 @@ def audit_document(
                 *([] if share_limit is None else [share_limit.statement()]),
             ],
         ),
-        Section("Holdings and due shares", list(_over_and_under(audit, comparison))),
     ]
     if comparison.envies.any():
         blocks.append(Section("Envy", [_envy(audit, comparison)], page_only=True))
-    blocks += [
-        Section("Margins over a slice of every server", [_margins(comparison, audit)], True),
-        Section("All users", [_users(audit, comparison)]),
-    ]
+    blocks.append(Section("All users", [_users(audit, comparison), *_sums_of_kinds(audit)]))
     if audit.due_nothing:
         users = named(audit.due_nothing, NAMED)
         blocks.append(Prose(f"Due nothing, without a task or of weight 0: {users}.", "small"))
@@ -318,70 +303,11 @@ def _statement(audit: Audit, verdict: Verdict) -> Statement:
     )
 
 
-def _over_and_under(audit: Audit, comparison: FairComparison) -> Iterator[Block]:
-    """Count users below their share or in envy, and list those furthest from the fair share."""
-    yield _tiles(audit, comparison)
-    if audit.fair is None:
-        return
-    names = audit.subject.problem.users.names
-    lines = []
-    for word, order, chosen in (
-        ("over", largest_first(comparison.ratio), comparison.off >= UNCHANGED),
-        ("under", smallest_first(comparison.ratio), comparison.below),
-    ):
-        off = [f"{names[n]} ({change(float(comparison.off[n]))})" for n in order if chosen[n]]
-        if off:
-            lines.append(f"{word} the {comparison.due_name}: {named(off, NAMED)}")
-    if lines:
-        yield Listing(lines)
-
-
-def _tiles(audit: Audit, comparison: FairComparison) -> Tiles:
-    """Count users below fair share, below slice, and in envy, with the worst case of each."""
-    names, gain = audit.subject.problem.users.names, audit.envy.gain
-
-    def count(chosen: BoolArray) -> str:
-        return f"{int(chosen.sum()):,} of {len(names):,}"
-
-    tiles = []
-    if audit.fair is not None:
-        worst = ""
-        if comparison.below.any():
-            n = first_smallest(np.where(comparison.below, comparison.ratio, np.inf))
-            worst = f"furthest: {names[n]}, {change(float(comparison.off[n]))}"
-        label = f"users below their fair share by {audit.fair.mechanism}"
-        tiles.append((label, count(comparison.below), worst, None))
-    worst = ""
-    if comparison.short.any():
-        n = first_smallest(np.where(comparison.short, 1 + comparison.margin, np.inf))
-        worst = f"furthest: {names[n]}, {change(float(comparison.margin[n]), 'under 0.1 %')}"
-    if comparison.below_tiny.any():
-        worst += (
-            f"{'; ' if worst else ''}{count(comparison.below_tiny)} not judged: "
-            "slice under one task"
-        )
-    tiles.append(("users below their slice of every server", count(comparison.short), worst, None))
-    worst = ""
-    if comparison.envies.any():
-        n = first_largest(1 + np.where(comparison.envies, gain, 0.0))
-        worst = f"largest gain: {names[n]}, {gain_text(float(gain[n]))}"
-    envious = "not known" if np.isnan(comparison.ratio).any() else count(comparison.envies)
-    return Tiles([*tiles, ("users that envy", envious, worst, None)])
-
-
-def _envy(audit: Audit, comparison: FairComparison) -> Picture | Table:
-    """Draw the envy among a few users, or list it for many."""
-    involved, found = users_in_envy(audit, comparison), audit.envy
-    scaled = "Bundles are scaled by weight, and of use only where a user may run."
-    if len(involved) <= ENVY_SHOWN:
-        return Picture(
-            "By how much the user of the row would run more tasks with the bundle of the user of "
-            f"the column: the darker, the more. Gains above {change(LARGEST_MARGIN)} have one "
-            f"colour. {scaled} Users that neither envy nor are envied most are left out.",
-            lambda: envy_figure(audit, comparison, involved),
-            "By how much each user would gain with the bundle of another",
-        )
-    names, order = audit.subject.problem.users.names, by_gain(audit, comparison)
+def _envy(audit: Audit, comparison: FairComparison) -> Table:
+    """List the users that envy another, with their gains."""
+    names, found = audit.subject.problem.users.names, audit.envy
+    envious = np.flatnonzero(comparison.envies)
+    order = envious[largest_first(1 + found.gain[envious])]
 
     def row(k: int) -> list[Content]:
         n = int(order[k])
@@ -390,7 +316,7 @@ def _envy(audit: Audit, comparison: FairComparison) -> Picture | Table:
             names[int(found.envied[n])],
             figure(float(audit.subject.holdings.user_tasks[n])),
             figure(float(found.could[n])),
-            figure(float(found.gain[n]), gain_text),
+            figure(float(found.gain[n]), _gain_text),
         ]
 
     return Table(
@@ -400,24 +326,12 @@ def _envy(audit: Audit, comparison: FairComparison) -> Picture | Table:
         row,
         each="user",
         rest="that would gain less",
-        note=scaled,
+        note="Bundles are scaled by weight, and of use only where a user may run.",
     )
 
 
-def _margins(comparison: FairComparison, audit: Audit) -> Picture:
-    notes = [f"Users that fall short: {int(comparison.short.sum()):,}."]
-    if len(comparison.margin) > USERS_DRAWN:
-        notes.append(f"The {USERS_DRAWN} least of {len(comparison.margin):,} margins.")
-    if float(np.nanmax(comparison.margin, initial=0.0)) > LARGEST_MARGIN:
-        notes.append(f"Margins above {change(LARGEST_MARGIN)} are drawn as that.")
-    if audit.subject.holdings.whole_tasks:
-        notes.append("Tasks are whole: a user that lacks less than one does not fall short.")
-    return Picture(
-        "Tasks of each user, relative to the tasks of its slice of every server, by weight. "
-        f"Users below zero would be better off alone. {' '.join(notes)}",
-        lambda: margins_figure(audit, comparison),
-        "Margin of each user over its slice of every server; the numbers are in the table below",
-    )
+def _gain_text(gain: float) -> str:
+    return change(gain, "under 0.1 %") if isfinite(gain) else "has no tasks"
 
 
 def _users(audit: Audit, comparison: FairComparison) -> Table:
