@@ -37,10 +37,8 @@ PROBLEMS = [
     (f"fill small.yaml --select rrr --trials {HUGE}", "must be "),
     ("fill small.yaml --criterion luck", "no criterion is named 'luck'; known: drf, tsf, ps-dsf"),
     ("fill small.yaml --criterion ps-dsf --residual", "ps-dsf/best-fit/residual: "),
-    ("fill small.yaml --order small.yaml", "is the problem file itself"),
-    ("fill small.yaml --order no/such/folder/x.csv", "there is no folder"),
-    ("fill small.yaml --select rrr --trials 2 --order x.csv", "ask for one trial"),
-    ("fill small.yaml --report ./x --order x", "is also the file of --report"),
+    ("fill small.yaml --report small.yaml", "is the problem file itself"),
+    ("fill small.yaml --report no/such/folder/x.html", "there is no folder"),
 ]
 AUDITS = [
     ("audit", "name a problem file, or --kubernetes DUMP.json"),

@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "words",
     [
         ["allocate", "cluster.yaml", "--report", NAME],
-        ["fill", "cluster.yaml", "--order", TOO_LONG],
+        ["fill", "cluster.yaml", "--report", TOO_LONG],
         ["audit", "cluster.yaml", "--save-witness", TOO_LONG],
         ["simulate", "LOG", "-p", "drf/best-fit", "--runs", TOO_LONG],
         ["trace", "info", "LOG.gz", "--machines", TOO_LONG],

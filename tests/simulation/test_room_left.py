@@ -58,7 +58,6 @@ def test_parts_of_devices_are_left_that_no_task_can_take() -> None:
     filling = fill(problem, select="first-fit")
     room = RoomLeft(filling)
     assert filling.order.tolist() == [[0, 0], [1, 1], [0, 0]]
-    assert room.devices == {"gpu": [[0], [0, 1], [1]]}
     assert room.unfinished == [0, 1]
     ana, bo = room.lack(0), room.lack(1)
     assert (ana.left, ana.servers, ana.lacking) == (2, 2, {"gpu": 2})

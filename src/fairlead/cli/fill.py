@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fairlead.cli.options import (
     MOST_REPEATS,
@@ -21,11 +20,8 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.parameters import Option
-from fairlead.cli.streams import progress_bar, show
+from fairlead.cli.streams import check_report, progress_bar, show
 from fairlead.errors import InputError
-
-if TYPE_CHECKING:
-    from fairlead.scheduler.policies import Policy
 
 
 def fill(
@@ -61,10 +57,6 @@ def fill(
     as_json: AsJson = False,
     table_format: TableFormat = None,
     report: ReportPath = None,
-    order: Annotated[
-        Path | None,
-        Option(metavar="OUT.csv", help="Also write all placements, in their order, as CSV."),
-    ] = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Fill the servers with whole tasks, one by one, until nothing more fits.
@@ -84,7 +76,7 @@ def fill(
         raise InputError(
             f"{policy.name} gives the same answer each time; only rrr is random", "--trials"
         )
-    _check_outputs(policy, trials, report, order, file)
+    check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
     from fairlead.simulation.trials import run_trials
 
@@ -93,32 +85,8 @@ def fill(
         executor = None if ray is None else stack.enter_context(executor_on(ray))
         on_progress = stack.enter_context(progress_bar(f"Filling by {policy.name}"))
         answer = run_trials(problem, policy, trials, seed, on_progress, executor)
-    placements = None
-    if order is not None:
-        from fairlead.formats.order_file import order_text
-        from fairlead.simulation.room_left import RoomLeft
-
-        devices = RoomLeft(answer.first).devices
-        placements = order_text(problem, answer.first.order, devices)
     from fairlead.report.filling import filling_document
 
     document = filling_document(answer, title_of(file), left_out)
     table = table_text(answer.allocation, table_format)
-    show(document, as_json, report, (order, placements), table=table)
-
-
-def _check_outputs(
-    policy: Policy, trials: int, report: Path | None, order: Path | None, file: str
-) -> None:
-    """Raise InputError for files that cannot be written, before the filling starts."""
-    if report is None and order is None:
-        return
-    from fairlead.formats.atomic_files import check_writable
-
-    for path in (report, order):
-        if path is not None:
-            check_writable(path, source=file)
-    if order is not None and report is not None and order.resolve() == report.resolve():
-        raise InputError("is also the file of --report; name two files", "--order", str(order))
-    if order is not None and trials > 1 and policy.is_random:
-        raise InputError(f"{trials} trials have as many orders; ask for one trial", "--order")
+    show(document, as_json, report, table=table)

@@ -98,14 +98,14 @@ def show(
     document: Document,
     as_json: bool,
     report: Path | None = None,
-    *files: tuple[Path | None, str | None],
+    *,
     table: str | None = None,
 ) -> None:
-    """Write a document to standard output, its page to `report`, and further texts to `files`.
+    """Write a document to standard output, and its page to `report`.
 
     `table` is written in place of the document, if it is given.
 
-    If one write fails, the others are still done, as the answer may have taken hours.
+    If one write fails, the other is still done, as the answer may have taken hours.
     Raises ReaderGoneError when the reader of standard output has gone, and InputError when a file
     cannot be written.
     """
@@ -125,9 +125,8 @@ def show(
 
         text = to_terminal(document, width=terminal_width(), plain=wants_plain_text())
     with ExitStack() as afterwards:
-        for path, content in reversed(((report, page), *files)):
-            if path is not None and content is not None:
-                afterwards.callback(write_text, path, content)
+        if report is not None and page is not None:
+            afterwards.callback(write_text, report, page)
         emit(text)
 
 

@@ -10,7 +10,6 @@ __all__ = [
     "file_faults",
     "kubernetes",
     "kubernetes_runs",
-    "order_file",
     "parquet_file",
     "problem_file",
     "queue_file",

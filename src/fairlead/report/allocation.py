@@ -177,19 +177,16 @@ def share_picture(allocation: Allocation, styles: Sequence[Style]) -> Picture:
 def details(
     allocation: Allocation,
     styles: Sequence[Style],
-    idea: str = "",
     users: Sequence[Block] = (),
     after: Sequence[Block] = (),
 ) -> Iterator[Block]:
     """Yield the blocks of an answer: users, resources, proof, and the holders of each group.
 
-    `idea` describes the method if the catalogue does not. `users` replaces the table of users.
-    `after` is inserted after the use of resources.
+    `users` replaces the table of users. `after` is inserted after the use of resources.
     """
     row = known_mechanism(allocation.mechanism)
     if row is not None:
         idea = f"{allocation.mechanism}: {row.summary} ({row.paper})."
-    if idea:
         yield Prose(idea, page_only=True)
     if allocation.problem.users.queues is not None:
         yield Section("Queues", [_queues_table(allocation)])

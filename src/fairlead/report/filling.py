@@ -6,15 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairlead.model.ties import largest_first
-from fairlead.report._allocation_figures import Style, user_styles
+from fairlead.report._allocation_figures import user_styles
 from fairlead.report.allocation import details, share_picture, size_of, users_table, verdict_of
-from fairlead.report.charts import USERS_DRAWN, Figure, Trace, between, dots, hover, listed
 from fairlead.report.document import (
     Block,
     Content,
     Document,
-    Picture,
     Prose,
     Section,
     Statement,
@@ -33,29 +30,10 @@ from fairlead.report.numbers import (
     spread,
     tasks_text,
 )
-from fairlead.scheduler.policies import Policy
 from fairlead.simulation.room_left import RoomLeft
 from fairlead.simulation.trials import Trials, TrialSummary
 
-# With more pairs of user and group, means are listed only by user.
-MOST_PAIRS = 2000
 NAMED = 3  # users in a note
-
-_WANG = "Wang, Liang and Li 2015 (DRFH), V-B"
-_KESIDIS = "Kesidis et al., max-min fairness and progressive filling"
-_LEAST = {
-    "drf": "the least dominant share of the whole cluster",
-    "tsf": "the fewest tasks relative to what it could run alone without constraints",
-    "ps-dsf": "the least virtual dominant share",
-}
-_LEAST_SUM = "the least sum of virtual dominant shares over the servers it may use"
-_WHERE = {
-    "first-fit": "on the first server with room for it",
-    "best-fit": "on the server with room whose shape is most like the task's",
-    "best-fit-first": "on the server whose shape is most like the task's, or not at all",
-    "rrr": "on the server whose turn it is; in each round the servers take turns in random order",
-    "joint": "user and server chosen together",
-}
 
 
 def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -> Document:
@@ -78,12 +56,7 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
     means = f", means of {counted(trials.trials, 'trial')}" if trials.varies else ""
     users: list[Block] = [users_table(allocation, styles)]
     if trials.varies:
-        caption = (
-            "Dots are means over the trials, thick bars 95 % confidence intervals of the means. "
-            "Thin bars reach one standard deviation of a trial to either side."
-        )
-        about = "Mean tasks with their spread; the numbers are in the table above"
-        users = [_means(trials), Picture(caption, lambda: spread_figure(trials, styles), about)]
+        users = [_means(trials)]
     users += [Prose(note, "small") for note in (_note(trials), _fractions(trials)) if note]
     verdict = verdict_of(allocation)
     tasks = f"{tasks_text(float(trials.total.mean))}{' on average' if trials.varies else ''}"
@@ -94,23 +67,10 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
         Statement(verdict.kind, f"{tasks}, and no other fits. {verdict.sentence}"),
         [
             share_picture(allocation, styles),
-            *details(allocation, styles, policy_idea(policy), users, _room_left(trials)),
+            *details(allocation, styles, users, _room_left(trials)),
         ],
         trials.to_dict,
         left_out,
-    )
-
-
-def policy_idea(policy: Policy) -> str:
-    """Describe a policy in a sentence, with its source."""
-    least = _LEAST[policy.criterion]
-    if policy.criterion == "ps-dsf" and policy.select not in ("rrr", "joint"):
-        least = _LEAST_SUM
-    free = ", measured against free capacity" if policy.residual else ""
-    is_wangs = policy.criterion == "drf" and policy.select.endswith("-fit") and not policy.residual
-    return (
-        f"{policy.name}: whole tasks, one at a time: the next goes to the user with {least}"
-        f"{free}, {_WHERE[policy.select]} ({_WANG if is_wangs else _KESIDIS})."
     )
 
 
@@ -138,21 +98,10 @@ def _fractions(trials: Trials) -> str:
 
 
 def _means(trials: Trials) -> Table:
-    """Tabulate means by user and group, or with many pairs only by user."""
+    """Tabulate means by user and group."""
     problem = trials.problem
     columns = numbers("tasks, mean", "±", "sd", "sd / mean")
     pairs = np.argwhere(trials.tasks.mean > 0).tolist()
-    if len(pairs) > MOST_PAIRS:
-        return Table(
-            "Mean tasks of each user",
-            [*words("user"), *columns],
-            problem.n_users,
-            lambda n: [problem.users.names[n], *_cells(trials.user_tasks, n)],
-            size=trials.allocation.dominant_share,
-            each="user",
-            foot=[["all", *_cells(trials.total)]],
-            note="on all servers; group by group: --json",
-        )
 
     def row(k: int) -> list[Content]:
         n, g = pairs[k]
@@ -168,7 +117,8 @@ def _means(trials: Trials) -> Table:
         [*words("user", "on"), *columns, *numbers("on all")],
         len(pairs),
         row,
-        each="user",
+        each="pair",
+        rest="of user and group",
         foot=[["all", "all", *_cells(trials.total), ""]],
     )
 
@@ -250,30 +200,3 @@ def _cells(summary: TrialSummary, *index: int) -> list[Content]:
         figure(sd, spread),
         figure(relative, percent, part=relative),
     ]
-
-
-def spread_figure(trials: Trials, styles: Sequence[Style]) -> Figure:
-    """Draw mean tasks of the largest users, with margins of error and standard deviations.
-
-    Requires several trials of a random policy.
-    """
-    summary, names = trials.user_tasks, trials.problem.users.names
-    assert summary.margin is not None
-    assert summary.sd is not None
-    users = largest_first(trials.allocation.dominant_share)[:USERS_DRAWN].tolist()
-    mean, margin, sd = (v[users].tolist() for v in (summary.mean, summary.margin, summary.sd))
-    places, colours = list(range(len(users))), [styles[n].colour for n in users]
-    traces: list[Trace] = []
-    for reach, width in ((sd, 1.5), (margin, 6)):
-        # A trace of lines has one colour, so each user is a trace.
-        for place, (m, r, colour) in enumerate(zip(mean, reach, colours, strict=True)):
-            reached = between([m - r], [m + r], [place])
-            traces.append(reached | {"line": {"color": colour, "width": width}})
-    texts = [
-        hover(names[n], f"{number(m)} ± {spread(r)} tasks", f"sd {spread(d)}")
-        for n, m, r, d in zip(users, mean, margin, sd, strict=True)
-    ]
-    traces.append(dots("", mean, places, texts, colour=colours))
-    drawn = listed([names[n] for n in users], "tasks")
-    drawn["xaxis"].pop("tickformat")
-    return {"data": traces, "layout": drawn}

@@ -1,4 +1,4 @@
-"""The amounts that one more task of each user lacks after a filling, and the devices of tasks."""
+"""The amounts that one more task of each user lacks after a filling."""
 
 from __future__ import annotations
 
@@ -49,26 +49,18 @@ class RoomLeft:
         return free
 
     @cached_property
-    def _devices(self) -> dict[int, tuple[list[list[int]], list[list[int]]]]:
-        """By column of a resource: the free quanta of each server's devices; devices of tasks."""
+    def _free_devices(self) -> dict[int, list[list[int]]]:
+        """By column of a resource: the free quanta of each server's devices."""
         quanta, found = self._quanta, {}
         for r, unit in quanta.device.items():
             free = [[unit] * (k // unit) for k in quanta.capacity[self._group, r].tolist()]
-            taken = []
             for user, server in self._order.tolist():
                 asked = int(quanta.demand[user, r])
                 numbers = choose_devices(free[server], asked, unit) if asked else []
                 for number in numbers:
                     free[server][number] -= min(asked, unit)
-                taken.append(numbers)
-            found[r] = (free, taken)
+            found[r] = free
         return found
-
-    @property
-    def devices(self) -> dict[str, list[list[int]]]:
-        """The numbers of the devices of each of the P tasks, by resource in devices."""
-        names = self._problem.cluster.resources
-        return {names[r]: taken for r, (_, taken) in self._devices.items()}
 
     @property
     def unfinished(self) -> list[int]:
@@ -101,7 +93,7 @@ class RoomLeft:
     def _usable(self, asked: IntArray) -> IntArray:
         """Return (S, R) free amounts that a task with this demand could take, in quanta."""
         usable = self._free.copy()
-        for r, (free, _) in self._devices.items():
+        for r, free in self._free_devices.items():
             unit = self._quanta.device[r]
             is_part = 0 < asked[r] < unit  # of one device
             for server, amounts in enumerate(free):
