@@ -17,7 +17,7 @@ from fairlead.properties import efficiency, envy, feasibility, sharing
 from fairlead.properties.audit import AUDITED, Audit
 from fairlead.report._audit_figures import shares_figure
 from fairlead.report._fair_comparison import FairComparison, compare_with_fair
-from fairlead.report._witness import witness_tables
+from fairlead.report._witness import witness_table
 from fairlead.report.allocation import DOMINANT_SHARE, size_of
 from fairlead.report.charts import USERS_DRAWN
 from fairlead.report.document import (
@@ -167,7 +167,7 @@ def audit_document(
         Section(
             "Property by property",
             [
-                *(_statement(audit, verdict) for verdict in verdicts),
+                *(_statement(verdict) for verdict in verdicts),
                 *([] if share_limit is None else [share_limit.statement()]),
             ],
         ),
@@ -284,7 +284,7 @@ def _shares(audit: Audit, comparison: FairComparison) -> Picture:
     )
 
 
-def _statement(audit: Audit, verdict: Verdict) -> Statement:
+def _statement(verdict: Verdict) -> Statement:
     unit = AUDITED[verdict.name].cases
     detail = ""
     if verdict.detail and verdict.detail not in verdict.sentence:
@@ -292,14 +292,13 @@ def _statement(audit: Audit, verdict: Verdict) -> Statement:
     elif verdict.searched and unit and not verdict.detail:
         detail = f"looked at: {counted(verdict.searched, unit)}"
     fails = verdict.verdict == "fails"
-    tasks = audit.subject.holdings.user_tasks
     return Statement(
         verdict.verdict if verdict.applies else MUTED,
         verdict.sentence,
         verdict.name,
         "FAILS" if fails else verdict.verdict,
         detail,
-        witness_tables(verdict, audit.subject.given, tasks) if fails else (),
+        [witness_table(verdict)] if fails else (),
     )
 
 
