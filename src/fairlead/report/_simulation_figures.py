@@ -35,6 +35,7 @@ from fairlead.report.charts import (
 from fairlead.report.numbers import UNCHANGED, counted, duration, percent, time_unit
 from fairlead.simulation.metrics.distribution import cumulative_distribution
 from fairlead.simulation.metrics.dominant_shares import Shares
+from fairlead.simulation.metrics.fairness_error import FairnessError
 from fairlead.simulation.simulate import Outcome
 
 POINTS = 500  # of a distribution, at most
@@ -302,6 +303,28 @@ def _distribution() -> dict[str, Any]:
 
 def _workload(outcomes: Mapping[str, Outcome]) -> Workload:
     return next(iter(outcomes.values())).workload
+
+
+def held_and_due_figure(workload: Workload, fairness: FairnessError, user: int) -> Figure:
+    """Draw the dominant share that a user holds over time, and its fair share."""
+    until = float(fairness.time[-1]) + fairness.interval / 2
+    axis = _TimeAxis(workload, until)
+    edges = fairness.since + fairness.interval * np.arange(len(fairness.time) + 1)
+    weight = fairness.weight[user]
+    traces = []
+    for name, shares, colour, dash in (
+        ("holds", fairness.held, INK, "solid"),
+        ("is due", fairness.fair, MORE, "dash"),
+    ):
+        share = shares[:, user] * weight
+        changed = np.flatnonzero(np.diff(share, prepend=np.nan) != 0)
+        x = np.repeat(edges[[*changed, -1]], 2)[1:-1]
+        y = np.repeat(share[changed], 2)
+        texts = axis.shares(name, x, y)
+        traces.append(line(name, x / axis.size, y, texts, colour=colour, dash=dash))
+    drawn = axis.layout(170)
+    drawn["xaxis"]["range"] = [fairness.since / axis.size, until / axis.size]
+    return {"data": traces, "layout": drawn}
 
 
 class _TimeAxis:

@@ -322,7 +322,7 @@ class _Drawing:
 
     def _mark(self, trace: Trace, k: int, x: float, y: float) -> None:
         marker = trace["marker"]
-        size, colour = marker["size"], css(marker["color"])
+        size, colour = _nth(marker["size"], k), css(_nth(marker["color"], k))
         look = f'class="mark" fill="{colour}" fill-opacity="{marker.get("opacity", 1)}"'
         across, down, title = (
             self._to_percent(x),

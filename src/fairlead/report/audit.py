@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.task_kinds import WEIGHTS_OF_KINDS, dominant_share, rows_of_split_users
+from fairlead.model.cluster import BoolArray
 from fairlead.model.ties import largest_first
 from fairlead.model.verdict import Verdict
 from fairlead.properties import efficiency, envy, feasibility, sharing
@@ -174,7 +173,7 @@ def audit_document(
     ]
     if comparison.envies.any():
         blocks.append(Section("Envy", [_envy(audit, comparison)], page_only=True))
-    blocks.append(Section("All users", [_users(audit, comparison), *_sums_of_kinds(audit)]))
+    blocks.append(Section("All users", [_users(audit, comparison)]))
     if audit.due_nothing:
         users = named(audit.due_nothing, NAMED)
         blocks.append(Prose(f"Due nothing, without a task or of weight 0: {users}.", "small"))

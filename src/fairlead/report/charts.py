@@ -101,8 +101,8 @@ def dots(
     y: Numbers,
     texts: Sequence[str] = (),
     *,
-    colour: str,
-    size: float = 11,
+    colour: str | Sequence[str],
+    size: float | Sequence[float] = 11,
     symbol: str = "circle",
     opacity: float = 1.0,
 ) -> Trace:
@@ -164,14 +164,20 @@ def texts_in_rows(texts: Sequence[str], x: Sequence[float], rows: Sequence[float
     }
 
 
+def rule(x: Sequence[float], y: Sequence[float], colour: str = INK, dash: str = "solid") -> Trace:
+    """Draw a thin reference line."""
+    return line("", x, y, colour=colour, width=1.2, dash=dash) | {"showlegend": False}
+
+
 def layout(
-    across: str = "", *, height: int = 300, share: bool = False, legend: bool = False
+    across: str = "", up: str = "", *, height: int = 300, share: bool = False, legend: bool = False
 ) -> dict[str, Any]:
-    """Return a layout with a title below; with `share`, vertical values are percentages."""
+    """Return a layout with titles of both axes; with `share`, vertical values are percentages."""
     return {
         "height": height,
         "xaxis": {"title": {"text": across}, "showgrid": False, "zeroline": False, "nticks": 8},
         "yaxis": {
+            "title": {"text": up},
             "automargin": True,
             "rangemode": "tozero",
             "nticks": 6,

@@ -11,6 +11,7 @@ from fairlead.model.ties import largest_first
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import short_name
 from fairlead.report._extremes import ROUNDED, extremes_text, short_time
+from fairlead.report._simulation_figures import held_and_due_figure
 from fairlead.report.document import (
     FAILS,
     HOLDS,
@@ -20,7 +21,9 @@ from fairlead.report.document import (
     Content,
     Document,
     Listing,
+    Picture,
     Prose,
+    Section,
     Statement,
     count_cell,
     figure,
@@ -30,8 +33,10 @@ from fairlead.report.document import (
 )
 from fairlead.report.numbers import change, counted, duration, named, number, percent
 from fairlead.simulation.log_audit import AuditLimits, Breach, LogAudit, worst_time
+from fairlead.simulation.metrics.fairness_error import FairnessError
 
 USERS_NAMED = 10
+USERS_DRAWN = 12
 # A warning is shown if a larger fraction of the period, at its end, is without events.
 LARGEST_SILENCE = 0.1
 HELD_TOO_MUCH = (
@@ -98,7 +103,7 @@ def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> St
 
 
 def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Iterator[Block]:
-    """Yield the findings on limits, the table of users, and warnings."""
+    """Yield the findings on limits, the table of users, warnings, and shares over time."""
     if limits.is_any:
         lines = [_breach_text(audit, breach) for breach in breaches]
         yield Listing(lines or list(_texts_without_breach(audit, limits)), "limits")
@@ -161,6 +166,24 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
     if notes := audit.workload.notes:
         lines = [f"{what}: {count:,}" for what, count in notes.items()]
         yield Listing(lines, "when the log was read", "warning")
+    yield _held_and_due(audit.workload, fairness)
+
+
+def _held_and_due(workload: Workload, fairness: FairnessError) -> Section:
+    """Draw held and fair shares over time of the users furthest from their fair share."""
+
+    def pictures() -> Iterator[Block]:
+        owed = fairness.owed.round(ROUNDED)
+        active = np.flatnonzero(fairness.active.any(axis=0))
+        furthest = active[largest_first(np.abs(owed[active]))[:USERS_DRAWN]]
+        for n in furthest[largest_first(owed[furthest])].tolist():
+            name = short_name(workload.users[n])
+            drawn = held_and_due_figure(workload, fairness, n)
+            about = f"Held share and fair share of {name} over time"
+            yield Picture("", drawn, about, name, small=True)
+        yield Prose("Dominant shares; the most owed user is the first.", "small")
+
+    return Section("Held and fair shares over time", pictures, page_only=True)
 
 
 def _hour_text(workload: Workload) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead.simulation.planned_runs import Policies, plan_runs, policies_of
 from fairlead.simulation.simulate import FAIR, Outcome, RunsFailedError, simulate, still_wait
 from fairlead.traces.resampling import WEEK, resampled
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 T = TypeVar("T")
 MOST_SEEDS = 10_000
