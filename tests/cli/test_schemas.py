@@ -110,7 +110,6 @@ def test_only_feasibility_is_checked_beside_a_gate(capsys: pytest.CaptureFixture
         ({"ana": {"a": 1}, "bo": {"a": 1}}, [], "fails", "ana"),
         ({"ana": {"a": 2}, "bo": {"a": -1}}, ["--lenient"], "unknown", "bo"),
         ({"ana": {"a": -1}, "bo": {"a": 1}}, ["--lenient"], "unknown", "ana"),
-        ({"ana": {"a": 1}, "bo": {"a": -1}}, ["--lenient"], "fails", "ana"),
     ],
 )
 def test_gates_of_whole_tasks_and_skipped_rows(

@@ -500,12 +500,6 @@ def test_a_faulty_node_takes_its_pods_along(tmp_path: Path) -> None:
     )
 
 
-def test_a_node_of_an_unreadable_pod_is_in_doubt(tmp_path: Path) -> None:
-    held = read(tmp_path, *GOOD, pod("x", {"cpu": "?"}, on="n1"), lenient=True)
-    assert held.doubts is not None
-    assert held.doubts.used.tolist() == [[False] * 3, [True] * 3]
-
-
 def test_nothing_usable(tmp_path: Path) -> None:
     path = write(tmp_path, node("n0", {"cpu": "?"}), node("n1", {"cpu": "?"}))
     assert fault_of(path, lenient=True) == (

@@ -48,7 +48,7 @@ def is_all(held: Holdings) -> bool:
     assert held.problem.users.names == ("shop", "ml")
     assert held.tasks.tolist() == [[1, 0], [0, 1]]
     assert [task.name for task in held.waiting] == ["shop/b"]
-    assert (held.skipped, held.doubts) == ((), None)
+    assert (held.skipped, held.incomplete) == ((), "")
     return True
 
 

@@ -255,9 +255,8 @@ def test_a_part_of_one_gpu_is_held(tmp_path: Path) -> None:
     assert held.not_modelled == ()
     assert held.waiting[0].undecided == "the annotation gpu-fraction"
     assert held.waiting[0].request[gpu] == 0.5
-    assert held.doubts is not None
-    assert not held.doubts.holds.any()
-    assert [axis.tolist() for axis in held.doubts.used.nonzero()] == [[1], [gpu]]
+    assert held.shared is not None
+    assert [axis.tolist() for axis in held.shared.nonzero()] == [[1], [gpu]]
 
 
 @pytest.mark.parametrize("others", [{"gpu-fraction": "0.25"}, {}])
@@ -306,11 +305,9 @@ def test_other_parts_of_gpus_are_listed(
     assert held.not_modelled == (f"parts of GPUs by the annotation {name}: 2 pods, such as shop/a",)
     assert held.waiting[0].undecided == f"the annotation {name}"
     assert held.problem.cluster.devices == ()
-    assert held.doubts is not None
-    assert held.doubts.holds.tolist() == [True, False]
-    assert [axis.tolist() for axis in held.doubts.used.nonzero()] == (
-        [[1], [2]] if gpus else [[], []]
-    )
+    assert (held.shared is None) == (not gpus)
+    if held.shared is not None:
+        assert [axis.tolist() for axis in held.shared.nonzero()] == [[1], [2]]
 
 
 @pytest.mark.parametrize("part", ["nvidia.com/gpumem", "nvidia.com/gpucores"])

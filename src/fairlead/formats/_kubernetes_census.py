@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.formats._kubernetes_objects import Dump, LostPod, Pod
+from fairlead.formats._kubernetes_objects import Dump, Pod
 from fairlead.formats._kubernetes_placement import NodeChoice
 from fairlead.formats._kubernetes_requests import NVIDIA_GPU, PODS, gpu_part_annotation, unit_of
 from fairlead.formats._kubernetes_unmodelled import (
@@ -48,8 +48,6 @@ class Census:
     sharing: list[int]  # bound pods with a counted part of one GPU
     shares_gpus: bool  # whether any pod, bound or pending, has a counted part of one GPU
     not_modelled: dict[str, list[str]]  # names of pods, by request that is not modelled
-    lost: list[LostPod]  # skipped pods, and pods with an unreadable placement constraint
-    lost_nodes: bool  # whether nodes were skipped
 
     @property
     def capacity(self) -> FloatArray:
@@ -62,7 +60,6 @@ class Census:
 class _OpenNodes:
     """The pods that are kept, and the nodes open to each."""
 
-    lost: list[LostPod]
     # Positions in the dump of the kept pods; the census numbers pods by their position here.
     kept: list[int] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)  # number of each user
@@ -103,8 +100,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         units=tuple(unit_of(name)[0] for name in columns),
         labels=tuple(node.labels for node in nodes),
     )
-    suffix = "; nodes were skipped" if dump.lost_nodes else ""
-    unrunnable = _find_unrunnable(cluster, request / size, found.allowed, suffix)
+    unrunnable = _find_unrunnable(cluster, request / size, found.allowed)
     # Constraints outside the model may keep pending pods away from nodes.
     undecided = {}
     for k, allowed in found.allowed.items():
@@ -134,8 +130,6 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         sharing=[k for k in with_part if counts_parts and pods[k].gpu_part],
         shares_gpus=counts_parts and any(pod.gpu_part for pod in pods),
         not_modelled=not_modelled,
-        lost=found.lost,
-        lost_nodes=dump.lost_nodes,
     )
 
 
@@ -150,15 +144,13 @@ def _find_open_nodes(
 
     `is_requested` (P, R) tells whether a pod of the dump requests a resource.
     """
-    found = _OpenNodes(list(dump.lost_pods))
+    found = _OpenNodes()
     for p, pod in enumerate(dump.pods):
         allowed = None
         with faults.collected(pod.source):
             allowed = choice.allowed(pod.spec, pod.place)
         if allowed is None:
-            waits = not pod.node
-            found.lost.append(LostPod(pod.user, "", holds=False, waits=waits, repels=False))
-            if waits:
+            if not pod.node:
                 continue
             allowed = np.zeros(len(dump.nodes), dtype=bool)  # the pod's own node is added below
         n = found.names.setdefault(pod.user, len(found.names))
@@ -232,9 +224,9 @@ def _add_reach(
 
 
 def _find_unrunnable(
-    cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray], suffix: str
+    cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray]
 ) -> dict[int, str]:
-    """Return the reason, followed by `suffix`, for each pending pod that fits no empty node."""
+    """Return the reason for each pending pod that fits no empty node."""
     alike: dict[tuple[bytes, bytes], list[int]] = {}
     for k, allowed in allowed_of.items():
         alike.setdefault((demand[k].tobytes(), allowed.tobytes()), []).append(k)
@@ -244,7 +236,7 @@ def _find_unrunnable(
     rows = np.array([allowed_of[k] for k in first])
     reasons = find_unplaceable(cluster, demand[first], rows, None)
     return {
-        k: reasons[row] + suffix
+        k: reasons[row]
         for row, members in enumerate(alike.values())
         if row in reasons
         for k in members

@@ -79,17 +79,6 @@ class Pod:
     gpu_part: float  # part of one GPU that an annotation requests; 0 if none does
 
 
-@dataclass(frozen=True)
-class LostPod:
-    """The possible effects of a pod that could not be read."""
-
-    user: str  # empty if unknown
-    node: str  # the name of its node; empty if unknown
-    holds: bool  # whether it may be bound
-    waits: bool  # whether it may be pending
-    repels: bool  # whether its anti-affinity may keep other pods away
-
-
 @dataclass(frozen=True, eq=False)
 class Dump:
     """The checked nodes and pods of one or several files."""
@@ -97,8 +86,6 @@ class Dump:
     nodes: dict[str, Node]  # by name, in the files' order
     pods: list[Pod]  # bound and pending pods, in the files' order
     users: dict[str, None]  # users of all pods, terminated ones included
-    lost_nodes: bool  # whether nodes were skipped
-    lost_pods: list[LostPod]
     claimed: frozenset[str]  # extended resources that any pod holds, or held, by a resource claim
 
 
@@ -147,16 +134,11 @@ class _DumpReading:
         self.rule, self.faults = rule, faults
         self.nodes: dict[str, Node] = {}  # by name
         self.users: dict[str, None] = {}
-        # The object of each pod whose name was read, by namespace and name.
-        self.pods: dict[tuple[str, str], Mapping[str, Any]] = {}
-        self.lost: list[LostPod] = []
+        self.pods: set[tuple[str, str]] = set()  # namespace and name of each pod
 
     def read(self, items: list[ListedObject]) -> Dump:
         """Check the objects, nodes first, and return the usable ones."""
         faults = self.faults
-        # Objects that were skipped before, as their kind is unknown, may have been pods or nodes.
-        unknown = LostPod("", "", holds=True, waits=True, repels=True)
-        self.lost += [unknown for _ in faults.skipped]
         node_items = [item for item in items if item.kind == NODE_KIND]
         pod_items = [item for item in items if item.kind == POD_KIND]
         for item in node_items:
@@ -170,20 +152,16 @@ class _DumpReading:
             raise InputError(f"holds no nodes; {MADE_BY}")
         pods: list[Pod] = []
         for item in pod_items:
-            pod, n_faults = None, len(faults.skipped)
             with faults.collected(item.source):
                 pod = self._read_pod(item)
-            if pod is not None:
-                pods.append(pod)
-            elif len(faults.skipped) > n_faults:
-                self._note_lost(item.content)
+                if pod is not None:
+                    pods.append(pod)
         faults.refuse_if_none_left(len(pods))
         if not pods:
             fate = "holds no running or waiting pod" if self.pods else "holds no pods"
             raise InputError(f"{fate}; {MADE_BY}")
-        lost_nodes = unknown in self.lost or len(self.nodes) < len(node_items)
         claimed = frozenset[str]().union(*(claimed_resources(item.content) for item in pod_items))
-        return Dump(self.nodes, pods, self.users, lost_nodes, self.lost, claimed)
+        return Dump(self.nodes, pods, self.users, claimed)
 
     def _read_pod(self, item: ListedObject) -> Pod | None:
         """Read a pod; None unless it is bound or pending."""
@@ -198,7 +176,7 @@ class _DumpReading:
         name = text_of(metadata["name"], f"{place}.metadata.name")
         if (namespace, name) in self.pods:
             raise InputError("repeats the name of an earlier pod", place)
-        self.pods[namespace, name] = item.content
+        self.pods.add((namespace, name))
         if namespace in HOLDER_NAMESPACES:
             return None  # the pods that share its GPU are counted instead
         labels = metadata.get("labels") or {}
@@ -229,48 +207,6 @@ class _DumpReading:
             annotations=annotations,
             gpu_part=part_of_one_gpu(annotations, place),
         )
-
-    def _note_lost(self, content: Mapping[str, Any]) -> None:
-        """Note the possible effects of a skipped pod; none if it has terminated or is gated."""
-        metadata, spec, status = (
-            part if isinstance(part := content.get(key), dict) else {}
-            for key in ("metadata", "spec", "status")
-        )
-        if status.get("phase") in _TERMINATED:
-            return
-        namespace, name = metadata.get("namespace") or "default", metadata.get("name")
-        if isinstance(namespace, str) and isinstance(name, str):
-            first = self.pods.get((namespace, name))
-            if first is not None and first is not content and first == content:
-                return  # a copy of a pod that was read
-        node = spec.get("nodeName")
-        named = isinstance(node, str) and bool(node)
-        # A pod without `nodeName` is pending; one with an unreadable name may be bound.
-        is_pending = bool(spec) and (node is None or node == "")
-        if is_pending and (spec.get("schedulingGates") or metadata.get("deletionTimestamp")):
-            return
-        self.lost.append(
-            LostPod(
-                self._user_of_lost(metadata),
-                str(node) if named else "",
-                holds=not is_pending,
-                waits=not named,
-                repels=not is_pending and (not spec or bool(spec.get("affinity"))),
-            )
-        )
-
-    def _user_of_lost(self, metadata: Mapping[str, Any]) -> str:
-        """Return the user of a skipped pod; empty if unknown."""
-        namespace, labels = metadata.get("namespace"), metadata.get("labels") or {}
-        if namespace is None:
-            namespace = "default"
-        if not metadata or not isinstance(namespace, str) or not isinstance(labels, dict):
-            return ""
-        named = labels.get(self.rule.label)
-        if not isinstance(named, str | None) or not (namespace or named):
-            return ""
-        user = self.rule.user(namespace, labels)
-        return user if user.isprintable() else ""
 
 
 def read_node(item: Mapping[str, Any], place: str) -> Node:

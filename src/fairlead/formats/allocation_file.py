@@ -29,7 +29,8 @@ from fairlead.formats.file_faults import (
     text_of,
 )
 from fairlead.model.arguments import switch
-from fairlead.model.holdings import Doubts, Holdings
+from fairlead.model.cluster import FloatArray
+from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import LARGEST_AMOUNT, show
 from fairlead.model.ties import first_smallest
@@ -71,8 +72,8 @@ def read_allocation(
     -------
     Holdings
         ``tasks`` is (N, G), in the problem's order. The problem is ``problem.pooled()`` if the file
-        names only the group ``pool`` and the problem has no such group. `Holdings.doubts` lists
-        what is unknown because rows were skipped.
+        names only the group ``pool`` and the problem has no such group. ``amounts`` are converted
+        to tasks by the user's dominant resource.
 
     Raises
     ------
@@ -111,7 +112,8 @@ def read_allocation(
         source=document.get("mechanism", "the file"),
         whole_tasks=whole if whole_tasks is None else whole_tasks,
         skipped=tuple(reading.faults.skipped),
-        doubts=reading.doubts(),
+        incomplete="rows were skipped" if reading.faults.skipped else "",
+        lists_waiting=reading.lists_waiting(),
     )
 
 
@@ -125,9 +127,6 @@ class _Reading:
         self.faults = faults
         self.tasks = np.zeros((problem.n_users, problem.n_groups))
         self.row_of: dict[int, str] = {}  # key path of the row of each user that was read
-        # (N,): whether a row has the user's name, even a skipped row; whether several rows have it.
-        self.is_named = np.zeros(problem.n_users, dtype=bool)
-        self.repeated = np.zeros(problem.n_users, dtype=bool)
         # The error for the first row whose weight is not that of the problem. Even a lenient
         # reading raises it, as the file belongs to another problem.
         self.wrong_weight: InputError | None = None
@@ -164,21 +163,18 @@ class _Reading:
             self.wrong_weight = self.wrong_weight or error
             raise error
 
-    def doubts(self) -> Doubts | None:
-        """Return the doubts left by skipped rows; None if no row was skipped."""
-        if not self.faults.skipped:
-            return None
-        unread = np.array([n not in self.row_of for n in range(self.problem.n_users)])
-        return Doubts(
-            why="rows were skipped",
-            used=np.full((self.problem.n_groups, self.problem.n_resources), True),
-            holds=self.repeated | unread,
-            wants=np.zeros(self.problem.n_users, dtype=bool),
-            waits=True,
-            repels=False,
-            servers=False,
-            users=False,
-        )
+    def lists_waiting(self) -> bool:
+        """Return False if the file has amounts that are less than the demand of all tasks.
+
+        Then tasks may wait, and the file does not list them.
+        """
+        if self.amounts is None:
+            return True
+        demand = self.problem.demand
+        with np.errstate(invalid="ignore"):  # infinitely many tasks times a demand of 0
+            wanted = self.problem.task_limit[:, None] * demand
+        lacks = (self.amounts.sum(axis=1) < wanted * (1 - _ROUNDING)) & (demand > 0)
+        return not lacks.any()
 
     def _find_user(self, row: Mapping[Any, Any], place: str) -> int:
         """Return the index of a row's user; raise InputError if it is unknown or has a row."""
@@ -193,8 +189,6 @@ class _Reading:
                 f"no user is named {show(text)}{self._hint(text, self.users)}", f"{place}.name"
             )
         n = self.users[text]
-        self.repeated[n] = self.is_named[n]
-        self.is_named[n] = True
         if n in self.row_of:
             raise InputError(
                 f"user {show(text)} already has the row {self.row_of[n]}", f"{place}.name"

@@ -21,7 +21,7 @@ from fairlead.formats._kubernetes_requests import NVIDIA_GPU
 from fairlead.formats.documents import source_name
 from fairlead.formats.file_faults import RowFaults, did_you_mean, number_at
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.model.holdings import Doubts, Holdings, IdleUser, UnrunnableTask, WaitingTask
+from fairlead.model.holdings import Holdings, IdleUser, UnrunnableTask, WaitingTask
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import MOST_DEVICES, show
 from fairlead.model.ties import first_largest_of_rows
@@ -50,8 +50,7 @@ def read_kubernetes(
         ignored.
     lenient : bool
         Skip malformed nodes and pods and list them in `Holdings.skipped`, instead of refusing the
-        file. Errors of a whole file are still raised. `Holdings.doubts` has the entries of the
-        result that the skipped rows could change.
+        file. Errors of a whole file are still raised.
     weights : mapping
         Weights of users; 1 where absent.
     resources : collection of str, optional
@@ -210,7 +209,8 @@ def _compute_holdings(
             *_describe_cut_resources(cut, names, problem),
         ),
         partial=partial if partial.any() else None,
-        doubts=_find_doubts(census, requested, user_number, len(users)),
+        incomplete="nodes or pods were skipped" if skipped else "",
+        shared=_shared_gpus(census, requested),
         grain=np.where(is_shared_gpu, _LEAST_PART, 1) / size,
     )
 
@@ -337,20 +337,24 @@ def _pending_pods(
 ) -> tuple[WaitingTask, ...]:
     """Return the pending pods that count.
 
-    A pod is allowed on a node only if enough is free there of the resources that do not count.
+    A pod is allowed on a node only if enough is free there of the resources that do not count. A
+    pod is undecided if it may be affected by parts of GPUs that are not counted.
     """
     other = ~requested
     bound = np.flatnonzero(census.node >= 0)
     free = census.capacity[:, other]
     columns = np.array(census.cluster.resources, dtype=object)
-    shared_gpu = other & (columns == NVIDIA_GPU) & bool(census.gpu_parts or census.sharing)
+    gpus = columns == NVIDIA_GPU
+    if not census.gpu_parts:
+        gpus &= other & bool(census.sharing)
+    holders = {int(census.user[p]) for p in census.gpu_parts}
     np.subtract.at(free, census.node[bound], census.request[bound][:, other])
     pending = []
     for p, allowed in census.allowed.items():
         if pod_counts[p]:
             request = census.request[p, other]
             fits = ((request <= free) | (request == 0)).all(axis=1)
-            is_sharing = (census.request[p, shared_gpu] > 0).any()
+            is_sharing = int(census.user[p]) in holders or (census.request[p, gpus] > 0).any()
             pending.append(
                 WaitingTask(
                     name=_pod_name(census, p),
@@ -388,45 +392,13 @@ def _idle_users(
     return tuple(idle)
 
 
-def _find_doubts(
-    census: Census, requested: BoolArray, user_number: IntArray, n_users: int
-) -> Doubts | None:
-    """Return the doubts left by skipped pods, skipped nodes and shared GPUs; None if none is."""
-    index = {name: int(user_number[n]) for n, name in enumerate(census.names)}
-    nodes = {name: g for g, name in enumerate(census.cluster.groups)}
-    used = np.zeros((len(nodes), int(requested.sum())), dtype=bool)
-    holds, wants = np.zeros(n_users, dtype=bool), np.zeros(n_users, dtype=bool)
-    waits = users = repels = False
-    for lost in census.lost:
-        n = index.get(lost.user, -1)
-        users |= n < 0
-        if n >= 0 or not lost.user:
-            owners = n if n >= 0 else slice(None)  # a pod of unknown user may be of any user
-            holds[owners] |= lost.holds
-            wants[owners] |= not lost.holds or lost.waits
-        waits |= lost.waits
-        repels |= lost.repels
-        if lost.node in nodes:
-            used[nodes[lost.node]] = True
-        elif lost.holds and not (lost.node and census.lost_nodes):
-            used[:] = True  # the pod may run on any node
-    shared_gpu = [name == NVIDIA_GPU for name in np.array(census.cluster.resources)[requested]]
+def _shared_gpus(census: Census, requested: BoolArray) -> BoolArray | None:
+    """Return (G, R) whether a node's GPUs are shared by pods; None if none are."""
+    gpus = np.array(census.cluster.resources)[requested] == NVIDIA_GPU
+    shared = np.zeros((len(census.cluster.groups), len(gpus)), dtype=bool)
     for p in (*census.gpu_parts, *census.sharing):
-        used[census.node[p]] |= np.array(shared_gpu)
-    for p in census.gpu_parts:
-        n = int(user_number[census.user[p]])
-        if n >= 0:
-            holds[n] = True
-    why = []
-    if census.lost or census.lost_nodes:
-        why.append("nodes or pods were skipped")
-    if census.gpu_parts:
-        why.append("parts of GPUs are not counted")
-    if census.sharing and any(shared_gpu):
-        why.append("it is not known which GPUs the parts share")
-    if not why:
-        return None
-    return Doubts(" and ".join(why), used, holds, wants, waits, repels, census.lost_nodes, users)
+        shared[census.node[p]] |= gpus
+    return shared if shared.any() else None
 
 
 def _pod_name(census: Census, p: int) -> str:

@@ -44,32 +44,6 @@ class IdleUser:
     holds: Mapping[str, float] = field(default_factory=dict)  # amount of each resource
 
 
-@dataclass(frozen=True, eq=False)
-class Doubts(ReadOnlyArrays):
-    """Parts that holdings may lack, because part of their source could not be read.
-
-    A verdict on incomplete holdings is "holds" or "fails" only if no content of the missing part
-    could change it. Missing entries of the source could change, for a user:
-
-    - its own pods: its holdings, its average task, and where it may run;
-    - a node: its slice (its part of every server), its dominant resource, and whether an unrunnable
-      pod could run;
-    - pods of other users: the bundles that it may envy, and by anti-affinity whether its waiting
-      pods could run.
-
-    A user without waiting pods cannot lack tasks, even where pods of other users are missing.
-    """
-
-    why: str  # the reason, in a few words
-    used: BoolArray  # (G, R): whether more may be used than counted
-    holds: BoolArray  # (N,): whether the user may hold more than counted
-    wants: BoolArray  # (N,): whether the user may demand more than counted, or on other servers
-    waits: bool  # whether further tasks may wait
-    repels: bool  # whether missing tasks may keep waiting ones off servers with room for these
-    servers: bool  # whether servers are missing
-    users: bool  # whether users are missing
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Holdings(ReadOnlyArrays):
     """The tasks and amounts that each user holds on each group."""
@@ -93,7 +67,11 @@ class Holdings(ReadOnlyArrays):
     # (N,): whether tasks of the user fit where its average task does not, so that its slice and
     # bundle are underestimated. None without such users.
     partial: BoolArray | None = None
-    doubts: Doubts | None = None  # None if the source was read in full
+    # Why parts of the source are missing that may change any verdict; empty if it was read in full.
+    incomplete: str = ""
+    lists_waiting: bool = True  # whether the source lists the waiting tasks
+    # (G, R): whether tasks share devices of which more may be used than counted. None if none do.
+    shared: BoolArray | None = None
     # (R,): the unit in which the source counts each resource; None if amounts are continuous.
     grain: FloatArray | None = None
 
@@ -145,30 +123,6 @@ class Holdings(ReadOnlyArrays):
         """(N,) int: waiting tasks of each user."""
         users = np.array([task.user for task in self.waiting], dtype=np.int64)
         return sealed(np.bincount(users, minlength=self.problem.n_users))
-
-    @cached_property
-    def unsettled_users(self) -> BoolArray:
-        """(N,) bool: whether the user's running or due tasks may differ from the known ones."""
-        doubts, waits = self.doubts, self.waiting_per_user > 0
-        if doubts is None:
-            return np.zeros_like(waits)
-        return doubts.holds | doubts.wants | doubts.servers | (waits & doubts.repels)
-
-    @cached_property
-    def users_that_may_lack(self) -> BoolArray:
-        """(N,) bool: whether, by missing nodes or pods, the user may lack tasks of its slice."""
-        doubts, waits = self.doubts, self.waiting_per_user > 0
-        if doubts is None:
-            return np.zeros_like(waits)
-        return doubts.wants | (waits & (doubts.holds | doubts.servers))
-
-    @property
-    def others_may_lack(self) -> bool:
-        """Whether users outside of the problem may want tasks, by missing nodes or pods."""
-        doubts = self.doubts
-        if doubts is None:
-            return False
-        return (doubts.users and doubts.waits) or (doubts.servers and bool(self.unrunnable))
 
     @cached_property
     def certain_limit(self) -> FloatArray:

@@ -329,7 +329,7 @@ def audit_subject(
     amounts = subject.holdings.amounts
     finite = bool(np.isfinite(subject.tasks).all())
     finite = finite and (amounts is None or bool(np.isfinite(amounts).all()))
-    undecided = "" if finite else "a number is missing"
+    undecided, incomplete = "" if finite else "a number is missing", whole.holdings.incomplete
     if not is_all:
         undecided = "a user without tasks, or a group without servers, holds something"
     measured = envy.measure_envy_of(subject) if finite else _no_envy(subject)
@@ -341,7 +341,12 @@ def audit_subject(
     def check(name: str) -> Verdict:
         nonlocal lie
         if name == feasibility.NAME:
-            return feasibility.check_feasibility(whole)
+            verdict = feasibility.check_feasibility(whole)
+            # Skipped rows cannot make up for an overused server.
+            if verdict.verdict == "fails" or not incomplete:
+                return verdict
+        if incomplete:
+            return Verdict.undecided(name, incomplete)
         if undecided:
             return Verdict.undecided(name, undecided)
         if name == envy.NAME:

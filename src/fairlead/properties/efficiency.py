@@ -21,7 +21,12 @@ from fairlead.model.problem import tasks_within
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties._device_packing import holds_parts
-from fairlead.properties.feasibility import check_feasibility, rounding_of, used_time
+from fairlead.properties.feasibility import (
+    SHARING_UNKNOWN,
+    check_feasibility,
+    rounding_of,
+    used_time,
+)
 from fairlead.properties.subject import Subject, round_down
 from fairlead.properties.verdict_text import (
     NEGLIGIBLE,
@@ -34,6 +39,10 @@ from fairlead.solvers.linear_programmes import improve, measure_progress
 
 WASTE = "non-wastefulness"
 PARETO = "pareto-optimality"
+WAITING_UNKNOWN = (
+    "the file lists the amounts that users hold, but no waiting tasks, so it is not known whether "
+    "a waiting task would fit"
+)
 LARGEST_PROGRAMME = 400_000  # pairs of a user and a group; with more, the programme takes minutes
 MOST_USERS_SHOWN = 50  # witnesses for more users do not have the better answer
 
@@ -43,11 +52,14 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
 
     If tasks are whole, a user must have room for a whole one. The verdict is "unknown" if a task
     fits only into the sum of a group's servers. If waiting tasks are known, only these count. Then
-    the verdict is "unknown" if the tasks that fit have constraints that are not modelled, or if
-    more may be used or waiting than the holdings show.
+    the verdict is "unknown" if the tasks that fit have constraints that are not modelled, or take
+    devices that other tasks may share. It is "unknown", too, if the source of amounts does not list
+    waiting tasks.
     """
     holdings = subject.holdings
-    if holdings.amounts is not None or holdings.waiting or holdings.doubts is not None:
+    if not holdings.lists_waiting:
+        return Verdict.undecided(WASTE, WAITING_UNKNOWN)
+    if holdings.amounts is not None or holdings.waiting or holdings.shared is not None:
         return _check_waiting(holdings)
     problem = subject.problem
     fits = _tasks_on_free(subject)
@@ -108,7 +120,6 @@ class _FreeGroup:
 
 def _find_free_group(holdings: Holdings) -> _FreeGroup | None:
     """Return the first waiting task that certainly fits free capacity; else one that may fit."""
-    doubts = holdings.doubts
     free = holdings.problem.group_capacity - holdings.usage + rounding_of(holdings)
     perhaps = None
     for task in holdings.waiting:
@@ -117,10 +128,10 @@ def _find_free_group(holdings: Holdings) -> _FreeGroup | None:
         if not fits.any():
             continue
         known, doubt = fits, f"{task.undecided} is not modelled" if task.undecided else ""
-        if doubts is not None:
-            known = fits & ~doubts.used[:, takes].any(axis=1)
-            if not known.any() or doubts.repels:
-                doubt = doubt or doubts.why
+        if holdings.shared is not None:
+            known = fits & ~holdings.shared[:, takes].any(axis=1)
+            if not known.any():
+                doubt = doubt or SHARING_UNKNOWN
         if not doubt:
             return _FreeGroup(task, int(known.argmax()), "")
         perhaps = perhaps or _FreeGroup(task, int(fits.argmax()), doubt)
@@ -129,8 +140,7 @@ def _find_free_group(holdings: Holdings) -> _FreeGroup | None:
 
 def _check_waiting(holdings: Holdings) -> Verdict:
     """Check that no known waiting task fits the free capacity."""
-    problem, doubts = holdings.problem, holdings.doubts
-    n_waiting, why = len(holdings.waiting), ""
+    problem, n_waiting = holdings.problem, len(holdings.waiting)
     room = _find_free_group(holdings)
     if room is not None:
         name, group = room.task.name, problem.cluster.groups[room.group]
@@ -140,10 +150,6 @@ def _check_waiting(holdings: Holdings) -> Verdict:
             sentence = f"{name} waits, though {group} has room for it"
             return Verdict(WASTE, "fails", witness, n_waiting, sentence=sentence, severity=1.0)
         why = f"{name} waits, and {group} may have room for it, but {room.doubt}"
-    elif doubts is not None:
-        wants = n_waiting or holdings.unrunnable
-        why = doubts.why if doubts.waits or (doubts.servers and wants) else ""
-    if why:
         return Verdict.undecided(WASTE, why, n_waiting)
     sentence = "no waiting task fits the free capacity"
     return Verdict(WASTE, "holds", {}, n_waiting, sentence=sentence)
@@ -158,15 +164,15 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     are whole tasks on several servers, and fractions of tasks could be placed better.
     """
     problem, tasks = subject.problem, subject.tasks
-    feasible, doubts = check_feasibility(subject).verdict, subject.holdings.doubts
+    feasible = check_feasibility(subject).verdict
     if feasible == "fails":
         return _unknown("the holdings are not feasible, so no answer compares with them")
     if subject.holdings.whole_tasks and feasible == "holds":
         waste = check_non_wastefulness(subject)
         if waste.verdict == "fails":
             return _fails_by_waste(subject, waste)
-    if doubts is not None:
-        return _unknown(doubts.why)
+    if subject.holdings.shared is not None:
+        return _unknown(SHARING_UNKNOWN)
     if subject.holdings.amounts is not None:
         return _unknown("tasks of several shapes have no one linear programme")
     if subject.holdings.whole_tasks and problem.count.sum() == 1:

@@ -136,7 +136,7 @@ def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
 
 
 def envious_users(subject: Subject, envy: Envy) -> BoolArray:
-    """Return (N,) bool: users whose envy is more than rounding, without users with missing pods.
+    """Return (N,) bool: users whose envy is more than rounding.
 
     A gain relative to very few tasks may be huge, so the gain must also be more than rounding
     relative to the tasks that the user could run alone.
@@ -145,33 +145,28 @@ def envious_users(subject: Subject, envy: Envy) -> BoolArray:
     own = subject.holdings.user_tasks
     gained = np.subtract(envy.could, own, out=np.zeros_like(own), where=envy.gain > 0)
     counts: BoolArray = (envy.gain > NEGLIGIBLE) & (gained > 1e-3 * NEGLIGIBLE * alone)
-    return counts & ~subject.holdings.unsettled_users
+    return counts
 
 
 def _maybe_envious_users(subject: Subject) -> BoolArray:
     """Return (N,) bool: users that may envy another, depending on unknown holdings."""
     holdings = subject.holdings
     may = np.zeros(holdings.problem.n_users, dtype=bool)
-    waits = holdings.waiting_per_user > 0
     undecided = [task.user for task in holdings.waiting if task.undecided]
     if undecided:
         could = measure_envy_of(subject, for_certain=False).could
         may[undecided] = (could > holdings.user_tasks * (1 + NEGLIGIBLE))[undecided]
     if holdings.partial is not None:
-        may |= holdings.partial & waits
-    may |= holdings.users_that_may_lack
-    # Another user's bundle may be larger than counted, or a user may be missing altogether.
-    if holdings.doubts is not None and (holdings.doubts.users or holdings.doubts.holds.any()):
-        may |= waits
+        may |= holdings.partial & (holdings.waiting_per_user > 0)
     return may
 
 
 def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     """Check that no user prefers another's bundle, adjusted by weight; O(N^2 G R).
 
-    The verdict is "unknown" if it depends on how whole tasks are spread over identical servers, or
-    on missing parts of the holdings. A user without a whole task is not judged if bundles of others
-    would give it only a fraction of a task.
+    The verdict is "unknown" if it depends on how whole tasks are spread over identical servers. A
+    user without a whole task is not judged if bundles of others would give it only a fraction of a
+    task.
     """
     envy = measure_envy_of(subject) if envy is None else envy
     names = subject.problem.users.names
@@ -192,9 +187,6 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
             n = int(may.argmax())
             why = f"{names[n]} may envy another, but {why_undecided(subject, n)}"
             return Verdict.undecided(NAME, why, pairs)
-        doubts = subject.holdings.doubts
-        if doubts is not None and subject.holdings.others_may_lack:
-            return Verdict.undecided(NAME, doubts.why, pairs)
         sentence = f"no user prefers another's bundle{ending}"
         return Verdict(NAME, "holds", {}, pairs, sentence=sentence, vacuous=vacuous)
     n, n_others = first_largest(np.where(envious, 1 + envy.gain, 0.0)), int(envious.sum()) - 1

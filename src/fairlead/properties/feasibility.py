@@ -23,13 +23,14 @@ from fairlead.properties.verdict_text import (
 )
 
 NAME = "feasibility"
+SHARING_UNKNOWN = "which devices tasks share is not known"
 
 
 def check_feasibility(subject: Subject) -> Verdict:
     """Check that no server is overused, no task misplaced, and no user beyond its task limit.
 
     The witness's ``kind`` is "not-a-number", "negative", "misplaced", "beyond-limit", "overuse",
-    "time" or "devices". The verdict is "unknown" if more may be used than the holdings show.
+    "time" or "devices". The verdict is "unknown" if it depends on how tasks share devices.
     RDM and TDM: Khamse-Ashari et al. 2017, eq. 9 and 10. O(N G R).
     """
     problem, tasks = subject.problem, subject.tasks
@@ -125,12 +126,8 @@ def _check_resources(subject: Subject) -> Verdict:
         sentence = f"{group} has {has}{unit} of {resource}, and {given} are in use{others}"
         severity = float(part[g, r]) - 1.0
         return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
-    doubts = subject.holdings.doubts
-    # A missing node can be overused only by missing pods.
-    if doubts is not None and (
-        doubts.used.any() or (doubts.servers and (doubts.users or doubts.holds.any()))
-    ):
-        return Verdict.undecided(NAME, doubts.why)
+    if subject.holdings.shared is not None:
+        return Verdict.undecided(NAME, SHARING_UNKNOWN)
     most = f"(most used: {_format_use(part[g, r])})"
     sentence = f"no {_checked_unit(subject)} is used beyond its capacity {most}"
     return _check_devices(subject) or Verdict(NAME, "holds", sentence=sentence)
@@ -154,8 +151,7 @@ def _check_devices(subject: Subject) -> Verdict | None:
             sentence = f"the tasks on {group} need more devices ({devices}) than it has"
             return Verdict(NAME, "fails", {"kind": "devices", "group": group}, sentence=sentence)
     if Packing.UNKNOWN in found.values():
-        why = "which devices tasks share is not known"
-        return Verdict.undecided(NAME, why)
+        return Verdict.undecided(NAME, SHARING_UNKNOWN)
     return None
 
 

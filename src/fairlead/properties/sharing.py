@@ -48,14 +48,10 @@ def users_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
     """Return (N,) bool: users that certainly run less than their slice.
 
     If tasks are whole, they run at least one task less. Waiting tasks under constraints that are
-    not modelled do not count, nor do users whose tasks or slice may depend on missing nodes and
-    pods.
+    not modelled do not count.
     """
     holdings = subject.holdings
-    short = _runs_less(subject, np.minimum(slices, holdings.certain_limit))
-    if holdings.doubts is not None:
-        short &= ~holdings.unsettled_users & (not holdings.doubts.users)
-    return short
+    return _runs_less(subject, np.minimum(slices, holdings.certain_limit))
 
 
 def _users_maybe_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
@@ -64,7 +60,7 @@ def _users_maybe_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
     may = _runs_less(subject, slices)
     if holdings.partial is not None:
         may |= holdings.partial & (holdings.waiting_per_user > 0)
-    return may | holdings.users_that_may_lack
+    return may
 
 
 def _runs_less(subject: Subject, slices: FloatArray) -> BoolArray:
@@ -125,9 +121,6 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
         n = int(perhaps.argmax())
         why = f"{names[n]} may run less than its slice, but {why_undecided(subject, n)}"
         return Verdict.undecided(NAME, why, n_users)
-    doubts = subject.holdings.doubts
-    if doubts is not None and subject.holdings.others_may_lack:
-        return Verdict.undecided(NAME, doubts.why, n_users)
     n = first_smallest(np.where(tiny, np.inf, 1 + margin))
     sentence = "every slice of every server is less than one whole task"
     if not tiny[n]:

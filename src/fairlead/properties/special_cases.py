@@ -65,7 +65,7 @@ def check_bottleneck_fairness(subject: Subject) -> Verdict:
     resource = find_bottleneck(subject.problem)
     if resource is None:
         why = "no single resource is the bottleneck of every user on every server"
-        return _premise_unmet(subject, BOTTLENECK, why)
+        return Verdict.not_applicable(BOTTLENECK, why)
     return _check_max_min(subject, resource, BOTTLENECK)
 
 
@@ -75,15 +75,8 @@ def check_single_resource_fairness(subject: Subject) -> Verdict:
     if resource is None:
         rates = subject.problem.users.rates is not None
         why = "rates are given" if rates else "several resources are demanded"
-        return _premise_unmet(subject, SINGLE_RESOURCE, why)
+        return Verdict.not_applicable(SINGLE_RESOURCE, why)
     return _check_max_min(subject, resource, SINGLE_RESOURCE)
-
-
-def _premise_unmet(subject: Subject, name: str, why: str) -> Verdict:
-    doubts = subject.holdings.doubts
-    if doubts is not None:  # missing nodes or pods may meet it
-        return Verdict.undecided(name, doubts.why)
-    return Verdict.not_applicable(name, why)
 
 
 def _check_max_min(subject: Subject, resource: int, name: str) -> Verdict:

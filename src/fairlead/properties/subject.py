@@ -229,9 +229,7 @@ def why_undecided(subject: Subject, n: int) -> str:
     for task in holdings.waiting:
         if task.user == n and task.undecided:
             return f"{task.name} waits under {task.undecided}, which is not modelled"
-    if holdings.partial is not None and holdings.partial[n] and holdings.waiting_per_user[n]:
-        return "its tasks are of several shapes that no server runs together"
-    return "its holdings are uncertain" if holdings.doubts is None else holdings.doubts.why
+    return "its tasks are of several shapes that no server runs together"
 
 
 def round_down(tasks: FloatArray) -> FloatArray:

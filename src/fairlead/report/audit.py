@@ -107,7 +107,7 @@ class ShareLimit:
 def share_limit_of(audit: Audit, most: float) -> ShareLimit:
     """Compare the user furthest below its due share with a limit."""
     comparison, holdings = compare_with_fair(audit), audit.subject.holdings
-    under, doubts = -comparison.off, holdings.doubts
+    under = -comparison.off
     names = audit.subject.problem.users.names
     missing = np.flatnonzero(np.isnan(under))
     if len(missing):
@@ -116,17 +116,7 @@ def share_limit_of(audit: Audit, most: float) -> ShareLimit:
     due_name = comparison.due_name
     if holdings.whole_tasks:
         due_name += " by a task or more"
-    doubt = ""
-    if doubts is not None:
-        # A user that may hold more than was counted leaves all due shares as they are, but it may
-        # itself not be below its due share.
-        changes_due = doubts.wants.any() or doubts.servers or doubts.users
-        certain = (under > most) & ~doubts.holds
-        if changes_due or ((under > most).any() and not certain.any()):
-            doubt = doubts.why
-        elif certain.any():
-            under[~certain] = 0.0
-    n = int(np.argmax(under))
+    n, doubt = int(np.argmax(under)), holdings.incomplete
     if not under[n] > 0:
         return ShareLimit(most, "", 0.0, due_name, doubt)
     beyond = {
