@@ -210,26 +210,24 @@ def test_constraints_that_are_not_modelled(tmp_path: Path, spec: dict[str, Any],
     assert task.undecided == why
 
 
-SELECTS: list[tuple[dict[str, Any], bool]] = [
-    ({"labelSelector": {"matchLabels": {"app": "web"}}}, True),
-    ({"labelSelector": {"matchLabels": {"app": "db"}}}, False),
-    ({"labelSelector": {}}, True),
-    ({}, False),
-    ({"labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}},
-     True),
-    ({"labelSelector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}}, False),
-    ({"labelSelector": {}, "namespaces": ["ml"]}, False),
-    ({"labelSelector": {}, "namespaceSelector": {}}, True),
-]  # fmt: skip
+ANY = {"labelSelector": {}}
 
 
-@pytest.mark.parametrize(("term", "repels"), SELECTS)
+@pytest.mark.parametrize(
+    ("term", "repels"),
+    [
+        (ANY, True),
+        (ANY | {"namespaces": ["ml"]}, False),
+        (ANY | {"namespaces": ["ml", "shop"]}, True),
+        (ANY | {"namespaceSelector": {}}, True),
+    ],
+)
 def test_running_pods_may_keep_others_away(
     tmp_path: Path, term: dict[str, Any], repels: bool
 ) -> None:
     terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     lonely = pod("lonely", on="n0", affinity={"podAntiAffinity": terms})
-    (task,) = read(tmp_path, *NODES, lonely, noted(pod("b"), labels={"app": "web"})).waiting
+    (task,) = read(tmp_path, *NODES, lonely, pod("b")).waiting
     assert task.undecided == ("the podAntiAffinity of shop/lonely" if repels else "")
 
 

@@ -272,11 +272,15 @@ def test_a_byte_too_many_is_overuse(tmp_path: Path) -> None:
     assert verdicts(look(tmp_path, node_of, half, more), FEASIBLE) == ["fails"]
 
 
-def test_a_host_port_of_a_sidecar_leaves_waste_open(tmp_path: Path) -> None:
-    ports = {"ports": [{"hostPort": 80}]}
-    for one, verdict in ((container(), "fails"), (container(sidecar=True), "unknown")):
-        waits = pod("w", {"cpu": 1}, initContainers=[one | ports])
-        assert verdicts(look(tmp_path, node("n", CORES), RUNS, waits), WASTE) == [verdict]
+def test_a_host_port_leaves_waste_open(tmp_path: Path) -> None:
+    waits = pod("w", {"cpu": 1}, initContainers=[container() | {"ports": [{"hostPort": 80}]}])
+    assert verdicts(look(tmp_path, node("n", CORES), RUNS, waits), WASTE) == ["unknown"]
+
+
+@pytest.mark.parametrize("name", ["nodegroup", "group", "scheduling/queue-name"])
+def test_other_labels_put_a_pod_into_no_group(tmp_path: Path, name: str) -> None:
+    waits = with_metadata(WAITS, labels={name: "g"}, annotations={name: "g"})
+    assert verdicts(look(tmp_path, node("n", CORES), RUNS, waits), WASTE) == ["fails"]
 
 
 @pytest.mark.parametrize(

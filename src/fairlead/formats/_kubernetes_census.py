@@ -12,7 +12,7 @@ from fairlead.formats._kubernetes_objects import Dump, Pod
 from fairlead.formats._kubernetes_placement import NodeChoice
 from fairlead.formats._kubernetes_requests import NVIDIA_GPU, PODS, gpu_part_annotation, unit_of
 from fairlead.formats._kubernetes_unmodelled import (
-    Repulsion,
+    repelled_namespaces,
     split_request,
     unmodelled_constraint,
 )
@@ -65,7 +65,8 @@ class _OpenNodes:
     names: dict[str, int] = field(default_factory=dict)  # number of each user
     allowed: dict[int, BoolArray] = field(default_factory=dict)  # as in the census
     reach: dict[tuple[int, bytes], BoolArray] = field(default_factory=dict)  # of running pods
-    repulsion: Repulsion = field(default_factory=Repulsion)  # of running pods
+    # The first running pod whose required anti-affinity may keep away pods of a namespace.
+    repels: dict[str, str] = field(default_factory=dict)
 
 
 def take_census(dump: Dump, faults: RowFaults) -> Census:
@@ -106,7 +107,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     for k, allowed in found.allowed.items():
         if k not in unrunnable:
             _add_reach(found.reach, (int(user[k]), (request[k] > 0).tobytes()), allowed)
-            why = _why_undecided(pods[k], found.repulsion)
+            why = _why_undecided(pods[k], found.repels)
             why = why or first_not_modelled.get(found.kept[k], "")
             if why:
                 undecided[k] = why
@@ -157,7 +158,8 @@ def _find_open_nodes(
         if pod.node:
             allowed = allowed.copy()
             allowed[placement.index[pod.node]] = True
-            found.repulsion.add(pod.spec, pod.namespace, pod.name)
+            for namespace in repelled_namespaces(pod.spec, pod.namespace):
+                found.repels.setdefault(namespace, f"{pod.namespace}/{pod.name}")
             _add_reach(found.reach, (n, is_requested[p].tobytes()), allowed)
         else:
             found.allowed[len(found.kept)] = allowed
@@ -243,10 +245,10 @@ def _find_unrunnable(
     }
 
 
-def _why_undecided(pod: Pod, repulsion: Repulsion) -> str:
+def _why_undecided(pod: Pod, repels: Mapping[str, str]) -> str:
     """Name a constraint that is not modelled and may keep a pod away; empty if there is none."""
     constraint = unmodelled_constraint(pod.spec, pod.annotations, pod.labels)
     if constraint:
         return constraint
-    other = repulsion.keeps_away(pod.namespace, pod.labels)
+    other = repels.get("") or repels.get(pod.namespace)
     return f"the podAntiAffinity of {other}" if other else ""

@@ -9,8 +9,8 @@ Volcano, KAI, YuniKorn, Koordinator and the coscheduling plugin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairlead.formats._kubernetes_requests import GPU_PARTS, Amounts
@@ -29,22 +29,10 @@ _GPU_ANNOTATIONS = (
     "nvidia.com/use-gpuuuid",
     "nvidia.com/nouse-gpuuuid",
 )
-# Fields (Kubernetes 1.35 and later), annotations and labels that put a pod into a gang unless they
-# are empty.
-_FIELDS = ("workloadRef", "schedulingGroup")
-_ANNOTATIONS = (
-    "scheduling.k8s.io/group-name",
-    "scheduling.volcano.sh/group-name",
-    "pod-group-name",
-    "yunikorn.apache.org/task-group-name",
-    "yunikorn.apache.org/task-groups",
-    "gang.scheduling.koordinator.sh/name",
-)
-_LABELS = (
-    "scheduling.x-k8s.io/pod-group",
-    "pod-group.scheduling.sigs.k8s.io",
-    "pod-group.scheduling.sigs.k8s.io/name",
-)
+# Fields (Kubernetes 1.35 and later), and names of annotations and labels that put a pod into a gang
+# unless they are empty.
+_GANG_FIELDS = ("workloadRef", "schedulingGroup")
+_GANG_NAME = re.compile(r"(pod|task)-group|gang\.scheduling|scheduling\..*/group-name")
 # Prefix of resources that are always allocated by a claim; a device class follows.
 _DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -68,26 +56,18 @@ def unmodelled_constraint(
         for kind in _BINDING_VOLUMES:
             if volume.get(kind):
                 return f"a volume by {kind}"
-    # The scheduler counts the host ports of sidecars, but not of other init containers.
-    sidecars = [
-        container
-        for container in spec.get("initContainers") or ()
-        if container.get("restartPolicy") == "Always"
-    ]
-    for container in (*spec["containers"], *sidecars):
+    for container in (*spec["containers"], *(spec.get("initContainers") or ())):
         if any(port.get("hostPort") for port in _mappings(container.get("ports"))):
             return "hostPort"
     for name in _GPU_ANNOTATIONS:
         if name in annotations:
             return f"the annotation {name}"
-    for kind, names, given in (
-        ("field", _FIELDS, spec),
-        ("annotation", _ANNOTATIONS, annotations),
-        ("label", _LABELS, labels),
-    ):
-        for name in names:
-            if given.get(name):
-                return f"the {kind} {name}"
+    for name in _GANG_FIELDS:
+        if spec.get(name):
+            return f"the field {name}"
+    for name, value in (*annotations.items(), *labels.items()):
+        if value and _GANG_NAME.search(name):
+            return f"the pod group by {name}"
     return ""
 
 
@@ -99,52 +79,19 @@ def claimed_resources(pod: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(str(mapping.get("resourceName")) for mapping in mappings)
 
 
-@dataclass
-class Repulsion:
-    """The required anti-affinity of running pods, which keeps other pods away from them."""
+def repelled_namespaces(spec: PodSpec, namespace: str) -> Iterator[str]:
+    """Yield the namespaces whose pods a running pod may keep away; empty text for all of them.
 
-    # Keys are the namespace of the pods that are kept away ("" for any), and the text of their
-    # selector; values are the selector, and the name of the first pod that keeps them away.
-    _against: dict[str, dict[str, tuple[object, str]]] = field(default_factory=dict)
-
-    def add(self, spec: PodSpec, namespace: str, name: str) -> None:
-        """Add the required anti-affinity of a running pod."""
-        for term in _terms((spec.get("affinity") or {}).get("podAntiAffinity")):
-            named, selector = term.get("namespaces"), term.get("labelSelector")
-            against = named if isinstance(named, list) and named else [namespace]
-            if isinstance(term.get("namespaceSelector"), dict):
-                against = [""]
-            for other in against:
-                terms = self._against.setdefault(str(other), {})
-                terms.setdefault(repr(selector), (selector, f"{namespace}/{name}"))
-
-    def keeps_away(self, namespace: str, labels: Mapping[str, str]) -> str:
-        """Name a running pod that may keep away a pod with these labels; empty if none does."""
-        for against in ("", namespace):
-            for selector, name in self._against.get(against, {}).values():
-                if _may_select(selector, labels):
-                    return name
-        return ""
-
-
-def _may_select(selector: object, labels: Mapping[str, str]) -> bool:
-    """Return whether a label selector may select a pod with these labels.
-
-    A missing selector selects no pod. A condition that cannot be read may be met.
+    Its required anti-affinity selects pods by label, too; these selectors are not evaluated.
     """
-    if not isinstance(selector, dict):
-        return False
-    wanted = selector.get("matchLabels")
-    if isinstance(wanted, dict) and any(labels.get(key) != value for key, value in wanted.items()):
-        return False
-    for condition in _mappings(selector.get("matchExpressions")):
-        key, values = condition.get("key"), condition.get("values") or []
-        exists = isinstance(key, str) and key in labels
-        is_in = exists and isinstance(values, list) and labels[str(key)] in values
-        met = {"In": is_in, "NotIn": not is_in, "Exists": exists, "DoesNotExist": not exists}
-        if not met.get(str(condition.get("operator")), True):
-            return False
-    return True
+    for term in _terms((spec.get("affinity") or {}).get("podAntiAffinity")):
+        named = term.get("namespaces")
+        if isinstance(term.get("namespaceSelector"), dict):
+            yield ""
+        elif isinstance(named, list) and named:
+            yield from map(str, named)
+        else:
+            yield namespace
 
 
 def _terms(affinity: object) -> list[Mapping[str, Any]]:
