@@ -76,13 +76,12 @@ def test_a_partition_stands_for_its_only_group() -> None:
     )  # fmt: skip
     assert change_problem(slurm, "servers:a100+8").count.tolist() == [4, 10, 1]
     assert change_problem(slurm, "servers:main-1").count.tolist() == [3, 2, 1]
-    both = "g1..g2 (2 servers of 64 cores cpu, 8 gpu); h1 (1 server of 64 cores cpu, 4 gpu)"
-    with pytest.raises(InputError, match="2 groups are of the partition 'gpu'; name one") as caught:
-        change_problem(slurm, "servers:gpu+1")
-    assert caught.value.fault.endswith(both)
-    with pytest.raises(InputError, match=r"no group is named 'g1'; known: n1\.\.n4") as caught:
-        change_problem(slurm, "servers:g1+1")
-    assert caught.value.fault.endswith(both)
+    assert "2 groups are of the partition 'gpu': g1..g2, h1" in (
+        fault_of(change_problem, slurm, "servers:gpu+1")
+    )
+    assert "no group is named 'g1'; known: n1..n4, g1..g2, h1" in (
+        fault_of(change_problem, slurm, "servers:g1+1")
+    )
 
 
 def test_a_queue_has_a_weight_too(problem: fairlead.Problem) -> None:

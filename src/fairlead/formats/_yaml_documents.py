@@ -23,6 +23,13 @@ _TOO_DEEP = re.compile(
     re.MULTILINE,
 )
 
+# The first line of content, which comments and directives (``%``) are not; and the beginning of a
+# further document, by ``---`` or by content after the ``...`` that ends one.
+_CONTENT = re.compile(r"^[ \t]*[^#%\s].*", re.MULTILINE)
+_NEXT_DOCUMENT = re.compile(
+    r"^---(?:\s|\Z)|^\.\.\.[ \t\r]*\n(?:[ \t]*(?:[#%].*)?\n)*[ \t]*[^#%\s]", re.MULTILINE
+)
+
 # An alias repeats all nodes of its value. A node may be as long as the file, so the number of
 # repeated nodes times the length of the file is bounded.
 _MAX_REPEATED_CHARACTERS = 2**28
@@ -55,7 +62,7 @@ def parse_yaml_documents(text: str) -> list[Any]:
     try:
         document = _load_yaml(text)
     except yaml_rs.YAMLDecodeError as error:
-        raise _explain(str(error), text) from None
+        raise _explain(str(error)) from None
     except TypeError:
         raise InputError("has a mapping or a list as the key of a mapping") from None
     except ValueError:
@@ -65,51 +72,26 @@ def parse_yaml_documents(text: str) -> list[Any]:
 
 
 def _holds_several(text: str) -> bool:
-    """Return whether a text, which the parser returns as a list, has several documents.
-
-    A document begins with ``---``, or with content after the ``...`` that ends another. Comments
-    and directives (``%``) are not content.
-    """
-    n_marks, has_content, has_ended = 0, False, False
-    for line in text.splitlines():
-        mark, rest = line[:3], line[3:].strip()
-        if mark == "---" and line[3:4].strip() == "":
-            n_marks += 1
-            if has_content or n_marks > 1:
-                return True
-            has_content = bool(rest)
-        elif mark == "..." and not rest:
-            has_ended = has_content
-        elif line.strip() and line.lstrip()[0] not in "#%":
-            if has_ended:
-                return True
-            has_content = True
-    return False
+    """Return whether a text, which the parser returns as a list, has several documents."""
+    first = _CONTENT.search(text)
+    return first is not None and _NEXT_DOCUMENT.search(text, first.end()) is not None
 
 
-def _load_yaml(
-    text: str, repeats: yaml_rs.DuplicateKeyPolicy = yaml_rs.DuplicateKeyPolicy.Error
-) -> Any:
+def _load_yaml(text: str) -> Any:
     repeated_nodes = min(_MAX_REPEATED_NODES, _MAX_REPEATED_CHARACTERS // len(text))
     return yaml_rs.loads(
         text,
         parse_datetime=False,
-        duplicate_key_policy=repeats,
+        duplicate_key_policy=yaml_rs.DuplicateKeyPolicy.Error,
         alias_limits=yaml_rs.AliasLimits(max_total_replayed_events=repeated_nodes),
     )
 
 
-def _explain(message: str, text: str) -> InputError:
+def _explain(message: str) -> InputError:
     """Return an error of one line for the parser's message of several lines."""
     repeated = re.match(r"duplicate mapping key: (.*)", message, re.DOTALL)
     if repeated:
-        # `repeated_key` finds the path of the key where the two readings differ.
-        policy = yaml_rs.DuplicateKeyPolicy
-        try:
-            first, last = _load_yaml(text, policy.FirstWins), _load_yaml(text, policy.LastWins)
-        except (TypeError, ValueError):  # the text has another error further on
-            first = last = None
-        return repeated_key(repeated[1].strip("'\""), first, last)
+        return repeated_key(repeated[1].strip("'\""))
     if message.startswith("alias"):
         return InputError("expands its aliases to too much for a file of its size")
     where = re.match(r"YAML parse error at (line \d+, column \d+)", message)

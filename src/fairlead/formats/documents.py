@@ -6,7 +6,6 @@ entries are checked, and for YAML also its nesting (`fairlead.formats._yaml_docu
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import re
@@ -23,19 +22,6 @@ STANDARD_INPUT = "-"
 # A hundred thousand servers listed one by one take 5 to 9 MB and half a million entries.
 LARGEST_FILE = 32 * 2**20
 MOST_ENTRIES = 1_500_000
-
-# Errors, with remedies, for files that are not UTF-8 text, by the first bytes of the file.
-_NOT_TEXT = {
-    b"\x1f\x8b": "is compressed by gzip; decompress it first",
-    b"BZh": "is compressed by bzip2; decompress it first",
-    b"\xfd7zXZ\0": "is compressed by xz; decompress it first",
-    b"\x28\xb5\x2f\xfd": "is compressed by zstd; decompress it first",
-    b"PK\x03\x04": "is a zip archive; unpack it first",
-    codecs.BOM_UTF16_LE: "is text in UTF-16; convert it to UTF-8 first",
-    codecs.BOM_UTF16_BE: "is text in UTF-16; convert it to UTF-8 first",
-}
-
-_BZIP2_BLOCK = b"1AY&SY"
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -92,10 +78,6 @@ class _NotJsonError(InputError):
     """Text that is not well-formed JSON (it may still be YAML)."""
 
 
-class _RepeatedKeyError(InputError):
-    """A key that appears twice in one JSON mapping; `fault` is the key."""
-
-
 def read_bytes(path: str | Path, limit: int) -> bytes:
     """Return a file or standard input, cut after `limit` + 1 bytes if it is longer.
 
@@ -117,10 +99,6 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 
 
 def _decode(content: bytes) -> str:
-    for magic, fault in _NOT_TEXT.items():
-        # Plain text may also begin with BZh.
-        if content.startswith(magic) and (magic != b"BZh" or content[4:10] == _BZIP2_BLOCK):
-            raise InputError(fault)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -146,9 +124,6 @@ def parse_json(text: str) -> Any:
     """Read JSON text into plain values; InputError for other text, or a repeated key."""
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
-    except _RepeatedKeyError as repeated:
-        first = json.loads(text, object_pairs_hook=lambda pairs: dict(reversed(pairs)))
-        raise repeated_key(repeated.fault, first, json.loads(text)) from None
     except (ValueError, RecursionError) as error:
         raise json_fault(error) from None
 
@@ -169,35 +144,11 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise _RepeatedKeyError(key)
+                raise repeated_key(key)
             seen.add(key)
     return mapping
 
 
-def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
-    """Return the key path of a repeated key; empty if both of its values are equal.
-
-    The parsers do not tell the place. So the text is parsed twice: `first` has the first value of
-    each repeated key, and `last` the last value. The place is where they differ.
-    """
-    if first == last:
-        return ""
-    if isinstance(first, dict) and isinstance(last, dict):
-        for name in first:
-            if first[name] != last.get(name):
-                below = f"{place}.{name}" if place else str(name)
-                if str(name) == key:
-                    return below
-                return _place_of_repeat(key, first[name], last.get(name), below)
-    if isinstance(first, list) and isinstance(last, list):
-        for index, (one, other) in enumerate(zip(first, last, strict=False)):
-            if one != other:
-                return _place_of_repeat(key, one, other, f"{place}[{index}]")
-    return ""
-
-
-def repeated_key(key: str, first: Any, last: Any) -> InputError:
-    """Return the error for a repeated key, with its path (see `_place_of_repeat`)."""
-    return InputError(
-        f"the key {show(key)} appears twice in one mapping", _place_of_repeat(key, first, last)
-    )
+def repeated_key(key: str) -> InputError:
+    """Return the error for a key that a mapping has twice."""
+    return InputError(f"the key {show(key)} appears twice in one mapping")

@@ -151,26 +151,17 @@ def group_named(name: str, cluster: Cluster) -> int:
     if len(found) == 1:
         return found[0]
     if found:
-        fault = f"{len(found)} groups are of the partition {name!r:.60}; name one"
-        choices: Sequence[int] = found
-    else:
-        fault = f"no group is named {name!r:.60}; known"
-        choices = range(len(cluster.groups))
-    some = "; ".join(_describe_group(cluster, g) for g in choices[:_MOST_NAMED])
-    raise InputError(f"{fault}: {some}{'; ...' * (len(choices) > _MOST_NAMED)}")
+        choices = _listed([cluster.groups[g] for g in found])
+        raise InputError(f"{len(found)} groups are of the partition {name!r:.60}: {choices}")
+    raise InputError(f"no group is named {name!r:.60}; known: {_listed(cluster.groups)}")
 
 
-def _describe_group(cluster: Cluster, g: int) -> str:
-    """Describe a group: ``g1..g2 (2 servers of 64 cores cpu, 8 gpu)``."""
-    columns = zip(cluster.capacity[g].tolist(), cluster.units, cluster.resources, strict=True)
-    amounts = [" ".join(filter(None, (f"{v:g}", unit, name))) for v, unit, name in columns if v]
-    of = f" of {', '.join(amounts)}" if amounts else ""
-    return f"{cluster.groups[g]} ({_format_servers(int(cluster.count[g]))}{of})"
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
 
 
 def _unknown_user_error(user: str, known: Sequence[str]) -> InputError:
-    some = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
-    return InputError(f"no user is named {user!r:.60}; known: {some}")
+    return InputError(f"no user is named {user!r:.60}; known: {_listed(known)}")
 
 
 def rebuilt(problem: Problem, **columns: Any) -> Problem:

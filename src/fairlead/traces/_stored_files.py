@@ -36,10 +36,6 @@ _OPENERS: dict[str, Callable[[BinaryIO], object]] = {
 _REFUSED = {
     b"PK\x05\x06": "is an empty zip archive",
     b"\x28\xb5\x2f\xfd": "is compressed by zstd; decompress it first: zstd -d",
-    b"\x04\x22\x4d\x18": "is compressed by lz4; decompress it first: lz4 -d",
-    b"\x1f\x9d": "is compressed by compress; decompress it first: uncompress",
-    b"7z\xbc\xaf\x27\x1c": "is a 7z archive; unpack it first",
-    b"Rar!": "is a rar archive; unpack it first",
     b"\xff\xfe": "is text in UTF-16; convert it to UTF-8 first",
     b"\xfe\xff": "is text in UTF-16; convert it to UTF-8 first",
 }
