@@ -14,9 +14,9 @@ from effort import cases
 from fairlead.certificates.filling_replay import certify_filling
 from fairlead.errors import ProblemError
 from fairlead.formats.problem_file import dump
+from fairlead.mechanisms.problem_comparison import TwoProblems
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
-from fairlead.model.problem_changes import TwoProblems
 from fairlead.model.workload import Workload
 from fairlead.scheduler.policies import parse_policy
 from fairlead.simulation import waiting_job

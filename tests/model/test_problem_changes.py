@@ -9,9 +9,8 @@ import pytest
 
 import fairlead
 from fairlead.errors import InputError, ProblemError
-from fairlead.mechanisms.problem_comparison import compare_problems
+from fairlead.mechanisms.problem_comparison import TwoProblems, compare_problems
 from fairlead.model.problem_changes import (
-    TwoProblems,
     change_problem,
     rebuilt,
     with_weights,

@@ -129,11 +129,16 @@ def dump(problem: Problem, path: str | Path) -> None:
     file_name(path, "path")
     document = document_of(problem)
     try:
-        _assemble(check_shape(document), skip_unplaceable=False)
+        problem_of(document)
         write_document(document, path)
     except InputError as error:
         target = "standard output" if str(path) == "-" else str(path)
         raise error.within(target) from None
+
+
+def problem_of(document: object) -> Problem:
+    """Return the problem of the plain values of a problem file; raise InputError for any other."""
+    return _assemble(check_shape(document), skip_unplaceable=False)[0]
 
 
 def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Problem, list[str]]:

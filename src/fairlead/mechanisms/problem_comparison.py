@@ -8,16 +8,142 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.errors import CertificateError, ProblemError, RefusalError
+from fairlead.errors import CertificateError, InputError, ProblemError, RefusalError
+from fairlead.formats.problem_file import document_of, problem_of
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.notebooks import Shown
 from fairlead.model.problem import Problem
-from fairlead.model.problem_changes import ProblemDifference, TwoProblems
+from fairlead.model.problem_changes import format_servers
 
 MAX_EFFECTS = 12  # largest number of differences whose effects are computed, by a solution each
 UNCHANGED = 1e-6  # relative changes up to this are rounding
+
+Row = dict[str, Any]  # of a problem file
+
+
+@dataclass(frozen=True)
+class ProblemDifference:
+    """A difference of two problems in one row of their files."""
+
+    table: str  # "servers" or "users"
+    name: str
+    text: str  # the difference in words
+
+
+class TwoProblems:
+    """Two problems whose groups and users are compared by name.
+
+    Raises ProblemError when a resource has different units in them.
+    """
+
+    def __init__(self, before: Problem, after: Problem) -> None:
+        self._units = dict(zip(before.cluster.resources, before.cluster.units, strict=True))
+        for resource, unit in zip(after.cluster.resources, after.cluster.units, strict=True):
+            if self._units.setdefault(resource, unit) != unit:
+                both = f"{self._units[resource] or 'none'} and {unit or 'none'}"
+                raise ProblemError(f"the problems have the units {both}", f"resources.{resource}")
+        self._before, self._after = _rows_by_name(before), _rows_by_name(after)
+
+    def differences(self) -> list[ProblemDifference]:
+        """Return all differences of groups, then of users, in the order of names."""
+        found = []
+        for table, old in self._before.items():
+            new = self._after[table]
+            for name in dict.fromkeys([*old, *new]):
+                text = _describe_change(table, name, old.get(name), new.get(name))
+                if text:
+                    found.append(ProblemDifference(table, name, text))
+        return found
+
+    def with_one(self, difference: ProblemDifference) -> Problem:
+        """Return the first problem with one group or user as in the second one.
+
+        Raises InputError if the result is no valid problem file.
+        """
+        tables = {table: dict(rows) for table, rows in self._before.items()}
+        rows, name = tables[difference.table], difference.name
+        if name in self._after[difference.table]:
+            rows[name] = self._after[difference.table][name]
+        else:
+            del rows[name]
+        groups = tables["servers"]
+        users = []
+        for row in tables["users"].values():
+            users.append(row | {"servers": [g for g in groups if self._may_run(row, g)]})
+            if "rates" in row:
+                users[-1]["rates"] = {g: rate for g, rate in row["rates"].items() if g in groups}
+        resources = {resource: unit or None for resource, unit in self._units.items()}
+        servers = list(groups.values())
+        return problem_of(
+            {"fairlead": 1, "resources": resources, "servers": servers, "users": users}
+        )
+
+    def _may_run(self, user: Row, group: str) -> bool:
+        """Return whether a user may run on a group, which the user's problem may lack.
+
+        Then the user of this name in the other problem decides; without one, the user may run on
+        the group if it may run on all groups of its problem.
+        """
+        for known in (
+            user,
+            *(side["users"].get(user["name"]) for side in (self._before, self._after)),
+        ):
+            if known is not None and group in known["servers"]:
+                return bool(known["servers"][group])
+        return all(user["servers"].values())
+
+
+def _rows_by_name(problem: Problem) -> dict[str, dict[str, Row]]:
+    """Return the rows of a problem's file by table and name.
+
+    The entry ``servers`` of a user tells of each group whether the user may run there.
+    """
+    document = document_of(problem)
+    for row, eligible in zip(document["users"], problem.users.eligible.tolist(), strict=True):
+        row["servers"] = dict(zip(problem.cluster.groups, eligible, strict=True))
+    return {table: {row["name"]: row for row in document[table]} for table in ("servers", "users")}
+
+
+def _describe_change(table: str, name: str, old: Row | None, new: Row | None) -> str:
+    """Describe a difference; empty if there is none."""
+    if new is None:
+        return f"without {name}"
+    is_group = table == "servers"
+    if old is None:
+        return f"{format_servers(new.get('count', 1))} {name}" if is_group else f"new user {name}"
+    parts = []
+    if is_group:
+        counts = old.get("count", 1), new.get("count", 1)
+        if counts[0] != counts[1]:
+            parts.append(f"{counts[0]:,} to {format_servers(counts[1])}")
+        parts += _describe_amounts("", old["capacity"], new["capacity"])
+        if old.get("labels") != new.get("labels"):
+            parts.append("labels")
+    else:
+        weights = old.get("weight", 1), new.get("weight", 1)
+        if weights[0] != weights[1]:
+            by_resource = any(isinstance(weight, dict) for weight in weights)
+            parts.append("weights" if by_resource else f"weight {weights[0]:g} to {weights[1]:g}")
+        parts += _describe_amounts("demand of ", old.get("demand", {}), new.get("demand", {}))
+        if old.get("tasks") != new.get("tasks"):
+            parts.append(f"{_describe_limit(old)} to {_describe_limit(new)} tasks")
+        allowed = new["servers"]
+        if any(may_run != allowed.get(g, may_run) for g, may_run in old["servers"].items()):
+            parts.append("where it may run")
+        if old.get("rates") != new.get("rates"):
+            parts.append("rates")
+    return f"{name}: {', '.join(parts)}" if parts else ""
+
+
+def _describe_amounts(what: str, old: Mapping[str, float], new: Mapping[str, float]) -> list[str]:
+    changed = [(r, old.get(r, 0.0), new.get(r, 0.0)) for r in dict.fromkeys([*old, *new])]
+    return [f"{what}{r} {a:g} to {b:g}" for r, a, b in changed if a != b]
+
+
+def _describe_limit(user: Row) -> str:
+    return f"{user['tasks']:g}" if "tasks" in user else "any number of"
 
 
 @dataclass(frozen=True)
@@ -153,7 +279,7 @@ def compare_problems(
         for difference in differences:
             try:
                 alone = solve(both.with_one(difference), mechanism, **options)
-            except (ProblemError, RefusalError, CertificateError):
+            except (InputError, RefusalError, CertificateError):
                 continue  # it cannot be applied without the others
             gains = _gains(first, alone, by_share)
             changed = {name: gain for name, gain in gains.items() if abs(gain) > UNCHANGED}
@@ -163,7 +289,9 @@ def compare_problems(
 
 def _with_other_demands(differences: Sequence[ProblemDifference]) -> set[str]:
     """Return the users with different demands; numbers of their tasks cannot be compared."""
-    return {each.name for each in differences if each.kind == "user" and "demand of " in each.text}
+    return {
+        each.name for each in differences if each.table == "users" and "demand of " in each.text
+    }
 
 
 def _gains(before: Allocation, after: Allocation, by_share: set[str]) -> dict[str, float]:
