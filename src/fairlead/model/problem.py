@@ -544,32 +544,11 @@ def _check_placeable(problem: Problem) -> None:
         has_rates = ~np.isnan(problem.users.rates[:, 0])
         runnable[has_rates] = open_to[has_rates] & (problem.users.rates[has_rates] > 0)
     for n in np.flatnonzero(~runnable.any(axis=1) & (problem.task_limit > 0)):
-        raise ProblemError(
-            f"user {problem.users.names[n]!r} fits no server: {why_excluded(problem, int(n))}",
-            f"users[{n}]",
-        )
-
-
-def why_excluded(problem: Problem, n: int) -> str:
-    """Describe the resource or constraint that keeps user `n` from every server."""
-    eligible = problem.users.eligible[n]
-    if not eligible.any():
-        return "its placement constraint allows no group"
-    if not problem.count[eligible].any():
-        return "the groups that its placement constraint allows have no server"
-    eligible = eligible & (problem.count > 0)
-    if not (problem.unconstrained_gamma[n] > 0).any():
-        return f"no server has {_missing(problem, n, problem.count > 0)}"
-    allowed = ", ".join(np.array(problem.cluster.groups, dtype=object)[eligible][:5])
-    return (
-        f"its placement constraint allows only {allowed}, without {_missing(problem, n, eligible)}"
-    )
-
-
-def _missing(problem: Problem, n: int, groups: BoolArray) -> str:
-    """Name the resources that user `n` demands and these groups lack."""
-    if problem.users.rates is not None and not np.isnan(problem.users.rates[n]).any():
-        return "a positive rate for it"
-    lacking = (problem.demand[n] > 0) & ~(problem.cluster.capacity[groups] > 0).any(axis=0)
-    names = [problem.cluster.resources[r] for r in np.flatnonzero(lacking)]
-    return " and ".join(names) if names else "all that it demands together"
+        missing = asks[n] & lacks[open_to[n]].all(axis=0)
+        names = [problem.cluster.resources[r] for r in np.flatnonzero(missing)]
+        has_names = names and problem.users.rates is None
+        why = f"no server has {' and '.join(names)}" if has_names else "no server can run its tasks"
+        if not open_to[n].all():
+            why += " of those that it may use" if open_to[n].any() else "; it may use none"
+        fault = f"user {problem.users.names[n]!r} fits no server: {why}"
+        raise ProblemError(fault, f"users[{n}]")
