@@ -5,26 +5,18 @@ Amounts and constraints have the type `Any` here, and are checked where they are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, NotRequired
-
-from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from fairlead.errors import InputError
-from fairlead.formats.file_faults import did_you_mean, key_path, short
+from fairlead.formats.file_faults import did_you_mean, is_name, short
 from fairlead.model.quantity import show
 
 FORMAT_VERSION = 1
-
-_SHAPE = ConfigDict(extra="forbid", strict=True)
 
 Name = str | int
 
 
 class ServerRow(TypedDict):
-    __pydantic_config__ = _SHAPE  # type: ignore[misc]
-
     name: Name
     count: NotRequired[Any]
     capacity: dict[Any, Any]
@@ -32,8 +24,6 @@ class ServerRow(TypedDict):
 
 
 class UserRow(TypedDict):
-    __pydantic_config__ = _SHAPE  # type: ignore[misc]
-
     name: Name
     demand: NotRequired[dict[Any, Any]]
     weight: NotRequired[Any]
@@ -44,32 +34,31 @@ class UserRow(TypedDict):
 
 
 class QueueRow(TypedDict):
-    __pydantic_config__ = _SHAPE  # type: ignore[misc]
-
     name: Name
     weight: NotRequired[Any]
     parent: NotRequired[Name]
 
 
 class ProblemDocument(TypedDict):
-    __pydantic_config__ = _SHAPE  # type: ignore[misc]
-
     fairlead: int
     resources: NotRequired[Any]
     devices: NotRequired[list[Name]]
-    servers: Annotated[list[ServerRow], FailFast(), Field(min_length=1)]
-    users: Annotated[list[UserRow], FailFast(), Field(min_length=1)]
-    queues: NotRequired[Annotated[list[QueueRow], FailFast()]]
+    servers: list[ServerRow]
+    users: list[UserRow]
+    queues: NotRequired[list[QueueRow]]
     expect: NotRequired[Any]
 
 
-_DOCUMENT = TypeAdapter(ProblemDocument)
-_KEYS: dict[str, Mapping[str, object]] = {
-    "": ProblemDocument.__annotations__,
-    "servers": ServerRow.__annotations__,
-    "users": UserRow.__annotations__,
-    "queues": QueueRow.__annotations__,
+# The shape of the document and of the rows of its lists, and the required keys.
+_SHAPES: dict[str, tuple[type, tuple[str, ...]]] = {
+    "": (ProblemDocument, ("servers", "users")),
+    "servers": (ServerRow, ("name", "capacity")),
+    "users": (UserRow, ("name",)),
+    "queues": (QueueRow, ("name",)),
 }
+_MAPPINGS = ("capacity", "labels", "demand", "rates")
+_LISTS = ("devices", "servers", "users", "queues")
+_NAMES = ("name", "queue", "parent")
 
 
 def check_shape(document: object) -> ProblemDocument:
@@ -83,17 +72,21 @@ def check_shape(document: object) -> ProblemDocument:
         )
     check_version(document["fairlead"])
     _check_keys(document, "", "")
-    for what in ("servers", "users"):
-        if what not in document:
-            raise InputError(f"the key {what!r} is missing")
-        if isinstance(document[what], list):
-            for number, row in enumerate(document[what]):
-                if isinstance(row, dict) and len(row) > len(_KEYS[what]):
-                    _check_keys(row, what, f"{what}[{number}].")
-    try:
-        return _DOCUMENT.validate_python(document)
-    except ValidationError as error:
-        raise _first_fault(error) from None
+    for what in _LISTS:
+        rows = document.get(what, [])
+        if not isinstance(rows, list):
+            raise InputError(f"must be a list, not {show(rows)}", what)
+        if not rows and what in ("servers", "users"):
+            raise InputError("must list at least one", what)
+        for number, row in enumerate(rows):
+            place = f"{what}[{number}]"
+            if what == "devices":
+                _check_name(row, place)
+            elif isinstance(row, dict):
+                _check_row(row, what, place)
+            else:
+                raise InputError(f"must be a mapping, not {show(row)}", place)
+    return cast(ProblemDocument, document)
 
 
 def check_version(version: object) -> None:
@@ -105,35 +98,28 @@ def check_version(version: object) -> None:
         )
 
 
-def _check_keys(mapping: Mapping[Any, Any], what: str, prefix: str) -> None:
-    """Raise InputError for the first unknown key (pydantic would report up to a million)."""
+def _check_row(row: dict[Any, Any], what: str, place: str) -> None:
+    _check_keys(row, what, place)
+    for key, value in row.items():
+        if key in _NAMES:
+            _check_name(value, f"{place}.{key}")
+        elif not isinstance(value, dict) and key in _MAPPINGS:
+            raise InputError(f"must be a mapping, not {show(value)}", f"{place}.{key}")
+
+
+def _check_keys(mapping: dict[Any, Any], what: str, place: str) -> None:
+    """Raise InputError for an unknown key, which may be a misspelled required one, or a missing."""
+    shape, required = _SHAPES[what]
     for key in mapping:
-        if key not in _KEYS[what]:
-            raise InputError(
-                f"unknown key{did_you_mean(key, _KEYS[what])}", f"{prefix}{short(key)}"
-            )
+        if key not in shape.__annotations__:
+            fault = f"unknown key{did_you_mean(key, shape.__annotations__)}"
+            raise InputError(fault, f"{place}.{short(key)}".lstrip("."))
+    for key in required:
+        if key not in mapping:
+            raise InputError(f"the key {key!r} is missing", place)
 
 
-def _first_fault(error: ValidationError) -> InputError:
-    """Return one of pydantic's errors as one line.
-
-    An unknown key takes precedence, as it may be a misspelled required key.
-    """
-    faults = error.errors(include_url=False, include_context=False)
-    unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
-    fault = (unknown or faults)[0]
-    location, kind, found = list(fault["loc"]), fault["type"], fault["input"]
-    place = key_path(location)
-    if kind == "missing":
-        return InputError(f"the key {location[-1]!r} is missing", key_path(location[:-1]))
-    if kind == "extra_forbidden":
-        known = _KEYS[str(location[0])]
-        return InputError(f"unknown key{did_you_mean(location[-1], known)}", place)
-    if kind == "too_short":
-        return InputError("must list at least one", place)
-    if kind == "dict_type":
-        return InputError(f"must be a mapping, not {show(found)}", place)
-    if kind == "list_type":
-        return InputError(f"must be a list, not {show(found)}", place)
-    quotes = "; put it in quotes" if isinstance(found, bool | float) else ""
-    return InputError(f"must be text, not {show(found)}{quotes}", key_path(location[:-1]))
+def _check_name(value: object, place: str) -> None:
+    if not is_name(value):
+        quotes = "; put it in quotes" if isinstance(value, bool | float) else ""
+        raise InputError(f"must be text, not {show(value)}{quotes}", place)

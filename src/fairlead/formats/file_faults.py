@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeGuard, TypeVar
 
@@ -90,17 +90,6 @@ def short(key: object) -> str:
     return text if text.isprintable() and len(text) <= 80 else show(text)
 
 
-def key_path(location: Sequence[str | int], start: str = "") -> str:
-    """Return the path of a value, such as ``users[3].demand.cpu``."""
-    path = start
-    for part in location:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        else:
-            path += f".{short(part)}" if path else short(part)
-    return path
-
-
 def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
     """Return an object with only the keys of its shape; raise InputError if its shape is wrong."""
     try:
@@ -111,9 +100,9 @@ def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
         if kind == "missing":
             fault = f"the key {location.pop()!r} is missing"
         else:
-            wanted = _KINDS.get(kind, "text in UTF-8").format(**first.get("ctx", {}))
-            fault = f"must be {wanted}, not {show(first['input'])}"
-        raise InputError(fault, key_path(location, place)) from None
+            fault = f"must be {_KINDS.get(kind, 'text in UTF-8')}, not {show(first['input'])}"
+        path = (f"[{part}]" if isinstance(part, int) else f".{short(part)}" for part in location)
+        raise InputError(fault, f"{place}{''.join(path)}") from None
 
 
 class RowFaults:
