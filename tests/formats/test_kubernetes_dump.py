@@ -442,7 +442,7 @@ ITEMS: list[tuple[Any, str]] = [
     (spoilt(POD, "spec"), "@: the key 'spec' is missing"),
     (
         spoilt(POD, "metadata", "name", to="a\x1b"),
-        "items[3].metadata.name: must not have control characters: 'a\\x1b'",
+        "items[3] (pod 'shop/a\\x1b').metadata.name: must not have control characters: 'a\\x1b'",
     ),
     (
         pod("web-1", {"cpu": "4 cores"}),

@@ -28,7 +28,7 @@ from fairlead.formats._kubernetes_shapes import NODE, POD, PodSpec
 from fairlead.formats._kubernetes_unmodelled import claimed_resources
 from fairlead.formats._yaml_documents import parse_yaml_documents
 from fairlead.formats.documents import STANDARD_INPUT, json_fault, read_bytes, source_name
-from fairlead.formats.file_faults import RowFaults, check_object, text_of
+from fairlead.formats.file_faults import RowFaults, check_object, short, text_of
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.quantity import show
 
@@ -354,17 +354,11 @@ def _guess_kind(found: Mapping[str, Any]) -> str:
 
 
 def _with_name(place: str, kind: str, item: Mapping[str, Any]) -> str:
-    """Add an object's name to its key path, if it has a printable name."""
+    """Add an object's namespace and name to its key path."""
     metadata = item.get("metadata")
     names = metadata if isinstance(metadata, dict) else {}
-    wanted = ("namespace", "name") if kind == POD_KIND else ("name",)
-    parts = [names.get(key) for key in wanted if names.get(key) is not None]
-    named = [part for part in parts if isinstance(part, str) and part.isprintable()]
-    if not named or len(named) < len(parts) or "name" not in names:
-        return place
-    full_name = "/".join(named)
-    shown = full_name if len(full_name) <= 120 else full_name[:117] + "..."
-    return f"{place} ({kind.lower()} {shown})"
+    parts = [names[key] for key in ("namespace", "name") if isinstance(names.get(key), str)]
+    return f"{place} ({kind.lower()} {short('/'.join(parts))})" if parts else place
 
 
 def _load(path: str | Path) -> list[Any]:
