@@ -49,7 +49,7 @@ def test_random_pools_are_served_as_by_turns() -> None:
     deviations, in_words = [], 0
     for k in range(cases(120)):
         problem = random_pool(rng)
-        in_words += to_whole_pool(problem).fits_words
+        in_words += to_whole_pool(problem).demand.dtype == np.int64
         for mechanism in ("drf-tasks", OTHERS[k % len(OTHERS)]):
             ours, exact = tasks_of(problem, mechanism), oracle.oracle_tasks(problem, mechanism)
             if ours != exact:
@@ -88,7 +88,7 @@ def test_answers_are_those_of_serving_task_by_task(mechanism: str, problem: Prob
 def test_machine_words_and_big_integers_agree(problem: Problem) -> None:
     pool = to_whole_pool(problem)
     big = in_big_integers(pool)
-    assert not big.fits_words
+    assert big.demand.dtype != np.int64
     for stops in (False, True):
         assert serve_by_turns(pool, stops=stops).tolist() == (
             serve_by_turns(big, stops=stops).tolist()
@@ -129,7 +129,7 @@ def test_a_total_beyond_a_machine_word() -> None:
     problem = Problem.from_arrays(
         [[2e6, 4e9]], [[1, 5e5 + 0.001], [3, 1e6]], count=[10**9], task_limit=[np.inf, 1e6]
     )
-    assert not to_whole_pool(problem).fits_words
+    assert to_whole_pool(problem).demand.dtype != np.int64
     expected = [(4 * 10**21 - 10**15) // (5 * 10**8 + 1), 10**6]
     assert tasks_of(problem, "drf-tasks") == expected
 

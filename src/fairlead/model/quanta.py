@@ -132,11 +132,6 @@ class WholePool:
     step: FloatArray  # (N,): ``numerator / denominator``, rounded
 
     @property
-    def fits_words(self) -> bool:
-        """Whether int64 holds all amounts."""
-        return bool(self.demand.dtype == np.int64)
-
-    @property
     def alone(self) -> FloatArray:
         """(N,) float: tasks that each user could run alone in the pool, rounded."""
         with np.errstate(divide="ignore"):

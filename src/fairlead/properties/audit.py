@@ -329,7 +329,8 @@ def audit_subject(
     amounts = subject.holdings.amounts
     finite = bool(np.isfinite(subject.tasks).all())
     finite = finite and (amounts is None or bool(np.isfinite(amounts).all()))
-    undecided, incomplete = "" if finite else "a number is missing", whole.holdings.incomplete
+    incomplete = whole.holdings.incomplete
+    undecided = "" if finite else "a number is missing"
     if not is_all:
         undecided = "a user without tasks, or a group without servers, holds something"
     measured = envy.measure_envy_of(subject) if finite else _no_envy(subject)
