@@ -251,6 +251,7 @@ def test_skipped_rows_leave_verdicts_unknown(tmp_path: Path) -> None:
     found = audit(PROBLEM, read(tmp_path, document, lenient=True))
     assert {row.verdict for row in found} == {"unknown"}
     assert "rows were skipped" in found["feasibility"].sentence
+    assert not found.envious.any()
     whole = read(tmp_path, {"users": [row()]}, lenient=True)
     assert audit(PROBLEM, whole)["feasibility"].verdict == "holds"
 

@@ -136,7 +136,7 @@ def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
 
 
 def envious_users(subject: Subject, envy: Envy) -> BoolArray:
-    """Return (N,) bool: users whose envy is more than rounding.
+    """Return (N,) bool: users whose envy is more than rounding; none if holdings are incomplete.
 
     A gain relative to very few tasks may be huge, so the gain must also be more than rounding
     relative to the tasks that the user could run alone.
@@ -145,7 +145,7 @@ def envious_users(subject: Subject, envy: Envy) -> BoolArray:
     own = subject.holdings.user_tasks
     gained = np.subtract(envy.could, own, out=np.zeros_like(own), where=envy.gain > 0)
     counts: BoolArray = (envy.gain > NEGLIGIBLE) & (gained > 1e-3 * NEGLIGIBLE * alone)
-    return counts
+    return counts & (not subject.holdings.incomplete)
 
 
 def _maybe_envious_users(subject: Subject) -> BoolArray:

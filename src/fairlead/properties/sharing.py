@@ -48,10 +48,11 @@ def users_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
     """Return (N,) bool: users that certainly run less than their slice.
 
     If tasks are whole, they run at least one task less. Waiting tasks under constraints that are
-    not modelled do not count.
+    not modelled do not count. No user does so for certain if holdings are incomplete.
     """
     holdings = subject.holdings
-    return _runs_less(subject, np.minimum(slices, holdings.certain_limit))
+    short = _runs_less(subject, np.minimum(slices, holdings.certain_limit))
+    return short & (not holdings.incomplete)
 
 
 def _users_maybe_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
