@@ -204,48 +204,6 @@ def test_nothing_usable(tmp_path: Path) -> None:
     )
 
 
-def test_amounts_count_in_tasks_of_the_dominant_resource(tmp_path: Path) -> None:
-    """ana's is memory, 4 of 40 GiB for 1 of 72 cores; bo's tasks keep their demand."""
-    amounts = {"big": {"cpu": 5, "memory": 6}, "old": {"memory": 2}}
-    document = {"users": [{"name": "ana", "amounts": amounts}, row("bo")]}
-    held = read(tmp_path, document)
-    assert held.tasks[:2].tolist() == [[1.5, 0.5], [1, 0]]
-    assert held.held[:2].tolist() == [[[5, 6, 0], [0, 2, 0]], [[2, 0.5, 0], [0, 0, 0]]]
-    assert held.whole_tasks
-    assert not held.lists_waiting
-    assert audit(PROBLEM, held)["non-wastefulness"].verdict == "unknown"
-
-
-@pytest.mark.parametrize(
-    ("more", "fault"),
-    [
-        ({"amounts": 3}, "amounts: must be a mapping of groups to amounts, not 3"),
-        (
-            {"amounts": {"big": {"cqu": 3}}},
-            "amounts.big.cqu: no resource is named 'cqu'; did you mean 'cpu'?",
-        ),
-        ({"amounts": {"big": {"cpu": -1}}}, "amounts.big.cpu: must not be negative, not -1"),
-        ({"amounts": {"bag": {}}}, "amounts.bag: no group is named 'bag'; did you mean 'big'?"),
-        (
-            {"name": "bo", "amounts": {"big": {"cpu": 40}}},
-            "amounts: hold 20 tasks, and user 'bo' has 3 in all",
-        ),
-        (
-            {"name": "dee", "amounts": {"big": {"cpu": 1}}},
-            "amounts: user 'dee' demands no resource",
-        ),
-    ],
-)
-def test_amounts_at_fault(tmp_path: Path, more: dict[str, Any], fault: str) -> None:
-    document = {"users": [{"name": "ana"} | more]}
-    assert fault_of(tmp_path, document) == f"users[0].{fault}"
-
-
-def test_servers_beside_amounts_are_refused(tmp_path: Path) -> None:
-    document = {"users": [row(amounts={"big": {"cpu": 1}})]}
-    assert fault_of(tmp_path, document) == "users[0]: has both servers, in tasks, and amounts"
-
-
 def test_skipped_rows_leave_verdicts_unknown(tmp_path: Path) -> None:
     document = {"users": [row(), row("bo", servers={"big": -1}), row("cy")]}
     found = audit(PROBLEM, read(tmp_path, document, lenient=True))

@@ -29,7 +29,6 @@ from fairlead.formats.file_faults import (
     text_of,
 )
 from fairlead.model.arguments import switch
-from fairlead.model.cluster import FloatArray
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import LARGEST_AMOUNT, show
@@ -72,8 +71,7 @@ def read_allocation(
     -------
     Holdings
         ``tasks`` is (N, G), in the problem's order. The problem is ``problem.pooled()`` if the file
-        names only the group ``pool`` and the problem has no such group. ``amounts`` are converted
-        to tasks by the user's dominant resource.
+        names only the group ``pool`` and the problem has no such group.
 
     Raises
     ------
@@ -113,7 +111,6 @@ def read_allocation(
         whole_tasks=whole if whole_tasks is None else whole_tasks,
         skipped=tuple(reading.faults.skipped),
         incomplete="rows were skipped" if reading.faults.skipped else "",
-        lists_waiting=reading.lists_waiting(),
     )
 
 
@@ -162,19 +159,6 @@ class _Reading:
             error = InputError(f"belongs to another problem: {fault}", f"{place}.weight")
             self.wrong_weight = self.wrong_weight or error
             raise error
-
-    def lists_waiting(self) -> bool:
-        """Return False if the file has amounts that are less than the demand of all tasks.
-
-        Then tasks may wait, and the file does not list them.
-        """
-        if self.amounts is None:
-            return True
-        demand = self.problem.demand
-        with np.errstate(invalid="ignore"):  # infinitely many tasks times a demand of 0
-            wanted = self.problem.task_limit[:, None] * demand
-        lacks = (self.amounts.sum(axis=1) < wanted * (1 - _ROUNDING)) & (demand > 0)
-        return not lacks.any()
 
     def _find_user(self, row: Mapping[Any, Any], place: str) -> int:
         """Return the index of a row's user; raise InputError if it is unknown or has a row."""

@@ -69,7 +69,6 @@ class Holdings(ReadOnlyArrays):
     partial: BoolArray | None = None
     # Why parts of the source are missing that may change any verdict; empty if it was read in full.
     incomplete: str = ""
-    lists_waiting: bool = True  # whether the source lists the waiting tasks
     # (G, R): whether tasks share devices of which more may be used than counted. None if none do.
     shared: BoolArray | None = None
     # (R,): the unit in which the source counts each resource; None if amounts are continuous.

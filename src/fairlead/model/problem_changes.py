@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.model.cluster import Cluster, FloatArray
+from fairlead.model.cluster import Cluster
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import typed_number
 from fairlead.model.workload_checks import usable_amounts

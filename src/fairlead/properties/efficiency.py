@@ -39,10 +39,6 @@ from fairlead.solvers.linear_programmes import improve, measure_progress
 
 WASTE = "non-wastefulness"
 PARETO = "pareto-optimality"
-WAITING_UNKNOWN = (
-    "the file lists the amounts that users hold, but no waiting tasks, so it is not known whether "
-    "a waiting task would fit"
-)
 LARGEST_PROGRAMME = 400_000  # pairs of a user and a group; with more, the programme takes minutes
 MOST_USERS_SHOWN = 50  # witnesses for more users do not have the better answer
 
@@ -53,12 +49,9 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
     If tasks are whole, a user must have room for a whole one. The verdict is "unknown" if a task
     fits only into the sum of a group's servers. If waiting tasks are known, only these count. Then
     the verdict is "unknown" if the tasks that fit have constraints that are not modelled, or take
-    devices that other tasks may share. It is "unknown", too, if the source of amounts does not list
-    waiting tasks.
+    devices that other tasks may share.
     """
     holdings = subject.holdings
-    if not holdings.lists_waiting:
-        return Verdict.undecided(WASTE, WAITING_UNKNOWN)
     if holdings.amounts is not None or holdings.waiting or holdings.shared is not None:
         return _check_waiting(holdings)
     problem = subject.problem
