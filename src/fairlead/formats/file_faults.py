@@ -100,7 +100,8 @@ def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
         if kind == "missing":
             fault = f"the key {location.pop()!r} is missing"
         else:
-            fault = f"must be {_KINDS.get(kind, 'text in UTF-8')}, not {show(first['input'])}"
+            wanted = _KINDS.get(kind, "text in UTF-8").format(**first.get("ctx", {}))
+            fault = f"must be {wanted}, not {show(first['input'])}"
         path = (f"[{part}]" if isinstance(part, int) else f".{short(part)}" for part in location)
         raise InputError(fault, f"{place}{''.join(path)}") from None
 
