@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from fairlead.cli.explain import lines_of
 from fairlead.cli.log_options import in_queues, plain_trace, seconds_in
@@ -23,7 +23,6 @@ from fairlead.simulation.metrics.comparison import compare
 from fairlead.simulation.planned_runs import NamedRule, PlannedRun
 from fairlead.simulation.runs import RunsInterrupted, check_recorded, resume_text
 from fairlead.simulation.simulate import (
-    ALL_FIGURES,
     TIME_FIGURES,
     Outcome,
     Outcomes,
@@ -31,13 +30,10 @@ from fairlead.simulation.simulate import (
     simulate,
     with_recorded,
 )
-from fairlead.simulation.studies import MEASURES, TIMES, study
+from fairlead.simulation.studies import study
 from fairlead.simulation.waiting_job import WaitingJob, explain_job, longest_wait
 from fairlead.traces.journal_trace import JournalWorkload
 from fairlead.traces.what_if import with_load
-
-if TYPE_CHECKING:
-    from fairlead.report.run_tables import FigureColumn
 
 
 class ReplayOptions(TypedDict):
@@ -58,18 +54,7 @@ class Output:
 
     as_json: bool
     table_format: str | None
-    columns: str | None
     report: Path | None
-
-    def parse_columns(
-        self, known: Sequence[str], times: Sequence[str]
-    ) -> list[FigureColumn] | None:
-        """Parse --columns, before hours of replays; return None if it is not given."""
-        if self.columns is None:
-            return None
-        from fairlead.report.run_tables import parse_columns
-
-        return parse_columns(self.columns, known, times, "--columns")
 
 
 @dataclass(frozen=True)
@@ -114,7 +99,6 @@ def run_study(replays: Replays, seeds: int | None) -> None:
     from fairlead.report.study import study_document
 
     output, load = replays.output, replays.load
-    measures = output.parse_columns(MEASURES, TIMES)
     workloads: dict[str, Workload] = {}
     for trace in replays.traces:
         if str(trace) in workloads:
@@ -140,9 +124,10 @@ def run_study(replays: Replays, seeds: int | None) -> None:
     values |= {"failed": list(found.faults)} if found.faults else {}
     table = None
     if output.table_format is not None:
-        from fairlead.report.run_tables import study_text
+        from fairlead.report.table_text import frame_text
 
-        table = study_text(found, output.table_format, measures)
+        frame = found.to_frame("differences" if len(found.policies) > 1 else "means")
+        table = frame_text(frame, output.table_format)
         for caution in found.cautions:
             complain(f"warning: {caution}")
     title = ", ".join(Path(name).name for name in workloads)
@@ -183,8 +168,6 @@ def run_trace(
     if replays.load is not None:
         workload = with_load(plain_trace(workload), replays.load)
     workload = in_queues(workload, replays.queues)
-    used = (f"used_{resource}" for resource in workload.cluster.resources)
-    columns = replays.output.parse_columns(("policy", *ALL_FIGURES, *used), TIME_FIGURES)
     if explained is not None and explained not in workload.users:
         raise InputError(f"there is no user {explained!r:.60} in the trace", "--explain")
     if RECORDED in (*(run.name for run in replays.planned), reference):
@@ -201,7 +184,7 @@ def run_trace(
             shared = {run.name: outcomes[run.name] for run in replays.planned if not run.dedicated}
             reasons = _explain(shared, explained, replays.options["strict_fifo"])
         answer = _Answer(replays, workload, trace_format, outcomes, failed, explained, reasons)
-        answer.show(reference, since, columns)
+        answer.show(reference, since)
     except RunsInterrupted as interrupted:
         stopped = resume_text(interrupted.finished, interrupted.runs, interrupted.folder)
         raise StoppedError(f"interrupted; {stopped}") from None
@@ -257,7 +240,7 @@ class _Answer:
     explained: str | None  # the user of --explain
     reasons: Mapping[str, WaitingJob | None]  # of its longest wait, by run
 
-    def show(self, reference: str | None, since: float, columns: list[FigureColumn] | None) -> None:
+    def show(self, reference: str | None, since: float) -> None:
         """Show the outcomes, beside the trace's own schedule where that is the reference."""
         from fairlead.report.simulation import simulation_document
 
@@ -281,10 +264,12 @@ class _Answer:
         )
         table = None
         if output.table_format is not None:
-            from fairlead.report.run_tables import outcomes_text
+            from fairlead.report.table_text import frame_text, in_words
 
             _warn_of_unsolved(shown)
-            table = outcomes_text(shown, output.table_format, columns)
+            frame = shown.to_frame()
+            headings = [f"{in_words(n)}{' (s)' * (n in TIME_FIGURES)}" for n in frame.columns]
+            table = frame_text(frame, output.table_format, headings)
         show(document, output.as_json, output.report, table=table)
 
     def to_dict(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_REPEATS = 1_000_000  # of trials, lies and random problems
 LOCAL_RAY = "local"
-FORMATS = ("csv", "latex", "markdown")
+FORMATS = ("csv", "latex")
 
 ProblemFile = Annotated[
     str, Argument(metavar="FILE", help="Problem file, YAML or JSON; - reads standard input.")
@@ -70,15 +70,6 @@ Weights = Annotated[
 TableFormat = Annotated[
     str | None,
     Option("--format", metavar="|".join(FORMATS), help="Print the main table in this format."),
-]
-Columns = Annotated[
-    str | None,
-    Option(
-        "--columns",
-        metavar="NAME[:UNIT][=HEADING],...",
-        help="With --format, print only these columns; of a study, only these measures. UNIT of a "
-        "time is s, min, h or d. Example: policy,mean_wait:h,p95_wait:h=Late,jain.",
-    ),
 ]
 RayAddress = Annotated[
     str | None,
@@ -230,10 +221,8 @@ class MechanismOptions:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def check_format(table_format: str | None, as_json: bool, columns: str | None = None) -> None:
-    """Raise InputError for an unknown format, a format with ``--json``, or columns without one."""
-    if table_format is None and columns is not None:
-        raise InputError(f"needs --format {' or '.join(FORMATS)}", "--columns")
+def check_format(table_format: str | None, as_json: bool) -> None:
+    """Raise InputError for an unknown format, or a format with ``--json``."""
     if table_format is not None and table_format not in FORMATS:
         raise InputError(f"must be {' or '.join(FORMATS)}, not {table_format!r:.60}", "--format")
     if table_format is not None and as_json:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli.log_options import WindowOptions
 from fairlead.cli.options import (
     AsJson,
-    Columns,
     PerfectEstimates,
     PolicySuffixes,
     RayAddress,
@@ -60,7 +59,6 @@ def simulate(
     *,
     as_json: AsJson = False,
     table_format: TableFormat = None,
-    columns: Columns = None,
     report: ReportPath = None,
     today: Annotated[
         str | None,
@@ -175,7 +173,7 @@ def simulate(
     from fairlead.simulation.simulate import check_fair
 
     # All that can be checked is checked before a long trace is read.
-    check_format(table_format, as_json, columns)
+    check_format(table_format, as_json)
     if suffixes.is_any and any(".py:" in name for name in policy):
         fault = "a user-defined rule takes no --preempt, --half-life, --reserve or --spare"
         raise InputError(f"{fault}; put these into the names of the other policies", "--policy")
@@ -217,7 +215,7 @@ def simulate(
             until=None if until is None else until * SECONDS_PER_HOUR,
             fair=fair,
         ),
-        output=Output(as_json, table_format, columns, report),
+        output=Output(as_json, table_format, report),
     )
     if len(traces) > 1 or seeds is not None:
         _refuse_for_studies(runs, explain, today)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -209,15 +208,6 @@ class Outcomes(dict[str, Outcome], Shown):
     def __repr__(self) -> str:
         """Return the outcomes, one line each."""
         return "\n".join(map(repr, self.values())) or "<no outcome>"
-
-    def to_latex(self, columns: str | Sequence[str] | None = None) -> str:
-        """Return figures in LaTeX, a row for each policy; the document needs the package booktabs.
-
-        `columns` names them as ``--columns`` does on the command line, such as
-        ``["mean_wait:h=Wait (h)", "jain"]``.
-        """
-        text: str = import_module("fairlead.report.run_tables").outcomes_latex(self, columns)
-        return text
 
     def _columns(self, what: str) -> Mapping[str, Any]:
         rows = [outcome.to_dict() for outcome in self.values()]

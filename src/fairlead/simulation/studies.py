@@ -18,7 +18,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
-from fairlead.model.arguments import one_or_several, switch, text, whole_number
+from fairlead.model.arguments import one_or_several, switch, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.notebooks import Shown
 from fairlead.model.run_log import RECORDED
@@ -197,19 +197,6 @@ class Study(Shown):
         study = import_module("fairlead.report.study")  # which imports this module
         drawn: Figure = study.plot(self, measure)
         return drawn
-
-    def to_latex(
-        self, columns: str | Sequence[str] | None = None, *, label: str = "tab:study"
-    ) -> str:
-        """Return the differences from the first policy, or the means of a single one, in LaTeX.
-
-        Policies are rows, measures are columns. `columns` names them as ``--columns`` does on the
-        command line, such as ``["mean_wait:h=Wait (h)", "fairness_error"]``. References name
-        the `label`. The document needs the package booktabs.
-        """
-        tables = import_module("fairlead.report.run_tables")
-        latex: str = tables.study_latex(self, columns, text(label, "label"))
-        return latex
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, means and differences as plain values; missing ones are None."""
