@@ -132,7 +132,7 @@ def show(
 
 def show_table(table: LiveTable, as_json: bool) -> None:
     """Write a service's answer to standard output, as JSON or as text."""
-    emit(table.to_json() if as_json else table.to_text(terminal_width(), wants_plain_text()))
+    emit(table.to_json() if as_json else table.to_text(wants_plain_text()))
 
 
 def check_report(report: Path | None, source: str = "-", what: str = "problem file") -> None:

@@ -1,7 +1,6 @@
 """Tables of the answers of a running service: jobs, users, servers, shares, usage.
 
-A table that fits the terminal is padded here, as importing Rich takes longer than the rest of a
-client's command. Rich lays out tables that do not fit.
+They are padded here, as importing Rich takes longer than the rest of a client's command.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from fairlead.report.numbers import counted, duration, number, percent, printabl
 
 ROUNDING = 1e-6  # of a share or capacity
 RESOURCES = (("cpu", "cores"), ("memory", "GiB"), ("gpu", "GPUs"))
-ROWS_ON_TERMINAL = 40
 GAP = "   "  # between columns
 Row = Mapping[str, Any]
 
@@ -47,7 +45,6 @@ class LiveTable(NamedTuple):
 
     title: str
     empty: str  # printed if there are no rows
-    each: str  # singular noun for a row
     columns: Sequence[Heading]
     rows: Sequence[Sequence[str]]
     values: Mapping[str, Any]  # the answer as plain values
@@ -57,27 +54,15 @@ class LiveTable(NamedTuple):
         """Return the answer as one JSON object, with its final newline."""
         return json.dumps(self.values, indent=2, allow_nan=False) + "\n"
 
-    def to_text(self, width: int | None, plain: bool) -> str:
-        """Return the answer as text, with its final newline.
+    def to_text(self, plain: bool) -> str:
+        """Return the answer as text with escaped control characters and a final newline.
 
-        Parameters
-        ----------
-        width : int or None
-            Columns of the terminal; None for a pipe or file.
-        plain : bool
-            Whether to omit colours and bold type.
-
-        Returns
-        -------
-        str
-            Text in which control characters are escaped.
+        `plain` text has no colours and no bold type.
         """
         title = f"{self.title}: {'' if self.rows else self.empty}".rstrip()
         rows = [[column.text for column in self.columns], *self.rows]
         widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
         total = sum(widths) + len(GAP) * (len(widths) - 1)
-        if width is not None and (total + 1 > width or len(self.rows) > ROWS_ON_TERMINAL):
-            return self._by_rich(title, width, plain)
         heading, *lines = (self._line(row, widths, plain) for row in rows)
         note = self.note
         if not plain:
@@ -97,26 +82,6 @@ class LiveTable(NamedTuple):
                 shown = f"\x1b[31m{shown}\x1b[0m"
             cells.append(f"{shown}{blanks}" if column.is_words else f"{blanks}{shown}")
         return f" {GAP.join(cells)}".rstrip()
-
-    def _by_rich(self, title: str, width: int, plain: bool) -> str:
-        from fairlead.report.document import Cell, Column, table_of
-        from fairlead.report.terminal import open_console, print_table, printed_text
-
-        console, buffer = open_console(width, plain)
-        console.print(printable(title), style="bold")
-        table = table_of(
-            self.title,
-            [Column(column.text, column.is_words) for column in self.columns],
-            [
-                [Cell(text, kind="bad") if isinstance(text, Short) else text for text in row]
-                for row in self.rows
-            ],
-            each=self.each,
-            rest="more",
-            note=self.note,
-        )
-        print_table(console, table, width)
-        return printed_text(buffer)
 
 
 def jobs_table(jobs: Sequence[Row]) -> LiveTable:
@@ -142,7 +107,7 @@ def jobs_table(jobs: Sequence[Row]) -> LiveTable:
         )
 
     rows = [row(job) for job in jobs]
-    return LiveTable("jobs", "no jobs wait or run", "job", columns, rows, {"jobs": jobs})
+    return LiveTable("jobs", "no jobs wait or run", columns, rows, {"jobs": jobs})
 
 
 def _place(job: Row) -> str:
@@ -163,7 +128,7 @@ def users_table(users: Sequence[Row]) -> LiveTable:
         columns[1:1] = words("queue")
         for row, u in zip(rows, users, strict=True):
             row.insert(1, u["queue"] or "")
-    return LiveTable("users", "no users yet", "user", columns, rows, {"users": users})
+    return LiveTable("users", "no users yet", columns, rows, {"users": users})
 
 
 def servers_table(servers: Sequence[Row]) -> LiveTable:
@@ -183,7 +148,7 @@ def servers_table(servers: Sequence[Row]) -> LiveTable:
         for s in servers
     ]
     empty = "no servers yet: start fairlead worker on each machine"
-    return LiveTable("servers", empty, "server", columns, rows, {"servers": servers})
+    return LiveTable("servers", empty, columns, rows, {"servers": servers})
 
 
 def shares_table(shares: Row) -> LiveTable:
@@ -207,7 +172,7 @@ def shares_table(shares: Row) -> LiveTable:
         f"Fair shares are those of {shares['mechanism']} for the waiting and running tasks{proved}."
     )
     note = f"{fair} Shares are parts of the cluster."
-    return LiveTable("shares", "no users yet", "user", columns, rows, shares, note)
+    return LiveTable("shares", "no users yet", columns, rows, shares, note)
 
 
 def part_of(user: Row, name: str) -> float:
@@ -232,7 +197,7 @@ def quotas_table(shares: Row) -> LiveTable:
     ]
     unmet = shares["unmet_quotas"]
     note = f"Not all quotas can be met: {unmet}." if unmet else ""
-    return LiveTable("quotas", "no quotas", "queue", columns, rows, shares, note)
+    return LiveTable("quotas", "no quotas", columns, rows, shares, note)
 
 
 def share_hours_table(found: Row) -> LiveTable:
@@ -258,7 +223,7 @@ def share_hours_table(found: Row) -> LiveTable:
         f"minutes. owed {unit}: owed, times the {resource} of the present servers; this is exact "
         f"for users whose dominant resource is {resource}."
     )
-    return LiveTable("share hours", "nothing is recorded yet", "user", columns, rows, found, note)
+    return LiveTable("share hours", "nothing is recorded yet", columns, rows, found, note)
 
 
 def what_if_table(found: Row) -> LiveTable:
@@ -290,7 +255,7 @@ def what_if_table(found: Row) -> LiveTable:
     if unmet := found.get("unmet_quotas"):
         note += f" Not all quotas could be met: {unmet}."
     note += " Nothing was changed."
-    return LiveTable("what if", "no users yet", "user", columns, rows, found, note)
+    return LiveTable("what if", "no users yet", columns, rows, found, note)
 
 
 def history_table(usage: Sequence[Row]) -> LiveTable:
@@ -303,7 +268,7 @@ def history_table(usage: Sequence[Row]) -> LiveTable:
     ]
     empty = "no task has ended yet"
     note = "Tasks count when they end."
-    return LiveTable("usage", empty, "row", columns, rows, {"usage": usage}, note)
+    return LiveTable("usage", empty, columns, rows, {"usage": usage}, note)
 
 
 def forecast_text(view: Row, now: float) -> str:
