@@ -65,7 +65,7 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")
     ("words", "says"),
     [
         (["submit"], "command"),
-        (["submit", "--cpu", "lots", "--", "true"], "cpu"),
+        (["submit", "-u", "ana", "--cpu", "lots", "--", "true"], "fairlead: cpu: "),
         (["submit", "--count", "2", "--gang", "2", "--", "true"], "gang"),
         (["submit", "--user", "ana", "--after", "999", "--", "true"], "999"),
         (["submit", "--env", "=1", "--", "true"], "env"),
@@ -76,6 +76,7 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")
         (["token", "list", "--db", "/no/such/journal.db"], "no such file"),
         (["token", "add", "ana", "--for-server", "a"], "--role worker"),
         (["wait", "999"], "999"),
+        (["submit", "-u", "a/b", "--", "true"], "user: a name may hold any character but /"),
         (["users", "no-such-user"], "no-such-user"),
         (["jobs", "--state", "asleep"], "state"),
         (["submit", "-w", "a=1", "-w", "a=2", "--", "true"], "--where: gives 'a' twice"),
@@ -86,9 +87,9 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")
         (["token", "add", "a/b"], "NAME: 'a/b' has characters that are not allowed"),
         (["what-if"], "give a change"),
         (["what-if", "--weight", "ana"], "--weight: must be KEY=VALUE"),
-        (["what-if", "--weight", "ana=-1"], "--weight"),
+        (["what-if", "--weight", "ana=-1"], "weights.ana: "),
         (["what-if", "--weight", "ana=nan"], "--weight: must be a number, not 'nan'"),
-        (["what-if", "--like", "a=0.5"], "--like"),
+        (["what-if", "--like", "a=0.5"], "like.a: "),
         (["what-if", "--like", "nowhere=1"], "there is no server 'nowhere'"),
         (["what-if", "--quota", "ana=4"], "--quota: must be RESOURCE:AMOUNT"),
         (["what-if", "--quota", "ana=cpu:1,cpu:2"], "gives 'cpu' twice"),
@@ -106,9 +107,10 @@ def test_a_fault_of_a_command_is_one_line(words: list[str], says: str, typed: Ty
     [
         ("", "is empty"),
         ("jobs: 5", "list of jobs"),
-        ("- command: ['true']\n- command: ['true']\n  colour: red", "jobs[1].colour"),
+        ("- {command: [x], user: ana}\n- {command: [x], user: ana, colour: red}", "jobs[1].colour"),
         ("- {", "line"),
-        ("- command: ['true']\n  user: ana\n  environment: {1: a}", ""),  # not in JSON
+        ("- {command: ['true'], user: ana, after: !!set {'1'}}", "a value that JSON lacks"),
+        ("- {command: ['true'], user: ana, after: ['999']}", "no job 999"),
     ],
 )
 def test_a_file_of_jobs_is_taken_whole_or_not(
@@ -223,16 +225,12 @@ def test_a_user_without_an_account_is_refused_at_once(typed: Typed) -> None:
     assert (status, "there is no account 'cy'" in err) == (126, True)
 
 
-@pytest.mark.parametrize(
-    ("verb", "says"),
-    [("jobs", "http://127.0.0.1:"), ("submit --user ana --cpu lots -- true", "fairlead: --cpu: ")],
-)
 def test_without_a_service_the_fault_is_named(
-    verb: str, says: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairlead.service.client.plain_client.PATIENCE", 0.0)
     monkeypatch.setenv("FAIRLEAD_SERVER", f"http://127.0.0.1:{free_port()}")
-    assert says in fault_of(typed, *verb.split())
+    assert "no service at http://127.0.0.1:" in fault_of(typed, "jobs")
 
 
 def test_a_jobs_life_by_command(typed: Typed) -> None:

@@ -34,7 +34,7 @@ def in_terminal(cluster: Cluster, *words: str) -> tuple[subprocess.Popen[bytes],
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "fairlead", *words],
-        env={**cluster.environment, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"},
+        env={**cluster.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "30"},
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,

@@ -1,24 +1,19 @@
-"""What clients of a running service share: options, checks, and the connection."""
+"""What clients of a running service share: options, and the connection."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fairlead.cli.options import parse_pairs
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import complain, log_on_standard_error
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
-from fairlead.service.bounds import JOB_ID
 from fairlead.service.client.plain_client import PlainClient, other_version
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 Row = dict[str, Any]
 Service = Annotated[
@@ -33,18 +28,6 @@ JobArgument = Annotated[str, Argument(metavar="JOB", help="Id of the job, as pri
 JobArguments = Annotated[list[str], Argument(metavar="JOB...", help="Ids of jobs.")]
 
 RAY_PREFIX = "ray:"  # precedes the address of a Ray cluster with a dispatcher
-# Fields that an answer of an older service may lack, with default values.
-OPTIONAL_JOB_FIELDS: Row = {"command": None, "shortened": []}
-OPTIONAL_FORECAST_FIELDS: Row = {
-    "starts": None,
-    "not_before": None,
-    "expected": None,
-    "earliest": None,
-    "latest": None,
-    "rests_on": 0,
-    "never": False,
-    "reason": "",
-}
 
 
 @contextmanager
@@ -89,11 +72,6 @@ def parse_amount(text: str) -> float | str:
         return text
 
 
-def gpus_of(number: float | None) -> float | None:
-    """Return a number of GPUs; a whole number as an integer, as older services require."""
-    return number if number is None or number != int(number) else int(number)
-
-
 def environment(clean: bool) -> dict[str, str]:
     """Return this process's environment for a job; an empty one if `clean`.
 
@@ -109,39 +87,3 @@ def environment(clean: bool) -> dict[str, str]:
         and value.encode("utf-8", "replace").decode() == value
         and len(value) < 2**16
     }
-
-
-def check_fields(kind: type[BaseModel], given: Row, options: Mapping[str, str]) -> None:
-    """Raise InputError for the first invalid field of a request.
-
-    The message names the option of a field if `options` has one.
-    """
-    from pydantic import ValidationError
-
-    try:
-        kind.model_validate(given)
-    except ValidationError as faults:
-        first = faults.errors()[0]
-        # An error without a location is about the whole request.
-        field, *inner = [str(part) for part in first["loc"] if part != "[key]"] or [""]
-        is_item = options and inner[:1] and inner[0].isdigit()
-        place = ".".join([options.get(field, field), *(inner[1:] if is_item else inner)])
-        fault = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "string_pattern_mismatch":
-            fault = _outside(str(first["input"]), first["ctx"]["pattern"])
-        raise InputError(fault, place) from None
-
-
-def _outside(text: str, pattern: str) -> str:
-    """Describe the first character that a pattern forbids, and the allowed characters."""
-    from fairlead.service.messages import ALLOWED
-
-    if pattern == JOB_ID:
-        return f"{text!r:.60} is not a job's id; {ALLOWED[pattern]}"
-    wrong = next(c for c in text if not re.fullmatch(pattern, c))
-    return f"{text!r:.60} holds {wrong!r}; {ALLOWED[pattern]}"
-
-
-def complete(row: Row, absent: Row) -> Row:
-    """Fill in the fields that an answer lacks."""
-    return row | {field: value for field, value in absent.items() if field not in row}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,37 +12,16 @@ from typing import Annotated
 from fairlead.cli._client import (
     RAY_PREFIX,
     Row,
-    check_fields,
     environment,
-    gpus_of,
     parse_amount,
     parse_where,
 )
 from fairlead.cli.options import is_bare_number, parse_pairs, parse_time_limit
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import complain
-from fairlead.errors import FairleadError, InputError
+from fairlead.errors import InputError
 from fairlead.service.client import calls
-from fairlead.service.client.plain_client import PlainClient
-
-OPTIONS = {  # names in error messages, by field of a request
-    "command": "COMMAND",
-    "user": "--user",
-    "name": "--name",
-    "cpu": "--cpu",
-    "memory": "--memory",
-    "gpu": "--gpu",
-    "tasks": "--count",
-    "where": "--where",
-    "priority": "--priority",
-    "time_limit": "--time",
-    "after": "--after",
-    "directory": "--chdir",
-    "environment": "--env",
-    "checkpoint_signal": "--checkpoint-signal",
-    "at_most": "--at-most",
-    "notify": "--notify",
-}
+from fairlead.service.client.plain_client import PlainClient, RefusedError
 
 
 @dataclass(frozen=True)
@@ -88,7 +67,7 @@ class TaskOptions:
         return {
             "cpu": None if self.cpu is None else parse_amount(self.cpu),
             "memory": None if self.memory is None else parse_amount(self.memory),
-            "gpu": gpus_of(self.gpu),
+            "gpu": self.gpu,
         }
 
 
@@ -190,24 +169,22 @@ def submit_jobs(
 ) -> list[str]:
     """Submit jobs and return their ids; a job without a user gets this account's name.
 
-    Normally only the service checks the jobs, as importing the checks is slow. They are checked
-    here, too, after the service has refused them, so that the error names the option or the
-    position in the file.
-    Raises InputError for unusable jobs.
+    Raises InputError for unusable jobs. Jobs of a file that take several requests are also checked
+    here, as the service would accept the first ones.
     """
     _name_users(rows, file, server)
+    source = "" if file is None else str(file)
     try:
-        if json.loads(json.dumps(rows)) != rows:  # YAML has values that JSON lacks
-            _check(rows, file)
-        return service.submit(rows)
-    except FairleadError as fault:
-        _check(rows, file)
-        if isinstance(fault, InputError) and not fault.source:
-            raise fault.within(str(file)) from None
-        raise
-    except TypeError:
-        _check(rows, file)
-        raise InputError("holds a value that JSON lacks", "", str(file)) from None
+        requests = list(calls.parts_of(rows))
+    except TypeError:  # YAML has values that JSON lacks
+        raise InputError("holds a value that JSON lacks", "", source) from None
+    if len(requests) > 1:
+        _check(rows, source)
+    try:
+        return service.submit(requests)
+    except RefusedError as refused:
+        fault = re.sub(r"^jobs\.([0-9]+)", r"jobs[\1]", str(refused))  # as in other messages
+        raise InputError(fault if file else fault.removeprefix("jobs[0]."), "", source) from None
 
 
 def absent_servers(service: PlainClient, row: Row) -> list[str]:
@@ -232,7 +209,6 @@ def _name_users(rows: Sequence[Row], file: Path | None, server: str | None) -> N
     in_ray = server is not None and server.startswith(RAY_PREFIX)
     has_token = bool(os.environ.get("FAIRLEAD_TOKEN"))  # the token determines the user
     if nameless and os.getuid() == 0 and not (in_ray or has_token):
-        _check(rows, file)
         place = "--user" if file is None else f"jobs[{nameless[0]}].user"
         source = "" if file is None else str(file)
         raise InputError("must be given by root, as tasks never run as root", place, source)
@@ -241,19 +217,19 @@ def _name_users(rows: Sequence[Row], file: Path | None, server: str | None) -> N
             rows[k]["user"] = _own_name()
 
 
-def _check(rows: Sequence[Row], file: Path | None) -> None:
+def _check(rows: Sequence[Row], source: str) -> None:
     """Raise `InputError` for the first job that is not usable."""
+    from pydantic import ValidationError
+
     from fairlead.service.messages import JobRequest
 
     for k, row in enumerate(rows):
-        if file is None:
-            check_fields(JobRequest, row, OPTIONS)
-            continue
         try:
-            check_fields(JobRequest, row, {})
-        except InputError as fault:
-            place = ".".join(part for part in (f"jobs[{k}]", fault.place) if part)
-            raise InputError(fault.fault, place, str(file)) from None
+            JobRequest.model_validate(row)
+        except ValidationError as faults:
+            first = faults.errors()[0]
+            place = ".".join([f"jobs[{k}]", *map(str, first["loc"])])
+            raise InputError(first["msg"], place, source) from None
 
 
 def _own_name() -> str:

@@ -5,23 +5,15 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from fairlead.cli._client import Service, check_fields, client
+from fairlead.cli._client import Service, client
 from fairlead.cli.options import AsJson, parse_number, parse_numbers, parse_pairs, parse_time_limit
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines, show_table
-from fairlead.errors import FairleadError, InputError
+from fairlead.errors import InputError
 from fairlead.service.bounds import check_weight
 from fairlead.service.client import calls
 
 WEIGHT_HELP = "Set the user's weight: 2 gets twice the share of 1, 0 only what others leave."
-WHAT_IF_OPTIONS = {
-    "weights": "--weight",
-    "like": "--like",
-    "drain": "--drain",
-    "remove": "--remove",
-    "quotas": "--quota",
-    "policy": "--policy",
-}
 ServerName = Annotated[
     str, Argument(metavar="SERVER", help="Name of the server, as listed by fairlead servers.")
 ]
@@ -152,14 +144,7 @@ def what_if(
     if not any(changes.values()):
         raise InputError("give a change, such as --weight or --like", "what-if")
     with client(server) as service:
-        try:
-            answer = service.ask(calls.what_if(changes))
-        except FairleadError:
-            from fairlead.service.messages import WhatIfRequest
-
-            check_fields(WhatIfRequest, changes, WHAT_IF_OPTIONS)
-            raise
-        show_table(what_if_table(answer), as_json)
+        show_table(what_if_table(service.ask(calls.what_if(changes))), as_json)
 
 
 def _parse_amounts(text: str, option: str) -> dict[str, float]:

@@ -8,16 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Annotated
 
-from fairlead.cli._client import (
-    OPTIONAL_FORECAST_FIELDS,
-    OPTIONAL_JOB_FIELDS,
-    JobArgument,
-    JobArguments,
-    Row,
-    Service,
-    client,
-    complete,
-)
+from fairlead.cli._client import JobArgument, JobArguments, Row, Service, client
 from fairlead.cli.options import AsJson, parse_time_limit
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import (
@@ -34,6 +25,15 @@ from fairlead.service.client.plain_client import RefusedError, is_over
 OnlyUser = Annotated[
     str | None, Option("--user", "-u", metavar="USER", help="List only this user's jobs.")
 ]
+UNKNOWN: Row = {  # fields that the forecast of a held, started or ended job lacks
+    "not_before": None,
+    "expected": None,
+    "earliest": None,
+    "latest": None,
+    "rests_on": 0,
+    "never": False,
+    "reason": "",
+}
 EveryJob = Annotated[
     bool, Option("--all", "-a", help="Also list the latest ended jobs, at most 1,000.")
 ]
@@ -168,7 +168,7 @@ def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> N
       fairlead when 17
     """
     with client(server) as service:
-        view = complete(service.ask(calls.when(job)), OPTIONAL_FORECAST_FIELDS)
+        view = UNKNOWN | service.ask(calls.when(job))
         if as_json:
             emit(json.dumps(view) + "\n")
             return
@@ -206,4 +206,4 @@ def show_jobs(rows: Sequence[Row], as_json: bool) -> None:
     """Print a table of jobs, or JSON."""
     from fairlead.report.live import jobs_table
 
-    show_table(jobs_table([complete(row, OPTIONAL_JOB_FIELDS) for row in rows]), as_json)
+    show_table(jobs_table(rows), as_json)

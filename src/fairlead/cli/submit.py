@@ -7,15 +7,8 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from fairlead.cli._client import (
-    JobArgument,
-    Row,
-    Service,
-    check_fields,
-    client,
-)
+from fairlead.cli._client import JobArgument, Row, Service, client
 from fairlead.cli._job_request import (
-    OPTIONS,
     JobOptions,
     RequestOptions,
     absent_servers,
@@ -25,7 +18,7 @@ from fairlead.cli._job_request import (
 from fairlead.cli.options import AsJson, parse_time_limit
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines
-from fairlead.errors import FairleadError, InputError
+from fairlead.errors import InputError
 from fairlead.service.bounds import MOST_TASKS
 from fairlead.service.client import calls
 
@@ -192,13 +185,7 @@ def modify(
         raise InputError("cannot be combined with --where", "--anywhere")
     change = {field: value for field, value in given.items() if value is not None}
     with client(server) as service:
-        try:
-            changed = service.ask(calls.modify(job, change))
-        except FairleadError:
-            from fairlead.service.messages import JobChange
-
-            check_fields(JobChange, change, OPTIONS)
-            raise
+        changed = service.ask(calls.modify(job, change))
         warn([], options.time)
         if as_json:
             from fairlead.cli.jobs import show_jobs

@@ -17,7 +17,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from fairlead.cli._client import OPTIONAL_JOB_FIELDS, Service, client, complete
+from fairlead.cli._client import Service, client
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import emit, wants_plain_text
 from fairlead.report.live_screen import Size, screen
@@ -79,7 +79,7 @@ def _page(service: PlainClient, size: Size) -> Group:
     """Ask the service, and return the page for a terminal of this size."""
     shares, servers = service.ask(calls.SHARES), service.ask(calls.SERVERS)["servers"]
     jobs = service.ask(calls.list_jobs(None, is_all=False, limit=JOBS))["jobs"]
-    return screen(shares, servers, [complete(job, OPTIONAL_JOB_FIELDS) for job in jobs], size)
+    return screen(shares, servers, jobs, size)
 
 
 @contextmanager

@@ -515,4 +515,5 @@ async def _invalid(_: Request, fault: Exception) -> JSONResponse:
     # Pydantic adds the names of alternative types, with brackets, to the location.
     place = ".".join(str(part) for part in first["loc"][1:] if "[" not in str(part))
     message = first["msg"].removeprefix("Value error, ")
+    message = messages.ALLOWED.get(first.get("ctx", {}).get("pattern", ""), message)
     return JSONResponse({"detail": f"{place}: {message}" if place else message}, 422)
