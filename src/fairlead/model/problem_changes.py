@@ -59,20 +59,6 @@ def change_problem(problem: Problem, change: str) -> Problem:
         raise InputError(error.fault, f"what-if {change!r:.80}") from None
 
 
-def change_in_words(change: str) -> str:
-    """Describe a change of `change_problem`: ``8 more servers of big``, ``weight 3 for ana``."""
-    kind, _, rest = change.partition(":")
-    if kind == "servers" and (parts := _SERVERS.fullmatch(rest)) is not None:
-        count = int(parts[3])
-        if parts[2] == "-":
-            return f"{count:,} fewer server{'s' * (count != 1)} of {parts[1]}"
-        return f"{count:,} more server{'s' * (count != 1)} of {parts[1]}"
-    name, _, number = rest.rpartition("=")
-    return (
-        f"weight {number} for {name}" if kind == "weight" else f"at most {number} tasks of {name}"
-    )
-
-
 def with_weights(problem: Problem, weights: Mapping[str, float]) -> Problem:
     """Return the problem with other weights of users and queues, by name.
 

@@ -8,11 +8,8 @@ import numpy as np
 
 from fairlead.mechanisms.problem_comparison import UNCHANGED, ProblemComparison
 from fairlead.model.allocation import Allocation
-from fairlead.model.cluster import FloatArray
-from fairlead.model.problem_changes import change_in_words
-from fairlead.model.ties import largest_first
 from fairlead.report._allocation_figures import comparison_figure, user_styles
-from fairlead.report.allocation import amounts_of_users, share_picture, size_of, verdict_of
+from fairlead.report.allocation import share_picture, size_of, verdict_of
 from fairlead.report.document import (
     FAILS,
     HOLDS,
@@ -29,7 +26,7 @@ from fairlead.report.document import (
     table_of,
     words,
 )
-from fairlead.report.numbers import amount, change, counted, named, number, percent
+from fairlead.report.numbers import change, counted, named, number, percent
 
 NAMED = 3  # users, resources or changes in a sentence
 REASONS = 3  # of a user
@@ -101,18 +98,22 @@ def what_if_document(
     about = "Dominant share of every user with each change; tasks are in the table below"
     styles = user_styles([allocation])
     lines = [
-        f"{text}: {_balance(_gains(allocation, answer)).sentence}"
+        f"{'' if answer.certificate.holds else 'NOT PROVED: '}{text}: "
+        f"{_balance(_gains(allocation, answer)).sentence}"
         for text, answer in changed.items()
     ]
+    caution = f"These are shares by {allocation.mechanism}, not what users hold now."
+    proved = all(answer.certificate.holds for answer in answers.values())
+    more = [Listing(lines[NAMED:], "tasks with further changes")] if len(lines) > NAMED else []
     return Document(
         title,
         "what if",
         f"{size_of(allocation.problem)}, divided by {allocation.mechanism}, "
         f"with {counted(len(changed), 'change')} one by one",
-        _effects(allocation, changed),
+        Statement(HOLDS if proved else FAILS, " ".join([*lines[:NAMED], caution])),
         [
             Picture("", lambda: comparison_figure(answers), about),
-            Listing(lines, "tasks with a change"),
+            *more,
             Section("Users with each change", [table]),
             Section("As it is", [verdict_of(allocation)]),
             Section("Shares as it is", [share_picture(allocation, styles)], page_only=True),
@@ -123,64 +124,6 @@ def what_if_document(
         ),
         left_out,
     )
-
-
-def _effects(before: Allocation, changed: Mapping[str, Allocation]) -> Statement:
-    """Describe the gains and losses of amounts by the first changes, a sentence for each."""
-    sentences = [_effect(before, after, text) for text, after in list(changed.items())[:NAMED]]
-    if len(changed) > NAMED:
-        more = len(changed) - NAMED
-        sentences.append(f"{counted(more, 'more change')} {'is' if more == 1 else 'are'} below.")
-    sentences.append(f"These are shares by {before.mechanism}, not what users hold now.")
-    proved = all(answer.certificate.holds for answer in (before, *changed.values()))
-    return Statement(HOLDS if proved else FAILS, " ".join(sentences))
-
-
-def _effect(before: Allocation, after: Allocation, text: str) -> str:
-    proved = "" if after.certificate.holds else "NOT PROVED: "
-    what = f"{proved}With {change_in_words(text)}"
-    if not before.problem.demand.any(axis=1).all():  # a user with only rates holds no amounts
-        sentence = _balance(_gains(before, after)).sentence
-        return f"{what}, {sentence[0].lower()}{sentence[1:]}"
-    names = before.problem.users.names
-    held, then = amounts_of_users(before), amounts_of_users(after)
-    moved = np.where(np.abs(then - held) > UNCHANGED * np.maximum(then, held), then - held, 0.0)
-    gains = _movers(names, np.maximum(moved, 0.0), after, "gain")
-    losses = _movers(names, np.maximum(-moved, 0.0), after, "lose")
-    used = after.utilization
-    parts = [
-        f"{percent(used[name])} of {name} (before: {percent(before.utilization[name])})"
-        for name in sorted(used, key=lambda name: -used[name])[:NAMED]
-    ]
-    return f"{what}, {gains}; {losses}; the cluster then uses {_listed(parts)}."
-
-
-def _movers(names: Sequence[str], moved: FloatArray, answer: Allocation, verb: str) -> str:
-    """Name the users with the largest gains or losses, and count the others.
-
-    `moved` has a row for each name and a column for each resource, and no values below 0.
-    """
-    cluster, total = answer.problem.cluster, answer.problem.total_capacity
-    share = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0)
-    largest = share.max(axis=1)
-    count = int((largest > 0).sum())
-    parts = []
-    for n in largest_first(largest)[: min(count, NAMED)]:
-        amounts = []
-        for r in largest_first(share[n])[:NAMED]:
-            if moved[n, r] > 0:
-                value = amount(float(moved[n, r]), cluster.units[r])
-                amounts.append(f"{value}{' of' * bool(cluster.units[r])} {cluster.resources[r]}")
-        parts.append(f"{names[n]} {verb}s {_listed(amounts)}")
-    if count > NAMED:
-        more = count - NAMED
-        parts.append(f"{counted(more, 'more user')} {verb}{'s' * (more == 1)}")
-    return _listed(parts, ", and ") or f"no user {verb}s"
-
-
-def _listed(parts: Sequence[str], last: str = " and ") -> str:
-    """Join words: ``a, b and c``."""
-    return last.join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
 def _change(gain: float) -> str:
