@@ -26,7 +26,7 @@ SERVER = {"name": BAD, "labels": {BAD: BAD}, "capacity": {}, "used": {}, "state"
     ("words", "answer"),
     [
         (["explain", "1"], {"text": f"1: {BAD}\n{BAD}", "reason": BAD}),
-        (["when", "1"], {"job": "1", "state": "pending", "not_before": 0.0, "reason": BAD}),
+        (["when", "1"], {"job": "1", "state": "held", "starts": None, "reason": BAD}),
         (["jobs"], {"jobs": [JOB], "next": None}),
         (["wait", "1"], JOB),
         (["servers"], {"servers": [{**SERVER, "tasks": 0}]}),

@@ -21,19 +21,6 @@ if TYPE_CHECKING:
 LONGEST_LINE = 2000
 WIDTH_OF_PIPE = 100  # columns of prose in a pipe or a file
 SECONDS_PER_HOUR = 3600.0
-IN_ASCII = str.maketrans(
-    {
-        "─": "-",
-        "✓": "+",
-        "✗": "x",
-        "–": "-",
-        "−": "-",
-        "±": "+-",
-        "×": "x",
-        "…": "...",
-        "\u00a0": " ",
-    }
-)
 WRITE_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -59,7 +46,7 @@ def emit(text: str) -> None:
     Raises ReaderGoneError when its reader has gone.
     """
     try:
-        sys.stdout.write(_encodable(sys.stdout.encoding, text))
+        sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError as error:
         raise ReaderGoneError from error
@@ -69,16 +56,6 @@ def emit(text: str) -> None:
         silence_standard_output()  # Python would flush it again at exit
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"cannot be written: {reason}", source="standard output") from error
-
-
-def _encodable(encoding: str | None, text: str) -> str:
-    """Replace characters that an encoding lacks, by ASCII where listed, else by escapes."""
-    encoding = encoding or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        text = text.translate(IN_ASCII)
-    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def emit_lines(lines: Iterable[str], width: int | None = None) -> None:
@@ -149,7 +126,7 @@ def complain(message: str) -> None:
     if len(line) > LONGEST_LINE:
         line = f"{line[:LONGEST_LINE]} ..."
     try:
-        sys.stderr.write(_encodable(sys.stderr.encoding, f"fairlead: {line}\n"))
+        sys.stderr.write(f"fairlead: {line}\n")
         sys.stderr.flush()
     except OSError:  # standard error is full or closed: report by exit status only
         _redirect_to_null(sys.stderr)
