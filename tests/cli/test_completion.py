@@ -63,7 +63,7 @@ def test_the_service_is_that_of_the_configuration(
 ) -> None:
     (tmp_path / "fairlead").mkdir()
     file = tmp_path / "fairlead" / "config.toml"
-    file.write_text('server = "http://127.0.0.1:9"\n[submit]\nmemory = "1Gi"\n')
+    file.write_text('server = "http://127.0.0.1:9"\n')
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("FAIRLEAD_SERVER", "")  # restored at the end
     assert ASK(calls.USERS, "users") == []

@@ -191,7 +191,7 @@ def _run(words: Sequence[str]) -> None:
 
             rest = with_ray_address(rest)
         verb = _load(path, found, rest)
-        values = parse_words(verb, _with_defaults(path, verb, rest))
+        values = parse_words(verb, _prepare(path, verb, rest))
     except UsageFault as fault:
         raise UsageFault(f"{fault} (see {path} --help)") from None
     if values is None:
@@ -218,24 +218,26 @@ def _load(path: str, found: Verb, rest: Sequence[str]) -> Callable[..., int | No
     return verb
 
 
-def _with_defaults(path: str, verb: Callable[..., object], words: Sequence[str]) -> Sequence[str]:
-    """Insert the options of the script and of the configuration file before a client's words."""
+def _prepare(path: str, verb: Callable[..., object], words: Sequence[str]) -> Sequence[str]:
+    """Apply the configuration file to a client's command, and return its words.
+
+    The options of a script come before the words of ``submit``.
+    """
     name = path.removeprefix("fairlead ")
     typed = {word.partition("=")[0] for word in takewhile(lambda word: word != "--", words)}
     if name not in WITHOUT_LOGGING or "--help" in typed:
         return words
-    parameters = parameters_of(verb)
-    has_file = False
     if name == "submit":
-        given = Parser(parameters).parse_args(list(words))[0]
-        has_file = given.file is not None
-        if given.script is not None:
+        parameters = parameters_of(verb)
+        script = Parser(parameters).parse_args(list(words))[0].script
+        if script is not None:
             from fairlead.cli._script import prepend_directives
 
-            words = prepend_directives(words, given.script, parameters)
-    from fairlead.cli._settings import settings_before
+            words = prepend_directives(words, script, parameters)
+    from fairlead.cli._settings import apply_settings
 
-    return settings_before(words, name, None if has_file else parameters, WITHOUT_LOGGING)
+    apply_settings(words)
+    return words
 
 
 def find_verb(words: Sequence[str]) -> tuple[str, Verb | Group, list[str]]:

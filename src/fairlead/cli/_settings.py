@@ -1,30 +1,24 @@
-"""The configuration file of the client commands: the service, the token, and default options.
+"""The configuration file of the client commands: the service and the token.
 
 ``~/.config/fairlead/config.toml``, or in ``$XDG_CONFIG_HOME``::
 
     server = "http://10.0.0.1:8400"
     token-file = "~/.config/fairlead/token"
 
-    [submit]
-    memory = "4Gi"
-
-Typed options override those of the file; environment variables override its service and token.
+Options and environment variables override it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from fairlead.cli.parameters import Option, Parameter
 from fairlead.errors import InputError
 
 FILE = "config.toml"
 SERVER, TOKEN_FILE = "server", "token-file"
-VALUE_TYPES = (str, int, float)
-REFUSED = ("--script", "--file", "--weight")
 
 
 def settings_file() -> Path:
@@ -33,37 +27,22 @@ def settings_file() -> Path:
     return Path(folder) / "fairlead" / FILE
 
 
-def settings_before(
-    words: Sequence[str],
-    verb: str,
-    parameters: Sequence[Parameter] | None,
-    verbs: Collection[str],
-) -> list[str]:
-    """Insert the options that the configuration file has for `verb` before `words`.
+def apply_settings(words: Sequence[str]) -> None:
+    """Set FAIRLEAD_SERVER and FAIRLEAD_TOKEN by the file, for a command with these words.
 
-    If `parameters` is None, no options are inserted. Sets FAIRLEAD_SERVER and FAIRLEAD_TOKEN if the
-    file names them and the environment does not. Raises InputError for unknown settings and for
-    tables of verbs that are not in `verbs`.
+    They stay if they are set. Raises InputError for other settings.
     """
     path = settings_file()
     if not path.is_file():
-        return list(words)
+        return
     try:
         settings = _read(path)
-        tables = {name: value for name, value in settings.items() if isinstance(value, dict)}
-        for name in settings.keys() - {SERVER, TOKEN_FILE, *(tables.keys() & set(verbs))}:
-            known = f"{SERVER}, {TOKEN_FILE}, and tables of {', '.join(sorted(verbs))}"
-            raise InputError(f"no such setting; there are {known}", name)
+        for name in settings.keys() - {SERVER, TOKEN_FILE}:
+            raise InputError(f"no such setting; there are {SERVER} and {TOKEN_FILE}", name)
         typed = takewhile(lambda word: word != "--", words)
         _set_environment(settings, any(word.partition("=")[0] == "--server" for word in typed))
-        table = {} if parameters is None else tables.get(verb, {})
-        own = [
-            word for name, value in table.items() for word in _words(name, value, parameters or ())
-        ]
     except InputError as fault:
-        place = f"[{verb}] {fault.place}" if fault.place.startswith("--") else fault.place
-        raise InputError(fault.fault, place, fault.source or str(path)) from None
-    return [*own, *words]
+        raise InputError(fault.fault, fault.place, fault.source or str(path)) from None
 
 
 def _read(path: Path) -> dict[str, object]:
@@ -92,26 +71,3 @@ def _set_environment(settings: Mapping[str, object], is_elsewhere: bool) -> None
         from fairlead.service.worker.worker_token import read_token
 
         os.environ["FAIRLEAD_TOKEN"] = read_token(Path(os.path.expanduser(str(token_file))))
-
-
-def _words(name: str, value: object, parameters: Sequence[Parameter]) -> list[str]:
-    """Return a setting as words of a command line: one ``--name=value`` for each value."""
-    spelling = f"--{name}"
-    if spelling in REFUSED:
-        raise InputError("must be typed with each command", spelling)
-    found = [
-        each
-        for each in parameters
-        if isinstance(each.declared, Option) and spelling in each.spellings
-    ]
-    if not found:
-        raise InputError("no such option", spelling)
-    if found[0].kind is bool:
-        if not isinstance(value, bool):
-            raise InputError("must be true or false", spelling)
-        return [spelling] if value else []
-    values = value if isinstance(value, list) and found[0].is_list else [value]
-    for each in values:
-        if not isinstance(each, VALUE_TYPES) or isinstance(each, bool):
-            raise InputError("must be a text or a number", spelling)
-    return [f"{spelling}={each}" for each in values]

@@ -123,13 +123,12 @@ def _policies() -> list[str]:
 
 def _ask(call: Call, field: str) -> list[dict[str, Any]]:
     """Return the rows of a service's answer; none if no service answers."""
-    from fairlead.cli._application import WITHOUT_LOGGING
     from fairlead.cli._client import client
-    from fairlead.cli._settings import settings_before
+    from fairlead.cli._settings import apply_settings
 
     signal.alarm(PATIENCE)  # ends this process if it still waits for the service then
     try:
-        settings_before((), "completion", None, WITHOUT_LOGGING)  # sets the service and the token
+        apply_settings(())
         with client(None) as service:
             rows: list[dict[str, Any]] = service.ask(call)[field]
             return rows
