@@ -23,7 +23,6 @@ def _no_service(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {
         "jobs": [{"id": "7"}, {"id": "17"}],
         "users": [{"name": "ana"}, {"name": "bo"}],
-        "servers": [{"name": "gpu1", "labels": {"gpu": "A100"}}, {"name": "b", "labels": {}}],
     }
     monkeypatch.setattr(completion, "_ask", lambda _, field: answers[field])
 
@@ -34,15 +33,11 @@ def _no_service(monkeypatch: pytest.MonkeyPatch) -> None:
         (["sub"], ["submit"]),
         (["submit", "--gp"], ["--gpu"]),
         (["submit", "--user", ""], ["ana", "bo"]),
-        (["submit", "--where", "gpu"], ["gpu1", "gpu=A100"]),
         (["submit", "--cpu", ""], []),
         (["cancel", "1"], ["17"]),
         (["logs", "--follow", ""], ["17", "7"]),
-        (["drain", ""], ["b", "gpu1"]),
         (["users", "a"], ["ana"]),
         (["ray", "sta"], ["start", "status"]),
-        (["allocate", "x.yaml", "-m", "pdrf"], ["pdrf", "pdrf-without-top-up"]),
-        (["simulate", "-p", "easy/"], ["easy/best-fit", "easy/first-fit"]),
         (["run", "--", "py"], []),
         (["no-such-verb", ""], []),
     ],

@@ -1,4 +1,4 @@
-"""``fairlead completion``: complete verbs, options, jobs, users and servers in a shell."""
+"""``fairlead completion``: complete verbs, options, jobs and users in a shell."""
 
 from __future__ import annotations
 
@@ -27,16 +27,12 @@ SCRIPTS = {
         "(( $+functions[compdef] )) || { autoload -U compinit && compinit; }\n"
         f"autoload -U +X bashcompinit && bashcompinit\n{BASH}"
     ),
-    "fish": (
-        "complete -c fairlead -a '(fairlead completion words -- "
-        '(commandline -opc)[2..-1] "$(commandline -ct)" 2>/dev/null)\'\n'
-    ),
 }
 
 
 def completion(
     shell: Annotated[
-        str, Argument(metavar="SHELL", help=f"Name of the shell: {', '.join(SCRIPTS)}.")
+        str, Argument(metavar="SHELL", help=f"Name of the shell: {' or '.join(SCRIPTS)}.")
     ],
     words: Annotated[
         list[str] | None,
@@ -53,7 +49,7 @@ def completion(
         emit_lines(candidates(words or [""]))
         return
     if shell not in SCRIPTS:
-        raise InputError(f"must be {', '.join(SCRIPTS)}, not {shell!r:.60}", "SHELL")
+        raise InputError(f"must be {' or '.join(SCRIPTS)}, not {shell!r:.60}", "SHELL")
     emit(SCRIPTS[shell])
 
 
@@ -99,28 +95,6 @@ def _users() -> list[str]:
     return [row["name"] for row in _ask(calls.USERS, "users")]
 
 
-def _servers() -> list[str]:
-    return [row["name"] for row in _ask(calls.SERVERS, "servers")]
-
-
-def _labels_and_servers() -> list[str]:
-    rows = _ask(calls.SERVERS, "servers")
-    labels = {f"{key}={value}" for row in rows for key, value in row["labels"].items()}
-    return [*labels, *(row["name"] for row in rows)]
-
-
-def _mechanisms() -> list[str]:
-    from fairlead.mechanisms.catalogue import all_mechanisms
-
-    return [row.name for row in all_mechanisms()]
-
-
-def _policies() -> list[str]:
-    from fairlead.scheduler.policies import ROWS
-
-    return list(ROWS)
-
-
 def _ask(call: Call, field: str) -> list[dict[str, Any]]:
     """Return the rows of a service's answer; none if no service answers."""
     from fairlead.cli._client import client
@@ -140,8 +114,4 @@ def _ask(call: Call, field: str) -> list[dict[str, Any]]:
 VALUES: dict[str, Callable[[], list[str]]] = {
     "JOB": _jobs,
     "USER": _users,
-    "SERVER": _servers,
-    "KEY=VALUE": _labels_and_servers,
-    "MECHANISM": _mechanisms,
-    "POLICY": _policies,
 }
