@@ -16,6 +16,7 @@ from ray.cluster_utils import Cluster
 
 from conftest import until
 from fairlead.cli import main
+from fairlead.cli._application import RAY
 from fairlead.errors import InputError
 from fairlead.ray import Fair
 from fairlead.ray.connection import join
@@ -27,11 +28,14 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def here(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process, which has joined the cluster: a new one takes two seconds."""
+    """Run a command in this process, which has joined the cluster: a new one takes two seconds.
+
+    Verbs of a service get the dispatcher as their server.
+    """
 
     def here(*words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
         capsys.readouterr()
-        found = main.run(["ray", *words])
+        found = main.run(["ray", *words] if words[0] in RAY else [*words, "--server", "ray:"])
         done = subprocess.CompletedProcess(words, found, *capsys.readouterr())
         assert done.returncode == status, done.stderr
         return done

@@ -113,10 +113,6 @@ RAY = {
     "submit": Verb(".ray:submit", "Queue a driver, and run it when its user's turn comes."),
     "shares": Verb(".ray:shares", "Compare users' shares with the fair ones."),
     "explain": Verb(".ray:explain", "Explain why a job waits."),
-    "jobs": Verb(".ray:list_jobs", "List jobs of a Ray cluster."),
-    "cancel": Verb(".ray:cancel", "Cancel jobs, and end their running tasks."),
-    "users": Verb(".ray:users", "List users, or set a weight."),
-    "servers": Verb(".ray:servers", "List Ray's nodes."),
 }
 TRACE = {
     "info": Verb(".trace:info", "Describe a trace."),

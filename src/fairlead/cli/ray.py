@@ -205,56 +205,6 @@ def explain(job: _client.JobArgument, address: Address = None, as_json: AsJson =
     jobs.explain_live(job, _in_ray(address), as_json)
 
 
-def list_jobs(
-    user: jobs.OnlyUser = None,
-    every: jobs.EveryJob = False,
-    address: Address = None,
-    as_json: AsJson = False,
-) -> None:
-    """List jobs: calls of one function submitted together, actors, placement groups.
-
-    \b
-    Example:
-      fairlead ray jobs --user ana
-    """
-    jobs.jobs(user, every, _in_ray(address), as_json)
-
-
-def cancel(job: _client.JobArguments, address: Address = None, as_json: AsJson = False) -> None:
-    """Cancel jobs, and end their running tasks.
-
-    \b
-    Example:
-      fairlead ray cancel 17
-    """
-    jobs.cancel(job, _in_ray(address), as_json)
-
-
-def users(
-    name: Annotated[str | None, Argument(metavar="NAME", help="List only this user.")] = None,
-    weight: Annotated[float | None, Option(metavar="W", help=cluster.WEIGHT_HELP)] = None,
-    address: Address = None,
-    as_json: AsJson = False,
-) -> None:
-    """List users, or set the weight of one.
-
-    \b
-    Example:
-      fairlead ray users ana --weight 2
-    """
-    cluster.users(name, weight, _in_ray(address), as_json)
-
-
-def servers(address: Address = None, as_json: AsJson = False) -> None:
-    """List Ray's nodes, with used and total amounts.
-
-    \b
-    Example:
-      fairlead ray servers
-    """
-    cluster.servers(_in_ray(address), as_json)
-
-
 def _in_ray(address: str | None) -> str:
     """Return the service address by which `client` connects to the dispatcher in Ray."""
     return f"{_client.RAY_PREFIX}{address or ''}"
