@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from small_problems import ROOT, only_line
 
+import fairlead
 from fairlead.cli.main import run
 from fairlead.simulation import simulate as outcomes
 from fairlead.simulation.metrics.summary import summarise
@@ -155,7 +156,7 @@ def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: C
 def test_the_figures_are_those_of_simulate(
     runs: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Write the quick day as a trace, and replay it by ``fairlead simulate``."""
+    """Write the quick day as a trace, and replay it by `fairlead.simulate`."""
     # Fairness is not compared here.
     monkeypatch.setattr(outcomes, "summarise", partial(summarise, instants=0))
     _, answer = answer_of(capsys, "drfh/figure-5", "drfh/figure-8", "--runs", runs)
@@ -164,13 +165,11 @@ def test_the_figures_are_those_of_simulate(
     generate = ["trace", "generate", "-o", str(day), "--servers", "60", "--users", "10"]
     assert run([*generate, "--seed", "0"]) == 0
     capsys.readouterr()
-    simulate = ["simulate", str(day), "-p", "drf/best-fit", "--dedicated", "--until", "24"]
-    assert run([*simulate, "--json"]) == 0
-    simulated = json.loads(capsys.readouterr().out)["policies"]
-    used = simulated["drf/best-fit"]["horizon"]["utilization"]
+    simulated = fairlead.simulate(day, "drf/best-fit", dedicated=True, until=86_400.0)
+    used = simulated["drf/best-fit"].to_dict()["horizon"]["utilization"]
     mean = found["drfh/figure-5"]["mean"]["drf/best-fit"]
     assert mean == pytest.approx([used["cpu"], used["memory"]])
-    alone = simulated["drf/best-fit, dedicated"]["users"].values()
+    alone = simulated["drf/best-fit, dedicated"].to_dict()["users"].values()
     assert found["drfh/figure-8"]["completion_ratio"]["dedicated"] == pytest.approx(
         [user["completion_ratio"] for user in alone]
     )

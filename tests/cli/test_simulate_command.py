@@ -67,8 +67,8 @@ def printed(capsys: Capture) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
-def summary_of(changed: Workload, log: RunLog, until: float | None = None) -> Any:
-    return json.loads(json.dumps(Outcome("", changed, log, until=until).to_dict()))
+def summary_of(changed: Workload, log: RunLog) -> Any:
+    return json.loads(json.dumps(Outcome("", changed, log).to_dict()))
 
 
 def test_the_json_has_each_policy(trace: Path, capsys: Capture) -> None:
@@ -137,10 +137,10 @@ def test_options_become_suffixes_of_policies(trace: Path, capsys: Capture) -> No
 
 
 def test_only_the_first_hours(trace: Path, capsys: Capture) -> None:
-    found = figures(capsys, trace, "--policy", "drf/best-fit", "--until", 1.5)
+    found = figures(capsys, trace, "--policy", "drf/best-fit", "--to", "1.5h")
     early = first_seconds(workload(), 5400)
     assert early.n_jobs == 3
-    expected = summary_of(early, plain_replay(early, "drf/best-fit"), until=5400)
+    expected = summary_of(early, plain_replay(early, "drf/best-fit"))
     assert found["policies"]["drf/best-fit"] == expected
 
 
@@ -207,13 +207,6 @@ def test_a_page_of_what_came_of_it(trace: Path, tmp_path: Path, capsys: Capture)
     assert said in page(report)
     assert len(gains_of(report)) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["day.parquet", "page.html"]
-
-
-@pytest.mark.parametrize("today", ["slots:04", "drf/best-fit, weight:ana=3"])
-def test_another_policy_may_be_the_one_of_today(trace: Path, today: str, capsys: Capture) -> None:
-    words = ["-p", "drf/best-fit", "-p", "slots:4", "--what-if", "weight:ana=3"]
-    assert simulate(trace, *words, "--today", today) == 0
-    assert f"Reference: {today.replace('04', '4')}." in printed(capsys)
 
 
 def test_unwritable_pages_are_refused_before_anything_runs(
@@ -309,8 +302,6 @@ def test_a_change_is_compared_with_its_own_policy(
     assert simulate(*words) == 0
     said = "Compared with drf/best-fit: with weight:user-1=2 the mean wait is "
     assert said in printed(capsys)
-    assert simulate(*words, "--today", "recorded") == 0
-    assert "Compared with recorded: under drf/best-fit, weight:user-1=2 " in printed(capsys)
 
 
 def test_on_the_page_today_is_what_the_log_says(logged: Path, tmp_path: Path) -> None:

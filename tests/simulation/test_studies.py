@@ -206,9 +206,7 @@ def test_the_command_shows_what_study_returns(capsys: pytest.CaptureFixture[str]
 LOGS = Path(__file__).parents[2] / "examples" / "logs"
 
 
-@pytest.mark.parametrize(
-    "more", [["--runs", "x"], ["--explain", "ana"], ["--today", "drf/first-fit"], [str(LOGS)]]
-)
+@pytest.mark.parametrize("more", [["--runs", "x"], ["--explain", "ana"], [str(LOGS)]])
 def test_options_of_one_replay_are_refused(
     more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

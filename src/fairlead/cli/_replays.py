@@ -16,7 +16,7 @@ from fairlead.errors import FairleadError, InputError
 from fairlead.executors.executor import Executor
 from fairlead.model.run_log import RECORDED
 from fairlead.model.unplaceable import unplaceable_sets
-from fairlead.model.workload import Workload, first_seconds
+from fairlead.model.workload import Workload
 from fairlead.report.document import Block, Listing, Section
 from fairlead.simulation.journal_replay import repeated_starts
 from fairlead.simulation.metrics.comparison import compare
@@ -44,7 +44,6 @@ class ReplayOptions(TypedDict):
     what_if: Sequence[str]
     dedicated: bool
     perfect_estimates: bool
-    until: float | None  # seconds
     fair: str
 
 
@@ -137,9 +136,7 @@ def run_study(replays: Replays, seeds: int | None) -> None:
         raise FairleadError("; ".join(found.faults))
 
 
-def run_trace(
-    replays: Replays, folder: Path | None, reference: str | None, explained: str | None
-) -> None:
+def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> None:
     """Replay one trace under the policies, and show the outcomes.
 
     Parameters
@@ -148,8 +145,6 @@ def run_trace(
         With one trace.
     folder : Path, optional
         Where the runs are kept.
-    reference : str, optional
-        Name of the run with which the others are compared.
     explained : str, optional
         The user whose longest-waiting job is explained.
 
@@ -170,21 +165,18 @@ def run_trace(
     workload = in_queues(workload, replays.queues)
     if explained is not None and explained not in workload.users:
         raise InputError(f"there is no user {explained!r:.60} in the trace", "--explain")
-    if RECORDED in (*(run.name for run in replays.planned), reference):
+    if RECORDED in [run.name for run in replays.planned]:
         check_recorded(workload, str(trace))
-    if replays.options["until"] is not None:
-        # Tasks and jobs of later hours appear in no count.
-        workload = first_seconds(workload, replays.options["until"])
     outcomes, failed = Outcomes(), None
     try:
-        outcomes, failed = _replay(replays, workload, since, folder, reference)
+        outcomes, failed = _replay(replays, workload, since, folder)
         _report_repeated(workload, outcomes)
         reasons = {}
         if explained is not None:
             shared = {run.name: outcomes[run.name] for run in replays.planned if not run.dedicated}
             reasons = _explain(shared, explained, replays.options["strict_fifo"])
         answer = _Answer(replays, workload, trace_format, outcomes, failed, explained, reasons)
-        answer.show(reference, since)
+        answer.show(since)
     except RunsInterrupted as interrupted:
         stopped = resume_text(interrupted.finished, interrupted.runs, interrupted.folder)
         raise StoppedError(f"interrupted; {stopped}") from None
@@ -202,7 +194,7 @@ def run_trace(
 
 
 def _replay(
-    replays: Replays, workload: Workload, since: float, folder: Path | None, reference: str | None
+    replays: Replays, workload: Workload, since: float, folder: Path | None
 ) -> tuple[Outcomes, RunsFailedError | None]:
     """Replay the workload; return the outcomes, and the fault if only some rules failed.
 
@@ -221,7 +213,7 @@ def _replay(
                 **replays.options,
             )
         except RunsFailedError as fault:
-            needed = {*(replays.shared_and_dedicated or ()), reference} - {None, RECORDED}
+            needed = {*(replays.shared_and_dedicated or ())}
             if not fault.finished or not needed <= fault.finished.keys():
                 raise
             return fault.finished, fault
@@ -240,18 +232,17 @@ class _Answer:
     explained: str | None  # the user of --explain
     reasons: Mapping[str, WaitingJob | None]  # of its longest wait, by run
 
-    def show(self, reference: str | None, since: float) -> None:
-        """Show the outcomes, beside the trace's own schedule where that is the reference."""
+    def show(self, since: float) -> None:
+        """Show the outcomes; on a page, beside the trace's own schedule."""
         from fairlead.report.simulation import simulation_document
 
         output, options, shown = self.replays.output, self.replays.options, self.outcomes
-        # A page compares with the schedule in the trace, unless another reference was asked for.
-        wants_recorded = bool(output.report) and reference is None and not options["what_if"]
-        if self.workload.has_starts and (reference == RECORDED or wants_recorded):
-            until, fair = options["until"], options["fair"]
-            shown = with_recorded(self.outcomes, self.workload, until, fair, since)
-        if reference is None and options["what_if"] and self.replays.first_replayed in shown:
-            reference = self.replays.first_replayed
+        reference = None
+        if options["what_if"]:
+            first = self.replays.first_replayed
+            reference = first if first in shown else None
+        elif output.report and self.workload.has_starts:
+            shown = with_recorded(shown, self.workload, options["fair"], since)
         document = simulation_document(
             shown,
             self.replays.traces[0].name,

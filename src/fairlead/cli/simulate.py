@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,8 +29,6 @@ from fairlead.errors import InputError, RefusalError
 
 if TYPE_CHECKING:
     from fairlead.simulation.planned_runs import PlannedRun
-
-SECONDS_PER_HOUR = 3600.0
 
 
 def simulate(
@@ -60,16 +57,6 @@ def simulate(
     as_json: AsJson = False,
     table_format: TableFormat = None,
     report: ReportPath = None,
-    today: Annotated[
-        str | None,
-        Option(
-            metavar="POLICY",
-            help=(
-                "Compare the other policies with this one. [default: with --what-if the changed "
-                "policy; with --report recorded, if the trace has start times; else the first]"
-            ),
-        ),
-    ] = None,
     runs: Annotated[
         Path | None,
         Option(
@@ -100,10 +87,6 @@ def simulate(
     ] = False,
     strict_fifo: StrictFifo = False,
     perfect_estimates: PerfectEstimates = False,
-    until: Annotated[
-        float | None,
-        Option(metavar="HOURS", help="Replay only jobs submitted in the first HOURS."),
-    ] = None,
     warm_up: Annotated[
         str | None,
         Option(
@@ -184,19 +167,16 @@ def simulate(
     planned = plan_runs(policies, what_if or (), dedicated)
     fair = load_mechanism(fair)
     check_fair(fair)
-    if until is not None and not 0 < until < inf:
-        raise InputError(f"must be a positive number, not {until:g}", "--until")
     warm = 0.0 if warm_up is None else parse_time(warm_up, "--warm-up")
     if isinstance(warm, datetime) and len(traces) > 1:
         raise InputError("is a date; give a time such as 6h for several traces", "--warm-up")
-    reference = _reference_policy(today, [run.name for run in planned if not run.dedicated])
     for each in traces:
         check_report(report, str(each), "trace")
     if log_options.machines is not None:
         check_report(report, str(log_options.machines), "file of machines")
     if runs is not None:
         check_folder(runs)
-    compares_recorded = RECORDED in (*(run.name for run in planned), reference)
+    compares_recorded = RECORDED in [run.name for run in planned]
     replays = Replays(
         traces=traces,
         policies=policies,
@@ -212,42 +192,24 @@ def simulate(
             what_if=what_if or (),
             dedicated=dedicated,
             perfect_estimates=perfect_estimates,
-            until=None if until is None else until * SECONDS_PER_HOUR,
             fair=fair,
         ),
         output=Output(as_json, table_format, report),
     )
     if len(traces) > 1 or seeds is not None:
-        _refuse_for_studies(runs, explain, today)
+        _refuse_for_studies(runs, explain)
         run_study(replays, seeds)
         return
     if explain is not None:
         _check_explained([run for run in planned if not run.dedicated])
-    run_trace(replays, runs, reference, explain)
+    run_trace(replays, runs, explain)
 
 
-def _refuse_for_studies(runs: Path | None, explain: str | None, today: str | None) -> None:
+def _refuse_for_studies(runs: Path | None, explain: str | None) -> None:
     """Raise InputError for options that a study does not take."""
-    given = {"--runs": runs, "--explain": explain, "--today": today}
-    for option, value in given.items():
+    for option, value in {"--runs": runs, "--explain": explain}.items():
         if value is not None:
             raise InputError("is for one trace without --seeds", option)
-
-
-def _reference_policy(today: str | None, names: list[str]) -> str | None:
-    """Return the name of the --today policy; raise InputError if it is not simulated."""
-    if today is None:
-        return None
-    from fairlead.model.run_log import RECORDED
-    from fairlead.simulation.planned_runs import policy_name
-
-    name = today if today in names else policy_name(today)
-    if name not in (*names, RECORDED):
-        known = ", ".join(names)
-        raise InputError(
-            f"must be one of the policies simulated ({known}), not {today!r}", "--today"
-        )
-    return name
 
 
 def _check_explained(runs: list[PlannedRun]) -> None:

@@ -446,7 +446,6 @@ def with_queues(workload: Workload, path: Path | str) -> Workload:
 def with_recorded(
     outcomes: Mapping[str, Outcome],
     workload: Workload,
-    until: float | None = None,
     fair: str = FAIR[0],
     since: float = 0.0,
 ) -> Outcomes:
@@ -456,7 +455,7 @@ def with_recorded(
     """
     if RECORDED in outcomes:
         return Outcomes(outcomes)
-    recorded = Outcome(RECORDED, workload, recorded_run(workload), None, until, fair, since)
+    recorded = Outcome(RECORDED, workload, recorded_run(workload), None, None, fair, since)
     return Outcomes({RECORDED: recorded, **outcomes})
 
 
