@@ -13,7 +13,7 @@ from random_workloads import assert_equal
 from fairlead.errors import InputError
 from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import Workload
-from fairlead.traces.generator import Arrivals, figure_4, generate_day
+from fairlead.traces.generator import Arrivals, generate_day
 from fairlead.traces.google_park import TABLE_I, draw_park, scale_park
 from fairlead.traces.logs.google import (
     AGAIN,
@@ -191,19 +191,3 @@ def test_unusable_job_events(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "part-00000-of-00500.csv"
     path.write_text(text)
     assert fault_of(read_job_arrivals, [path]).startswith(f"{path}: {message}")
-
-
-def test_figure_4() -> None:
-    workload = figure_4()
-    assert workload.n_servers == 100
-    assert workload.cluster.total_capacity == pytest.approx([52.75, 51.37])
-    assert workload.shapes[workload.set_shape].tolist() == [[0.2, 0.3], [0.5, 0.1], [0.1, 0.3]]
-    assert workload.job_submit.tolist() == [0, 200, 500]
-    assert workload.job_cancel.tolist() == [1080, 1500, 1500]
-    # No user runs out of tasks: even alone, it cannot run all until it leaves.
-    room = workload.cluster.capacity[:, None, :] / workload.shapes[None, :, :]
-    at_once = (np.floor(room.min(axis=2) + 1e-9) * workload.cluster.count[:, None]).sum(axis=0)
-    stays = workload.job_cancel - workload.job_submit
-    assert (workload.job_tasks * 30 > 1.5 * at_once * stays).all()
-    assert figure_4(1).task_duration.tolist() != workload.task_duration.tolist()
-    assert_equal(figure_4(), workload)

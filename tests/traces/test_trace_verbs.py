@@ -14,7 +14,8 @@ from random_workloads import assert_equal, random_workload
 
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import load
-from fairlead.traces.generator import figure_4, generate_day
+from fairlead.traces.csv_folder import read_folder
+from fairlead.traces.generator import generate_day
 from fairlead.traces.logs.google import read_job_arrivals
 from fairlead.traces.logs.metacentrum import read_metacentrum
 from fairlead.traces.parquet_trace import read_parquet, write_parquet
@@ -129,14 +130,6 @@ def test_generate_from_job_events(tmp_path: Path, capsys: Capture, job_events: P
     empty.mkdir()
     line = refused(capsys, "generate", "-o", output, "--job-events", empty)
     assert line.startswith(f"{empty}: holds no part-00000-of-00500.csv.gz")
-
-
-def test_generate_figure_4(tmp_path: Path, capsys: Capture) -> None:
-    output = tmp_path / "figure.parquet"
-    assert trace("generate", "-o", output, "--figure-4", "--seed", 2) == 0
-    assert_equal(read_parquet(output), figure_4(2))
-    line = refused(capsys, "generate", "-o", output, "--figure-4", "--load", 0.5)
-    assert line == "--load: is fixed by --figure-4"
 
 
 def test_unusable_input_is_one_line(tmp_path: Path, capsys: Capture) -> None:

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 PARQUET_SUFFIX = ".parquet"
 PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
-WAY_TO_WRITE_A_TRACE = "a trace is written as OUT.parquet"
-DEFAULT_USERS, DEFAULT_SERVERS, DEFAULT_HOURS = 250, 2000, 24.0
+WAYS_TO_WRITE_A_TRACE = (
+    "a trace is written as OUT.parquet, or as a folder of CSV files (without a suffix, or existing)"
+)
+USERS_NAMED = 5
+DEFAULT_USERS = 250
 
 
 def info(
@@ -118,11 +121,8 @@ def generate(
         Option("--output", "-o", metavar="OUT", help="OUT.parquet."),
     ],
     servers: Annotated[
-        int | None,
-        Option(
-            metavar="N", help="Number of servers, drawn from Google's park of 2011. [default: 2000]"
-        ),
-    ] = None,
+        int, Option(metavar="N", help="Number of servers, drawn from Google's park of 2011.")
+    ] = 2000,
     exact_park: Annotated[
         bool,
         Option(
@@ -145,9 +145,7 @@ def generate(
             "[default: 1 without --jobs]",
         ),
     ] = None,
-    hours: Annotated[
-        float | None, Option(metavar="H", help="Hours over which jobs arrive. [default: 24]")
-    ] = None,
+    hours: Annotated[float, Option(metavar="H", help="Hours over which jobs arrive.")] = 24.0,
     seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the trace.")] = 0,
     job_events: Annotated[
         list[Path] | None,
@@ -157,12 +155,6 @@ def generate(
             "files in this folder. Repeatable.",
         ),
     ] = None,
-    figure_4: Annotated[
-        bool,
-        Option(
-            "--figure-4", help="Generate instead the arrivals of Fig. 4 of Wang, Liang and Li 2014."
-        ),
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Generate a day like one of Google's cluster of 2011; the same seed gives the same day.
@@ -175,43 +167,23 @@ def generate(
     Example:
       fairlead trace generate -o day.parquet --servers 2000 --load 0.8 --hours 24 --seed 1
     """
-    given = {
-        "--servers": servers,
-        "--exact-park": exact_park or None,
-        "--users": users,
-        "--jobs": jobs,
-        "--load": load,
-        "--hours": hours,
-        "--job-events": job_events or None,
-    }
     _check_trace_output(output, job_events or [])
-    workload: Workload
-    if figure_4:
-        for name, value in given.items():
-            if value is not None:
-                raise InputError("is fixed by --figure-4", name)
-        from fairlead.traces.generator import figure_4 as script
+    if job_events and users is not None:
+        raise InputError("is fixed by --job-events", "--users")
+    arrivals = _read_arrivals(job_events) if job_events else None
+    from fairlead.traces.generator import generate_day
 
-        workload = script(seed)
-    else:
-        if job_events and users is not None:
-            raise InputError("is fixed by --job-events", "--users")
-        arrivals = _read_arrivals(job_events) if job_events else None
-        from fairlead.traces.generator import generate_day
-
-        workload = generate_day(
-            DEFAULT_SERVERS if servers is None else servers,
-            users=DEFAULT_USERS if users is None else users,
-            jobs=jobs,
-            load=load,
-            hours=DEFAULT_HOURS if hours is None else hours,
-            seed=seed,
-            exact=exact_park,
-            arrivals=arrivals,
-        )
-    from fairlead.traces.parquet_trace import write_parquet
-
-    write_parquet(workload, output)
+    workload = generate_day(
+        servers,
+        users=DEFAULT_USERS if users is None else users,
+        jobs=jobs,
+        load=load,
+        hours=hours,
+        seed=seed,
+        exact=exact_park,
+        arrivals=arrivals,
+    )
+    _write_trace(workload, output)
     _show_written(workload, output, as_json)
 
 

@@ -53,7 +53,7 @@ from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import Cluster, FloatArray, IntArray
 from fairlead.model.quantity import show
 from fairlead.model.workload import Workload
-from fairlead.traces.google_park import draw_park, figure_4_park, scale_park
+from fairlead.traces.google_park import draw_park, scale_park
 
 SECONDS_PER_HOUR = 3600.0
 DAILY_WAVE, HOUR_OF_PEAK = 0.09, 21.0
@@ -288,40 +288,3 @@ def _compute_load(
     first_task = np.concatenate([[0], np.cumsum(tasks)[:-1]])  # of each job
     work = demand.T @ np.add.reduceat(duration, first_task)
     return float((work / (cluster.total_capacity * span)).max())
-
-
-# CPU and memory of a task of each user of Fig. 4, and the user's arrival in seconds.
-FIGURE_4_USERS = ((0.2, 0.3, 0.0), (0.5, 0.1, 200.0), (0.1, 0.3, 500.0))
-# Seconds at which user 1 leaves, and at which the others leave.
-FIGURE_4_LEAVES, FIGURE_4_ENDS = 1080.0, 1500.0
-FIGURE_4_DURATION = (10.0, 50.0)  # range of the duration of a task, in seconds
-_FIGURE_4_TASKS = 12_000  # tasks of a user, for 100 servers
-
-
-def figure_4(seed: int = 0, servers: int = 100) -> Workload:
-    """Return the workload of Fig. 4: three users that come and go, on 100 servers by default.
-
-    The servers are those of `fairlead.traces.google_park.figure_4_park`. User 1 arrives at 0 s,
-    user 2 at 200 s, user 3 at 500 s; user 1 leaves at 1080 s, the others at 1500 s. Each user has
-    one job, with more tasks than can run until the user leaves. Then its waiting tasks are
-    withdrawn, and its running ones end by themselves. The paper states no durations. Here `seed`
-    draws them, uniform from 10 to 50 s, so that shares settle within 50 s of a change of users.
-
-    Source: Wang, Liang and Li 2014, Section VI and Fig. 4.
-    """
-    rng = np.random.default_rng(seed)
-    n_users = len(FIGURE_4_USERS)
-    tasks = -(-_FIGURE_4_TASKS * servers // 100)
-    return Workload.from_arrays(
-        figure_4_park(servers),
-        [f"user-{n + 1}" for n in range(n_users)],
-        job_names=[f"job of user-{n + 1}" for n in range(n_users)],
-        job_user=np.arange(n_users),
-        job_submit=[submit for _, _, submit in FIGURE_4_USERS],
-        job_cancel=[FIGURE_4_LEAVES] + [FIGURE_4_ENDS] * (n_users - 1),
-        set_job=np.arange(n_users),
-        set_tasks=np.full(n_users, tasks),
-        shapes=[(cpu, memory) for cpu, memory, _ in FIGURE_4_USERS],
-        task_duration=rng.uniform(*FIGURE_4_DURATION, size=n_users * tasks),
-        origin=f"script of Fig. 4 of Wang, Liang and Li 2014, seed {seed}",
-    )

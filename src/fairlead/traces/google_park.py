@@ -2,13 +2,6 @@
 
 Capacities are shares of the largest server. Source: W. Wang, B. Liang, B. Li, "Dominant resource
 fairness in cloud computing systems with heterogeneous servers", INFOCOM 2014, Table I.
-
-The 100 servers of the paper's Fig. 4 were drawn from that table. The paper prints their totals,
-52.75 CPU and 51.32 memory, and the users' shares of memory: 62 % for user 1 by itself, 44 % each
-for users 1 and 2, 26 % each for all three. Of the sets of servers with these totals,
-`figure_4_park` is the one whose shares under best-fit come nearest: 61.9 %, then 43.2 and 42.7 %,
-then 27.4 to 28.0 %. papers/docs/reproducing.md explains why no such set gives 26 % if tasks are
-packed as well.
 """
 
 from __future__ import annotations
@@ -40,9 +33,6 @@ SERVERS = sum(count for count, _, _ in TABLE_I)
 # A replay keeps some hundred bytes for each server.
 MOST_SERVERS = 10_000_000
 
-# The servers of Fig. 4 of the same paper, in the order of the table.
-FIGURE_4_COUNTS = (72, 12, 8, 6, 1, 1, 0, 0, 0, 0)
-
 
 def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
     """Draw servers at random from Table I; groups are in the order of the table."""
@@ -52,19 +42,13 @@ def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
 
 def scale_park(servers: int = SERVERS) -> Cluster:
     """Return a cluster of this many servers, in the proportions of Table I."""
+    return park_in_proportion(_counts(), servers)
+
+
+def park_in_proportion(counts: IntArray, servers: int) -> Cluster:
+    """Return a cluster of this many servers, in proportion to counts by row of Table I."""
     _check_number(servers)
-    return _make_cluster(_divide(_counts(), servers))
-
-
-def figure_4_park(servers: int = 100) -> Cluster:
-    """Return the 100 servers of Fig. 4, or another number in the same proportions.
-
-    The 100 servers have 52.75 CPU and 51.37 memory in total. Memory adds up to 51.32, as printed,
-    with the sizes that the trace has (0.4995, 0.2493, 0.749 and 0.1241) instead of the two digits
-    of Table I.
-    """
-    _check_number(servers)
-    return _make_cluster(_divide(np.array(FIGURE_4_COUNTS, dtype=np.int64), servers))
+    return _make_cluster(_divide(counts, servers))
 
 
 def _counts() -> IntArray:

@@ -130,10 +130,9 @@ def reproduce_table_1(setting: Setting) -> Reproduction:
             Finding(
                 "The classes of the servers drawn for Fig. 4 (100) and for Table II and Figs. 5 to "
                 "8 (2,000) are not printed; of the 100 only the total capacity is.",
-                "fairlead.traces.google_park has 100 servers with this total, and "
-                "papers/docs/reproducing.md says how they were found. The 2,000 are drawn by the "
-                "seed.",
-                "fairlead trace generate -o figure-4.parquet --figure-4",
+                "The 100 servers of drfh/figure-4 have this total; papers/docs/reproducing.md says "
+                "how they were found. The 2,000 are drawn by the seed.",
+                "fairlead reproduce drfh/figure-4",
             ),
         ),
         tables=(TextTable("Servers by class.", ["class", "printed", "expected", "drawn"], rows),),

@@ -10,8 +10,8 @@ from fairlead.model.workload import Workload
 from fairlead.report.numbers import percent
 from fairlead.simulation.metrics.utilization import time_averages
 from fairlead.simulation.replay import replay
-from fairlead.traces.generator import FIGURE_4_DURATION, FIGURE_4_ENDS, figure_4
 from fairlead_papers.drfh import PAPER
+from fairlead_papers.drfh._figure_4_workload import DURATION, ENDS, figure_4
 from fairlead_papers.reproduction import PrintedClaim, Reading, Reproduction, TextTable
 from fairlead_papers.setting import Parameter, Setting
 
@@ -19,7 +19,7 @@ POLICY = "drf/best-fit"
 CPU, MEMORY = 0, 1
 SECONDS_PER_BIN = 5.0
 # The longest task: this long after an arrival, all tasks that started before it have ended.
-SECONDS_TO_SETTLE = FIGURE_4_DURATION[1]
+SECONDS_TO_SETTLE = DURATION[1]
 INTERVAL = 0.02  # of dominant shares; one task of user 2 is 0.9 points
 EQUALITY = 0.01  # largest difference of dominant shares that count as equal
 # Start, end, present users, and their printed dominant share, which the last phase lacks.
@@ -27,7 +27,7 @@ PHASES = (
     (0.0, 200.0, (0,), 0.62),
     (200.0, 500.0, (0, 1), 0.44),
     (500.0, 1080.0, (0, 1, 2), 0.26),
-    (1080.0, FIGURE_4_ENDS, (1, 2), None),
+    (1080.0, ENDS, (1, 2), None),
 )
 CPU_OF_USER_1_ALONE = 0.40
 NOTE = (
@@ -72,7 +72,7 @@ def reproduce(setting: Setting) -> Reproduction:
     servers = setting.value(SERVERS)
     workload = figure_4(setting.seed, servers)
     log = replay(workload, POLICY, seed=setting.seed)
-    until = FIGURE_4_ENDS + 2 * SECONDS_TO_SETTLE
+    until = ENDS + 2 * SECONDS_TO_SETTLE
     edges = np.arange(0.0, until + 1e-9, SECONDS_PER_BIN)
     fine = shares_over_time(workload, log, edges)
     ends = np.array(
