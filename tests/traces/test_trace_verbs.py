@@ -14,7 +14,6 @@ from random_workloads import assert_equal, random_workload
 
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import load
-from fairlead.traces.csv_folder import read_folder
 from fairlead.traces.generator import generate_day
 from fairlead.traces.logs.google import read_job_arrivals
 from fairlead.traces.logs.metacentrum import read_metacentrum

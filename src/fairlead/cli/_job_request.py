@@ -169,22 +169,20 @@ def submit_jobs(
 ) -> list[str]:
     """Submit jobs and return their ids; a job without a user gets this account's name.
 
-    Raises InputError for unusable jobs. Jobs of a file that take several requests are also checked
-    here, as the service would accept the first ones.
+    Raises InputError for unusable jobs.
     """
     _name_users(rows, file, server)
     source = "" if file is None else str(file)
     try:
-        requests = list(calls.parts_of(rows))
+        return service.submit(rows)
     except TypeError:  # YAML has values that JSON lacks
         raise InputError("holds a value that JSON lacks", "", source) from None
-    if len(requests) > 1:
-        _check(rows, source)
-    try:
-        return service.submit(requests)
+    except InputError as fault:
+        raise fault.within(source) from None
     except RefusedError as refused:
-        fault = re.sub(r"^jobs\.([0-9]+)", r"jobs[\1]", str(refused))  # as in other messages
-        raise InputError(fault if file else fault.removeprefix("jobs[0]."), "", source) from None
+        fault_text = re.sub(r"^jobs\.([0-9]+)", r"jobs[\1]", str(refused))  # as in other messages
+        place = "" if file else "jobs[0]."
+        raise InputError(fault_text.removeprefix(place), "", source) from None
 
 
 def absent_servers(service: PlainClient, row: Row) -> list[str]:
@@ -215,21 +213,6 @@ def _name_users(rows: Sequence[Row], file: Path | None, server: str | None) -> N
     if not has_token:
         for k in nameless:
             rows[k]["user"] = _own_name()
-
-
-def _check(rows: Sequence[Row], source: str) -> None:
-    """Raise `InputError` for the first job that is not usable."""
-    from pydantic import ValidationError
-
-    from fairlead.service.messages import JobRequest
-
-    for k, row in enumerate(rows):
-        try:
-            JobRequest.model_validate(row)
-        except ValidationError as faults:
-            first = faults.errors()[0]
-            place = ".".join([f"jobs[{k}]", *map(str, first["loc"])])
-            raise InputError(first["msg"], place, source) from None
 
 
 def _own_name() -> str:

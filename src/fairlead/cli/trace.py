@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 PARQUET_SUFFIX = ".parquet"
 PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
-WAYS_TO_WRITE_A_TRACE = (
-    "a trace is written as OUT.parquet, or as a folder of CSV files (without a suffix, or existing)"
-)
-USERS_NAMED = 5
+WAY_TO_WRITE_A_TRACE = "a trace is written as OUT.parquet"
 DEFAULT_USERS = 250
 
 
@@ -172,6 +169,7 @@ def generate(
         raise InputError("is fixed by --job-events", "--users")
     arrivals = _read_arrivals(job_events) if job_events else None
     from fairlead.traces.generator import generate_day
+    from fairlead.traces.parquet_trace import write_parquet
 
     workload = generate_day(
         servers,
@@ -183,7 +181,7 @@ def generate(
         exact=exact_park,
         arrivals=arrivals,
     )
-    _write_trace(workload, output)
+    write_parquet(workload, output)
     _show_written(workload, output, as_json)
 
 
