@@ -10,6 +10,7 @@ from math import floor
 from random import Random
 
 from fairlead.scheduler.scheduler import Scheduler
+from scheduler.consistency import check
 
 SERVERS = (3, 2)  # cpu, in the order of servers
 WEIGHTS = {"ana": 1, "bo": 2, "cy": Fraction(1, 3), "last": 0}
@@ -84,7 +85,7 @@ def live(seed: int) -> int:
                 plain.running[start.task] = (start.queue, group[1], server, now)
                 started += 1
             assert plain.next_start(now) is None, f"seed {seed}"
-        real.check()
+        check(real)
     return started
 
 

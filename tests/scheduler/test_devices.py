@@ -7,6 +7,7 @@ import pytest
 from effort import cases
 from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
+from scheduler.consistency import check
 from scheduler.random_life import RESOURCES, VARIED_POLICIES, Both, ComparedLife
 from scheduler.test_reservations import Crowd
 
@@ -115,7 +116,7 @@ def test_preemption_frees_one_device() -> None:
     ((starts, victims),) = s.preempt()
     assert victims in ([second.task], [first.task])
     assert s.devices(starts[0].task) == s.devices(victims[0])
-    s.check()
+    check(s)
 
 
 def test_a_reserved_device_is_left() -> None:
@@ -135,7 +136,7 @@ def test_a_reserved_device_is_left() -> None:
     s.submit("bo", {"gpu": 0.3}, time_limit=50, now=1.0)
     (start,) = s.place(1.0)
     assert s.devices(start.task) == {"gpu": [1]}
-    s.check()
+    check(s)
 
 
 def used_devices(s: Scheduler, gone: set[int]) -> dict[tuple[str, int], float]:
@@ -190,7 +191,7 @@ def test_reserved_starts_by_device_are_never_late(policy: str) -> None:
             if step % 6 == 0:
                 data = crowd.s.snapshot()
                 assert Scheduler.restore(data).snapshot() == data
-        crowd.s.check()
+        check(crowd.s)
     assert kept > cases(6)
 
 
@@ -213,7 +214,7 @@ def test_takers_get_the_devices_of_their_victims() -> None:
                 crowd.ends.pop(task, None)
                 if task in crowd.s._state.running:
                     crowd.s.evict(task)
-            crowd.s.check()
+            check(crowd.s)
     assert preempted > cases(20)
 
 
@@ -231,7 +232,7 @@ def test_a_server_may_shrink_below_a_reserved_device() -> None:
         assert each.place(1) == []
         assert each.explain(group).held_by == "size"
         each.set_server("a", {"gpu": 3})
-        each.check()
+        check(each)
 
 
 @pytest.mark.parametrize(

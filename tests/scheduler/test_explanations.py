@@ -15,6 +15,7 @@ from fairlead.scheduler import _explain
 from fairlead.scheduler.explanation import NAMED, Explanation, Reservation, ServerShortage
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_explaining
+from scheduler.consistency import check
 from scheduler.random_life import VARIED_POLICIES, ComparedLife, make_life
 
 
@@ -35,7 +36,7 @@ class ExplainedLife(ComparedLife):
         before = both.real.snapshot()
         got = both.real.explain(key)
         assert both.real.snapshot() == before
-        both.real.check()
+        check(both.real)
         state = "pending" if plain.n_waiting() else "running"
         assert (got.group, got.waiting, got.state) == (key, plain.n_waiting(), state)
         assert json.loads(json.dumps(got.to_dict()))["state"] == state

@@ -9,6 +9,7 @@ import pytest
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.policies import ROWS, parse_policy
 from fairlead.scheduler.scheduler import Scheduler
+from scheduler.consistency import check
 
 
 def lab(half_life: float = 100.0, gpus: int = 8) -> Scheduler:
@@ -75,7 +76,7 @@ def test_past_use_is_kept_and_undone() -> None:
         s.submit("bo", {"gpu": 1})
         s.place(400.0)
     assert s.snapshot() == before
-    s.check()
+    check(s)
     for held in (s, again):
         held.advance(100.0)
         assert held.past_use()["ana"]["gpu"] == pytest.approx(4.0)

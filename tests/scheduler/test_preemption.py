@@ -14,6 +14,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_preemption import PlainRound
+from scheduler.consistency import check
 from scheduler.random_life import Both, ComparedLife, life_quanta
 from scheduler.test_trees import LifeInATree
 
@@ -51,7 +52,7 @@ class BothPreempting(Both):
             plain.follow(found, is_complete=limit is None)
         except AssertionError as fault:
             raise AssertionError("\n".join([*self.log, str(found)])) from fault
-        self.real.check()
+        check(self.real)
         self.seen["preempted"] += len(found)
         self.seen["victims"] += sum(len(each.victims) for each in found)
         self.seen["gangs"] += sum(len(each.starts) > 1 for each in found)
@@ -81,7 +82,7 @@ class PreemptingLife(ComparedLife):
         with suppress(InputError):
             self.s.real.explain(self.a_group(), self.clock)
         assert self.s.real.snapshot() == before
-        self.s.real.check()
+        check(self.s.real)
 
     on_preempt_again = on_preempt
     on_preempt_more = on_preempt
@@ -201,7 +202,7 @@ def taken(s: Scheduler, now: float = 0.0) -> list[str]:
             if victim in s._state.running:
                 queues.append(s._state.running[victim].group.waiting_list.queue.name)
                 s.evict(victim)
-    s.check()
+    check(s)
     return queues
 
 
@@ -319,7 +320,7 @@ def test_victims_hold_their_amounts_until_they_end() -> None:
     assert s.preempt() == []
     again = Scheduler.restore(s.snapshot())
     for held in (s, again):
-        held.check()
+        check(held)
         held.finish(found[0].victims[0])  # it ended by itself
         assert held.place() == []
         assert held.evict(found[1].victims[0]) == found[1].victims

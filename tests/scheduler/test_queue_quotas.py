@@ -9,6 +9,7 @@ import pytest
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.policies import ROWS
 from fairlead.scheduler.scheduler import Scheduler
+from scheduler.consistency import check
 
 
 def cluster(policy: str = "drf/first-fit") -> Scheduler:
@@ -109,7 +110,7 @@ def test_a_quota_is_replaced_and_removed() -> None:
     s.set_quota("bo", {"gpu": 8})
     s.remove_queue("bo")
     assert s.quotas() == []
-    s.check()
+    check(s)
 
 
 def test_wrong_quotas_are_refused() -> None:

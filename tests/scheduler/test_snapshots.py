@@ -6,6 +6,7 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
+from scheduler.consistency import check
 
 
 def busy() -> Scheduler:
@@ -27,7 +28,7 @@ def test_the_same_events_give_the_same_bytes() -> None:
     data = busy().snapshot()
     assert data == busy().snapshot()
     restored = Scheduler.restore(bytearray(data))
-    restored.check()
+    check(restored)
     assert restored.snapshot() == data
     a, b = busy(), restored
     assert a.place() == b.place()

@@ -12,6 +12,7 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler._entities import Placement
 from fairlead.scheduler.policies import ROWS, parse_policy
 from fairlead.scheduler.scheduler import Scheduler
+from scheduler.consistency import check
 from scheduler.random_life import WEIGHTS, ComparedLife, make_life
 from scheduler.test_explanations import ExplainedLife
 
@@ -83,7 +84,7 @@ def test_queues_with_one_child_change_nothing() -> None:
         s.submit("ana", {"cpu": 2, "memory": 1}, 9)
         s.submit("bo", {"cpu": 1, "memory": 2}, 9)
     assert [p.queue for p in deep.place()] == [p.queue for p in flat.place()]
-    deep.check()
+    check(deep)
 
 
 def end_tasks(s: Scheduler, tasks: list[Placement], times: int, ends: str) -> Counter[str]:

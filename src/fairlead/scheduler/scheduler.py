@@ -14,7 +14,6 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch, whole_number
 from fairlead.model.quantity import MOST_DEVICES
-from fairlead.scheduler._checks import check_state
 from fairlead.scheduler._demands import unplaceable_groups
 from fairlead.scheduler._entities import (
     ConstraintKey,
@@ -831,10 +830,6 @@ class Scheduler:
             )
             restore_state(restored._state, body)
             return restored
-
-    def check(self) -> None:
-        """Assert that all tables agree; slow, for tests."""
-        check_state(self._state, type(self).restore(self.snapshot())._state)
 
     # Lookups
 

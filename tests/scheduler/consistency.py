@@ -1,10 +1,20 @@
-"""Assertions that all tables of a scheduler agree, for tests and debugging. O(all tables)."""
+"""Assertions that all tables of a scheduler agree. O(all tables)."""
 
 from __future__ import annotations
 
 from fairlead.scheduler._entities import Gang, Queue, has_room, limit_reached, path_of
 from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.fifo import SubmissionTime
+from fairlead.scheduler.scheduler import Scheduler
+from oracles import plain_scheduler
+
+
+def check(scheduler: Scheduler | plain_scheduler.Scheduler) -> None:
+    """Assert that a scheduler is consistent, and equals the one restored from its snapshot."""
+    if isinstance(scheduler, plain_scheduler.Scheduler):
+        scheduler.check()
+        return
+    check_state(scheduler._state, Scheduler.restore(scheduler.snapshot())._state)
 
 
 def check_state(state: State, restored: State) -> None:
