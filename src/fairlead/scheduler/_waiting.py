@@ -253,17 +253,6 @@ def first_to_try(queue: Queue, freed: FreedServers) -> TaskGroup | None:
     return group
 
 
-def active_groups(queue: Queue) -> list[TaskGroup]:
-    """Return the first group within limits of each active waiting list, in order."""
-    found: dict[Order, TaskGroup] = {}
-    for entry in queue.active:
-        if is_valid(entry):
-            group = entry[1].first()
-            if group is not None and limit_reached(group) is None:
-                found[group.order] = group
-    return [found[order] for order in sorted(found)]
-
-
 def first_waiting(queue: Queue) -> TaskGroup | None:
     """Return the first group with waiting tasks, of all waiting lists. O(waiting lists)."""
     first: TaskGroup | None = None

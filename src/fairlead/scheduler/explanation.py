@@ -116,7 +116,7 @@ class Explanation:
     held_by : str
         The reason in a word: ``"nothing"``, ``"where"``, ``"size"``, ``"drained"``, ``"room"``,
         ``"gang"``, ``"limit"``, ``"strict order"``, ``"fifo"``, ``"reservation"``, ``"declined"``,
-        ``"best server"``, ``"preemption"``, ``"spare"`` or ``"order"``.
+        ``"preemption"``, ``"spare"`` or ``"order"``.
     reason : str
         The reason in a sentence.
     servers, allowed, open, fitting : int

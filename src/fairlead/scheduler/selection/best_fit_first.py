@@ -7,21 +7,14 @@ shape, and have room. So waiting lists are not parked until a server is freed; o
 
 from __future__ import annotations
 
-from typing import Final
-
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import AHEAD, Candidate, TaskCycle
-from fairlead.scheduler._entities import Queue, Server, Shape, TaskGroup, fits, has_room
-from fairlead.scheduler._waiting import active_groups, first_waiting, resume_all
-from fairlead.scheduler.explanation import WaitReason
+from fairlead.scheduler._cycle import Candidate, TaskCycle
+from fairlead.scheduler._entities import Gang, Queue, Server, Shape, fits, limit_reached
+from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.selection.best_fit import Scales
 from fairlead.scheduler.selection.selection import Selection
-
-NO_ROOM_ON_BEST: Final = WaitReason(
-    "best server", "It waits for the server that fits it best, which has no room for it."
-)
 
 
 class BestFitFirst(Selection):
@@ -31,7 +24,6 @@ class BestFitFirst(Selection):
         super().__init__(width, total)
         self.servers: dict[str, Server] = {}  # open ones
         self.best: dict[Shape, Server] = {}  # of shapes searched since their best server changed
-        self.least: dict[Shape, float] = {}  # H of the shape with its best server
         self.scales = Scales()
 
     def open(self, server: Server) -> None:
@@ -43,20 +35,16 @@ class BestFitFirst(Selection):
         for shape, best in list(self.best.items()):
             if best is server:
                 del self.best[shape]
-                del self.least[shape]
 
     def change(self, server: Server) -> None:
         """Forget a changed server as the best one; make it the best one where its H is least."""
         for shape, best in list(self.best.items()):
             if best is server or shape.groups == 0:
                 del self.best[shape]
-                del self.least[shape]
             elif shape.constraint.admits[server.kind]:
-                h = self.scales.shape_difference(shape, server)
-                least = self.least[shape]
-                if h < least or (h == least and server < best):
-                    self.best[shape] = server
-                    self.least[shape] = h
+                found = self.scales.best([best, server], shape)
+                assert found is not None
+                self.best[shape] = found
 
     def find(self, shape: Shape) -> Server | None:
         """Return the best server if it has room."""
@@ -67,7 +55,6 @@ class BestFitFirst(Selection):
             if best is None:
                 return None
             self.best[shape] = best
-            self.least[shape] = self.scales.shape_difference(shape, best)
         return best if fits(shape.need, best.free) else None
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
@@ -80,7 +67,6 @@ class BestFitFirst(Selection):
         """Update the scales; forget the best servers if the pool's total changed."""
         if self.scales.update(self.total):
             self.best = {}
-            self.least = {}
 
     def search(self, shape: Shape) -> Server | None:
         """Return the admitted open server with the least H, with room or not; ties by order."""
@@ -91,26 +77,14 @@ class BestFitFirst(Selection):
 class BestFitFirstCycle(TaskCycle):
     """Finds anew, for each start, the first group of each queue whose best server has room."""
 
-    def prepare(self) -> None:
-        super().prepare()
-        for queue in self.state.root.ranked:
-            resume_all(queue)
-
     def candidate(self, queue: Queue) -> Candidate | None:
         """1. What: return the first group of a queue whose best server has room."""
-        for group in active_groups(queue):
-            if self.is_strict and first_waiting(queue) is not group:
+        for group in first_groups(queue):
+            is_parked = isinstance(group, Gang) and group.is_parked
+            if not is_parked and limit_reached(group) is None:
+                candidate = self.try_group(group)
+                if candidate is not None:
+                    return candidate
+            if self.is_strict:
                 return None
-            candidate = self.try_group(group)
-            if candidate is not None or self.is_strict:
-                return candidate
         return None
-
-    def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
-        reason = super().why_waits(group, had_room)
-        if reason is not AHEAD:
-            return reason
-        shape = group.shape_of(group.first_index())
-        if had_room and not any(has_room(s, shape) for s in self.state.servers.values()):
-            return AHEAD
-        return NO_ROOM_ON_BEST
