@@ -14,9 +14,8 @@ from fairlead.scheduler._entities import Counting
 from fairlead.scheduler._preemption import OVER_QUOTA, OVER_SHARE
 from fairlead.scheduler._reserving import ReservingCycle
 from fairlead.scheduler._rounds import Rounds
-from fairlead.scheduler._rule_cycle import RuleCycle
+from fairlead.scheduler._rule_cycle import RuleCycle, ServiceTime
 from fairlead.scheduler._state import State
-from fairlead.scheduler._used_amounts import ServiceTime
 from fairlead.scheduler.criteria.criterion import Criterion
 from fairlead.scheduler.criteria.drf import DominantShare
 from fairlead.scheduler.criteria.easy import BackfillingCycle, BackfillingTime
