@@ -626,7 +626,8 @@ class State:
         self.groups[group.id] = group
         waiting_list = group.waiting_list
         waiting_list.groups += 1
-        count_priority(waiting_list.queue, group.priority, 1)
+        if group.priority != 0:
+            waiting_list.queue.has_priorities = True
         if waiting_list.key is not None:
             waiting_list.queue.waiting_lists[waiting_list.key] = waiting_list
         for shape in group.shapes():
@@ -677,8 +678,7 @@ class State:
     def set_priority(self, group: TaskGroup, priority: int) -> None:
         """Change the priority of a group, and so its position in its queue."""
         self.note_undo(partial(self.set_priority, group, group.priority))
-        count_priority(group.waiting_list.queue, group.priority, -1)
-        count_priority(group.waiting_list.queue, priority, 1)
+        group.waiting_list.queue.has_priorities = True
         group.priority = priority
         group.order = (-priority, group.time, group.id)
         group.is_listed = False  # its entry in the heap is stale now
@@ -730,7 +730,6 @@ class State:
             self.reserved = [planned for planned in self.reserved if planned.group is not group]
         waiting_list = group.waiting_list
         waiting_list.groups -= 1
-        count_priority(waiting_list.queue, group.priority, -1)
         if waiting_list.groups == 0:
             waiting_list.active_order = None
             if waiting_list.key is not None:
@@ -977,15 +976,6 @@ class WhatIf:
 
 def end_of(entry: ExpectedEnd) -> float:
     return entry[0]
-
-
-def count_priority(queue: Queue, priority: int, sign: int) -> None:
-    """Count a group of a priority that a queue gets (1) or loses (-1)."""
-    groups = queue.priorities.get(priority, 0) + sign
-    if groups:
-        queue.priorities[priority] = groups
-    else:
-        del queue.priorities[priority]
 
 
 def undo_failure(group: TaskGroup, index: int) -> None:
