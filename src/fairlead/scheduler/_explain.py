@@ -87,7 +87,6 @@ class Explainer:
         self.shortage = Shortage(state.servers.values(), self.shape, state.counting)
         self.reservation: Reservation | None = None
         self.changes: list[Change] = []
-        self.untried = 0  # classes of servers that were not tried
         self.fitting: dict[Shape, bool] = {}  # whether a task fits on some emptied server
 
     def explain(self) -> Explanation:
@@ -138,7 +137,6 @@ class Explainer:
             n_ahead=len(ahead),
             above=tuple(position.above),
             would_change=tuple(self.changes),
-            untried=self.untried,
             never=is_never,
             short=too_small,
             reservation=self.reservation,
@@ -440,9 +438,7 @@ class Explainer:
 
     def try_more_servers(self) -> None:
         """Try one more server of each class, the most common classes first."""
-        classes = server_classes(self.state)
-        self.untried = max(len(classes) - MAX_CLASSES, 0)
-        for like in classes[:MAX_CLASSES]:
+        for like in server_classes(self.state)[:MAX_CLASSES]:
             name = self.unused_name(like)
             starts = False
             if not self.is_hopeless or self.would_fit(like, name):

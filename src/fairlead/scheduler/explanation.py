@@ -135,8 +135,6 @@ class Explanation:
         The queues above the group's own, from the root down; none under fifo and easy.
     would_change : tuple of Change
         The tried changes; empty if it starts anyway.
-    untried : int
-        Number of classes of servers that were not tried.
     never : bool
         Whether it fits on no present server, even if empty and open, or exceeds a queue's limit.
     short : dict of str to (float, float)
@@ -167,7 +165,6 @@ class Explanation:
     n_ahead: int
     above: tuple[QueueScore, ...] = ()
     would_change: tuple[Change, ...] = ()
-    untried: int = 0
     never: bool = False
     short: dict[str, tuple[float, float]] | None = None
     reservation: Reservation | None = None
@@ -179,7 +176,7 @@ class Explanation:
         return "pending" if self.waiting else "running"
 
     def to_dict(self) -> dict[str, object]:
-        """Return all fields as plain values, for JSON."""
+        """Return the main fields as plain values, for JSON."""
         return {
             "group": self.group,
             "queue": self.queue,
@@ -189,19 +186,13 @@ class Explanation:
             "starts": self.starts,
             "held_by": self.held_by,
             "reason": self.reason,
-            "servers_there": self.servers,
-            "servers_allowed": self.allowed,
-            "servers_open": self.open,
-            "servers_fitting": self.fitting,
             "lacking": self.lacking,
             "servers": [{"name": near.server, "lacks": near.lacks} for near in self.nearest],
             "measure": self.measure,
             "share": self.score,
             "ahead": users_of(self.ahead),
-            "queues_ahead": self.n_ahead,
             "above": users_of(self.above),
             "would_change": [change._asdict() for change in self.would_change],
-            "classes_untried": self.untried,
             "never": self.never,
             "short": {
                 name: {"asked": asked, "most": most}
