@@ -5,7 +5,7 @@
 3. Place tasks on the live state, inside `WhatIf`: does a task of the group start?
 4. Try each change on the live state in the same way, and undo it.
 
-Criteria give the order of queues (`position`), the cycle gives the reason (`why_waits`).
+Criteria give the order of queues (`service_order`), the cycle gives the reason (`why_waits`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ from fairlead.scheduler._shortage import Shortage, fit_together, fits_when_empty
 from fairlead.scheduler._state import State, WhatIf
 from fairlead.scheduler._waiting import lists_of
 from fairlead.scheduler.argument_checks import LARGEST
+from fairlead.scheduler.criteria.criterion import next_shape
 from fairlead.scheduler.explanation import (
     NAMED,
     Change,
     Explanation,
+    QueueScore,
     Reservation,
     ServerShortage,
     WaitReason,
@@ -82,7 +84,7 @@ class Explainer:
         self.names = state.counting.names(resources)  # (C,)
         self.units = state.counting.units(quanta)  # (C,)
         # The shape of the first waiting task, and its demand (R,) in quanta.
-        self.shape = group.shape_of(group.first_index()) if group.waiting > 0 else group.shape
+        self.shape = next_shape(group)
         self.demand = [int(amount) for amount in self.shape.given]
         self.shortage = Shortage(state.servers.values(), self.shape, state.counting)
         self.reservation: Reservation | None = None
@@ -94,8 +96,13 @@ class Explainer:
         state, group, shortage = self.state, self.group, self.shortage
         with WhatIf(state):  # because `prepare` may start a round
             self.cycle.prepare()
-            position = state.criterion.position(group, self.shape, state.servers.values())
-            ahead = [row for row in position.ahead if self.may_start(state.queues[row.queue])]
+            queue = group.waiting_list.queue
+            order = state.criterion.service_order(state.root, group)
+            path = [queue] if order.is_flat else path_of(queue)
+            score, *above = [QueueScore(q.name, order.share(q)) for q in reversed(path)]
+            ahead = [
+                QueueScore(q.name, order.share(q)) for q in order.ahead(path) if self.may_start(q)
+            ]
         reason = WaitReason("nothing", "All of its tasks run.")
         too_small: dict[str, tuple[float, float]] = {}
         is_never = starts = False
@@ -118,7 +125,7 @@ class Explainer:
         lacking = self.named_columns([r for r in range(len(self.names)) if shortage.lacking[r] > 0])
         return Explanation(
             group=group.id,
-            queue=group.waiting_list.queue.name,
+            queue=queue.name,
             waiting=int(group.waiting),
             running=len(group.tasks or ()),
             starts=starts,
@@ -131,16 +138,16 @@ class Explainer:
             fitting=shortage.fitting,
             lacking={self.names[r]: int(shortage.lacking[r]) for r in lacking},
             nearest=tuple([self.lacking_on(server) for server in shortage.nearest]),
-            score=position.score,
-            measure=position.measure,
+            score=score.score,
+            measure=order.measure,
             ahead=tuple(ahead[:NAMED]),
             n_ahead=len(ahead),
-            above=tuple(position.above),
+            above=tuple(reversed(above)),
             would_change=tuple(self.changes),
             never=is_never,
             short=too_small,
             reservation=self.reservation,
-            is_time=position.is_time,
+            is_time=state.criterion.ranks_groups,
         )
 
     def amount(self, r: int, quanta: int) -> float:

@@ -216,7 +216,7 @@ class ReservingCycle(Cycle):
         if self.are_enough(counts) or not state.ends:
             return
         reserved = {planned.group.id for planned in state.reserved}
-        queues = state.criterion.service_order(state.root, state.servers.values())
+        queues = state.criterion.service_order(state.root).leaves(state.root)
         free_finally = self.free_finally()
         firsts: dict[Queue, list[TaskGroup]] = {}
         tried = 0

@@ -33,16 +33,6 @@ class QueueScore(NamedTuple):
         return f"{self.score:.4g}" if now is None else f"{duration(now - self.score)} ago"
 
 
-class QueuePosition(NamedTuple):
-    """A queue's position in the order of its criterion."""
-
-    measure: str  # the meaning of scores, in words
-    score: float
-    ahead: list[QueueScore]  # the queues before it, in their order
-    above: list[QueueScore]  # its ancestors, from the root down
-    is_time: bool = False  # whether scores are times of submission
-
-
 class WaitReason(NamedTuple):
     """Why a group waits: a word for `Explanation.held_by`, and a sentence."""
 

@@ -7,7 +7,6 @@ that was added earlier goes first; under best-fit-first, the later one.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
@@ -22,16 +21,65 @@ from fairlead.scheduler._entities import (
     Task,
     TaskGroup,
     add_to,
-    path_of,
-    ranked_leaves,
     zeros,
 )
 from fairlead.scheduler._shortage import nearest_server
 from fairlead.scheduler._waiting import first_waiting
-from fairlead.scheduler.explanation import QueuePosition, QueueScore
 
 ONE_BITS: Final = 64  # a share of 1 at weight 1 has the score 2**64
 ONE: Final = 2**64
+
+
+class ServiceOrder:
+    """The order in which queues are served, if their first tasks could start; and their scores."""
+
+    is_flat = False  # whether it has the leaves only, in one order
+    measure = ""  # the meaning of scores, in words
+
+    def served(self, parent: Queue) -> list[Queue]:
+        """Return the children of a queue with waiting tasks, the next one first."""
+        return parent.ranked
+
+    def share(self, queue: Queue) -> float:
+        """Return the score of a queue as a share by weight."""
+        return queue.score / ONE
+
+    def leaves(self, parent: Queue) -> list[Queue]:
+        """Return the leaves with waiting tasks below a queue, the next one first."""
+        found: list[Queue] = []
+        for child in self.served(parent):
+            found += self.leaves(child) if child.children else [child]
+        return found
+
+    def ahead(self, path: list[Queue]) -> list[Queue]:
+        """Return the queues served before each queue of a path, from the top down."""
+        found: list[Queue] = []
+        for queue in path:
+            if queue.parent is not None and queue.rank is not None:
+                siblings = self.served(queue.parent)
+                found += siblings[: siblings.index(queue)] if queue in siblings else []
+        return found
+
+
+class FlatOrder(ServiceOrder):
+    """Leaves by their sort keys, with their shares."""
+
+    is_flat = True
+
+    def __init__(self, measure: str) -> None:
+        self.measure = measure
+        self.rows: list[tuple[Rank, Queue]] = []
+        self.shares: dict[Queue, float] = {}
+
+    def add(self, key: Rank, queue: Queue, share: float) -> None:
+        self.rows.append((key, queue))
+        self.shares[queue] = share
+
+    def served(self, parent: Queue) -> list[Queue]:  # noqa: ARG002 (there is one level)
+        return [queue for _, queue in sorted(self.rows, key=key_of)]
+
+    def share(self, queue: Queue) -> float:
+        return self.shares.get(queue, 0.0)
 
 
 class Criterion:
@@ -78,12 +126,15 @@ class Criterion:
         """Return the sort key of a queue with waiting tasks, or None to skip the queue."""
         return (0 if queue.weight[0] else 1, queue.score, serial)
 
-    def service_order(self, root: Queue, servers: Iterable[Server]) -> list[Queue]:  # noqa: ARG002
-        """Return the leaves with waiting tasks in the order of service, if all tasks could start.
+    def service_order(self, root: Queue, group: TaskGroup | None = None) -> ServiceOrder:  # noqa: ARG002
+        """Return the order in which queues are served, if their first tasks could start.
 
-        Scores are the present ones: they do not change with these starts.
+        With `group`, it is the first one of its queue, and scores of tasks are those on the server
+        that lacks least of it.
         """
-        return ranked_leaves(root)
+        order = ServiceOrder()
+        order.measure = self.measure
+        return order
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:  # noqa: ARG002
         """Return a lower bound of `score_of` that is quick to compute.
@@ -95,25 +146,6 @@ class Criterion:
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:  # noqa: ARG002
         """Return the score of a queue whose next task, of a shape, could start on a server."""
         return queue.score
-
-    def position(
-        self,
-        group: TaskGroup,
-        shape: Shape,  # noqa: ARG002 (other criteria use it)
-        servers: Iterable[Server],  # noqa: ARG002
-    ) -> QueuePosition:
-        """Return the position of a group's queue, and of its ancestors, among their siblings.
-
-        `shape` is the shape of the group's first task.
-        """
-        ahead: list[QueueScore] = []
-        path = path_of(group.waiting_list.queue)
-        for queue in path:
-            if queue.parent is not None and queue.rank is not None:
-                before = bisect_left(queue.parent.ranks, queue.rank)
-                ahead += [score_row(q) for q in queue.parent.ranked[:before]]
-        above = [score_row(queue) for queue in path[:-1]]
-        return QueuePosition(self.measure, score_row(path[-1]).score, ahead, above)
 
 
 class TaskCriterion(Criterion):
@@ -132,39 +164,26 @@ class TaskCriterion(Criterion):
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:
         raise NotImplementedError
 
-    def position(self, group: TaskGroup, shape: Shape, servers: Iterable[Server]) -> QueuePosition:
-        """Return the queues that have lower scores, each for its first task.
-
-        Scores are for the server that lacks least of the group's task.
-        """
-        nearest = nearest_server(servers, shape)
-        own_queue = group.waiting_list.queue
-        if nearest is None or own_queue.rank is None or own_queue.parent is None:
-            return QueuePosition(self.measure, 0.0, [], [])
-        own = self.key(own_queue, shape, nearest)
-        before: list[tuple[Rank, str]] = []
-        for queue in own_queue.parent.ranked:
-            first = first_waiting(queue)
-            if queue is not own_queue and first is not None:
-                key = self.key(queue, first.shape_of(first.first_index()), nearest)
-                if key < own:
-                    before.append((key, queue.name))
-        before.sort()
-        ahead = [QueueScore(name, key[1] / ONE) for key, name in before]
-        return QueuePosition(self.measure_on(nearest), own[1] / ONE, ahead, [])
-
-    def service_order(self, root: Queue, servers: Iterable[Server]) -> list[Queue]:
-        """Return the queues by score, each on the server that lacks least of its first task."""
-        rows: list[tuple[Rank, Queue]] = []
+    def service_order(self, root: Queue, group: TaskGroup | None = None) -> ServiceOrder:
+        """Return queues by score, each on the server nearest to its task, or to the group's."""
+        order = FlatOrder(self.measure)
+        servers = self.servers.values()
+        own = None if group is None else group.waiting_list.queue
+        server: Server | None = None
+        if group is not None and own is not None:
+            server = None if own.rank is None else nearest_server(servers, next_shape(group))
+            if server is None:
+                return order
+            order.measure = self.measure_on(server)
         for queue in root.ranked:
-            first = first_waiting(queue)
+            first = group if queue is own else first_waiting(queue)
             if first is not None:
-                shape = first.shape_of(first.first_index())
-                nearest = nearest_server(servers, shape)
+                shape = next_shape(first)
+                nearest = nearest_server(servers, shape) if server is None else server
                 if nearest is not None:
-                    rows.append((self.key(queue, shape, nearest), queue))
-        rows.sort(key=key_of)
-        return [queue for _, queue in rows]
+                    key = self.key(queue, shape, nearest)
+                    order.add(key, queue, key[1] / ONE)
+        return order
 
     def key(self, queue: Queue, shape: Shape, server: Server) -> Rank:
         """Return the sort key of a queue with a task: weight 0 last, score, order of adding."""
@@ -179,6 +198,11 @@ class TaskCriterion(Criterion):
 
 def key_of(row: tuple[Rank, Queue]) -> Rank:
     return row[0]
+
+
+def next_shape(group: TaskGroup) -> Shape:
+    """Return the shape of a group's next task; if all its tasks run, its first shape."""
+    return group.shape_of(group.first_index()) if group.waiting > 0 else group.shape
 
 
 def weighted(share: int, bits: int, queue: Queue) -> int:
@@ -210,7 +234,3 @@ def score_factor(queue: Queue) -> tuple[int, int]:
     """Return the factor ``2**64 / weight`` from shares to scores: numerator and denominator."""
     numerator, denominator = queue.weight
     return (ONE, 1) if numerator == 0 else (denominator << ONE_BITS, numerator)
-
-
-def score_row(queue: Queue) -> QueueScore:
-    return QueueScore(queue.name, queue.score / ONE)

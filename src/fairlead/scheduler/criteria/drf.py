@@ -16,15 +16,12 @@ of a thousand members would then get a thousand tasks before another team gets i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._entities import (
     Queue,
     Server,
-    Shape,
     Starts,
     TaskGroup,
     add_to,
@@ -36,10 +33,10 @@ from fairlead.scheduler.criteria.criterion import (
     ONE,
     ONE_BITS,
     Criterion,
+    ServiceOrder,
     dominant_score,
     weighted,
 )
-from fairlead.scheduler.explanation import QueuePosition, QueueScore
 
 
 class DominantShare(Criterion):
@@ -48,32 +45,20 @@ class DominantShare(Criterion):
     def score(self, queue: Queue) -> int:
         return dominant_score(queue, self.total, self.total)
 
-    def position(self, group: TaskGroup, shape: Shape, servers: Iterable[Server]) -> QueuePosition:
-        """Return the position of a queue and its ancestors.
-
-        With trees or quotas, scores are as if the first tasks of all queues could start.
-        """
-        path = path_of(group.waiting_list.queue)
-        root = path[0].parent
-        assert root is not None
-        is_flat = len(path) == 1 and not any(queue.children for queue in root.ranked)
-        if is_flat and not any(queue.quotas for queue in root.ranked):
-            return super().position(group, shape, servers)
+    def service_order(self, root: Queue, group: TaskGroup | None = None) -> ServiceOrder:
+        path = [] if group is None else path_of(group.waiting_list.queue)
+        is_tree = len(path) > 1 or any(queue.children or queue.quotas for queue in root.ranked)
+        if not is_tree:
+            return super().service_order(root, group)
         tree = TreeScores(self.total, self.shared)
-        tree.add_waiting(root, sorted(servers))
-        for queue in reversed(path):
+        tree.measure = self.measure
+        tree.add_waiting(root, sorted(self.servers.values()))
+        for queue in reversed(path):  # it may have no waiting task
             tree.update(queue)
-        return tree.position_of(path, self.measure)
-
-    def service_order(self, root: Queue, servers: Iterable[Server]) -> list[Queue]:
-        if not any(queue.children or queue.quotas for queue in root.ranked):
-            return super().service_order(root, servers)
-        tree = TreeScores(self.total, self.shared)
-        tree.add_waiting(root, sorted(servers))
-        return tree.service_order(root)
+        return tree
 
 
-class TreeScores:
+class TreeScores(ServiceOrder):
     """The scores of the queues of a tree.
 
     Shares and scores count units of ``2**-64`` of the pool, rounded down. A child that counts with
@@ -171,27 +156,11 @@ class TreeScores:
         is_beyond = not self.is_within.get(queue, False)
         return (is_beyond, queue.weight[0] == 0, self.scores[queue], queue.serial)
 
-    def before(self, queue: Queue, siblings: list[Queue]) -> list[Queue]:
-        """Return the siblings that are served before a queue, the first one first."""
-        own = self.key(queue)
-        return [other for other in sorted(siblings, key=self.key) if self.key(other) < own]
+    def served(self, parent: Queue) -> list[Queue]:
+        return sorted(parent.ranked, key=self.key)
 
-    def position_of(self, path: list[Queue], measure: str) -> QueuePosition:
-        """Return the position of a leaf; `path` has the queues above it, from the top, and it."""
-        ahead: list[Queue] = []
-        for queue in path:
-            if queue.parent is not None and queue.rank is not None:
-                ahead += self.before(queue, queue.parent.ranked)
-        above = [QueueScore(queue.name, self.scores[queue] / ONE) for queue in path[:-1]]
-        ahead_scores = [QueueScore(queue.name, self.scores[queue] / ONE) for queue in ahead]
-        return QueuePosition(measure, self.scores[path[-1]] / ONE, ahead_scores, above)
-
-    def service_order(self, queue: Queue) -> list[Queue]:
-        """Return the leaves below a queue in the order in which they are served."""
-        found: list[Queue] = []
-        for child in sorted(queue.ranked, key=self.key):
-            found += self.service_order(child) if child.children else [child]
-        return found
+    def share(self, queue: Queue) -> float:
+        return self.scores[queue] / ONE
 
     def add_waiting(self, queue: Queue, servers: list[Server]) -> None:
         """Count all queues below a queue as able to start their first waiting tasks.

@@ -9,7 +9,6 @@ tried again when a server is freed for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from librt.vecs import vec
@@ -21,7 +20,6 @@ from fairlead.scheduler._entities import (
     Queue,
     Rank,
     Server,
-    Shape,
     Task,
     TaskGroup,
     WaitingList,
@@ -31,8 +29,8 @@ from fairlead.scheduler._entities import (
 from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import activate, first_active
-from fairlead.scheduler.criteria.criterion import Criterion
-from fairlead.scheduler.explanation import QueuePosition, QueueScore, WaitReason
+from fairlead.scheduler.criteria.criterion import Criterion, FlatOrder, ServiceOrder
+from fairlead.scheduler.explanation import WaitReason
 from fairlead.scheduler.selection.selection import Selection
 
 BEHIND: Final = WaitReason("fifo", "An earlier group waits, and no other group may pass it.")
@@ -65,26 +63,15 @@ class SubmissionTime(Criterion):
         group = self.first_group(queue)
         return None if group is None else submitted(group)
 
-    def position(
-        self,
-        group: TaskGroup,
-        shape: Shape,  # noqa: ARG002 (only times decide)
-        servers: Iterable[Server],  # noqa: ARG002
-    ) -> QueuePosition:
-        """Return the queues whose first group was submitted before that of this group's queue."""
-        queue = group.waiting_list.queue
-        root = queue
-        while root.parent is not None:
-            root = root.parent
-        own = queue.rank
-        before: list[tuple[Rank, str]] = []
-        for other in ranked_leaves(root):
-            if other.rank is not None and own is not None and other.rank < own:
-                before.append((other.rank, other.name))
-        before.sort()
-        ahead = [QueueScore(name, rank[0]) for rank, name in before]
-        time = group.time if own is None else own[0]
-        return QueuePosition(self.measure, time, ahead, [], is_time=True)
+    def service_order(self, root: Queue, group: TaskGroup | None = None) -> ServiceOrder:
+        """Return the leaves by the submission of their first groups; shares are these times."""
+        order = FlatOrder(self.measure)
+        if group is not None:
+            order.shares[group.waiting_list.queue] = group.time
+        for queue in ranked_leaves(root):
+            if queue.rank is not None:
+                order.add(queue.rank, queue, queue.rank[0])
+        return order
 
     def first_group(self, queue: Queue) -> TaskGroup | None:
         """Return the first group of a queue that is not oversized; set oversized ones aside."""

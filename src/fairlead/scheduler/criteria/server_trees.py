@@ -8,8 +8,6 @@ for divisible tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from librt.vecs import vec
 from mypy_extensions import i64
 
@@ -29,11 +27,10 @@ from fairlead.scheduler._entities import (
 from fairlead.scheduler._shortage import nearest_server
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import first_waiting
-from fairlead.scheduler.criteria.criterion import dominant_score
+from fairlead.scheduler.criteria.criterion import ServiceOrder, dominant_score, next_shape
 from fairlead.scheduler.criteria.drf import TreeScores
 from fairlead.scheduler.criteria.hierarchy import waiting_shapes
 from fairlead.scheduler.criteria.ps_dsf import ServerShare
-from fairlead.scheduler.explanation import QueuePosition
 from fairlead.scheduler.selection.round_robin import RoundRobin
 
 NextTask = tuple[TaskGroup, Shape]  # the next group of a leaf, and the shape of its next task
@@ -106,25 +103,25 @@ class TreeServerShare(ServerShare):
         """Return the scores on a server; `update_all` computes them."""
         return ServerTreeScores(server, self.width, self.held_on.get(server.name, {}), next_tasks)
 
-    def position(self, group: TaskGroup, shape: Shape, servers: Iterable[Server]) -> QueuePosition:
-        """Return the position of a queue and its ancestors, on the server nearest to the task.
+    def service_order(self, root: Queue, group: TaskGroup | None = None) -> ServiceOrder:
+        """Return the order of queues; of trees, on the server that is nearest to the group's task.
 
-        In trees, scores are as if the first task of each queue could start there.
+        There is no order of trees without a group.
         """
-        path = path_of(group.waiting_list.queue)
-        root = path[0].parent
-        assert root is not None
-        nearest = nearest_server(servers, shape)
-        if nearest is None or path[-1].rank is None or not has_inner_queues(root):
-            return super().position(group, shape, servers)
+        nearest: Server | None = None
+        if group is not None and group.waiting_list.queue.rank is not None:
+            nearest = nearest_server(self.servers.values(), next_shape(group))
+        if nearest is None or not has_inner_queues(root):
+            return super().service_order(root, group)
         next_tasks: dict[Queue, NextTask] = {}
         for leaf in ranked_leaves(root):
             first = first_waiting(leaf)
             if first is not None:
-                next_tasks[leaf] = (first, first.shape_of(first.first_index()))
+                next_tasks[leaf] = (first, next_shape(first))
         tree = self.scores_on(nearest, next_tasks)
+        tree.measure = self.measure_on(nearest)
         tree.update_all()
-        return tree.position_of(path, self.measure_on(nearest))
+        return tree
 
 
 class ServerTreeCycle(RoundRobin):
