@@ -90,7 +90,7 @@ def test_past_use_without_meaning_is_refused() -> None:
         with pytest.raises(InputError):
             parse_policy(f"drf/best-fit/half-life:{wrong}")
     for policy in [*(set(ROWS) - {"drf/first-fit", "drf/best-fit"}), "slots:3"]:
-        with pytest.raises(RefusalError, match="half-life of past use needs"):
+        with pytest.raises(RefusalError, match="half-life needs"):
             parse_policy(f"{policy}/half-life:10")
     for both in ("half-life:9/over-share", "over-share/half-life:9"):
         with pytest.raises(RefusalError):

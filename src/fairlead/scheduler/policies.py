@@ -92,6 +92,13 @@ WITH_QUOTAS = "drf/first-fit or drf/best-fit"  # in error messages
 RESERVE = "reserve"
 SPARE = "/spare:"
 PREEMPTION = (OVER_QUOTA, OVER_SHARE)
+# Suffixes of names except `SPARE`, and what a policy needs to have one, in error messages.
+SUFFIXES = {
+    OVER_QUOTA: WITH_QUOTAS,
+    OVER_SHARE: f"{WITH_QUOTAS}, or slots:S",
+    HALF_LIFE: WITH_QUOTAS,
+    RESERVE: "known demands and a criterion of shares, such as drf",
+}
 
 
 class Policy:
@@ -179,50 +186,34 @@ class Policy:
         found.half_life, found.reserves = self.half_life, self.reserves
         return found
 
-    def with_preemption(self, preempts: str, min_run: float) -> Policy:
-        """Return the policy with preemption; raise RefusalError where not defined."""
-        if self.preempts:
-            raise RefusalError(self.name, "names a kind of preemption already")
-        if self.reserves:
-            raise RefusalError(self.name, "preemption would break reservations; use one of the two")
-        if preempts == OVER_QUOTA:
-            self.require_quotas()
-        if self.row[2] is not TreeCycle:
-            raise RefusalError(self.name, f"preemption needs {WITH_QUOTAS}, or slots:S")
-        name = f"{self.name}/{preempts}" + (f":{min_run:.15g}" if min_run else "")
-        found = self.renamed(name)
-        found.preempts = preempts
-        found.min_run = min_run
-        return found
-
-    def with_past_use(self, half_life: float) -> Policy:
-        """Return the policy in which past use counts; raise RefusalError where not defined."""
-        row = WITH_PAST_USE.get(self.name)
-        if row is None:
-            raise RefusalError(self.name, f"a half-life of past use needs {WITH_QUOTAS}")
-        if half_life <= 0.0:
-            raise InputError("the half-life must be positive", "policy")
-        name = f"{self.name}/{HALF_LIFE}:{half_life:.15g}"
-        found = Policy(name, self.criterion, self.select, row)
-        found.half_life = half_life
-        return found
-
-    def with_reservations(self, per_server: int) -> Policy:
-        """Return the policy with reserved starts; raise RefusalError where not defined."""
-        if self.reserves:
-            raise RefusalError(self.name, "names a number of reservations already")
-        if self.preempts:
-            raise RefusalError(self.name, "preemption would break reservations; use one of the two")
-        if self.is_oblivious:
-            raise RefusalError(self.name, "no start can be reserved where demands are unknown")
-        if issubclass(self.row[2], SubmissionCycle):
-            raise RefusalError(
-                self.name,
-                "fifo reserves no start, and easy one; more need another criterion, such as drf",
-            )
-        name = f"{self.name}/{RESERVE}" + (f":{per_server}" if per_server != 1 else "")
-        found = self.renamed(name)
-        found.reserves = per_server
+    def with_suffix(self, option: str, value: str | None) -> Policy:
+        """Return the policy with a suffix of its name; raise RefusalError where not defined."""
+        cycle = self.row[2]
+        if option == RESERVE:
+            is_defined = not self.is_oblivious and not issubclass(cycle, SubmissionCycle)
+        elif option == HALF_LIFE:
+            is_defined = self.name in WITH_PAST_USE
+        else:
+            is_defined = cycle is TreeCycle and not (option == OVER_QUOTA and self.slots)
+        if option != HALF_LIFE and (self.preempts or self.reserves):
+            raise RefusalError(self.name, "preemption would break reservations; use one, and once")
+        if not is_defined:
+            raise RefusalError(self.name, f"{option} needs {SUFFIXES[option]}")
+        found = self.renamed(self.name)
+        if option == RESERVE:
+            number = 1 if value is None else parse_number_of(value, RESERVE, MAX_RESERVED)
+            found.reserves = number
+            shown = f":{number}" if number > 1 else ""
+        else:
+            seconds = 0.0 if value is None else parse_seconds(value)
+            shown = f":{seconds:.15g}" if seconds else ""
+            if option == HALF_LIFE:
+                if seconds == 0.0:
+                    raise InputError("the half-life must be positive", "policy")
+                found.half_life, found.row = seconds, WITH_PAST_USE[self.name]
+            else:
+                found.preempts, found.min_run = option, seconds
+        found.name = f"{self.name}/{option}{shown}"
         return found
 
     def with_spared(self, resource: str) -> Policy:
@@ -327,14 +318,8 @@ def parse_policy(name: object) -> Policy:
             return parse_policy(plain).with_spared(resource)
         plain, _, suffix = name.rpartition("/")
         option, colon, value = suffix.partition(":")
-        if plain and option in PREEMPTION:
-            min_run = parse_seconds(value) if colon else 0.0
-            return parse_policy(plain).with_preemption(option, min_run)
-        if plain and option == HALF_LIFE:
-            return parse_policy(plain).with_past_use(parse_seconds(value))
-        if plain and option == RESERVE:
-            per_server = parse_number_of(value, RESERVE, MAX_RESERVED) if colon else 1
-            return parse_policy(plain).with_reservations(per_server)
+        if plain and option in SUFFIXES:
+            return parse_policy(plain).with_suffix(option, value if colon else None)
     if isinstance(name, str) and name.startswith("slots:"):
         slots = parse_number_of(name.removeprefix("slots:"), "slots", MAX_SLOTS)
         return Policy(f"slots:{slots}", "drf", "first-fit", SLOTS_ROW, slots)
@@ -389,14 +374,13 @@ def find_policy(
     RefusalError
         When the combination is not defined.
     """
-    if criterion not in CRITERIA:
-        known = ", ".join(CRITERIA)
-        message = f"no criterion is named {criterion!r}; known: {known}"
-        raise InputError(f"{message}{did_you_mean(criterion, CRITERIA)}", "criterion")
-    if select not in SELECTIONS:
-        known = ", ".join(SELECTIONS)
-        message = f"no selection is named {select!r}; known: {known}"
-        raise InputError(f"{message}{did_you_mean(select, SELECTIONS)}", "select")
+    for what, option, given, names in (
+        ("criterion", "criterion", criterion, CRITERIA),
+        ("selection", "select", select, SELECTIONS),
+    ):
+        if given not in names:
+            message = f"no {what} is named {given!r}; known: {', '.join(names)}"
+            raise InputError(f"{message}{did_you_mean(given, names)}", option)
     name = f"{criterion}/{select}" + "/residual" * residual + "/oblivious" * oblivious
     row = ROWS.get(name)
     if row is None:
