@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fairlead.mechanisms.dynamic_drf import DynamicDRF
+from fairlead.properties.dynamic import DynamicShares
 
 
 class Sequence(NamedTuple):
@@ -29,6 +30,12 @@ class Sequence(NamedTuple):
 
     def budget(self, step: int) -> float:
         return float(self.weight[:step].sum() / self.weight.sum())
+
+
+def history_of(demand: NDArray[np.float64], shares: NDArray[np.float64]) -> DynamicShares:
+    """Return the history of shares (N, N) of equal weights; row k - 1 holds those after step k."""
+    n = len(demand)
+    return DynamicShares(demand, np.ones(n), float(n), lambda step: shares[step - 1, :step])
 
 
 def random_sequence(

@@ -79,7 +79,7 @@ def test_demands_and_weights_of_very_different_size(zeros: float) -> None:
         total = float(sequence.weight.sum())
         assert certify_dynamic(demand, sequence.weight, total, run.log).holds
         course = DynamicShares(demand, sequence.weight, total, run.shares_at)
-        assert [v.verdict for v in check_dynamic(course)] == ["holds"] * 5
+        assert [v.verdict for v in check_dynamic(course)] == ["holds"] * 3
 
 
 @given(sequences(zeros=False))

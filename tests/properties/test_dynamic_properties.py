@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from dynamic_sequences import Sequence, sequences
+from dynamic_sequences import Sequence, history_of, sequences
 from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
@@ -18,16 +18,11 @@ from fairlead.properties.dynamic import (
     DynamicShares,
     check_dynamic,
     check_envy_freeness,
-    check_feasibility,
-    check_irrevocability,
     check_pareto_optimality,
     check_sharing_incentive,
 )
-from fairlead.solvers.level_raising import raise_by_water
 
 NAMES = [
-    "feasibility",
-    "irrevocability",
     "sharing-incentive",
     "dynamic-envy-freeness",
     "dynamic-pareto-optimality",
@@ -41,34 +36,15 @@ def shares_of(sequence: Sequence) -> DynamicShares:
     )
 
 
-def recomputed_drf(demand: np.ndarray) -> DynamicShares:
-    """Divide k/n by DRF anew at every step, whatever was held before."""
-    n = len(demand)
-    shares = np.zeros((n, n))
-    for k in range(1, n + 1):
-        shares[k - 1, :k] = raise_by_water(demand[:k], np.zeros(k), k / n)
-    return DynamicShares.from_shares(demand, shares)
-
-
 @given(sequences())
 def test_dynamic_drf_has_them_all(sequence: Sequence) -> None:
     verdicts = check_dynamic(shares_of(sequence))
     assert [v.name for v in verdicts] == NAMES
-    assert [v.verdict for v in verdicts] == ["holds"] * 5
+    assert [v.verdict for v in verdicts] == ["holds"] * 3
     assert all(v.searched == len(sequence.weight) and not v.witness for v in verdicts)
 
 
 DEMAND = np.array([[1.0, 0.5], [0.1, 1.0], [1.0, 1.0]])
-
-
-def test_drf_anew_at_every_step_takes_back() -> None:
-    verdict = check_irrevocability(recomputed_drf(DEMAND))
-    assert verdict.verdict == "fails"
-    step, agent = verdict.witness["step"], verdict.witness["agent"]
-    course = recomputed_drf(DEMAND)
-    assert course.shares_at(step)[agent - 1] == verdict.witness["after"]
-    assert course.shares_at(step - 1)[agent - 1] == verdict.witness["before"]
-    assert verdict.witness["after"] < verdict.witness["before"]
 
 
 def lower_triangle(rows: list[list[float]]) -> np.ndarray:
@@ -81,11 +57,6 @@ def lower_triangle(rows: list[list[float]]) -> np.ndarray:
 @pytest.mark.parametrize(
     ("check", "rows", "witness"),
     [
-        (
-            check_feasibility,
-            [[0.4], [0.4, 0.2], [0.4, 0.2, 0.2]],
-            {"step": 1, "resource": 0, "used": 0.4, "budget": 1 / 3},
-        ),
         (
             check_sharing_incentive,
             [[1 / 3], [1 / 3, 0.3], [1 / 3, 1 / 3, 1 / 3]],
@@ -125,7 +96,7 @@ def lower_triangle(rows: list[list[float]]) -> np.ndarray:
 def test_a_broken_mechanism_is_caught(
     check: Callable[[DynamicShares], Verdict], rows: list[list[float]], witness: dict[str, float]
 ) -> None:
-    verdict = check(DynamicShares.from_shares(DEMAND, lower_triangle(rows)))
+    verdict = check(history_of(DEMAND, lower_triangle(rows)))
     assert verdict.verdict == "fails"
     assert verdict.witness == pytest.approx(witness)
     assert verdict.to_dict() == {
@@ -138,22 +109,16 @@ def test_a_broken_mechanism_is_caught(
 
 def test_gains_before_an_arrival_cause_no_envy() -> None:
     rows = [[1 / 3], [5 / 9, 5 / 9], [5 / 9, 5 / 9, 1 / 3]]
-    assert (
-        check_envy_freeness(DynamicShares.from_shares(DEMAND, lower_triangle(rows))).verdict
-        == "holds"
-    )
+    assert check_envy_freeness(history_of(DEMAND, lower_triangle(rows))).verdict == "holds"
 
 
 def test_with_zero_demands_bundles_are_compared() -> None:
     """The first has the higher level and nothing that the second could use."""
     demand = np.array([[1.0, 0.0], [0.0, 1.0]])
     rows = [[1 / 2], [1.0, 1 / 2]]
-    assert (
-        check_envy_freeness(DynamicShares.from_shares(demand, lower_triangle(rows))).verdict
-        == "holds"
-    )
+    assert check_envy_freeness(history_of(demand, lower_triangle(rows))).verdict == "holds"
     demand = np.array([[1.0, 1.0], [0.0, 1.0]])
-    verdict = check_envy_freeness(DynamicShares.from_shares(demand, lower_triangle(rows)))
+    verdict = check_envy_freeness(history_of(demand, lower_triangle(rows)))
     assert verdict.witness["agent"] == 2
 
 
@@ -161,14 +126,14 @@ def test_an_unstopped_agent_of_another_kind_is_seen() -> None:
     """Resource 1 is used up, but the second agent does not demand it."""
     demand = np.array([[1.0, 0.0], [0.0, 1.0]])
     rows = [[1 / 2], [1.0, 1 / 2]]
-    verdict = check_pareto_optimality(DynamicShares.from_shares(demand, lower_triangle(rows)))
+    verdict = check_pareto_optimality(history_of(demand, lower_triangle(rows)))
     assert verdict.witness == pytest.approx({"step": 2, "agent": 2, "left": 0.5})
 
 
 def test_weights_count() -> None:
     demand, weight = np.ones((2, 1)), np.array([1.0, 3.0])
     sequence = Sequence(demand, weight)
-    assert [v.verdict for v in check_dynamic(shares_of(sequence))] == ["holds"] * 5
+    assert [v.verdict for v in check_dynamic(shares_of(sequence))] == ["holds"] * 3
     shares = lower_triangle([[0.25], [0.5, 0.5]])
     course = DynamicShares(demand, weight, 4.0, lambda k: shares[k - 1, :k])
     assert check_sharing_incentive(course).witness["agent"] == 2
@@ -181,12 +146,11 @@ def test_of_many_agents_a_sample_is_looked_at(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(dynamic, "SAMPLED", 10)
     demand = np.random.default_rng(0).uniform(0.1, 1, (90, 3))
     sequence = Sequence(demand / demand.max(axis=1, keepdims=True), np.ones(90))
-    for verdict in check_dynamic(shares_of(sequence)):
+    course = shares_of(sequence)
+    for verdict in check_dynamic(course):
         assert verdict.verdict == "unknown"
         assert verdict.searched == 10
         assert verdict.detail == "10 of 90 steps"
-    course = recomputed_drf(sequence.demand)
-    assert check_irrevocability(course).verdict == "fails"
     assert course.steps[0] == 1
     assert course.steps[-1] == 90
     assert course.agents_of_pairs[-1] == 89

@@ -275,19 +275,10 @@ def dynamic(
 
 def _check_properties(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
     """Check the proved properties, and try `lies` false demands to find one that pays."""
-    from fairlead.properties.dynamic import (
-        DynamicShares,
-        check_envy_freeness,
-        check_pareto_optimality,
-        check_sharing_incentive,
-    )
+    from fairlead.properties.dynamic import DynamicShares, check_dynamic
 
     shares = DynamicShares.from_run(run)
-    verdicts = [
-        check_sharing_incentive(shares),
-        check_envy_freeness(shares),
-        check_pareto_optimality(shares),
-    ]
+    verdicts = check_dynamic(shares)
     if lies:
         from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
 

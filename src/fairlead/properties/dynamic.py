@@ -39,17 +39,6 @@ class DynamicShares:
     least_level: FloatArray | None = None  # (N,): proved lowest level after each step, if known
 
     @classmethod
-    def from_shares(cls, demand: FloatArray, shares: FloatArray) -> DynamicShares:
-        """Build from shares (N, N) with equal weights; row k - 1 holds those after step k."""
-        n_agents = len(demand)
-
-        def shares_at(step: int) -> FloatArray:
-            row: FloatArray = shares[step - 1, :step]
-            return row
-
-        return cls(demand, np.ones(n_agents), float(n_agents), shares_at)
-
-    @classmethod
     def from_run(cls, run: DynamicRun) -> DynamicShares:
         """Build from a run of dynamic DRF."""
         weight = run.problem.weight
@@ -101,41 +90,10 @@ class DynamicShares:
 def check_dynamic(history: DynamicShares) -> list[Verdict]:
     """Run all checks: O(N^3 R) up to 300 agents, O(N^2 R) up to 3,000, and then O(N R)."""
     return [
-        check_feasibility(history),
-        check_irrevocability(history),
         check_sharing_incentive(history),
         check_envy_freeness(history),
         check_pareto_optimality(history),
     ]
-
-
-def check_feasibility(history: DynamicShares) -> Verdict:
-    """Check that no step uses more than the `budget` of the present agents of any resource."""
-    name = "feasibility"
-    for k in history.steps:
-        used, budget = history.shares_at(k) @ history.demand[:k], history.budget[k - 1]
-        for r in np.flatnonzero(used > budget * (1 + TOLERANCE))[:1].tolist():
-            witness = {"step": k, "resource": r, "used": float(used[r]), "budget": float(budget)}
-            return Verdict(name, "fails", witness, k)
-    return _no_witness(history, name, history.steps)
-
-
-def check_irrevocability(history: DynamicShares) -> Verdict:
-    """Check that no share ever shrinks."""
-    name = "irrevocability"
-    for k in history.steps:
-        if k == 1:
-            continue
-        before, after = history.shares_at(k - 1), history.shares_at(k)[:-1]
-        for i in np.flatnonzero(after < before * (1 - TOLERANCE))[:1]:
-            witness = {
-                "step": k,
-                "agent": history.name(int(i)),
-                "before": float(before[i]),
-                "after": float(after[i]),
-            }
-            return Verdict(name, "fails", witness, k)
-    return _no_witness(history, name, history.steps)
 
 
 def check_sharing_incentive(history: DynamicShares) -> Verdict:
