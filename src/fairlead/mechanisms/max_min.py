@@ -31,10 +31,6 @@ from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.problem import Problem
 from fairlead.solvers.leximax import Leximax, lexicographic_max_min
 
-# Relative bounds below which the solver counts numbers as zero, tried in turn until the certificate
-# holds: the argument `zero` of `lexicographic_max_min`.
-ZEROS = (1e-9, 1e-7, 1e-5)
-
 
 def solve_drfh(problem: Problem) -> Allocation:
     """Divide by DRFH: lexicographic max-min of the global dominant shares divided by weight.
@@ -149,8 +145,7 @@ def _solvers(
     if not by_server:
         need = problem.weight / score * per_task
         need /= need.sum()
-        for zero in ZEROS:
-            yield partial(lexicographic_max_min, need=need, zero=zero)
+        yield partial(lexicographic_max_min, need=need)
         if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
             return
     from fairlead.solvers.leximax_by_lp import (  # noqa: PLC0415 (slow to import, rarely used)

@@ -17,6 +17,9 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.solvers._level_interior_point import LevelProgramme, LevelSolution, raise_level
 
 REACHED = 1e-12  # a level this close (relative) below a limit reaches it
+# Of two complementary unknowns, one below this (relative to its scale) counts as zero if the other
+# is above it.
+ZERO = 1e-9
 ROUNDING = 1e-10  # a smaller fraction of a user's total is a rounding error
 
 
@@ -41,10 +44,8 @@ class _Stops:
         need: FloatArray,
         limit: FloatArray,
         capacity: FloatArray,
-        zero: float,
     ) -> None:
         """Start with all users at level 0; for the arguments see `lexicographic_max_min`."""
-        self.zero = zero
         self.demand, self.need, self.limit, self.capacity = demand, need, limit, capacity
         self.eligible = allowed
         self.allowed = allowed.copy()  # without the entries that earlier stops excluded
@@ -133,17 +134,17 @@ class _Stops:
         value = np.maximum(solution.value, 0.0)
         worth = value * self.need
         held = self.split.sum(axis=1)
-        stopped = self.rising & (worth > self.zero * worth[self.rising].max())
+        stopped = self.rising & (worth > ZERO * worth[self.rising].max())
         self.fixed[stopped] = held[stopped]
         self.rising[stopped] = False
         cost = np.abs(solution.value)[:, None] + np.abs(solution.reduced_cost)
-        dearer = solution.reduced_cost > self.zero * cost.max(axis=1, keepdims=True)
-        unused = self.split < self.zero * held[:, None]
+        dearer = solution.reduced_cost > ZERO * cost.max(axis=1, keepdims=True)
+        unused = self.split < ZERO * held[:, None]
         dropped = self.allowed & dearer & unused
         self._add_prices(solution)
         self.allowed &= ~dropped
-        scarce = solution.slack < self.zero * self.capacity
-        self.exhausted |= scarce & (solution.prices > self.zero * solution.prices.max())
+        scarce = solution.slack < ZERO * self.capacity
+        self.exhausted |= scarce & (solution.prices > ZERO * solution.prices.max())
         # A used-up resource gets its use as capacity, so that later programmes solve exactly.
         used = self.split.T @ self.demand
         self.capacity = np.where(self.exhausted, used, self.capacity)
@@ -180,7 +181,7 @@ class _Stops:
             cheapest = np.where(self.allowed, cost, np.inf).min(axis=1)
             margin = cost - cheapest[:, None]
             # Earlier prices without a margin cannot help.
-            helped = excluded & (margin > self.zero * self.zero * cost)
+            helped = excluded & (margin > ZERO**2 * cost)
             multiple = float((missing[helped] / margin[helped]).max(initial=0.0))
             negative = (prices < 0) & (before > 0)
             multiple = max(multiple, float((-prices[negative] / before[negative]).max(initial=0.0)))
@@ -196,7 +197,6 @@ def lexicographic_max_min(
     need: FloatArray,
     limit: FloatArray,
     capacity: FloatArray,
-    zero: float = 1e-9,
 ) -> Leximax:
     """Divide capacity so that the sorted levels of the users are lexicographically largest.
 
@@ -212,9 +212,6 @@ def lexicographic_max_min(
         Units at which a user leaves; infinite for none.
     capacity : (G, R) float
         Capacity of each whole group, in the units of `demand`.
-    zero : float
-        Of two complementary unknowns, one below this (relative to its scale) counts as zero if the
-        other is above it.
 
     Returns
     -------
@@ -230,4 +227,4 @@ def lexicographic_max_min(
     Wang, Liang and Li 2015, V-A (finite tasks), as a sequence of programmes for a level: K stops of
     a few programmes each; see `raise_level` for the cost of one.
     """
-    return _Stops(demand, allowed, need, limit, capacity, zero).run()
+    return _Stops(demand, allowed, need, limit, capacity).run()
