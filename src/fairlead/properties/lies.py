@@ -67,7 +67,6 @@ def search_lies(
     seed: int = 0,
     *,
     user: int | None = None,
-    whole_server: bool = False,
     first: Lie | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Verdict, Lie | None]:
@@ -82,9 +81,6 @@ def search_lies(
         The same seed tries the same lies.
     user : int, optional
         The only user that lies; by default a user is drawn at each restart.
-    whole_server : bool
-        Under TDM, whether a lying user can use the whole server during its time. By default it can
-        use only the resources that its declared tasks take, as Khamse-Ashari et al. define it.
     first : Lie, optional
         The lie to start from, instead of the extreme ones.
     on_progress : callable, optional
@@ -102,7 +98,7 @@ def search_lies(
         return Verdict.undecided(NAME, why), None
     if lies == 0:
         return Verdict(NAME, "unknown", sentence="not searched"), None
-    search = _LieSearch(subject, np.random.default_rng(seed), user, whole_server, first)
+    search = _LieSearch(subject, np.random.default_rng(seed), user, first)
     best = climb(
         search.draw,
         lambda lie: lie.gain,
@@ -170,7 +166,6 @@ class _LieSearch:
         subject: Subject,
         random: np.random.Generator,
         user: int | None,
-        whole_server: bool,
         first: Lie | None,
     ) -> None:
         self.first = first
@@ -184,7 +179,6 @@ class _LieSearch:
         self.random = random
         self.user = user
         self.problem = subject.given
-        self.by_time = subject.time_shared and whole_server
         self.lies_about_servers = subject.knows_constraints and self.problem.n_groups > 1
         self.alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
 
@@ -337,13 +331,12 @@ class _LieSearch:
                 self.infeasible.append(answer.sentence)
                 return lie
         truth = self.subject.problem
-        by_time = self.by_time or lie.rates is not None
         gained = usable_tasks(
             truth,
             got.problem,
             lie.user,
             got.tasks[lie.user],
-            by_time=by_time,
+            by_time=lie.rates is not None,
             whole_tasks=got.whole_tasks,
         )
         self.answered += 1
