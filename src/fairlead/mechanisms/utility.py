@@ -41,9 +41,7 @@ from fairlead.solvers.utility_continuation import UtilityPath, follow_path
 ROUNDING = 1e-9
 # If an answer violates its condition by more, another method is tried.
 SMALL_VIOLATION = 1e-9
-STAGE_CLOSE = 3e-8  # with a smaller relative residual, a stage is not solved from another start
 STAGE_ACCEPTED = 1e-6  # the largest relative residual of a stage that still gives a proof
-STRIDE = 1.5  # factor between the parameters of two steps along a path
 # The smallest total at a start, relative to the total that the user could have alone.
 SMALLEST_TOTAL = 1e-12
 # Marginal utility of users that reach their limit in any case, in a unit in which all resources
@@ -182,7 +180,7 @@ def divide_by_utility(
     ]
     if path is not None:
         methods.append((partial(division.follow, path), SMALL_VIOLATION))
-        methods.append((partial(division.solve_in_stages, path), TOLERANCE))
+        methods.append((division.solve_in_stages, TOLERANCE))
     elif not utility.elasticity(division.alone).any():
         methods.append((division.solve_linear, TOLERANCE))
     best, failure = None, None
@@ -260,9 +258,9 @@ class _Division:
         solution, unit = follow_path(programme, answer, gentle.offset, relative)
         return self._certified(solution, Stage(solution.prices, unit))
 
-    def solve_in_stages(self, path: UtilityPath) -> Allocation:
+    def solve_in_stages(self) -> Allocation:
         """Solve for the users of largest spending first, and settle these."""
-        relative = _relative_path(path, self.alone)
+        relative = _relative_to_alone(self.utility, self.alone)
         solution, stages = _maximize_in_stages(self.programme, relative)
         return self._certified(solution, *stages)
 
@@ -352,19 +350,18 @@ def _without_rounding_errors(solution: ConcaveSolution, programme: ConcaveProgra
 
 
 def _maximize_in_stages(
-    programme: ConcaveProgramme, path: UtilityPath
+    programme: ConcaveProgramme, utility: Utility
 ) -> tuple[ConcaveSolution, list[Stage]]:
     """Return the last stage's solution and the prices of all stages.
 
-    The utility is that of the path, not the programme's. A stage settles at least one user: those
-    that spend at least the fraction SIGHT of the largest spending of an unsettled user.
+    The programme's utility is unused. A stage settles at least one user: those that spend at least
+    the fraction SIGHT of the largest spending of an unsettled user.
     """
-    utility = path.at(path.last)
     settled = np.zeros(len(programme.limit), dtype=bool)
     total, stages = programme.start, []
     while True:
         limit = np.where(settled, total, programme.limit)
-        solution, unit = _solve_stage(replace(programme, limit=limit), settled, path)
+        solution, unit = _solve_stage(replace(programme, limit=limit), settled, utility)
         stages.append(Stage(solution.prices, unit))
         total = np.where(settled, total, np.maximum(solution.split.sum(axis=1), SMALLEST_TOTAL))
         logs = utility.log_marginal(total) - unit
@@ -378,60 +375,24 @@ def _maximize_in_stages(
 
 
 def _solve_stage(
-    programme: ConcaveProgramme, settled: BoolArray, path: UtilityPath
+    programme: ConcaveProgramme, settled: BoolArray, utility: Utility
 ) -> tuple[ConcaveSolution, float]:
-    """Solve a stage from several starts until one converges; return the best solution, its unit."""
+    """Return a stage's solution and its unit; start from a common level of the unsettled users."""
     even = np.where(settled, programme.limit, np.minimum(programme.start, programme.limit))
-    starts = [(even, path.last), (even, path.first)]
-    raised = raise_together(programme, settled, _equal_worth(even, settled, path))
-    if raised is not None:
-        starts.insert(0, (np.maximum(raised, SMALLEST_TOTAL), path.last))
-    best: tuple[ConcaveSolution, float] | None = None
-    for start, first in starts:
-        found = _solve_from(programme, settled, path, start, first)
-        if found is not None and (best is None or found[0].gap < best[0].gap):
-            best = found
-        if best is not None and best[0].gap <= STAGE_CLOSE:
-            return best
-    if best is None or best[0].gap > STAGE_ACCEPTED:
+    raised = raise_together(programme, settled, _equal_worth(even, settled, utility))
+    start = even if raised is None else np.maximum(raised, SMALLEST_TOTAL)
+    scaled = _scale(utility, np.ones(len(start)), start, programme.limit, settled)
+    solution = maximize_concave(replace(programme, start=start, utility=scaled))
+    if solution.gap > STAGE_ACCEPTED:
         raise NoConvergenceError(
             f"marginal utilities lie too far apart: {settled.sum()} of {len(settled)} users settled"
         )
-    return best
+    return solution, scaled.offset
 
 
-def _equal_worth(even: FloatArray, settled: BoolArray, path: UtilityPath) -> FloatArray:
+def _equal_worth(even: FloatArray, settled: BoolArray, utility: Utility) -> FloatArray:
     """Return totals (N,), at most `even`, where unsettled users have about equal f'."""
-    utility = path.at(path.last)
     logs = utility.log_marginal(even)
     elasticity = np.maximum(utility.elasticity(even), 1.0)
     equal: FloatArray = even * np.exp((logs - logs[~settled].max()) / elasticity)
     return np.where(settled, even, np.clip(equal, SMALLEST_TOTAL, even))
-
-
-def _solve_from(
-    programme: ConcaveProgramme,
-    settled: BoolArray,
-    path: UtilityPath,
-    start: FloatArray,
-    first: float,
-) -> tuple[ConcaveSolution, float] | None:
-    """Solve a stage from a start, then along the path to its end; None if that fails."""
-    parameters = [first]
-    while parameters[-1] < path.last:
-        parameters.append(min(STRIDE * parameters[-1], path.last))
-    if parameters[-1] != path.last:  # the last utility is gentler than the first
-        return None
-    found = None
-    for parameter in parameters:
-        ones = np.ones(len(start))
-        utility = _scale(path.at(parameter), ones, start, programme.limit, settled)
-        try:
-            solution = maximize_concave(replace(programme, start=start, utility=utility))
-        except NoConvergenceError:
-            found = None
-            continue
-        found = solution, utility.offset
-        total = np.maximum(solution.split.sum(axis=1), SMALLEST_TOTAL)
-        start = np.where(settled, programme.limit, total)
-    return found
