@@ -122,7 +122,6 @@ EXPERIMENTS = [
 ]
 BEFORE_ANY_REPLAY = [
     ("--explain nobody", "--explain: there is no user 'nobody'"),
-    ("-p drf/rrr/oblivious --explain bo", "drf/rrr/oblivious: a run log does not hold"),
     ("--fair drf", "must be one of drfh, tsf, ps-dsf"),
 ]
 

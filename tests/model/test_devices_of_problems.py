@@ -19,7 +19,6 @@ from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.workload import Workload
 from fairlead.scheduler.policies import parse_policy
-from fairlead.simulation import waiting_job
 from fairlead.simulation.filling import fill_by
 from fairlead.simulation.replay import replay
 from fairlead.traces.parquet_trace import read_parquet, write_parquet
@@ -177,23 +176,6 @@ def test_a_mechanism_divides_devices_as_amounts(tmp_path: Path) -> None:
     problem = read(tmp_path, TEXT)
     answer = fairlead.solve(problem, "drfh")
     assert answer.tasks.sum(axis=1)[0] == pytest.approx(5.0)
-
-
-@pytest.mark.parametrize("policy", ["tsf/first-fit", "drf/rrr"])
-def test_a_time_of_a_replay_has_its_devices(policy: str) -> None:
-    """With other devices, a task might start that waited in the replay."""
-    waited = 0
-    for seed in range(cases(3)):
-        workload = random_workload(seed)
-        workload = replace(workload, job_gang=np.zeros(workload.n_jobs, dtype=bool))
-        log = replay(workload, policy)
-        for time in np.unique(np.concatenate([log.start, log.end]))[:-1].tolist():
-            state = waiting_job._StateAt(workload, log, time)
-            s, _ = waiting_job._scheduler_at(state, False, -1, None)
-            with s.what_if():
-                assert s.place(time) == []
-            waited += bool(state.waiting.any())
-    assert waited > 10
 
 
 def test_an_absurd_demand_of_an_idle_user_changes_nothing() -> None:

@@ -11,8 +11,8 @@ import pytest
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation import waiting_job
-from fairlead.simulation.replay import replay
+from fairlead.scheduler._state import WhatIf
+from fairlead.simulation.replay import StartedReplay, replay
 from fairlead.simulation.runs import recorded_run
 from fairlead.simulation.waiting_job import explain_job, longest_wait, middle_of_wait
 from oracles.random_workloads import random_workload
@@ -33,23 +33,23 @@ def test_the_moment_is_that_of_the_replay(policy: str, strict: bool) -> None:
     waited = 0
     for seed in range(1, 4):
         workload = random_workload(seed)
-        workload = replace(workload, job_gang=np.zeros(workload.n_jobs, dtype=bool))
         log = replay(workload, policy, strict_fifo=strict)
         for time in moments(workload, log):
-            state = waiting_job._StateAt(workload, log, time)
-            if not (state.waiting.any() or state.running.any()):
-                continue
-            s, group_of = waiting_job._scheduler_at(state, strict, -1, None)
-            s.check()
-            runs = {k: s.explain(g).running for k, g in group_of.items()}
-            assert runs == {k: int(state.running[k]) for k in group_of}
-            counts = np.zeros(workload.n_servers, dtype=int)
-            np.add.at(counts, log.server[(log.start <= time) & (log.end > time)], 1)
-            for server in s._state.servers.values():
+            stopped = StartedReplay(workload, policy, strict)
+            stopped.run(until=time)
+            state = stopped.under_way.state
+            running = (log.start <= time) & (log.end > time)
+            counts = np.bincount(log.server[running], minlength=workload.n_servers)
+            assert len(state.running) == running.sum()
+            for server in state.servers.values():
                 assert server.running == counts[server.order]
-            with s.what_if():
-                assert s.place(time) == []  # all was decided
-            waited += sum(state.waiting[k] > 0 for k in group_of)
+            with WhatIf(state):
+                assert stopped.under_way.cycle.start_tasks(1) == []  # all was decided
+            waited += any(queue.waiting for queue in state.queues.values())
+            stopped.run()
+            assert list(stopped.under_way.task) == log.task.tolist()
+            assert list(stopped.under_way.start) == log.start.tolist()
+            assert list(stopped.under_way.server) == log.server.tolist()
     assert waited >= 10
 
 
@@ -101,12 +101,38 @@ def test_a_job_that_does_not_wait_is_told_what_became_of_it() -> None:
             call()
 
 
-def test_what_no_log_says_is_refused() -> None:
+def test_a_declined_offer_explains_a_wait() -> None:
+    reasons = set()
+    for seed in range(1, 9):
+        workload = random_workload(seed)
+        workload = replace(workload, job_gang=np.zeros(workload.n_jobs, dtype=bool))
+        log = replay(workload, "drf/rrr/oblivious")
+        for user in workload.users:
+            found = longest_wait(workload, log, user)
+            if found is not None:
+                reasons.add(explain_job(workload, log, *found).explanation.held_by)
+    assert "declined" in reasons
+
+
+def test_an_explanation_has_the_seed_of_the_replay() -> None:
+    workload = random_workload(2)
+    workload = replace(workload, job_gang=np.zeros(workload.n_jobs, dtype=bool))
+    running = []
+    for seed in range(8):
+        log = replay(workload, "drf/rrr", seed=seed)
+        job, time = longest_wait(workload, log, "u0") or ("", 0.0)
+        why = explain_job(workload, log, job, time, seed=seed)
+        first = workload.first_set[list(workload.job_names).index(job)] + why.set - 1
+        tasks = workload.first_task[first : first + 2]
+        is_of_set = (log.task >= tasks[0]) & (log.task < tasks[1])
+        assert why.explanation.running == (is_of_set & (log.start <= time) & (log.end > time)).sum()
+        running.append((job, time))
+    assert len(set(running)) > 1
+
+
+def test_recorded_starts_are_not_explained() -> None:
     workload = random_workload(1)
     job = str(workload.job_names[0])
-    log = replay(workload, "drf/rrr/oblivious")
-    with pytest.raises(RefusalError, match="declined"):
-        explain_job(workload, log, job, 0.0)
     started = replace(workload, task_start=np.repeat(workload.job_submit, workload.job_tasks))
     with pytest.raises(RefusalError, match="why tasks waited"):
         explain_job(started, recorded_run(started), job, 0.0)

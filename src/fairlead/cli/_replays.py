@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
-from fairlead.cli.explain import lines_of
+from fairlead.cli.explain import explain_at, lines_of
 from fairlead.cli.log_options import in_queues, plain_trace, seconds_in
 from fairlead.cli.streams import StoppedError, complain, progress_bar, replay_bars, show
 from fairlead.errors import FairleadError, InputError
@@ -30,8 +30,8 @@ from fairlead.simulation.simulate import (
     simulate,
     with_recorded,
 )
-from fairlead.simulation.studies import study
-from fairlead.simulation.waiting_job import WaitingJob, explain_job, longest_wait
+from fairlead.simulation.studies import MEASURES, TIMES, study
+from fairlead.simulation.waiting_job import WaitingJob, longest_wait
 from fairlead.traces.journal_trace import JournalWorkload
 from fairlead.traces.what_if import with_load
 
@@ -160,8 +160,10 @@ def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> N
     trace = replays.traces[0]
     workload, trace_format = replays.read_trace(trace)
     since = replays.end_of_warm_up(workload)
+    if replays.load is not None or explained is not None:
+        workload = plain_trace(workload)
     if replays.load is not None:
-        workload = with_load(plain_trace(workload), replays.load)
+        workload = with_load(workload, replays.load)
     workload = in_queues(workload, replays.queues)
     if explained is not None and explained not in workload.users:
         raise InputError(f"there is no user {explained!r:.60} in the trace", "--explain")
@@ -174,7 +176,7 @@ def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> N
         reasons = {}
         if explained is not None:
             shared = {run.name: outcomes[run.name] for run in replays.planned if not run.dedicated}
-            reasons = _explain(shared, explained, replays.options["strict_fifo"])
+            reasons = _explain(shared, explained, replays.options)
         answer = _Answer(replays, workload, trace_format, outcomes, failed, explained, reasons)
         answer.show(since)
     except RunsInterrupted as interrupted:
@@ -308,7 +310,7 @@ def _reason_block(why: WaitingJob | None, policy: str, user: str | None) -> Bloc
 
 
 def _explain(
-    outcomes: Mapping[str, Outcome], user: str, strict_fifo: bool
+    outcomes: Mapping[str, Outcome], user: str, options: ReplayOptions
 ) -> dict[str, WaitingJob | None]:
     """Explain why a user's longest-waiting job waited, by the name of the replayed policy."""
     found: dict[str, WaitingJob | None] = {}
@@ -316,16 +318,9 @@ def _explain(
         if outcome.log.is_recorded:
             continue
         longest = longest_wait(outcome.workload, outcome.log, user, outcome.since)
-        found[name] = None
-        if longest is not None:
-            with progress_bar(f"Explaining {name}") as report:
-                found[name] = explain_job(
-                    outcome.workload,
-                    outcome.log,
-                    *longest,
-                    strict_fifo=strict_fifo,
-                    on_progress=report,
-                )
+        found[name] = longest and explain_at(
+            outcome.workload, outcome.log, *longest, options["strict_fifo"], options["seed"]
+        )
     return found
 
 

@@ -28,6 +28,8 @@ from fairlead.cli.streams import (
 from fairlead.errors import InputError, RefusalError
 
 if TYPE_CHECKING:
+    from fairlead.model.run_log import RunLog
+    from fairlead.model.workload import Workload
     from fairlead.simulation.waiting_job import WaitingJob
 
 
@@ -49,7 +51,7 @@ def explain(
             "--policy",
             "-p",
             metavar="POLICY",
-            help="Policy of the replay, CRITERION/SELECTION; neither recorded nor with /oblivious.",
+            help="Policy of the replay, CRITERION/SELECTION; not recorded.",
         ),
     ] = "drf/best-fit",
     at: Annotated[
@@ -88,7 +90,7 @@ def explain(
         explain_live(str(trace), server, as_json)
         return
     log_on_standard_error()
-    from fairlead.simulation.waiting_job import check_explained, explain_job, middle_of_wait
+    from fairlead.simulation.waiting_job import check_explained, middle_of_wait
 
     time = None if at is None else parse_time(at, "--at")
     if ".py:" in policy:
@@ -114,14 +116,31 @@ def explain(
         seconds = middle_of_wait(workload, log, job)
     else:
         seconds = instant_in(workload, time, "--at")
-    with progress_bar("Rebuilding the scheduler") as report:
-        why = explain_job(workload, log, job, seconds, strict_fifo=strict_fifo, on_progress=report)
+    why = explain_at(workload, log, job, seconds, strict_fifo, seed)
     if as_json:
         answer = {"fairlead": 1, "policy": log.policy, **why.to_dict()}
         emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
     else:
         width = terminal_width() or WIDTH_OF_PIPE
         emit_lines(lines_of(why, log.policy), width)
+
+
+def explain_at(
+    workload: Workload, log: RunLog, job: str, time: float, strict_fifo: bool, seed: int
+) -> WaitingJob:
+    """Explain why a job waits at a time of a replay, with a progress bar."""
+    from fairlead.simulation.waiting_job import explain_job
+
+    with progress_bar(f"Replaying {log.policy} up to the wait") as report:
+        return explain_job(
+            workload,
+            log,
+            job,
+            time,
+            strict_fifo=strict_fifo,
+            seed=seed,
+            on_progress=report and (lambda starts, _: report(starts, workload.n_tasks)),
+        )
 
 
 def lines_of(why: WaitingJob, policy: str) -> list[str]:

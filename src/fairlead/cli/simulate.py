@@ -215,7 +215,6 @@ def _refuse_for_studies(runs: Path | None, explain: str | None) -> None:
 def _check_explained(runs: list[PlannedRun]) -> None:
     """Raise an error before the replays if a policy cannot be explained."""
     from fairlead.model.run_log import RECORDED
-    from fairlead.simulation.waiting_job import check_explained
 
     replayed = [run for run in runs if run.policy != RECORDED]
     if not replayed:
@@ -223,4 +222,3 @@ def _check_explained(runs: list[PlannedRun]) -> None:
     for run in replayed:
         if run.rule is not None:
             raise RefusalError(run.policy, "a user-defined rule does not say why tasks wait")
-        check_explained(run.policy)

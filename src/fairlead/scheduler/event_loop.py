@@ -9,6 +9,7 @@ declined offers are made again, or when running tasks may become victims.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from heapq import heappop, heappush
 from typing import Final
 
@@ -16,9 +17,20 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import Cycle
-from fairlead.scheduler._entities import UNLIMITED, Member, Server, Task, TaskGroup, Terms
+from fairlead.scheduler._entities import (
+    UNLIMITED,
+    ConstraintKey,
+    Labels,
+    Member,
+    Server,
+    Task,
+    TaskGroup,
+    Terms,
+)
+from fairlead.scheduler._explain import Explainer
 from fairlead.scheduler._preemption import PreemptionRound
 from fairlead.scheduler._rule_cycle import RuleCycle
+from fairlead.scheduler.explanation import Explanation
 from fairlead.scheduler.selection.round_robin import Offers
 
 JOIN, LEAVE = 0, 1  # events of servers, as in `model.workload`; 2 is a drain
@@ -37,7 +49,7 @@ class JobArrivals:
         limit: Iterable[float],
         first_set: Iterable[int],
         demand: list[list[int]],
-        groups: list[frozenset[str] | None],
+        where: list[ConstraintKey],
         tasks: Iterable[int],
         first_task: Iterable[int],
         duration: Iterable[float],
@@ -48,7 +60,7 @@ class JobArrivals:
         self.limit = vec[float](limit)  # (J,) longest run of a task in seconds, or infinite
         self.first_set = vec[i64](first_set)  # (J + 1,) index of the first set; at the end K
         self.demand = demand  # (K, R) of one task of each set, in quanta
-        self.groups = groups  # (K,) groups of servers where its tasks may run; None for all
+        self.where = where  # (K,) the placement constraint of its tasks
         self.tasks = vec[i64](tasks)  # (K,) number of tasks; 0 for a set that fits on no server
         self.first_task = vec[i64](first_task)  # (K,) index of the set's first task
         self.duration = vec[float](duration)  # (T,) seconds
@@ -60,14 +72,18 @@ class ServerEvents:
     def __init__(
         self,
         *,
+        name: list[str],
         group: list[str],
+        labels: list[Labels],
         capacity: list[list[int]],
         is_there: Iterable[bool],
         time: Iterable[float],
         event: Iterable[int],
         server: Iterable[int],
     ) -> None:
+        self.name = name  # (S,)
         self.group = group  # (S,) name of its group
+        self.labels = labels  # (S,) servers of a group share a set
         self.capacity = capacity  # (S, R) in quanta; servers of a group share a list
         self.is_there = vec[bool](is_there)  # (S,) whether present at the start
         self.time = vec[float](time)  # (X,) in seconds, ascending
@@ -124,21 +140,21 @@ class Replay:
         self.is_lost = vec[bool]()  # whether it was lost with its server, or preempted
         self.ends: list[tuple[float, int, Task]] = []  # a heap; lost tasks are skipped
         self.first_task: dict[int, int] = {}  # index of the first task of each group, by id
-        # Groups of the jobs that will be withdrawn, by job.
+        # Groups of the jobs that will be withdrawn, or are explained, by job.
         self.groups: dict[int, list[TaskGroup]] = {job: [] for _, job in cancels}
         for server in range(len(events.group)):
             if events.is_there[server]:
                 self._join(server)
 
-    def advance(self, steps: i64) -> bool:
+    def advance(self, steps: i64, until: float = UNLIMITED) -> bool:
         """Make at most `steps` steps, of an event time or of more placements at it.
 
-        Return whether the replay has ended.
+        Return whether all events up to the time `until`, in seconds, are over.
         """
         for _ in range(steps):
             if not self.is_placing:
                 now = self._next_time()
-                if now == UNLIMITED:
+                if now == UNLIMITED or now > until:
                     return True
                 self.now = now
                 self.state.set_time(now)
@@ -150,6 +166,13 @@ class Replay:
             if self.preempts and not self.is_placing:
                 self.is_placing = self._preempt()
         return False
+
+    def explain(
+        self, group: TaskGroup, resources: list[str], quanta: list[Fraction], now: float
+    ) -> Explanation:
+        """Explain why a group waits; `quanta` is one quantum of each resource, in its unit."""
+        preempts, min_run = self.preempts, self.min_run
+        return Explainer(self.cycle, resources, quanta, group, now, preempts, min_run).explain()
 
     def _next_time(self) -> float:
         """Return the time of the next event in seconds; infinite if there is none."""
@@ -181,7 +204,7 @@ class Replay:
             number = events.server[self.next_change]
             event = events.event[self.next_change]
             self.next_change += 1
-            server = self.state.servers.get(str(int(number)))
+            server = self.state.servers.get(events.name[number])
             if event == JOIN:
                 self._join(number)
             elif server is not None and not server.is_draining:
@@ -191,12 +214,12 @@ class Replay:
 
     def _join(self, number: i64) -> None:
         """Add a server, or undrain one."""
-        state, name = self.state, str(int(number))
+        state, events = self.state, self.events
+        name = events.name[number]
         server = state.servers.get(name)
         if server is None:
-            events = self.events
             capacity, group = events.capacity[number], events.group[number]
-            state.add_server(name, int(number), capacity, frozenset(), group)
+            state.add_server(name, int(number), capacity, events.labels[number], group)
         elif server.is_draining:
             state.open(server)
 
@@ -212,18 +235,20 @@ class Replay:
     def _submit_jobs(self) -> None:
         jobs = self.jobs
         while self.next_job < len(jobs.submit) and jobs.submit[self.next_job] == self.now:
-            self._submit(int(self.next_job))
+            self.submit(int(self.next_job), jobs.tasks)
             self.next_job += 1
 
-    def _submit(self, job: int) -> None:
-        """Submit a job: one group for a gang, else a group for each set of tasks."""
+    def submit(self, job: int, tasks: vec[i64]) -> None:
+        """Submit a job: one group for a gang, else a group for each set of tasks.
+
+        `tasks` (K,) are the numbers of tasks of all sets.
+        """
         jobs = self.jobs
         is_gang = jobs.is_gang[job]
         members: list[Member] = []
         for number in range(jobs.first_set[job], jobs.first_set[job + 1]):
-            if jobs.tasks[number] > 0:
-                where = (frozenset[tuple[str, str]](), jobs.groups[number])
-                members.append(Member(jobs.demand[number], int(jobs.tasks[number]), where))
+            if tasks[number] > 0:
+                members.append(Member(jobs.demand[number], int(tasks[number]), jobs.where[number]))
                 if not is_gang:
                     self._submit_group(job, members, int(jobs.first_task[number]))
                     members = []
@@ -234,7 +259,7 @@ class Replay:
         """Submit a group of a job, whose first task has the index `first`."""
         jobs, state = self.jobs, self.state
         queue, is_gang, limit = state.queues[jobs.queue[job]], jobs.is_gang[job], jobs.limit[job]
-        group = state.submit(queue, members, is_gang, Terms(self.now, time_limit=limit))
+        group = state.submit(queue, members, is_gang, Terms(jobs.submit[job], time_limit=limit))
         self.first_task[group.id] = first
         if isinstance(self.cycle, RuleCycle):
             self.cycle.job_of[group.id] = job

@@ -5,15 +5,17 @@ The compiled loop returns regularly, to handle interruptions and report progress
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from math import inf
 from time import monotonic
 
 import numpy as np
 
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch
-from fairlead.model.cluster import IntArray
+from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.quantity import ratio
 from fairlead.model.queues import amounts_and_tasks
@@ -29,6 +31,7 @@ from fairlead.simulation._slots import in_slots
 
 STEPS = 16  # steps of the event loop between two readings of the clock
 SECONDS_BETWEEN_REPORTS = 0.1
+NAMED = 3  # most groups of servers that a placement constraint names
 
 Progress = Callable[[int, float], None]
 
@@ -76,53 +79,80 @@ def replay(
     O(T log T) and the cost of the scheduler. About 500 bytes of memory for each running task and
     40 for each start, in addition to the workload.
     """
-    chosen = parse_policy(policy) if isinstance(policy, str) else policy
-    if workload.queues is not None:
-        chosen.require_trees()
-    kinds = kinds_of(workload)
-    sliced = in_slots(kinds.problem, chosen.slots) if chosen.slots else kinds.problem
-    unplaceable = unplaceable_sets(workload, kinds, sliced)
-    quanta = to_quanta(kinds.problem)
-    largest = largest_server(workload, quanta) if chosen.slots else None
-    cycle = chosen.make_cycle(
-        list(workload.cluster.resources),
-        RandomOrder(seed),
-        switch(strict_fifo, "strict_fifo"),
-        parse_positive(refuse_seconds, "refuse_seconds"),
-        largest,
-        quanta.device,
-    )
-    if isinstance(chosen, OwnPolicy):
-        cluster = workload.cluster
-        groups = np.repeat(np.array(cluster.groups, dtype=object), cluster.count).tolist()
-        jobs = workload.job_names.tolist()
-        chosen.set_names(cycle, cluster.resources, quanta.per_unit, jobs, groups)
-    state = cycle.state
-    for name, weight, parent in queues_of(workload):
-        state.make_queue(name, ratio(weight), None if parent is None else state.queues[parent])
-    for name, limit in workload.limits.items():
-        if name in state.queues:
-            state.limit_queue(name, *_limit_of(workload, limit, quanta, chosen))
-    for name, rows in workload.quotas.items():
-        chosen.require_quotas()
-        for quota in quotas_of(rows) if name in state.queues else ():
-            amounts = _amounts_in_quanta(quota.amounts, workload, quanta)
-            state.guarantee(state.queues[name], _servers_of(quota, workload), amounts)
-    jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
-    events, cancels = _server_events_of(workload, quanta), _cancels_of(workload)
-    under_way = Replay(cycle, events, jobs, cancels, chosen.preempts, chosen.min_run)
-    with garbage_collection_paused():
-        _run(under_way, on_progress)
-    n = len(under_way.task)
+    started = StartedReplay(workload, policy, strict_fifo, seed, refuse_seconds)
+    started.run(on_progress)
+    under_way, n = started.under_way, len(started.under_way.task)
     return RunLog(
-        policy=chosen.name,
+        policy=started.policy.name,
         task=np.fromiter(under_way.task, dtype=np.int32, count=n),
         server=np.fromiter(under_way.server, dtype=np.int32, count=n),
         start=np.fromiter(under_way.start, dtype=np.float64, count=n),
         end=np.fromiter(under_way.end, dtype=np.float64, count=n),
         lost=np.fromiter(under_way.is_lost, dtype=np.bool_, count=n),
-        set_unplaceable=unplaceable,
+        set_unplaceable=started.unplaceable,
     )
+
+
+class StartedReplay:
+    """A replay that may stop at a time; parameters and errors are those of `replay`."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        policy: str | Policy,
+        strict_fifo: bool = False,
+        seed: int = 0,
+        refuse_seconds: float = float(REFUSE_SECONDS),
+    ) -> None:
+        chosen = parse_policy(policy) if isinstance(policy, str) else policy
+        if workload.queues is not None:
+            chosen.require_trees()
+        kinds = kinds_of(workload)
+        sliced = in_slots(kinds.problem, chosen.slots) if chosen.slots else kinds.problem
+        unplaceable = unplaceable_sets(workload, kinds, sliced)
+        quanta = to_quanta(kinds.problem)
+        largest = largest_server(workload, quanta) if chosen.slots else None
+        cycle = chosen.make_cycle(
+            list(workload.cluster.resources),
+            RandomOrder(seed),
+            switch(strict_fifo, "strict_fifo"),
+            parse_positive(refuse_seconds, "refuse_seconds"),
+            largest,
+            quanta.device,
+        )
+        if isinstance(chosen, OwnPolicy):
+            cluster = workload.cluster
+            groups = np.repeat(np.array(cluster.groups, dtype=object), cluster.count).tolist()
+            jobs = workload.job_names.tolist()
+            chosen.set_names(cycle, cluster.resources, quanta.per_unit, jobs, groups)
+        state = cycle.state
+        for name, weight, parent in queues_of(workload):
+            state.make_queue(name, ratio(weight), None if parent is None else state.queues[parent])
+        for name, limit in workload.limits.items():
+            if name in state.queues:
+                state.limit_queue(name, *_limit_of(workload, limit, quanta, chosen))
+        for name, rows in workload.quotas.items():
+            chosen.require_quotas()
+            for quota in quotas_of(rows) if name in state.queues else ():
+                amounts = _amounts_in_quanta(quota.amounts, workload, quanta)
+                state.guarantee(state.queues[name], _servers_of(quota, workload), amounts)
+        jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
+        events, cancels = _server_events_of(workload, quanta), _cancels_of(workload)
+        self.under_way = Replay(cycle, events, jobs, cancels, chosen.preempts, chosen.min_run)
+        self.policy, self.quanta = chosen, quanta
+        self.unplaceable: BoolArray = unplaceable  # (K,) the sets that are left out
+
+    def run(self, on_progress: Progress | None = None, until: float = inf) -> None:
+        """Replay all events up to a time, with regular reports of progress."""
+        under_way, reported, is_over = self.under_way, monotonic(), False
+        with garbage_collection_paused():
+            while not is_over:
+                is_over = under_way.advance(STEPS, until)
+                now = monotonic()
+                is_due = is_over or now > reported + SECONDS_BETWEEN_REPORTS
+                if on_progress is not None and is_due:
+                    reported = now
+                    on_progress(len(under_way.task), under_way.now)
 
 
 def _limit_of(
@@ -166,17 +196,6 @@ def queues_of(workload: Workload) -> Iterator[tuple[str, float, str | None]]:
         yield workload.users[user], weight[user], parent
 
 
-def _run(under_way: Replay, on_progress: Progress | None) -> None:
-    """Replay to the end, with regular reports of progress."""
-    reported, is_over = monotonic(), False
-    while not is_over:
-        is_over = under_way.advance(STEPS)
-        now = monotonic()
-        if on_progress is not None and (is_over or now > reported + SECONDS_BETWEEN_REPORTS):
-            reported = now
-            on_progress(len(under_way.task), under_way.now)
-
-
 def largest_server(workload: Workload, quanta: Quanta) -> list[int]:
     """Return (R,) the largest capacity of each resource, in quanta; 0 if some servers lack it."""
     is_on_all = (workload.cluster.capacity > 0).all(axis=0)
@@ -188,8 +207,7 @@ def _jobs_of(
     workload: Workload, kinds: WorkloadKinds, quanta: Quanta, set_tasks: IntArray
 ) -> JobArrivals:
     """Return the arrivals of jobs; sets of 0 tasks fit on no server."""
-    groups = np.array([_group_name(g) for g in range(len(workload.cluster.groups))], dtype=object)
-    places = [None if row.all() else frozenset(groups[row].tolist()) for row in workload.places]
+    where = [(labels, None) for labels in _labels_of_places(workload)]
     demands = quanta.demand.tolist()
     return JobArrivals(
         submit=workload.job_submit,
@@ -198,7 +216,7 @@ def _jobs_of(
         limit=workload.job_limit,
         first_set=workload.first_set.astype(np.int64),
         demand=[demands[kind] for kind in kinds.of_set.tolist()],
-        groups=[places[place] for place in workload.set_place.tolist()],
+        where=[where[place] for place in workload.set_place.tolist()],
         tasks=set_tasks.astype(np.int64),
         first_task=workload.first_task[:-1].astype(np.int64),
         duration=workload.task_duration,
@@ -207,16 +225,36 @@ def _jobs_of(
 
 def _server_events_of(workload: Workload, quanta: Quanta) -> ServerEvents:
     """Return the servers, and their events."""
-    capacity, count = quanta.capacity.tolist(), workload.cluster.count
-    groups = np.repeat(np.arange(len(workload.cluster.groups)), count).tolist()
+    capacity, cluster = quanta.capacity.tolist(), workload.cluster
+    groups = np.repeat(np.arange(len(cluster.groups)), cluster.count).tolist()
+    names = zip(cluster.groups, cluster.count.tolist(), strict=True)
+    places = np.array(_labels_of_places(workload), dtype=object)
+    labels = [frozenset().union(*places[allowed]) for allowed in workload.places.T]
     return ServerEvents(
+        name=[f"{group}/{k}" for group, count in names for k in range(count)],
         group=[_group_name(g) for g in groups],
+        labels=[labels[g] for g in groups],
         capacity=[capacity[g] for g in groups],
         is_there=workload.there_at_start.tolist(),
         time=workload.server_time,
         event=workload.server_event.astype(np.int64),
         server=workload.server.astype(np.int64),
     )
+
+
+def _labels_of_places(workload: Workload) -> list[frozenset[tuple[str, str]]]:
+    """Return each placement constraint as labels; a label names the groups of its servers."""
+    groups, uses = workload.cluster.groups, Counter[str]()
+    found: list[frozenset[tuple[str, str]]] = []
+    for row in workload.places:
+        allowed = [groups[g] for g in np.flatnonzero(row).tolist()]
+        more = f" and {len(allowed) - NAMED} groups more" if len(allowed) > NAMED else ""
+        label = f"servers of {', '.join(allowed[:NAMED])}{more}"
+        uses[label] += 1
+        if uses[label] > 1:  # another constraint with the same first groups
+            label += f" ({uses[label]})"
+        found.append(frozenset() if row.all() else frozenset({(label, "yes")}))
+    return found
 
 
 def _group_name(group: int) -> str:

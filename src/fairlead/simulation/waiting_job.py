@@ -1,33 +1,21 @@
-"""Explain why a job waits at a time of a replay, by rebuilding the scheduler of that time."""
+"""Explain why a job waits at a time of a replay, by replaying up to that time."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import groupby
 from math import inf, isfinite
 from typing import Any
 
 import numpy as np
+from librt.vecs import vec
+from mypy_extensions import i64
 
 from fairlead.errors import InputError, RefusalError
-from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.model.devices import choose_devices
-from fairlead.model.quanta import to_quanta
-from fairlead.model.queues import amounts_and_tasks
-from fairlead.model.quotas import groups_of, quotas_of
+from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.run_log import RECORDED, RunLog
-from fairlead.model.unplaceable import kinds_of
-from fairlead.model.workload import DRAIN, LEAVE, Workload
+from fairlead.model.workload import Workload
 from fairlead.scheduler.explanation import Explanation
-from fairlead.scheduler.policies import parse_policy
-from fairlead.scheduler.scheduler import Scheduler
-from fairlead.simulation.replay import largest_server, queues_of
-
-NAMED = 3  # most groups of servers that a condition names
-# Called with the done steps and all steps of the rebuild.
-Progress = Callable[[int, int], None]
+from fairlead.simulation.replay import Progress, StartedReplay
 
 
 @dataclass(frozen=True)
@@ -65,6 +53,7 @@ def explain_job(
     time: float,
     *,
     strict_fifo: bool = False,
+    seed: int = 0,
     on_progress: Progress | None = None,
 ) -> WaitingJob:
     """Explain why a job waits at a time, after all events and decisions of that time.
@@ -78,33 +67,41 @@ def explain_job(
         Name of the job.
     time : float
         Seconds from the start of the workload.
-    strict_fifo : bool
-        As in the replay.
-    on_progress : callable, optional
+    strict_fifo, seed, on_progress
+        As for the replay, which is repeated up to the time.
 
     Raises
     ------
     InputError
         When there is no such job, or none of its tasks waits then: the message tells its state.
     RefusalError
-        When the log is recorded, or the policy's offers are oblivious; see `check_explained`.
-
-    Notes
-    -----
-    O(T + S + running and waiting tasks): the state is built, nothing is replayed again.
+        When the log is recorded.
     """
     j = _find_job(workload, job)
+    check_explained(log.policy)
+    started = StartedReplay(workload, log.policy, strict_fifo, seed)
+    under_way = started.under_way
+    groups = under_way.groups.setdefault(j, [])
+    started.run(on_progress, time)
     sets = np.arange(workload.first_set[j], workload.first_set[j + 1])
-    state = _StateAt(workload, log, time)
-    if not state.waiting[sets].any():
+    if workload.job_submit[j] <= time < workload.job_cancel[j]:
+        left_out = np.where(started.unplaceable, workload.set_tasks, 0)
+        under_way.submit(j, vec[i64](left_out.tolist()))
+    waiting = {
+        under_way.first_task[group.id] + group.first_index(): group
+        for group in groups
+        if group.waiting > 0
+    }
+    if not waiting:
         raise InputError(_describe_state(workload, log, j, time), "job")
-    scheduler, group_of = _scheduler_at(state, strict_fifo, j, on_progress)
-    first = next(k for k in sets.tolist() if state.waiting[k])
+    task, group = min(waiting.items())
+    first = _set_of(workload, task)
     starts = _start_times(workload, log, sets if _is_gang(workload, j) else np.array([first]))
-    explanation = scheduler.explain(group_of[first], time)
+    quanta = [1 / per_unit for per_unit in started.quanta.per_unit]
+    explanation = under_way.explain(group, list(workload.cluster.resources), quanta, time)
     reserved_for = None
     if explanation.reservation is not None:
-        k = next(k for k, group in group_of.items() if group == explanation.reservation.group)
+        k = _set_of(workload, under_way.first_task[explanation.reservation.group])
         reserved_for = str(workload.job_names[workload.set_job[k]])
     return WaitingJob(
         job,
@@ -120,12 +117,9 @@ def explain_job(
 
 
 def check_explained(policy: str) -> None:
-    """Raise `RefusalError` for a policy whose run logs hold too little to explain a wait."""
+    """Raise `RefusalError` for the run that a log records."""
     if policy == RECORDED:
         fault = "a log does not say why tasks waited; replay a policy, such as -p drf/best-fit"
-        raise RefusalError(policy, fault)
-    if parse_policy(policy).is_oblivious:
-        fault = "a run log does not hold declined offers, nor until when they are declined"
         raise RefusalError(policy, fault)
 
 
@@ -173,250 +167,16 @@ def _is_gang(workload: Workload, j: int) -> bool:
     return bool(workload.job_gang[j]) and bool(workload.job_tasks[j] > 1)
 
 
+def _set_of(workload: Workload, task: int) -> int:
+    """Return the set of a task."""
+    return int(np.searchsorted(workload.first_task, task, side="right")) - 1
+
+
 def _start_times(workload: Workload, log: RunLog, sets: IntArray) -> FloatArray:
     """Return the starts of the tasks of consecutive sets."""
     tasks = workload.first_task[[sets[0], sets[-1] + 1]]
     starts: FloatArray = log.start[(log.task >= tasks[0]) & (log.task < tasks[1])]
     return starts
-
-
-class _StateAt:
-    """Running and waiting tasks of each set at a time."""
-
-    def __init__(self, workload: Workload, log: RunLog, time: float) -> None:
-        check_explained(log.policy)
-        self.workload, self.log, self.time = workload, log, time
-        started = np.flatnonzero(log.start <= time)
-        self.runs: IntArray = started[log.end[started] > time]
-        done = started[(log.end[started] <= time) & ~log.lost[started]]
-        set_of_task = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
-        self.set_of_run = set_of_task[log.task[self.runs]]
-        self.running = np.bincount(self.set_of_run, minlength=workload.n_sets)
-        ended = np.bincount(set_of_task[log.task[done]], minlength=workload.n_sets)
-        job = workload.set_job
-        is_present = (workload.job_submit[job] <= time) & (workload.job_cancel[job] > time)
-        self.waiting = np.where(is_present, workload.set_tasks - self.running - ended, 0)
-
-    def servers(self) -> tuple[BoolArray, BoolArray]:
-        """Return the present and the draining servers, as masks."""
-        workload = self.workload
-        there, drained = workload.there_at_start.copy(), np.zeros(workload.n_servers, dtype=bool)
-        for x in np.flatnonzero(workload.server_time <= self.time).tolist():
-            s, event = workload.server[x], workload.server_event[x]
-            there[s] = event != LEAVE
-            drained[s] = event == DRAIN
-        return there, drained
-
-
-def _scheduler_at(
-    state: _StateAt, strict_fifo: bool, explained: int, on_progress: Progress | None
-) -> tuple[Scheduler, dict[int, int]]:
-    """Rebuild the scheduler of a time; return also the task group of each active set.
-
-    Unplaceable sets are left out, as in the replay, except those of the job `explained`.
-    """
-    rebuild = _Rebuild(state, strict_fifo, explained, on_progress)
-    rebuild.add_servers()
-    rebuild.add_queues()
-    rebuild.submit_sets()
-    rebuild.assume_runs()
-    rebuild.drain_servers()
-    return rebuild.scheduler, rebuild.group_of
-
-
-class _Rebuild:
-    """The steps that rebuild the scheduler of a time."""
-
-    def __init__(
-        self, state: _StateAt, strict_fifo: bool, explained: int, on_progress: Progress | None
-    ) -> None:
-        self.state, self._on_progress = state, on_progress
-        self.workload = workload = state.workload
-        self.kinds = kinds_of(workload)
-        self.quanta = to_quanta(self.kinds.problem)
-        cluster = workload.cluster
-        self.quantum: dict[str, Any] = {
-            name: 1 / per_unit
-            for name, per_unit in zip(cluster.resources, self.quanta.per_unit, strict=True)
-        }
-        self.server_names = [
-            f"{group}/{k}"
-            for group, count in zip(cluster.groups, cluster.count, strict=True)
-            for k in range(count)
-        ]
-        self.group_of_server: list[int] = np.repeat(
-            np.arange(len(cluster.groups)), cluster.count
-        ).tolist()
-        self.conditions = _label_conditions(workload)
-        self.there, self.drained = state.servers()
-        sets = np.flatnonzero((state.waiting > 0) | (state.running > 0))
-        is_kept = ~state.log.set_unplaceable[sets] | (workload.set_job[sets] == explained)
-        self.sets: list[int] = sets[is_kept].tolist()
-        self.group_of: dict[int, int] = {}  # task group of each set
-        self._done = 0
-        self._steps = int(self.there.sum()) + len(self.sets) + len(state.runs)
-        self.scheduler = Scheduler(
-            list(cluster.resources),
-            state.log.policy,
-            self.quantum,
-            strict_fifo=strict_fifo,
-            largest=self._largest_server(),
-            devices=cluster.devices,
-        )
-
-    def add_servers(self) -> None:
-        labels = [
-            {
-                label: "yes"
-                for k, condition in enumerate(self.conditions)
-                if eligible[k]
-                for label in condition or ()
-            }
-            for eligible in self.workload.places.T.tolist()
-        ]
-        capacity = [self._amounts(row) for row in self.quanta.capacity.tolist()]
-        for s in np.flatnonzero(self.there).tolist():
-            g = self.group_of_server[s]
-            self.scheduler.add_server(self.server_names[s], capacity[g], labels[g], order=s)
-            self._count_step()
-
-    def add_queues(self) -> None:
-        """Add the queues with their limits and quotas."""
-        workload, cluster = self.workload, self.workload.cluster
-        for name, weight, parent in queues_of(workload):
-            self.scheduler.add_queue(name, weight, parent)
-            if name in workload.limits:
-                limits = amounts_and_tasks(workload.limits[name], cluster.resources)
-                self.scheduler.set_limit(name, *limits)
-            for quota in quotas_of(workload.quotas.get(name, ())):
-                groups = groups_of(quota, cluster)
-                where = [
-                    server
-                    for server, g in zip(self.server_names, self.group_of_server, strict=True)
-                    if g in groups
-                ]
-                is_all = len(groups) == len(cluster.groups)
-                servers = None if is_all else where or ["no server"]
-                self.scheduler.set_quota(name, quota.amounts, servers)
-
-    def submit_sets(self) -> None:
-        """Submit the waiting and running tasks of the active sets."""
-        workload, state = self.workload, self.state
-        demand = [self._amounts(row) for row in self.quanta.demand.tolist()]
-        for job, members in groupby(self.sets, key=workload.set_job.tolist().__getitem__):
-            sets = list(members)
-            rows = [
-                (
-                    demand[self.kinds.of_set[k]],
-                    int(state.waiting[k] + state.running[k]),
-                    self.conditions[workload.set_place[k]],
-                )
-                for k in sets
-            ]
-            queue, limit = workload.users[workload.job_user[job]], float(workload.job_limit[job])
-            times: dict[str, Any] = {
-                "now": float(workload.job_submit[job]),
-                "time_limit": limit if limit < inf else None,
-            }
-            if _is_gang(workload, job):
-                group = self.scheduler.submit_gang(queue, rows, **times)
-                self.group_of |= dict.fromkeys(sets, group)
-            else:
-                for k, row in zip(sets, rows, strict=True):
-                    self.group_of[k] = self.scheduler.submit(queue, *row, **times)
-            self._count_step()
-
-    def assume_runs(self) -> None:
-        """Place the running tasks where the log has them."""
-        state, log = self.state, self.state.log
-        devices = self._devices()
-        order = np.lexsort((state.runs, state.set_of_run))  # a gang's shapes in their order
-        runs, sets = state.runs[order].tolist(), state.set_of_run[order].tolist()
-        for run, k in zip(runs, sets, strict=True):
-            own = {name: found[run] for name, found in devices.items() if run in found}
-            server, since = self.server_names[log.server[run]], float(log.start[run])
-            self.scheduler.assume(self.group_of[k], server, since, devices=own or None)
-            self._count_step()
-
-    def drain_servers(self) -> None:
-        for s in np.flatnonzero(self.drained & self.there).tolist():
-            self.scheduler.drain(self.server_names[s])
-
-    def _devices(self) -> dict[str, dict[int, list[int]]]:
-        """Return the devices of the running tasks, by resource and row of the log."""
-        workload, log = self.workload, self.state.log
-        set_of_task = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
-        demand = self.quanta.demand[self.kinds.of_set[set_of_task[log.task]]]
-        capacity = self.quanta.capacity[self.group_of_server]
-        return {
-            workload.cluster.resources[r]: _devices_of_runs(
-                log, self.state.time, demand[:, r], capacity[:, r], unit
-            )
-            for r, unit in self.quanta.device.items()
-        }
-
-    def _largest_server(self) -> dict[str, Any] | None:
-        """Return the positive amounts of the largest server, whose parts are slots; else None."""
-        if not parse_policy(self.state.log.policy).slots:
-            return None
-        amounts = self._amounts(largest_server(self.workload, self.quanta))
-        return {name: amount for name, amount in amounts.items() if amount}
-
-    def _amounts(self, row: list[int]) -> dict[str, Any]:
-        """Return a row in quanta as amounts by resource."""
-        return {name: n * q for (name, q), n in zip(self.quantum.items(), row, strict=True)}
-
-    def _count_step(self) -> None:
-        self._done += 1
-        if self._on_progress is not None and self._done % 256 == 0:
-            self._on_progress(self._done, self._steps)
-
-
-def _devices_of_runs(
-    log: RunLog, time: float, demand: IntArray, capacity: IntArray, unit: int
-) -> dict[int, list[int]]:
-    """Replay starts and ends up to a time; return the devices of each running task, by its row.
-
-    At equal times tasks end before others start, as in the event loop, and starts have the order of
-    the log. Reserved starts may have had other devices. `demand` (n,) of each run, `capacity` (S,)
-    of each server and `unit`, the size of one device, are in quanta of the resource. O(n log n).
-    """
-    # A run that is preempted as it starts takes nothing.
-    rows = np.flatnonzero((log.start <= time) & (log.start < log.end) & (demand > 0))
-    ended = rows[log.end[rows] <= time]
-    at = np.concatenate([log.start[rows], log.end[ended]])
-    is_start = np.concatenate([np.ones(len(rows), dtype=bool), np.zeros(len(ended), dtype=bool)])
-    row = np.concatenate([rows, ended])
-    free: dict[int, list[int]] = defaultdict(list)
-    for server in np.unique(log.server[rows]).tolist():
-        free[server] = [unit] * (int(capacity[server]) // unit)
-    found: dict[int, list[int]] = {}
-    for k in np.lexsort((row, is_start, at)).tolist():
-        run = int(row[k])
-        devices, asked = free[int(log.server[run])], int(demand[run])
-        if is_start[k]:
-            found[run] = choose_devices(devices, asked, unit)
-            for number in found[run]:
-                devices[number] -= min(asked, unit)
-        else:
-            for number in found.pop(run):
-                devices[number] += min(asked, unit)
-    return found
-
-
-def _label_conditions(workload: Workload) -> list[dict[str, str] | None]:
-    """Return each placement constraint as a condition on a label, whose name names the groups."""
-    groups, uses = workload.cluster.groups, Counter[str]()
-    conditions: list[dict[str, str] | None] = []
-    for row in workload.places:
-        allowed = [groups[g] for g in np.flatnonzero(row).tolist()]
-        more = f" and {len(allowed) - NAMED} groups more" if len(allowed) > NAMED else ""
-        label = f"servers of {', '.join(allowed[:NAMED])}{more}"
-        uses[label] += 1
-        if uses[label] > 1:  # another constraint with the same first groups
-            label += f" ({uses[label]})"
-        conditions.append(None if row.all() else {label: "yes"})
-    return conditions
 
 
 def _describe_state(workload: Workload, log: RunLog, j: int, time: float) -> str:
