@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fairlead.properties.audit import audit
     from fairlead.scheduler.scheduler import Scheduler
     from fairlead.simulation.filling import fill
-    from fairlead.simulation.simulate import RunsFailedError, simulate
+    from fairlead.simulation.simulate import simulate
     from fairlead.simulation.studies import study
 else:
     # Modules that compute are slow to import. `fairlead --help` needs none of them, and the console
@@ -43,7 +43,6 @@ else:
         "load": "fairlead.formats.problem_file",
         "mechanism": "fairlead.mechanisms.added",
         "mechanisms": "fairlead",
-        "RunsFailedError": "fairlead.simulation.simulate",
         "Scheduler": "fairlead.scheduler.scheduler",
         "simulate": "fairlead.simulation.simulate",
         "solve": "fairlead.mechanisms.catalogue",
@@ -71,7 +70,6 @@ __all__ = [
     "Problem",
     "ProblemError",
     "RefusalError",
-    "RunsFailedError",
     "Scheduler",
     "audit",
     "compare",

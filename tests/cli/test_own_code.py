@@ -202,28 +202,16 @@ def test_printed_text_does_not_spoil_the_answer(
     assert {"loaded", "a rule", "even", "past print", "a command"} <= said
 
 
-def test_a_comparison_with_a_rule_that_raises_shows_nothing(
-    command: Process, mine: str, day: str
+@pytest.mark.parametrize("option", [(), ("--seeds", "2"), ("--dedicated",)])
+def test_a_rule_that_raises_ends_the_command(
+    option: tuple[str, ...], command: Process, mine: str, day: str
 ) -> None:
-    words = ("simulate", day, "-p", f"{mine}:wrong", "-p", "drf/best-fit", "--processes", "1")
-    done = command(*words, "--dedicated")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("fairlead: wrong: AttributeError")
-
-
-def test_a_rule_that_raises_ends_no_other_run(
-    command: Process, mine: str, day: str, tmp_path: Path
-) -> None:
-    rules = ("-p", f"{mine}:wrong", "-p", "drf/best-fit", "-p", f"{mine}:sjf")
-    words = ("simulate", day, *rules, "--processes", "2", "--json")
+    words = ("simulate", day, "-p", "drf/best-fit", "-p", f"{mine}:wrong", "--processes", "2")
     line = CODE[: CODE.index("view.nothing")].count("\n") + 1
     fault = f"wrong: AttributeError: 'ClusterView' object has no attribute 'nothing' ({mine}, line "
-    done = command(*words, "--runs", str(tmp_path / "runs"))
-    answer = json.loads(done.stdout)
-    assert list(answer["policies"]) == ["drf/best-fit", "sjf"]
-    assert answer["failed"] == [f"{fault}{line})"]
-    assert (done.returncode, done.stderr) == (2, f"fairlead: {fault}{line})\n")
-    assert len(list((tmp_path / "runs").iterdir())) == 2
+    done = command(*words, *option)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"fairlead: {fault}{line})\n"
 
 
 def test_a_mechanism_that_prints_gives_json(process: Process, tmp_path: Path, small: Path) -> None:
@@ -232,16 +220,6 @@ def test_a_mechanism_that_prints_gives_json(process: Process, tmp_path: Path, sm
     done = process("allocate", str(small), "-m", f"{path}:half", "--json")
     assert json.loads(done.stdout)["mechanism"] == "half"
     assert {"loaded", "half"} <= set(done.stderr.splitlines())
-
-
-def test_a_study_goes_on_without_a_rule_that_raises(command: Process, mine: str, day: str) -> None:
-    words = ("-p", "drf/best-fit", "-p", f"{mine}:wrong", "-p", f"{mine}:sjf", "--seeds", "2")
-    done = command("simulate", day, *words, "--json")
-    answer = json.loads(done.stdout)
-    assert answer["differences"]["sjf"]["mean_wait"]["pairs"] == 2
-    (fault,) = answer["failed"]
-    assert (done.returncode, done.stderr) == (2, f"fairlead: {fault}\n")
-    assert fault.startswith("wrong: AttributeError")
 
 
 def test_a_package_adds_a_policy_by_an_entry_point(

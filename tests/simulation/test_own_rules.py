@@ -259,19 +259,15 @@ def test_rules_run_in_processes_beside_named_policies_and_changes(tmp_path: Path
     assert found == []
 
 
-def test_the_error_of_a_rule_has_the_other_runs() -> None:
+def test_the_error_of_a_rule_keeps_finished_runs(tmp_path: Path) -> None:
     def wrong(view: ClusterView) -> object:
         return view.waiting[9]
 
-    policies: Any = [wrong, "drf/best-fit"]
-    with pytest.raises(fairlead.RunsFailedError, match="wrong: IndexError") as caught:
-        fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies, processes=2)
-    assert list(caught.value.finished) == ["drf/best-fit"]
-    finished = caught.value.finished
-    assert len(finished["drf/best-fit"].log.task) == 1
-    assert finished.to_frame()["policy"].to_list() == ["drf/best-fit"]
-    assert finished["drf/best-fit"].to_frame("jobs")["wait"].to_list() == [0.0]
-    assert list(caught.value.faults) == ["wrong"]
+    policies: Any = ["drf/best-fit", wrong, "drf/first-fit"]
+    workload = workload_of([(0, 0.0, 1, 5.0)])
+    with pytest.raises(fairlead.FairleadError, match="wrong: IndexError"):
+        fairlead.simulate(workload, policies, processes=1, folder=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["drf_best-fit.parquet"]
 
 
 @pytest.mark.parametrize("name", ["drf/best-fit", "slots:3", "recorded", "", " x", "a\nb"])

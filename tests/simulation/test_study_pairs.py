@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import fairlead
@@ -116,34 +115,6 @@ def test_loads_are_no_independent_runs() -> None:
     assert list(found.at(2).plot().layout.yaxis.ticktext) == ["fifo/first-fit"]
 
 
-def test_a_part_has_only_its_own_faults() -> None:
-    found = Study(
-        ("a", "b"),
-        fairlead.study(
-            {"day": one_large_and_two_small()}, "fifo/first-fit", loads=[1, 2], processes=1
-        ).variations,
-        {"waiting": np.zeros((2, 2))},
-        {"waiting": np.zeros((2, 2))},
-        {"b": {"day, load 2": "b: wrong"}},
-    )
-    assert found.faults == ("b: wrong, in 1 of 2 variations",)
-    assert found.at(1).faults == ()
-    assert found.at(2).faults == ("b: wrong, in 1 of 1 variations",)
-
-
-def test_a_pair_needs_both_runs() -> None:
-    # At twice the load the last job comes at 10 s, when the first one has ended; else at 20 s.
-    def picky(view: ClusterView) -> GroupView | None:
-        if view.waiting and view.now == 20:
-            raise RuntimeError("too late")
-        return next((group for group in view.waiting if view.fits(group)), None)
-
-    policies: Any = [picky, "fifo/first-fit"]
-    found = fairlead.study(one_large_and_two_small(), policies, loads=[1, 2], processes=1)
-    assert np.isfinite(found.figures["mean_wait"]).tolist() == [[False, True], [True, True]]
-    assert np.isfinite(found.changes["mean_wait"]).tolist() == [[False, True], [False, True]]
-
-
 @pytest.mark.parametrize(
     ("measure", "policy", "place"),
     [
@@ -235,7 +206,7 @@ def test_runs_begin_with_the_rule_as_it_was_given(processes: int) -> None:
     day, rule = generate_day(servers=4, users=3, jobs=20, hours=60, seed=1), Once()
     policies: Any = {"fifo": rule.start, "once": rule, "bound": partial(Once.start, rule)}
     found = fairlead.study(day, policies, seeds=3, processes=processes)
-    assert not found.failed
+    assert len(found.policies) == 3
     for _ in range(2):
         runs = fairlead.simulate(day, {"once": rule}, dedicated=True, processes=processes)
         assert len(runs) == 2
@@ -249,7 +220,7 @@ def test_a_rule_that_cannot_be_copied_is_named() -> None:
     rule = Once()
     rule.log = (x for x in ())  # type: ignore[attr-defined]
     day = generate_day(servers=4, users=3, jobs=20, hours=60, seed=1)
-    with pytest.raises(fairlead.RunsFailedError, match=r"once: cannot be copied .*generator"):
+    with pytest.raises(fairlead.FairleadError, match=r"once: cannot be copied .*generator"):
         fairlead.simulate(day, {"once": rule, "count": count}, processes=1)
 
 
@@ -264,5 +235,5 @@ def test_servers_of_rules_are_those_of_the_view() -> None:
     def by_name(view: ClusterView) -> object:
         return (view.waiting[0], "g0-0") if view.waiting else None
 
-    with pytest.raises(fairlead.RunsFailedError, match=r"view\.servers.*'g0-0'"):
+    with pytest.raises(fairlead.FairleadError, match=r"view\.servers.*'g0-0'"):
         fairlead.simulate(one_large_and_two_small(), by_name, processes=1)

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 from fairlead.cli.explain import explain_at, lines_of
 from fairlead.cli.log_options import in_queues, plain_trace, seconds_in
 from fairlead.cli.streams import StoppedError, complain, progress_bar, replay_bars, show
-from fairlead.errors import FairleadError, InputError
+from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
 from fairlead.model.run_log import RECORDED
 from fairlead.model.unplaceable import unplaceable_sets
@@ -26,7 +26,6 @@ from fairlead.simulation.simulate import (
     TIME_FIGURES,
     Outcome,
     Outcomes,
-    RunsFailedError,
     simulate,
     with_recorded,
 )
@@ -120,7 +119,6 @@ def run_study(replays: Replays, seeds: int | None) -> None:
             **replays.options,
         )
     values = {"fairlead": 1, "seeds": seeds, "measured_since": since, **found.to_dict()}
-    values |= {"failed": list(found.faults)} if found.faults else {}
     table = None
     if output.table_format is not None:
         from fairlead.report.table_text import frame_text
@@ -132,8 +130,6 @@ def run_study(replays: Replays, seeds: int | None) -> None:
     title = ", ".join(Path(name).name for name in workloads)
     document = study_document(found, title, lambda: values)
     show(document, output.as_json, output.report, table=table)
-    if found.faults:
-        raise FairleadError("; ".join(found.faults))
 
 
 def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> None:
@@ -152,8 +148,6 @@ def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> N
     ------
     StoppedError
         After an interruption; the message says how to resume.
-    RunsFailedError
-        If user-defined rules failed; the outcomes of the other runs are shown before.
     InputError
         Also after the outcomes are shown, if runs could not be kept.
     """
@@ -169,16 +163,19 @@ def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> N
         raise InputError(f"there is no user {explained!r:.60} in the trace", "--explain")
     if RECORDED in [run.name for run in replays.planned]:
         check_recorded(workload, str(trace))
-    outcomes, failed = Outcomes(), None
+    if replays.options["until"] is not None:
+        # Tasks and jobs of later hours appear in no count.
+        workload = first_seconds(workload, replays.options["until"])
+    outcomes = Outcomes()
     try:
-        outcomes, failed = _replay(replays, workload, since, folder)
+        outcomes = _replay(replays, workload, since, folder)
         _report_repeated(workload, outcomes)
         reasons = {}
         if explained is not None:
             shared = {run.name: outcomes[run.name] for run in replays.planned if not run.dedicated}
             reasons = _explain(shared, explained, replays.options)
-        answer = _Answer(replays, workload, trace_format, outcomes, failed, explained, reasons)
-        answer.show(since)
+        answer = _Answer(replays, workload, trace_format, outcomes, explained, reasons)
+        answer.show(reference, since, columns)
     except RunsInterrupted as interrupted:
         stopped = resume_text(interrupted.finished, interrupted.runs, interrupted.folder)
         raise StoppedError(f"interrupted; {stopped}") from None
@@ -191,35 +188,21 @@ def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> N
     unkept = sum(outcome.path is None for outcome in outcomes.values())
     if folder is not None and unkept:
         raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(folder))
-    if failed is not None:
-        raise failed
 
 
-def _replay(
-    replays: Replays, workload: Workload, since: float, folder: Path | None
-) -> tuple[Outcomes, RunsFailedError | None]:
-    """Replay the workload; return the outcomes, and the fault if only some rules failed.
-
-    Raises RunsFailedError if no run finished, or one with which others are compared failed.
-    """
+def _replay(replays: Replays, workload: Workload, since: float, folder: Path | None) -> Outcomes:
+    """Replay the workload, with progress bars."""
     with replays.open_executor() as executor, replay_bars() as (on_progress, _):
-        try:
-            outcomes = simulate(
-                workload,
-                replays.policies,
-                folder=folder,
-                executor=executor,
-                warm_up=since,
-                on_found=_report_kept,
-                on_progress=on_progress,
-                **replays.options,
-            )
-        except RunsFailedError as fault:
-            needed = {*(replays.shared_and_dedicated or ())}
-            if not fault.finished or not needed <= fault.finished.keys():
-                raise
-            return fault.finished, fault
-    return outcomes, None
+        return simulate(
+            workload,
+            replays.policies,
+            folder=folder,
+            executor=executor,
+            warm_up=since,
+            on_found=_report_kept,
+            on_progress=on_progress,
+            **replays.options,
+        )
 
 
 @dataclass(frozen=True)
@@ -230,7 +213,6 @@ class _Answer:
     workload: Workload
     trace_format: str
     outcomes: Outcomes
-    failed: RunsFailedError | None
     explained: str | None  # the user of --explain
     reasons: Mapping[str, WaitingJob | None]  # of its longest wait, by run
 
@@ -239,12 +221,13 @@ class _Answer:
         from fairlead.report.simulation import simulation_document
 
         output, options, shown = self.replays.output, self.replays.options, self.outcomes
-        reference = None
-        if options["what_if"]:
-            first = self.replays.first_replayed
-            reference = first if first in shown else None
-        elif output.report and self.workload.has_starts:
-            shown = with_recorded(shown, self.workload, options["fair"], since)
+        # A page compares with the schedule in the trace, unless another reference was asked for.
+        wants_recorded = bool(output.report) and reference is None and not options["what_if"]
+        if self.workload.has_starts and (reference == RECORDED or wants_recorded):
+            until, fair = options["until"], options["fair"]
+            shown = with_recorded(self.outcomes, self.workload, until, fair, since)
+        if reference is None and options["what_if"]:
+            reference = self.replays.first_replayed
         document = simulation_document(
             shown,
             self.replays.traces[0].name,
@@ -288,8 +271,6 @@ class _Answer:
             shared, dedicated = self.replays.shared_and_dedicated
             sharing = compare(self.outcomes[shared].summary, self.outcomes[dedicated].summary)
             values["sharing"] = sharing.to_dict() | {"baseline": dedicated}
-        if self.failed is not None:
-            values["failed"] = list(dict.fromkeys(self.failed.faults.values()))
         if self.explained is not None:
             found = {name: why and why.to_dict() for name, why in self.reasons.items()}
             values["explained"] = {"user": self.explained, "policies": found}

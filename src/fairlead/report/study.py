@@ -14,10 +14,8 @@ from fairlead.report.document import (
     Cell,
     Content,
     Document,
-    Listing,
     Picture,
     Prose,
-    Section,
     Statement,
     Table,
     figure,
@@ -78,8 +76,6 @@ def _blocks(found: Study) -> list[Block]:
     blocks.append(_means(found))
     if len(found.policies) > 1:
         blocks.append(_differences(found))
-    if found.faults:
-        blocks.append(Section("Runs that failed", [Listing(list(found.faults))]))
     return blocks
 
 

@@ -81,17 +81,6 @@ class ReplayJob:
             return replay_dedicated(self.workload, self.run.chosen, once, on_progress=on_progress)
         return once(self.workload, self.run.chosen, on_progress=on_progress)
 
-    def replay_or_fault(
-        self, on_progress: Callable[[int, float], None] | None = None
-    ) -> RunLog | str:
-        """Replay; return the error message of a failed user-defined rule, so that others go on."""
-        try:
-            return self.replay(on_progress)
-        except FairleadError as fault:
-            if self.run.rule is None:
-                raise
-            return str(fault)
-
 
 def run_policies(
     workload: Workload,
@@ -104,7 +93,6 @@ def run_policies(
     what_if: Sequence[str] = (),
     dedicated: bool = False,
     on_found: Callable[[str, Path], None] | None = None,
-    on_fault: Callable[[str, str], None] | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, FinishedRun]:
     """Replay a workload under several policies.
@@ -121,9 +109,6 @@ def run_policies(
         logger ``fairlead``.
     executor : Executor, optional
         Runs the replays; local processes when absent. The result is the same.
-    on_fault : callable, optional
-        Called after all runs with the name and the error message of each run whose rule raised an
-        exception or made an impossible start. Without it the first error is raised at once.
 
     Returns
     -------
@@ -141,8 +126,8 @@ def run_policies(
     RunsInterrupted
         When interrupted; finished runs are in the folder.
     FairleadError
-        When a process was killed; finished runs are in the folder. Or for an error of a rule,
-        without `on_fault`.
+        When a process was killed, or a rule raised an exception or made an impossible start;
+        finished runs are in the folder.
     """
     seed = whole_number(seed, "seed", most=2**64 - 1)
     runs = plan_runs(policies, what_if, dedicated)
@@ -160,7 +145,6 @@ def run_policies(
     _warn_of_policies(workload, [run.policy for run in replayed if run.rule is None])
     kept = None if folder is None else _KeptRuns(folder, workload, runs, seed, strict_fifo)
     finished: dict[str, FinishedRun] = {}
-    faults: dict[str, str] = {}
     jobs: list[ReplayJob] = []
 
     def finish(run: PlannedRun, log: RunLog) -> None:
@@ -168,12 +152,7 @@ def run_policies(
         path = None if kept is None else kept.write(run, changed, log)
         finished[run.name] = FinishedRun(run, changed, log, path)
 
-    def finish_job(number: int, log: RunLog | str) -> None:
-        if isinstance(log, str):
-            if on_fault is None:
-                raise FairleadError(log)
-            faults[jobs[number].run.name] = log
-            return
+    def finish_job(number: int, log: RunLog) -> None:
         finish(jobs[number].run, log)
         report(number, jobs[number].workload.n_tasks, log.makespan)
 
@@ -199,16 +178,13 @@ def run_policies(
             if run.policy == RECORDED and run.name not in finished:
                 finish(run, recorded_run(workload))
         listener = None if on_progress is None else report
-        (executor or Processes()).do_all(ReplayJob.replay_or_fault, jobs, finish_job, listener)
-        for run in runs:
-            if on_fault is not None and run.name in faults:
-                on_fault(run.name, faults[run.name])
-        if dedicated and not faults.keys() & {replayed[0].name, runs[-1].name}:
+        (executor or Processes()).do_all(ReplayJob.replay, jobs, finish_job, listener)
+        if dedicated:
             shared, alone = finished[replayed[0].name], finished[runs[-1].name]
             warning = dedicated_caution(workload, shared.log, alone.log)
             if warning:
                 _LOGGER.warning("%s: %s", alone.run.name, warning)
-        return {run.name: finished[run.name] for run in runs if run.name in finished}
+        return {run.name: finished[run.name] for run in runs}
     except KeyboardInterrupt:
         # The folder is read, because the interruption may have come before `finished` was updated.
         names = () if kept is None else kept.names(runs)

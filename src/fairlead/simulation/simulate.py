@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.errors import FairleadError, InputError, ProblemError
+from fairlead.errors import InputError, ProblemError
 from fairlead.executors.executor import Executor
 from fairlead.executors.local_processes import Processes
 from fairlead.formats.queue_file import load_queues
@@ -220,36 +220,6 @@ class Outcomes(dict[str, Outcome], Shown):
         return {"policy": list(self)} | columns
 
 
-class RunsFailedError(FairleadError):
-    """User-defined rules failed; raised after all other runs have ended.
-
-    Attributes
-    ----------
-    faults : mapping of str to str
-        The error message of each failed run, by the run's name.
-    finished : Outcomes
-        Outcomes of the other runs.
-
-    Examples
-    --------
-    >>> import fairlead
-    >>> from fairlead.traces.generator import generate_day
-    >>> day = generate_day(servers=20, users=5, jobs=50)
-    >>> def wrong(view):
-    ...     return view.waiting[999]
-    >>> try:
-    ...     fairlead.simulate(day, ["drf/best-fit", wrong], processes=1)
-    ... except fairlead.RunsFailedError as error:
-    ...     print(list(error.faults), error.finished.to_frame()["policy"].to_list())
-    ['wrong'] ['drf/best-fit']
-    """
-
-    def __init__(self, faults: Mapping[str, str], finished: Outcomes) -> None:
-        self.faults = faults
-        self.finished = finished
-        super().__init__("; ".join(dict.fromkeys(faults.values())))
-
-
 def simulate(
     trace: Workload | Path | str,
     policies: Policies,
@@ -332,9 +302,9 @@ def simulate(
     InputError
         For an unusable trace, policy, change, number or folder, or ``recorded`` where the trace
         does not record when its tasks started.
-    RunsFailedError
-        After all other runs, when a rule raised an exception or made an impossible start;
-        `finished` has the other outcomes, `faults` the error messages by run.
+    FairleadError
+        When a rule raised an exception or made an impossible start; finished runs are kept in the
+        folder.
     RefusalError
         When the parts of a policy cannot be combined.
     KeyboardInterrupt
@@ -402,7 +372,6 @@ def simulate(
     warm_up = number(warm_up, "warm_up")
     if warm_up:
         check_since(warm_up, float(workload.job_submit[-1]), "warm_up")
-    faults: dict[str, str] = {}
     runs = run_policies(
         workload,
         policies,
@@ -413,13 +382,9 @@ def simulate(
         what_if=one_or_several(what_if, "what_if"),
         dedicated=switch(dedicated, "dedicated"),
         on_found=on_found,
-        on_fault=faults.__setitem__,
         on_progress=on_progress,
     )
-    outcomes = Outcomes({name: Outcome.of(run, until, fair, warm_up) for name, run in runs.items()})
-    if faults:
-        raise RunsFailedError(faults, outcomes)
-    return outcomes
+    return Outcomes({name: Outcome.of(run, until, fair, warm_up) for name, run in runs.items()})
 
 
 def with_queues(workload: Workload, path: Path | str) -> Workload:

@@ -7,7 +7,6 @@ different loads are not independent, so each load has its own intervals.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -28,7 +27,7 @@ from fairlead.simulation.metrics.fairness_error import Unsolved
 from fairlead.simulation.metrics.summary import plain
 from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead.simulation.planned_runs import Policies, plan_runs, policies_of
-from fairlead.simulation.simulate import FAIR, Outcome, RunsFailedError, simulate, still_wait
+from fairlead.simulation.simulate import FAIR, Outcome, simulate, still_wait
 from fairlead.traces.resampling import WEEK, resampled
 
 if TYPE_CHECKING:
@@ -93,11 +92,9 @@ class Study(Shown):
         The first one is the reference.
     variations : tuple of Variation
     figures : mapping of str to (P, V) float
-        Values of each measure of `figures_of`; times in seconds. NaN for failed runs.
+        Values of each measure of `figures_of`; times in seconds.
     changes : mapping of str to (P, V) float
         Differences of each measure from the first policy, by `differences_of`.
-    failed : mapping of str to mapping of str to str
-        By policy and variation, the error message of each run whose rule failed.
     unsolved : mapping of str to mapping of str to Unsolved
         By policy and variation, the instants without fair shares of each run that has some.
     """
@@ -106,7 +103,6 @@ class Study(Shown):
     variations: tuple[Variation, ...]
     figures: Mapping[str, FloatArray]
     changes: Mapping[str, FloatArray]
-    failed: Mapping[str, Mapping[str, str]]
     unsolved: Mapping[str, Mapping[str, Unsolved]] = field(default_factory=dict)
     frames = ("runs", "means", "differences")
 
@@ -134,7 +130,6 @@ class Study(Shown):
             variations,
             {name: rows[:, chosen] for name, rows in self.figures.items()},
             {name: rows[:, chosen] for name, rows in self.changes.items()},
-            _keep_variations(self.failed, variations),
             _keep_variations(self.unsolved, variations),
         )
 
@@ -183,14 +178,6 @@ class Study(Shown):
             )
         return tuple(found)
 
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """The distinct error messages of rules, each with its number of variations."""
-        counts = Counter(fault for runs in self.failed.values() for fault in runs.values())
-        return tuple(
-            f"{fault}, in {n} of {len(self.variations)} variations" for fault, n in counts.items()
-        )
-
     def plot(self, measure: str = DEFAULT_MEASURE) -> Figure:
         """Draw the differences of a measure from the first policy, a row for each load."""
         self._known(measure)
@@ -225,8 +212,7 @@ class Study(Shown):
         }
 
     def __repr__(self) -> str:
-        failed = f"; failed: {', '.join(self.failed)}" if self.failed else ""
-        parts = f"{', '.join(self.policies)}: {len(self.variations)} variations{failed}"
+        parts = f"{', '.join(self.policies)}: {len(self.variations)} variations"
         return "\n".join((f"<Study of {parts}>", *self.cautions))
 
     def _columns(self, what: str) -> Mapping[str, Any]:
@@ -261,8 +247,7 @@ class Study(Shown):
         runs = [
             (each, v, p)
             for v, each in enumerate(self.variations)
-            for p, policy in enumerate(self.policies)
-            if str(each) not in self.failed.get(policy, ())
+            for p in range(len(self.policies))
         ]
         n = len(self.figures)
         each = [variation for variation, _, _ in runs for _ in range(n)]
@@ -334,16 +319,13 @@ def study(
     Returns
     -------
     Study
-        `failed` has the error messages of rules; the other runs go on. `cautions` name policies
-        that leave tasks waiting, or lack fair shares at some instants.
+        `cautions` name policies that leave tasks waiting, or lack fair shares at some instants.
 
     Raises
     ------
     InputError, RefusalError
         As `fairlead.simulate`; also for ``recorded``, fewer than two seeds, a window without jobs,
         or a trace that cannot be resampled.
-    RunsFailedError
-        When the rules failed in all runs.
 
     Notes
     -----
@@ -376,9 +358,7 @@ def study(
     ]
     figures: dict[str, FloatArray] = {}
     changes: dict[str, FloatArray] = {}
-    failed: dict[str, dict[str, str]] = {}
     unsolved: dict[str, dict[str, Unsolved]] = {}
-    last_fault: RunsFailedError | None = None
     for v, (variation, workload) in enumerate(plans):
         if on_progress is not None:
             on_progress(v, len(plans))
@@ -387,46 +367,37 @@ def study(
             varied = workload if k is None else resampled(workload, k)
         except InputError as fault:
             raise fault.within(variation.trace) from None
-        try:
-            outcomes = simulate(
-                varied,
-                policies,
-                processes=processes,
-                executor=executor,
-                seed=seed if k is None else k,
-                strict_fifo=strict_fifo,
-                what_if=what_if,
-                dedicated=dedicated,
-                perfect_estimates=perfect_estimates,
-                until=until,
-                warm_up=warm_up,
-                fair=fair,
-            )
-        except RunsFailedError as fault:
-            outcomes, last_fault = fault.finished, fault
-            for name, why in fault.faults.items():
-                failed.setdefault(name, {})[str(variation)] = why
-        first = outcomes.get(runs[0].name)
+        outcomes = simulate(
+            varied,
+            policies,
+            processes=processes,
+            executor=executor,
+            seed=seed if k is None else k,
+            strict_fifo=strict_fifo,
+            what_if=what_if,
+            dedicated=dedicated,
+            perfect_estimates=perfect_estimates,
+            until=until,
+            warm_up=warm_up,
+            fair=fair,
+        )
+        first = outcomes[runs[0].name]
         for p, run in enumerate(runs):
-            if run.name not in outcomes:
-                continue
             outcome = outcomes[run.name]
             found = figures_of(outcome)
             fairness = outcome.summary.fairness
             if fairness is not None and fairness.unsolved_instants is not None:
                 unsolved.setdefault(run.name, {})[str(variation)] = fairness.unsolved_instants
-            pairs = differences_of(outcome, first) if first is not None else {}
+            pairs = differences_of(outcome, first)
             for name, value in found.items():
-                for table, cell in ((figures, value), (changes, pairs.get(name, np.nan))):
+                for table, cell in ((figures, value), (changes, pairs[name])):
                     rows = table.setdefault(name, np.full((len(runs), len(plans)), np.nan))
                     rows[p, v] = cell
-    if not figures and last_fault is not None:
-        raise last_fault
     if on_progress is not None:
         on_progress(len(plans), len(plans))
     names = tuple(run.name for run in runs)
     variations = tuple(variation for variation, _ in plans)
-    return Study(names, variations, figures, changes, failed, unsolved)
+    return Study(names, variations, figures, changes, unsolved)
 
 
 def _keep_variations(
