@@ -74,51 +74,46 @@ def served_first(view: ClusterView) -> object:
     return next((group for group in view.waiting if view.fits(group)), None)
 
 
-def test_windows_and_loads_are_those_of_single_replays() -> None:
+def test_traces_under_a_load_are_those_of_single_replays() -> None:
     day = generate_day(servers=4, users=3, jobs=40, hours=60, seed=3)
-    windows = [(0.0, 36_000.0), (36_000.0, 90_000.0)]
+    windows = {"first": time_window(day, 0, 36_000), "next": time_window(day, 36_000, 90_000)}
     policies = {"own": served_first}
-    found = fairlead.study(day, policies, windows=windows, loads=[1, 1.5], processes=1)
+    found = fairlead.study(windows, policies, load=1.5, processes=1)
     rows = found.to_frame().filter(measure="mean_wait").to_dicts()
-    assert [(row["begin"], row["end"], row["load"]) for row in rows] == [
-        (*window, load) for window in windows for load in (1.0, 1.5)
-    ]
+    assert [row["trace"] for row in rows] == ["first", "next"]
     for row in rows:
-        part = time_window(day, row["begin"], row["end"])
-        by_option = simulate(part, policies, load=row["load"], processes=1)["own"]
-        if row["load"] != 1:
-            part = with_load(part, row["load"])
-        run = simulate(part, policies, processes=1)["own"]
+        part = windows[row["trace"]]
+        by_option = simulate(part, policies, load=1.5, processes=1)["own"]
+        run = simulate(with_load(part, 1.5), policies, processes=1)["own"]
         assert by_option.to_dict() == run.to_dict()
         assert row["value"] == pytest.approx(figures_of(run)["mean_wait"])
-        assert (row["trace"], row["seed"], row["policy"]) == ("trace", None, "own")
+        assert (row["seed"], row["policy"]) == (None, "own")
 
 
 def test_frames_have_intervals_of_means_and_differences() -> None:
     day = generate_day(servers=4, users=3, jobs=40, hours=60, seed=3)
     policies = ["drf/first-fit", "fifo/first-fit"]
-    found = fairlead.study({"day": day}, policies, seeds=4, loads=[1, 2], processes=1)
+    found = fairlead.study({"day": day}, policies, seeds=4, load=2, processes=1)
     runs = found.to_frame().filter(measure="mean_wait")
     means, differences = found.to_frame("means"), found.to_frame("differences")
-    for load in (1.0, 2.0):
-        of = {p: runs.filter(load=load, policy=p)["value"].to_numpy() for p in policies}
-        for policy, values in of.items():
-            (row,) = means.filter(load=load, policy=policy, measure="mean_wait").to_dicts()
-            known = ttest_1samp(values, 0).confidence_interval(0.95)
-            assert row["runs"] == 4
-            assert (row["mean"], row["low"], row["high"]) == pytest.approx(
-                (values.mean(), known.low, known.high)
-            )
-        (row,) = differences.filter(load=load, measure="mean_wait").to_dicts()
-        change = of["fifo/first-fit"] - of["drf/first-fit"]
-        shown = runs.filter(load=load, policy="fifo/first-fit")["difference"]
-        assert shown.to_list() == pytest.approx(change.tolist())  # all jobs are complete
-        known = ttest_1samp(change, 0).confidence_interval(0.95)
-        assert (row["policy"], row["pairs"]) == ("fifo/first-fit", 4)
+    of = {p: runs.filter(policy=p)["value"].to_numpy() for p in policies}
+    for policy, values in of.items():
+        (row,) = means.filter(policy=policy, measure="mean_wait").to_dicts()
+        known = ttest_1samp(values, 0).confidence_interval(0.95)
+        assert row["runs"] == 4
         assert (row["mean"], row["low"], row["high"]) == pytest.approx(
-            (change.mean(), known.low, known.high)
+            (values.mean(), known.low, known.high)
         )
-    assert repr(found) == "<Study of drf/first-fit, fifo/first-fit: 8 variations>"
+    (row,) = differences.filter(measure="mean_wait").to_dicts()
+    change = of["fifo/first-fit"] - of["drf/first-fit"]
+    shown = runs.filter(policy="fifo/first-fit")["difference"]
+    assert shown.to_list() == pytest.approx(change.tolist())  # all jobs are complete
+    known = ttest_1samp(change, 0).confidence_interval(0.95)
+    assert (row["policy"], row["pairs"]) == ("fifo/first-fit", 4)
+    assert (row["mean"], row["low"], row["high"]) == pytest.approx(
+        (change.mean(), known.low, known.high)
+    )
+    assert repr(found) == "<Study of drf/first-fit, fifo/first-fit: 4 variations>"
 
 
 def test_a_picture_has_the_intervals() -> None:
@@ -147,12 +142,8 @@ def test_a_rule_that_raises_ends_the_study() -> None:
 @pytest.mark.parametrize(
     ("options", "place"),
     [
-        ({"windows": [(0.0, 5.0, 9.0)]}, "windows"),
-        ({"windows": [("0", "5")]}, "windows"),
-        ({"windows": []}, "windows"),
-        ({"loads": [0.0]}, "load"),
-        ({"loads": [2, 2.0]}, "loads"),
-        ({"loads": 2}, "loads"),
+        ({"load": 0.0}, "load"),
+        ({"load": [2]}, "load"),
     ],
 )
 def test_unusable_parts_of_studies_are_refused(options: Any, place: str) -> None:
@@ -163,7 +154,7 @@ def test_unusable_parts_of_studies_are_refused(options: Any, place: str) -> None
 
 def test_files_are_traces_of_a_study() -> None:
     files = [LOGS / "lab.swf", str(LOGS / "metacentrum.swf.gz")]
-    found = fairlead.study(files, "drf/first-fit", windows=[(0.0, 20_000.0)], processes=1)
+    found = fairlead.study(files, "drf/first-fit", until=20_000.0, processes=1)
     assert [each.trace for each in found.variations] == [str(file) for file in files]
     with pytest.raises(InputError, match="twice"):
         fairlead.study([files[0], str(files[0])], "drf/first-fit")
@@ -175,7 +166,7 @@ def test_the_command_shows_what_study_returns(capsys: pytest.CaptureFixture[str]
     words = [word for policy in policies for word in ("-p", policy)]
     assert run(["simulate", trace, *words, "--seeds", "2", "--load", "0.5", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    found = fairlead.study(trace, policies, seeds=2, loads=[0.5]).to_dict()
+    found = fairlead.study(trace, policies, seeds=2, load=0.5).to_dict()
     assert {name: shown[name] for name in found} == found
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from datetime import date, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +13,8 @@ from fairlead.model.workload import Workload
 from fairlead.scheduler.own_rules import ClusterView, GroupView
 from fairlead.simulation.studies import MEASURES, Study
 from fairlead.traces.generator import generate_day
-from fairlead.traces.readers import read_workload
 
 pytestmark = pytest.mark.usefixtures("few_instants")
-LOGS = Path(__file__).parents[2] / "examples" / "logs"
 
 
 def small_only(view: ClusterView) -> GroupView | None:
@@ -82,7 +77,8 @@ def test_pairs_are_the_same_from_either_policy() -> None:
 
 def test_answers_name_policies_that_leave_tasks_waiting() -> None:
     policies = ["fifo/first-fit", small_only, never]
-    found = fairlead.study({"a": one_large_and_two_small()}, policies, loads=[1, 2], processes=1)
+    traces = {"a": one_large_and_two_small(), "b": one_large_and_two_small()}
+    found = fairlead.study(traces, policies, processes=1)
     small, nothing = found.cautions
     assert "under small_only 2 tasks still wait at the end, in 2 of 2 variations" in small
     assert "under never 6 tasks" in nothing
@@ -92,27 +88,6 @@ def test_answers_name_policies_that_leave_tasks_waiting() -> None:
     assert runs.to_frame()["waiting"].to_list() == [0, 1, 3]
     warm = fairlead.simulate(one_large_and_two_small(), never, processes=1, warm_up=10)
     assert repr(warm) == "<never: 0 starts, until 0 s; 1 task still waits>"
-
-
-def test_loads_are_no_independent_runs() -> None:
-    day = generate_day(servers=4, users=3, jobs=40, hours=60, seed=3)
-    policies = ["drf/first-fit", "fifo/first-fit"]
-    found = fairlead.study({"day": day}, policies, seeds=3, loads=[1, 1.001, 2], processes=1)
-    assert found.loads == (1.0, 1.001, 2.0)
-    for ask in (found.mean, found.difference):
-        with pytest.raises(InputError, match=r"loads 1, 1.001 and 2.*\.at\(1\)"):
-            ask("mean_wait", "fifo/first-fit")
-    with pytest.raises(InputError, match=r"\.at\(1\)"):
-        found.to_dict()
-    rows = found.to_frame("differences").filter(measure="mean_wait")
-    drawn = found.plot("mean_wait")
-    assert list(drawn.layout.yaxis.ticktext) == [
-        f"fifo/first-fit, load {load}" for load in ("1", "1.001", "2")
-    ]
-    one = found.at(1).difference("mean_wait", "fifo/first-fit")
-    assert one.count == 3
-    assert rows["mean"][0] == one.mean
-    assert list(found.at(2).plot().layout.yaxis.ticktext) == ["fifo/first-fit"]
 
 
 @pytest.mark.parametrize(
@@ -129,55 +104,6 @@ def test_unknown_measures_and_policies_are_named(measure: Any, policy: Any, plac
     for ask in (found.mean, found.difference):
         with pytest.raises(InputError, match=place):
             ask(measure, policy)
-
-
-@pytest.mark.parametrize(
-    ("window", "fault"),
-    [
-        ((0, float("nan")), "not nan"),
-        ((15, 1), "ends at 1 s, not after its start, 15 s"),
-        ((float("inf"), float("inf")), "not after its start"),
-        ((500, 600), "no job is submitted"),
-    ],
-)
-def test_faults_of_windows_name_the_window(window: Any, fault: str) -> None:
-    with pytest.raises(InputError, match=rf"windows\[1\]: .*{fault}") as error:
-        fairlead.study(one_large_and_two_small(), "fifo/first-fit", windows=[(0, 9), window])
-    assert "--" not in str(error.value)
-
-
-def test_days_and_times_of_the_log_are_windows() -> None:
-    log, _ = read_workload(LOGS / "lab.swf")
-    start = log.date_of(0.0)
-    assert start is not None
-    noon = start + timedelta(hours=12)
-    day = date(start.year, start.month, start.day)
-    midnight = datetime.combine(day, datetime.min.time(), start.tzinfo)
-    for begin, seconds in [(start, 0.0), (day, max((midnight - start).total_seconds(), 0.0))]:
-        for end in (noon, noon.replace(tzinfo=None)):
-            found = fairlead.study(log, "drf/first-fit", windows=[(begin, end)], processes=1)
-            (variation,) = found.variations
-            assert (variation.begin, variation.end) == (seconds, 43_200.0)
-    with pytest.raises(InputError, match=r"windows\[0\]: is a date"):
-        fairlead.study(one_large_and_two_small(), "drf/first-fit", windows=[(start, noon)])
-
-
-@pytest.mark.parametrize(
-    ("windows", "warnings"),
-    [
-        ([(0, 10), (10, 21)], 0),
-        ([(0, 10), (10, float("inf"))], 0),
-        ([(10, 21), (0, 11)], 1),
-        ([(0, 40)], 1),
-        ([(-10, 10)], 1),
-    ],
-)
-def test_overlaps_and_ends_of_the_trace_are_warned_of(
-    windows: Any, warnings: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING, "fairlead"):
-        fairlead.study(one_large_and_two_small(), "fifo/first-fit", windows=windows, processes=1)
-    assert len(caplog.records) == warnings
 
 
 def test_an_unknown_option_is_one_of_study() -> None:

@@ -105,17 +105,15 @@ def test_a_fault_is_one_short_line() -> None:
 
 def test_a_study_names_the_runs_with_such_instants(alone: str) -> None:
     day = ana_then_bo_then_cy()
-    found = fairlead.study(
-        {"a": day, "b": day}, ["drf/first-fit", never], fair=alone, loads=[1, 0.5], processes=1
-    )
+    found = fairlead.study({"a": day, "b": day}, ["drf/first-fit", never], fair=alone, processes=1)
     assert list(found.unsolved) == ["never"]
     assert found.figures["fairness_error"][1, 0] == pytest.approx(1.0)
-    (caution,) = (each for each in found.at(1).cautions if "alone" in each)
+    (caution,) = (each for each in found.cautions if "alone" in each)
     for part in ("under never", "at 6 of 10 instants", "alone: gives u1", "in 2 of 2 variations"):
         assert part in caution
-    assert caution in repr(found.at(1))
-    assert found.at(1).to_dict()["unsolved"]["never"]["a"]["unsolved"] == 3
-    assert found.at(1).to_dict()["unsolved"].keys() == {"never"}
+    assert caution in repr(found)
+    assert found.to_dict()["unsolved"]["never"]["a"]["unsolved"] == 3
+    assert found.to_dict()["unsolved"].keys() == {"never"}
     fine = fairlead.study({"a": day, "b": day}, POLICIES, fair=alone, processes=1)
     assert (fine.unsolved, fine.cautions) == ({}, ())
 

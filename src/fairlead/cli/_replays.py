@@ -96,7 +96,8 @@ def run_study(replays: Replays, seeds: int | None) -> None:
     """Replay several traces, or random variations of them, and show the comparison."""
     from fairlead.report.study import study_document
 
-    output, load = replays.output, replays.load
+    output = replays.output
+    measures = output.parse_columns(MEASURES, TIMES)
     workloads: dict[str, Workload] = {}
     for trace in replays.traces:
         if str(trace) in workloads:
@@ -111,7 +112,7 @@ def run_study(replays: Replays, seeds: int | None) -> None:
             workloads,
             replays.policies,
             seeds=seeds,
-            loads=None if load is None else [load],
+            load=1.0 if replays.load is None else replays.load,
             queues=replays.queues,
             warm_up=since,
             executor=executor,

@@ -140,15 +140,8 @@ def plot(found: Study, name: str) -> plotly.graph_objects.Figure:
 
 
 def _picture(found: Study, name: str) -> Figure | None:
-    """Draw mean differences with intervals, by policy and load; None without any interval."""
-    drawn = {
-        f"{policy}, load {load:g}" if len(found.loads) > 1 else policy: part.difference(
-            name, policy
-        )
-        for policy in found.policies[1:]
-        for load in found.loads
-        for part in [found.at(load)]
-    }
+    """Draw mean differences with intervals, by policy; None without any interval."""
+    drawn = {policy: found.difference(name, policy) for policy in found.policies[1:]}
     drawn = {label: each for label, each in drawn.items() if each.count > 1}
     if not drawn:
         return None

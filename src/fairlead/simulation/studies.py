@@ -1,27 +1,26 @@
-"""Studies: policies over traces, windows, loads and random variations, compared in pairs.
+"""Studies: policies over traces and random variations of them, compared in pairs.
 
 Each variation is replayed under every policy, so differences between policies do not come from
-different traces. Means and mean differences have confidence intervals by Student's t. Runs under
-different loads are not independent, so each load has its own intervals.
+different traces. Means and mean differences have confidence intervals by Student's t.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
-from fairlead.model.arguments import one_or_several, switch, whole_number
+from fairlead.model.arguments import number, one_or_several, switch, text, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.notebooks import Shown
 from fairlead.model.run_log import RECORDED
-from fairlead.simulation._study_variations import Trace, Variation, Window, plan_variations
+from fairlead.simulation._study_variations import Trace, Variation, read_traces
 from fairlead.simulation.metrics.distribution import margin_of_mean, mean, percentile
 from fairlead.simulation.metrics.fairness_error import Unsolved
 from fairlead.simulation.metrics.summary import plain
@@ -33,7 +32,6 @@ from fairlead.traces.resampling import WEEK, resampled
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-T = TypeVar("T")
 MOST_SEEDS = 10_000
 MEASURES = (
     "mean_wait",
@@ -82,9 +80,8 @@ class Study(Shown):
     """Figures of P policies in V variations.
 
     `to_frame` has a row for each run and measure. ``to_frame("means")`` has the mean figures,
-    ``to_frame("differences")`` the mean differences from the first policy: for each load, over its
-    traces, windows and seeds, with 95 % confidence intervals. `plot` draws differences. `mean`,
-    `difference` and `to_dict` need a study of one load, which `at` selects.
+    ``to_frame("differences")`` the mean differences from the first policy, over the traces and
+    seeds, with 95 % confidence intervals. `plot` draws differences.
 
     Attributes
     ----------
@@ -106,32 +103,13 @@ class Study(Shown):
     unsolved: Mapping[str, Mapping[str, Unsolved]] = field(default_factory=dict)
     frames = ("runs", "means", "differences")
 
-    @property
-    def loads(self) -> tuple[float, ...]:
-        """The distinct loads of the variations, in their order."""
-        return tuple(dict.fromkeys(each.load for each in self.variations))
-
     def mean(self, measure: str, policy: str) -> Interval:
-        """Return the mean of a measure over the variations, which have one load."""
+        """Return the mean of a measure over the variations."""
         return interval_of(self.figures[self._known(measure)][self._row(policy)])
 
     def difference(self, measure: str, policy: str) -> Interval:
         """Return the mean difference of a measure from the first policy, in pairs of runs."""
         return interval_of(self.changes[self._known(measure)][self._row(policy)])
-
-    def at(self, load: float) -> Study:
-        """Return the study of only one of its loads; raises InputError for another load."""
-        chosen = [k for k, each in enumerate(self.variations) if each.load == load]
-        if not chosen:
-            raise InputError(f"the study has no load {load!r:.60}", "load")
-        variations = tuple(self.variations[k] for k in chosen)
-        return Study(
-            self.policies,
-            variations,
-            {name: rows[:, chosen] for name, rows in self.figures.items()},
-            {name: rows[:, chosen] for name, rows in self.changes.items()},
-            _keep_variations(self.unsolved, variations),
-        )
 
     def _known(self, measure: str) -> str:
         """Return a measure; raise InputError for an unknown one."""
@@ -141,18 +119,11 @@ class Study(Shown):
         return measure
 
     def _row(self, policy: str) -> int:
-        """Return the row of a policy; raise InputError for an unknown one, or several loads."""
+        """Return the row of a policy; raise InputError for an unknown one."""
         if policy not in self.policies:
             known = ", ".join(self.policies)
             raise InputError(f"must be one of {known}, not {policy!r:.60}", "policy")
-        self._check_one_load()
         return self.policies.index(policy)
-
-    def _check_one_load(self) -> None:
-        if len(self.loads) > 1:
-            *loads, last = (f"{load:g}" for load in self.loads)
-            fault = f"has the loads {', '.join(loads)} and {last}, which are not independent runs"
-            raise InputError(f"{fault}; choose one, such as .at({loads[0]})", "the study")
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -179,7 +150,7 @@ class Study(Shown):
         return tuple(found)
 
     def plot(self, measure: str = DEFAULT_MEASURE) -> Figure:
-        """Draw the differences of a measure from the first policy, a row for each load."""
+        """Draw the differences of a measure from the first policy, a row for each policy."""
         self._known(measure)
         study = import_module("fairlead.report.study")  # which imports this module
         drawn: Figure = study.plot(self, measure)
@@ -187,7 +158,6 @@ class Study(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, means and differences as plain values; missing ones are None."""
-        self._check_one_load()
         return {
             "policies": list(self.policies),
             "variations": [str(each) for each in self.variations],
@@ -220,23 +190,12 @@ class Study(Shown):
             return self._columns_of_runs()
         is_mean = what == "means"
         policies = self.policies if is_mean else self.policies[1:]
-        rows = [
-            (
-                load,
-                policy,
-                name,
-                part.mean(name, policy) if is_mean else part.difference(name, policy),
-            )
-            for load in self.loads
-            for part in [self.at(load)]
-            for policy in policies
-            for name in self.figures
-        ]
-        loads, names, measures, found = zip(*rows, strict=True) if rows else ((),) * 4
+        interval = self.mean if is_mean else self.difference
+        keys = [(policy, name) for policy in policies for name in self.figures]
+        found = [interval(name, policy) for policy, name in keys]
         return {
-            "load": list(loads),
-            "policy": list(names),
-            "measure": list(measures),
+            "policy": [policy for policy, _ in keys],
+            "measure": [name for _, name in keys],
             "mean": plain([each.mean for each in found]),
             "low": plain([each.low for each in found]),
             "high": plain([each.high for each in found]),
@@ -253,9 +212,6 @@ class Study(Shown):
         each = [variation for variation, _, _ in runs for _ in range(n)]
         return {
             "trace": [one.trace for one in each],
-            "begin": [one.begin for one in each],
-            "end": [one.end for one in each],
-            "load": [one.load for one in each],
             "seed": [one.seed for one in each],
             "policy": [self.policies[p] for _, _, p in runs for _ in range(n)],
             "measure": [name for _ in runs for name in self.figures],
@@ -270,9 +226,8 @@ def study(
     traces: Trace | Sequence[Path | str] | Mapping[str, Trace],
     policies: Policies,
     *,
-    windows: Sequence[Window] | None = None,
-    loads: Sequence[float] | None = None,
     seeds: int | None = None,
+    load: float = 1.0,
     queues: Path | str | None = None,
     processes: int | None = None,
     executor: Executor | None = None,
@@ -286,9 +241,7 @@ def study(
     fair: str = FAIR[0],
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Study:
-    """Replay traces, windows, loads and random variations of them under several policies.
-
-    Every window of every trace is replayed under every load, and resampled with every seed.
+    """Replay traces, or random variations of them, under several policies.
 
     Parameters
     ----------
@@ -296,17 +249,12 @@ def study(
         One or several. A mapping names them.
     policies : str or callable, sequence of these, or mapping of str to callable
         As for `fairlead.simulate`. The others are compared with the first one.
-    windows : sequence of pairs of float, date or datetime, optional
-        Start and end, in seconds since the start of the trace, or as dates if it has them; the
-        whole trace when absent. The end is excluded, and a replay counts time from the start. The
-        logger ``fairlead`` warns of windows that overlap, as their runs are not independent pairs,
-        and of windows with over a tenth beyond the trace.
-    loads : sequence of float, optional
-        Factors by which jobs arrive faster; 1 when absent.
     seeds : int, optional
-        Number of random variations of each window under each load, by
+        Number of random variations of each trace, by
         `fairlead.traces.resampling.resampled`; random policies get the same seeds. When absent,
         the jobs are replayed as they are.
+    load : float
+        Factor by which jobs arrive faster.
     queues : Path or str, optional
         A file with a tree of queues, to which the users belong.
     processes, executor, strict_fifo, what_if, dedicated, perfect_estimates, until, warm_up, fair
@@ -324,8 +272,8 @@ def study(
     Raises
     ------
     InputError, RefusalError
-        As `fairlead.simulate`; also for ``recorded``, fewer than two seeds, a window without jobs,
-        or a trace that cannot be resampled.
+        As `fairlead.simulate`; also for ``recorded``, fewer than two seeds, or a
+        trace that cannot be resampled.
 
     Notes
     -----
@@ -350,10 +298,10 @@ def study(
     seed = whole_number(seed, "seed")
     if seeds is not None:
         seeds = whole_number(seeds, "seeds", 2, MOST_SEEDS)
-    planned = plan_variations(traces, windows, loads, queues)
+    workloads = read_traces(traces, number(load, "load"), queues)
     plans = [
-        (replace(variation, seed=k), workload)
-        for variation, workload in planned
+        (Variation(name, k), workload)
+        for name, workload in workloads.items()
         for k in ([None] if seeds is None else range(seed, seed + seeds))
     ]
     figures: dict[str, FloatArray] = {}
@@ -398,18 +346,6 @@ def study(
     names = tuple(run.name for run in runs)
     variations = tuple(variation for variation, _ in plans)
     return Study(names, variations, figures, changes, unsolved)
-
-
-def _keep_variations(
-    found: Mapping[str, Mapping[str, T]], variations: Sequence[Variation]
-) -> dict[str, dict[str, T]]:
-    """Return only the findings of the given variations, and only policies that have any."""
-    names = set(map(str, variations))
-    kept = {
-        policy: {name: each for name, each in rows.items() if name in names}
-        for policy, rows in found.items()
-    }
-    return {policy: rows for policy, rows in kept.items() if rows}
 
 
 def figures_of(outcome: Outcome) -> dict[str, float]:
