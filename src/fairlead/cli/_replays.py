@@ -282,8 +282,8 @@ def _warn_of_unsolved(outcomes: Mapping[str, Outcome]) -> None:
     """Warn of runs without fair shares at some instants, as the table does not show it."""
     for name, outcome in outcomes.items():
         fairness = outcome.summary.fairness
-        if fairness is not None and fairness.unsolved_instants is not None:
-            complain(f"warning: under {name}, {fairness.unsolved_instants}")
+        if fairness is not None and fairness.unsolved_text:
+            complain(f"warning: under {name}, {fairness.unsolved_text}")
 
 
 def _reason_block(why: WaitingJob | None, policy: str, user: str | None) -> Block:

@@ -161,8 +161,8 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
         yield Prose(f"{left_out_text(audit)}.", "warning")
     if audit.held_too_much:
         yield Prose(HELD_TOO_MUCH, "warning")
-    if fairness.unsolved_instants is not None:
-        yield Prose(f"{fairness.unsolved_instants}; these instants do not count.", "warning")
+    if fairness.unsolved_text:
+        yield Prose(f"{fairness.unsolved_text}; these instants do not count.", "warning")
     if notes := audit.workload.notes:
         lines = [f"{what}: {count:,}" for what, count in notes.items()]
         yield Listing(lines, "when the log was read", "warning")

@@ -293,9 +293,9 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
                 "warning",
             )
         fairness = runs.shared[name].summary.fairness
-        if fairness is not None and fairness.unsolved_instants is not None:
+        if fairness is not None and fairness.unsolved_text:
             yield Prose(
-                f"Under {short_name(name)}, {fairness.unsolved_instants}; these instants do not "
+                f"Under {short_name(name)}, {fairness.unsolved_text}; these instants do not "
                 "count in the fairness error.",
                 "warning",
             )

@@ -7,7 +7,7 @@ different traces. Means and mean differences have confidence intervals by Studen
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ from fairlead.model.notebooks import Shown
 from fairlead.model.run_log import RECORDED
 from fairlead.simulation._study_variations import Trace, Variation, read_traces
 from fairlead.simulation.metrics.distribution import margin_of_mean, mean, percentile
-from fairlead.simulation.metrics.fairness_error import Unsolved
 from fairlead.simulation.metrics.summary import plain
 from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead.simulation.planned_runs import Policies, plan_runs, policies_of
@@ -92,15 +91,12 @@ class Study(Shown):
         Values of each measure of `figures_of`; times in seconds.
     changes : mapping of str to (P, V) float
         Differences of each measure from the first policy, by `differences_of`.
-    unsolved : mapping of str to mapping of str to Unsolved
-        By policy and variation, the instants without fair shares of each run that has some.
     """
 
     policies: tuple[str, ...]
     variations: tuple[Variation, ...]
     figures: Mapping[str, FloatArray]
     changes: Mapping[str, FloatArray]
-    unsolved: Mapping[str, Mapping[str, Unsolved]] = field(default_factory=dict)
     frames = ("runs", "means", "differences")
 
     def mean(self, measure: str, policy: str) -> Interval:
@@ -127,7 +123,7 @@ class Study(Shown):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """A sentence for each policy that leaves tasks waiting, or lacks fair shares."""
+        """A sentence for each policy that leaves tasks waiting."""
         found = []
         for policy, row in zip(self.policies, self.figures["waiting"], strict=True):
             tasks, runs = int(np.nansum(row)), int((row > 0).sum())
@@ -137,16 +133,6 @@ class Study(Shown):
                     f"{len(self.variations)} variations: its means leave them out, and its "
                     "differences are of jobs complete under both policies"
                 )
-        for policy, gaps in self.unsolved.items():
-            first, *others = gaps.values()
-            gap = first._replace(
-                unsolved=first.unsolved + sum(each.unsolved for each in others),
-                instants=first.instants + sum(each.instants for each in others),
-            )
-            found.append(
-                f"under {policy}, {gap}, in {len(gaps)} of {len(self.variations)} variations: its "
-                "fairness errors are of the other instants, so differences compare different times"
-            )
         return tuple(found)
 
     def plot(self, measure: str = DEFAULT_MEASURE) -> Figure:
@@ -174,10 +160,6 @@ class Study(Shown):
                     name: _as_dict(self.difference(name, policy), "pairs") for name in self.figures
                 }
                 for policy in self.policies[1:]
-            },
-            "unsolved": {
-                policy: {name: gap._asdict() for name, gap in gaps.items()}
-                for policy, gaps in self.unsolved.items()
             },
         }
 
@@ -267,7 +249,7 @@ def study(
     Returns
     -------
     Study
-        `cautions` name policies that leave tasks waiting, or lack fair shares at some instants.
+        `cautions` name policies that leave tasks waiting.
 
     Raises
     ------
@@ -306,7 +288,6 @@ def study(
     ]
     figures: dict[str, FloatArray] = {}
     changes: dict[str, FloatArray] = {}
-    unsolved: dict[str, dict[str, Unsolved]] = {}
     for v, (variation, workload) in enumerate(plans):
         if on_progress is not None:
             on_progress(v, len(plans))
@@ -333,9 +314,6 @@ def study(
         for p, run in enumerate(runs):
             outcome = outcomes[run.name]
             found = figures_of(outcome)
-            fairness = outcome.summary.fairness
-            if fairness is not None and fairness.unsolved_instants is not None:
-                unsolved.setdefault(run.name, {})[str(variation)] = fairness.unsolved_instants
             pairs = differences_of(outcome, first)
             for name, value in found.items():
                 for table, cell in ((figures, value), (changes, pairs[name])):
@@ -345,7 +323,7 @@ def study(
         on_progress(len(plans), len(plans))
     names = tuple(run.name for run in runs)
     variations = tuple(variation for variation, _ in plans)
-    return Study(names, variations, figures, changes, unsolved)
+    return Study(names, variations, figures, changes)
 
 
 def figures_of(outcome: Outcome) -> dict[str, float]:

@@ -23,21 +23,6 @@ SECONDS_PER_HOUR = 3600.0
 LONGEST_FAULT = 200  # characters
 
 
-class Unsolved(NamedTuple):
-    """Instants at which a mechanism has no answer."""
-
-    mechanism: str
-    unsolved: int  # number of these instants
-    instants: int  # number of all instants
-    fault: str  # error message at the first of them
-
-    def __str__(self) -> str:
-        return (
-            f"{self.mechanism} has no certified answer at {self.unsolved:,} of {self.instants:,} "
-            f"instants ({self.fault})"
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class FairnessError:
     """Held and fair shares of N users at I instants.
@@ -63,11 +48,12 @@ class FairnessError:
         return int(np.isnan(self.fair).any(axis=1).sum())
 
     @property
-    def unsolved_instants(self) -> Unsolved | None:
-        """The instants at which no answer was proved; None if there is none."""
+    def unsolved_text(self) -> str:
+        """A sentence about the instants at which no answer was proved; empty if there is none."""
         if not self.unsolved:
-            return None
-        return Unsolved(self.mechanism, self.unsolved, len(self.time), self.fault)
+            return ""
+        count = f"{self.unsolved:,} of {len(self.time):,}"
+        return f"{self.mechanism} has no certified answer at {count} instants ({self.fault})"
 
     @property
     def has_no_answer(self) -> bool:
