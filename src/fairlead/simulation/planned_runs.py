@@ -55,7 +55,7 @@ class NamedRule(NamedTuple):
     rule: Rule
 
 
-Policies = str | Rule | Sequence[str | Rule | NamedRule] | Mapping[str, str | Rule]
+Policies = str | Rule | Sequence[str | Rule | NamedRule] | Mapping[str, Rule]
 
 
 @dataclass(frozen=True)
@@ -92,15 +92,16 @@ def policies_of(policies: Any) -> tuple[str | NamedRule, ...]:
     """Return policies as names and named rules; raise InputError for anything else.
 
     A rule without a given name has the name of its function. A mapping, also as an item of a
-    sequence, maps names to rules; policies in it keep their names.
+    sequence, maps names to rules.
     """
-    if isinstance(policies, str) or callable(policies):
-        policies = [policies]
-    if isinstance(policies, Mapping):
+    if isinstance(policies, str | Mapping) or callable(policies):
         policies = [policies]
     entries: list[Any] = []
     for entry in several(policies, "policies"):
-        entries += _parse_mapping(entry) if isinstance(entry, Mapping) else [entry]
+        if isinstance(entry, Mapping):
+            entries += [NamedRule(text(name, "policies"), rule) for name, rule in entry.items()]
+        else:
+            entries.append(entry)
     found: list[str | NamedRule] = []
     for k, given in enumerate(entries):
         each = NamedRule(getattr(given, "__name__", ""), given) if callable(given) else given
@@ -113,20 +114,6 @@ def policies_of(policies: Any) -> tuple[str | NamedRule, ...]:
             each = _find_policy(text(each, f"policies[{k}]"))
         found.append(each)
     return tuple(found)
-
-
-def _parse_mapping(policies: Mapping[Any, Any]) -> list[str | NamedRule]:
-    """Return the entries of a mapping of names to rules or policies; policies keep their names."""
-    found: list[str | NamedRule] = []
-    for name, each in policies.items():
-        if isinstance(each, str):
-            if policy_name(each) != name:
-                fault = f"must be a function; a policy keeps its name: {each!r:.60}: {each!r:.60}"
-                raise InputError(fault, f"policies.{name!s:.60}")
-            found.append(each)
-        else:
-            found.append(NamedRule(text(name, "policies"), each))
-    return found
 
 
 def _find_policy(policy: str) -> str | NamedRule:
