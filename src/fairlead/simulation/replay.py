@@ -111,7 +111,7 @@ class StartedReplay:
         sliced = in_slots(kinds.problem, chosen.slots) if chosen.slots else kinds.problem
         unplaceable = unplaceable_sets(workload, kinds, sliced)
         quanta = to_quanta(kinds.problem)
-        largest = largest_server(workload, quanta) if chosen.slots else None
+        largest = _largest_server(workload, quanta) if chosen.slots else None
         cycle = chosen.make_cycle(
             list(workload.cluster.resources),
             RandomOrder(seed),
@@ -126,7 +126,7 @@ class StartedReplay:
             jobs = workload.job_names.tolist()
             chosen.set_names(cycle, cluster.resources, quanta.per_unit, jobs, groups)
         state = cycle.state
-        for name, weight, parent in queues_of(workload):
+        for name, weight, parent in _queues_of(workload):
             state.make_queue(name, ratio(weight), None if parent is None else state.queues[parent])
         for name, limit in workload.limits.items():
             if name in state.queues:
@@ -185,7 +185,7 @@ def _servers_of(
     return frozenset(), None if is_all else frozenset(_group_name(g) for g in groups)
 
 
-def queues_of(workload: Workload) -> Iterator[tuple[str, float, str | None]]:
+def _queues_of(workload: Workload) -> Iterator[tuple[str, float, str | None]]:
     """Yield name, weight and parent of each queue: those of the tree, then users with jobs."""
     tree, weight = workload.queues, workload.weight.tolist()
     if tree is not None:
@@ -196,7 +196,7 @@ def queues_of(workload: Workload) -> Iterator[tuple[str, float, str | None]]:
         yield workload.users[user], weight[user], parent
 
 
-def largest_server(workload: Workload, quanta: Quanta) -> list[int]:
+def _largest_server(workload: Workload, quanta: Quanta) -> list[int]:
     """Return (R,) the largest capacity of each resource, in quanta; 0 if some servers lack it."""
     is_on_all = (workload.cluster.capacity > 0).all(axis=0)
     largest: list[int] = np.where(is_on_all, quanta.capacity.max(axis=0), 0).tolist()

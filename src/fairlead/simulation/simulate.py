@@ -26,7 +26,6 @@ from fairlead.simulation.metrics.summary import Summary, check_since, summarise
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.planned_runs import Policies, policies_of
 from fairlead.simulation.runs import (
-    FinishedRun,
     Progress,
     check_recorded,
     recorded_run,
@@ -72,17 +71,6 @@ class Outcome(Shown):
     fair: str = FAIR[0]
     since: float = 0.0
     frames = ("users", "jobs", "starts")
-
-    @classmethod
-    def of(
-        cls,
-        run: FinishedRun,
-        until: float | None = None,
-        fair: str = FAIR[0],
-        since: float = 0.0,
-    ) -> Outcome:
-        """Return the outcome of a run."""
-        return cls(run.run.name, run.workload, run.log, run.path, until, fair, since)
 
     @cached_property
     def summary(self) -> Summary:
@@ -384,7 +372,12 @@ def simulate(
         on_found=on_found,
         on_progress=on_progress,
     )
-    return Outcomes({name: Outcome.of(run, until, fair, warm_up) for name, run in runs.items()})
+    return Outcomes(
+        {
+            name: Outcome(name, run.workload, run.log, run.path, until, fair, warm_up)
+            for name, run in runs.items()
+        }
+    )
 
 
 def with_queues(workload: Workload, path: Path | str) -> Workload:

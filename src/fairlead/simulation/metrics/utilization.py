@@ -137,8 +137,8 @@ def time_averages(
 
     Notes
     -----
-    An amount adds the part of its time to its first and its last bin, and its full value to each
-    bin between them. So small amounts are never subtracted from large ones. O(E (R + log B)).
+    An amount adds the part of its time to its first and its last bin, and its full value, by a
+    running sum, to each bin between them. O(E (R + log B)).
     """
     n_bins, width = len(edges) - 1, np.diff(edges)
     begin, end = (np.clip(times, edges[0], edges[-1]) for times in (begin, end))
