@@ -29,7 +29,7 @@ from fairlead.simulation.simulate import (
     simulate,
     with_recorded,
 )
-from fairlead.simulation.studies import MEASURES, TIMES, study
+from fairlead.simulation.studies import study
 from fairlead.simulation.waiting_job import WaitingJob, longest_wait
 from fairlead.traces.journal_trace import JournalWorkload
 from fairlead.traces.what_if import with_load
@@ -97,7 +97,6 @@ def run_study(replays: Replays, seeds: int | None) -> None:
     from fairlead.report.study import study_document
 
     output = replays.output
-    measures = output.parse_columns(MEASURES, TIMES)
     workloads: dict[str, Workload] = {}
     for trace in replays.traces:
         if str(trace) in workloads:
@@ -164,9 +163,6 @@ def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> N
         raise InputError(f"there is no user {explained!r:.60} in the trace", "--explain")
     if RECORDED in [run.name for run in replays.planned]:
         check_recorded(workload, str(trace))
-    if replays.options["until"] is not None:
-        # Tasks and jobs of later hours appear in no count.
-        workload = first_seconds(workload, replays.options["until"])
     outcomes = Outcomes()
     try:
         outcomes = _replay(replays, workload, since, folder)
@@ -176,7 +172,7 @@ def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> N
             shared = {run.name: outcomes[run.name] for run in replays.planned if not run.dedicated}
             reasons = _explain(shared, explained, replays.options)
         answer = _Answer(replays, workload, trace_format, outcomes, explained, reasons)
-        answer.show(reference, since, columns)
+        answer.show(since)
     except RunsInterrupted as interrupted:
         stopped = resume_text(interrupted.finished, interrupted.runs, interrupted.folder)
         raise StoppedError(f"interrupted; {stopped}") from None
@@ -222,13 +218,11 @@ class _Answer:
         from fairlead.report.simulation import simulation_document
 
         output, options, shown = self.replays.output, self.replays.options, self.outcomes
-        # A page compares with the schedule in the trace, unless another reference was asked for.
-        wants_recorded = bool(output.report) and reference is None and not options["what_if"]
-        if self.workload.has_starts and (reference == RECORDED or wants_recorded):
-            until, fair = options["until"], options["fair"]
-            shown = with_recorded(self.outcomes, self.workload, until, fair, since)
-        if reference is None and options["what_if"]:
+        reference = None
+        if options["what_if"]:
             reference = self.replays.first_replayed
+        elif output.report and self.workload.has_starts:
+            shown = with_recorded(shown, self.workload, options["fair"], since)
         document = simulation_document(
             shown,
             self.replays.traces[0].name,

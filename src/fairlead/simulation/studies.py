@@ -16,7 +16,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
-from fairlead.model.arguments import number, one_or_several, switch, text, whole_number
+from fairlead.model.arguments import number, one_or_several, switch, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.notebooks import Shown
 from fairlead.model.run_log import RECORDED
