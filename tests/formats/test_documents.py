@@ -55,7 +55,7 @@ def test_malformed_yaml(tmp_path: Path, content: str | bytes, fault: str) -> Non
     [
         ('{"a": 1', "line 1, column 8: is not JSON: expecting ',' delimiter"),
         ("a: 1", "line 1, column 1: is not JSON: expecting value"),
-        ('{"a": {"b": 1, "b": 2}}', "the key 'b' appears twice in one mapping"),
+        ('{"a": {"b": 1, "b": 2}}', "a.b: the key 'b' appears twice in one mapping"),
         ("[" * 100_000, "is nested too deeply"),
         ('{"a": ' + "9" * 5000 + "}", "has a whole number with thousands of digits"),
     ],

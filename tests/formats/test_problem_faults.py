@@ -55,6 +55,7 @@ FITS_NONE = ": user 'ana' fits no server:"
 OF_USERS = {
     "demnad: {cpu: 1}": ".demnad: unknown key; did you mean 'demand'?",
     "demand: {1.5: 3}": ".demand.1.5: is not the name of a resource",
+    "demand: {cpu: 1, cpu: 2}": ".demand.cpu: the key 'cpu' appears twice in one mapping",
     "demand: {7: 1, '7': 1}": ".demand.7: the key 7 appears twice (user 'ana')",
     "demand: {cpu: -1}": ".demand.cpu: must not be negative, not -1 (user 'ana')",
     "demand: {cpu: 1}, weight: -2": ".weight: must be a number from 0, not -2 (user 'ana')",

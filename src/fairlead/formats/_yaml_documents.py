@@ -62,7 +62,7 @@ def parse_yaml_documents(text: str) -> list[Any]:
     try:
         document = _load_yaml(text)
     except yaml_rs.YAMLDecodeError as error:
-        raise _explain(str(error)) from None
+        raise _explain(str(error), text) from None
     except TypeError:
         raise InputError("has a mapping or a list as the key of a mapping") from None
     except ValueError:
@@ -77,21 +77,29 @@ def _holds_several(text: str) -> bool:
     return first is not None and _NEXT_DOCUMENT.search(text, first.end()) is not None
 
 
-def _load_yaml(text: str) -> Any:
+def _load_yaml(
+    text: str, repeats: yaml_rs.DuplicateKeyPolicy = yaml_rs.DuplicateKeyPolicy.Error
+) -> Any:
     repeated_nodes = min(_MAX_REPEATED_NODES, _MAX_REPEATED_CHARACTERS // len(text))
     return yaml_rs.loads(
         text,
         parse_datetime=False,
-        duplicate_key_policy=yaml_rs.DuplicateKeyPolicy.Error,
+        duplicate_key_policy=repeats,
         alias_limits=yaml_rs.AliasLimits(max_total_replayed_events=repeated_nodes),
     )
 
 
-def _explain(message: str) -> InputError:
+def _explain(message: str, text: str) -> InputError:
     """Return an error of one line for the parser's message of several lines."""
     repeated = re.match(r"duplicate mapping key: (.*)", message, re.DOTALL)
     if repeated:
-        return repeated_key(repeated[1].strip("'\""))
+        # `repeated_key` finds the path of the key where the two readings differ.
+        policy = yaml_rs.DuplicateKeyPolicy
+        try:
+            first, last = _load_yaml(text, policy.FirstWins), _load_yaml(text, policy.LastWins)
+        except (TypeError, ValueError):  # the text has another error further on
+            first = last = None
+        return repeated_key(repeated[1].strip("'\""), first, last)
     if message.startswith("alias"):
         return InputError("expands its aliases to too much for a file of its size")
     where = re.match(r"YAML parse error at (line \d+, column \d+)", message)

@@ -78,6 +78,10 @@ class _NotJsonError(InputError):
     """Text that is not well-formed JSON (it may still be YAML)."""
 
 
+class _RepeatedKeyError(InputError):
+    """A key that appears twice in one JSON mapping; `fault` is the key."""
+
+
 def read_bytes(path: str | Path, limit: int) -> bytes:
     """Return a file or standard input, cut after `limit` + 1 bytes if it is longer.
 
@@ -124,6 +128,9 @@ def parse_json(text: str) -> Any:
     """Read JSON text into plain values; InputError for other text, or a repeated key."""
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
+    except _RepeatedKeyError as repeated:
+        first = json.loads(text, object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+        raise repeated_key(repeated.fault, first, json.loads(text)) from None
     except (ValueError, RecursionError) as error:
         raise json_fault(error) from None
 
@@ -144,11 +151,35 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise repeated_key(key)
+                raise _RepeatedKeyError(key)
             seen.add(key)
     return mapping
 
 
-def repeated_key(key: str) -> InputError:
-    """Return the error for a key that a mapping has twice."""
-    return InputError(f"the key {show(key)} appears twice in one mapping")
+def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
+    """Return the key path of a repeated key; empty if both of its values are equal.
+
+    The parsers do not tell the place. So the text is parsed twice: `first` has the first value of
+    each repeated key, and `last` the last value. The place is where they differ.
+    """
+    if first == last:
+        return ""
+    if isinstance(first, dict) and isinstance(last, dict):
+        for name in first:
+            if first[name] != last.get(name):
+                below = f"{place}.{name}" if place else str(name)
+                if str(name) == key:
+                    return below
+                return _place_of_repeat(key, first[name], last.get(name), below)
+    if isinstance(first, list) and isinstance(last, list):
+        for index, (one, other) in enumerate(zip(first, last, strict=False)):
+            if one != other:
+                return _place_of_repeat(key, one, other, f"{place}[{index}]")
+    return ""
+
+
+def repeated_key(key: str, first: Any, last: Any) -> InputError:
+    """Return the error for a repeated key, with its path (see `_place_of_repeat`)."""
+    return InputError(
+        f"the key {show(key)} appears twice in one mapping", _place_of_repeat(key, first, last)
+    )
