@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fairlead.service.jobs import RUNS, WAITS
 from fairlead.service.service_state import ServiceState
+from scheduler.consistency import check as check_scheduler
 
 
 def check(state: ServiceState) -> None:
-    state.scheduler.check()
+    check_scheduler(state.scheduler)
     jobs = list(state.jobs.values())
     waits = {job.id: job.status.count(WAITS) for job in jobs}
     for job in jobs:

@@ -16,6 +16,7 @@ from fairlead.simulation._slots import in_slots, slots_caution
 from fairlead.simulation.runs import run_policies
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
+from scheduler.consistency import check
 
 
 def caution(
@@ -83,5 +84,5 @@ def test_slots_are_counted_anew_after_gangs_have_gone() -> None:
     for gang in [scheduler.submit("ana", {"cpu": 9}, tasks=2, gang=True) for _ in range(3)]:
         scheduler.cancel(gang)
     scheduler.add_server("large", {"cpu": 8})
-    scheduler.check()
+    check(scheduler)
     assert len(scheduler.place()) == 4

@@ -103,7 +103,7 @@ def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
             wanted = _KINDS.get(kind, "text in UTF-8").format(**first.get("ctx", {}))
             fault = f"must be {wanted}, not {show(first['input'])}"
         path = (f"[{part}]" if isinstance(part, int) else f".{short(part)}" for part in location)
-        raise InputError(fault, f"{place}{''.join(path)}") from None
+        raise InputError(fault, f"{place}{''.join(path)}".removeprefix(".")) from None
 
 
 class RowFaults:

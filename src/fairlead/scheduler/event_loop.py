@@ -255,6 +255,10 @@ class Replay:
         if members:
             self._submit_group(job, members, int(jobs.first_task[jobs.first_set[job]]))
 
+    def submit_again(self, job: int, tasks: list[int]) -> None:
+        """Submit tasks of a job that were left out before, by numbers as of `submit`."""
+        self.submit(job, vec[i64](tasks))
+
     def _submit_group(self, job: int, members: list[Member], first: int) -> None:
         """Submit a group of a job, whose first task has the index `first`."""
         jobs, state = self.jobs, self.state
