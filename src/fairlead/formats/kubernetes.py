@@ -190,6 +190,8 @@ def _compute_holdings(
     holds_lost_resource = ((held > 0).any(axis=0) & ~(capacity > 0)).any()
     tasks_suffice = is_uniform.all() and not cut and not holds_lost_resource
     partial: BoolArray = np.logical_or.reduce(pod_fits & ~problem.runnable, axis=1)
+    missing = ["nodes or pods were skipped"] if skipped else []
+    missing += ["parts of GPUs are not counted"] if census.gpu_parts else []
     return Holdings(
         problem=problem,
         tasks=tasks,
@@ -209,7 +211,7 @@ def _compute_holdings(
             *_describe_cut_resources(cut, names, problem),
         ),
         partial=partial if partial.any() else None,
-        incomplete="nodes or pods were skipped" if skipped else "",
+        incomplete=" and ".join(missing),
         shared=_shared_gpus(census, requested),
         grain=np.where(is_shared_gpu, _LEAST_PART, 1) / size,
     )
@@ -337,24 +339,20 @@ def _pending_pods(
 ) -> tuple[WaitingTask, ...]:
     """Return the pending pods that count.
 
-    A pod is allowed on a node only if enough is free there of the resources that do not count. A
-    pod is undecided if it may be affected by parts of GPUs that are not counted.
+    A pod is allowed on a node only if enough is free there of the resources that do not count.
     """
     other = ~requested
     bound = np.flatnonzero(census.node >= 0)
     free = census.capacity[:, other]
     columns = np.array(census.cluster.resources, dtype=object)
-    gpus = columns == NVIDIA_GPU
-    if not census.gpu_parts:
-        gpus &= other & bool(census.sharing)
-    holders = {int(census.user[p]) for p in census.gpu_parts}
+    shared_gpu = other & (columns == NVIDIA_GPU) & bool(census.sharing)
     np.subtract.at(free, census.node[bound], census.request[bound][:, other])
     pending = []
     for p, allowed in census.allowed.items():
         if pod_counts[p]:
             request = census.request[p, other]
             fits = ((request <= free) | (request == 0)).all(axis=1)
-            is_sharing = int(census.user[p]) in holders or (census.request[p, gpus] > 0).any()
+            is_sharing = (census.request[p, shared_gpu] > 0).any()
             pending.append(
                 WaitingTask(
                     name=_pod_name(census, p),
@@ -396,7 +394,7 @@ def _shared_gpus(census: Census, requested: BoolArray) -> BoolArray | None:
     """Return (G, R) whether a node's GPUs are shared by pods; None if none are."""
     gpus = np.array(census.cluster.resources)[requested] == NVIDIA_GPU
     shared = np.zeros((len(census.cluster.groups), len(gpus)), dtype=bool)
-    for p in (*census.gpu_parts, *census.sharing):
+    for p in census.sharing:
         shared[census.node[p]] |= gpus
     return shared if shared.any() else None
 
