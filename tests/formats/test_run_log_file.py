@@ -133,12 +133,18 @@ def rewritten(
     return path
 
 
+NOT_A_RUN_LOG = "fairlead_run_log: the metadata is not that of a run log"
+
+
 @pytest.mark.parametrize(
     ("header", "said"),
     [
         ({"version": 7}, "is a run log of version 7; only version 1 can be read"),
-        ({"sets": -1}, "fairlead_run_log: the metadata is not that of a run log: ValueError"),
-        ({"unplaceable_sets": [3]}, "fairlead_run_log: the metadata is not that of a run log: Ind"),
+        ({"sets": -1}, NOT_A_RUN_LOG),
+        ({"sets": 10**14}, NOT_A_RUN_LOG),
+        ({"unplaceable_sets": [3]}, NOT_A_RUN_LOG),
+        ({"unplaceable_sets": [-1]}, NOT_A_RUN_LOG),
+        ({"policy": 5}, NOT_A_RUN_LOG),
     ],
 )
 def test_damaged_metadata(tmp_path: Path, header: dict[str, object], said: str) -> None:

@@ -12,7 +12,6 @@ from fairlead.model.ties import (
     first_largest_of_rows,
     first_smallest,
     largest_first,
-    smallest_first,
 )
 
 AMOUNTS = st.lists(
@@ -29,7 +28,6 @@ def test_a_few_ulps_change_nothing(amounts: list[float], ulps: list[int]) -> Non
     assert first_smallest(rounded) == exact.argmin()
     assert first_largest_of_rows(rounded[None, :]).tolist() == [exact.argmax()]
     assert largest_first(rounded).tolist() == np.argsort(-exact, kind="stable").tolist()
-    assert smallest_first(rounded).tolist() == np.argsort(exact, kind="stable").tolist()
 
 
 def test_the_infinite_and_the_unknown_have_their_places() -> None:
@@ -37,7 +35,6 @@ def test_the_infinite_and_the_unknown_have_their_places() -> None:
     assert first_largest(values) == 2
     assert first_smallest(values) == 6
     assert largest_first(values).tolist() == [2, 4, 3, 1, 6, 0, 5]
-    assert smallest_first(values).tolist() == [6, 1, 3, 2, 4, 0, 5]
     assert largest_first(np.array([])).tolist() == []
 
 

@@ -107,6 +107,8 @@ def test_workloads_are_recognised(tmp_path: Path, text: str, answer: bool) -> No
         ('"jobs":', '"tasks":', "the key 'jobs' is missing"),
         ('"id": "a"', '"name": "a"', "jobs[0]: the key 'id' is missing"),
         ('"id": "a"', '"id": ""', "jobs[0].id: must be text that is not empty"),
+        ('"id": "c"', '"id": "\\u0001"', "jobs[2].id: must not have control characters"),
+        ('"user": "bo"', '"user": "\\u0001"', "jobs[1].user: must not have control characters"),
         ('"id": "c"', '"id": "a"', "jobs[2].id: duplicate job 'a'"),
         ('"subtime": 10', '"subtime": "10"', "jobs[0].subtime: must be a number, not '10'"),
         ('"walltime": 30', '"walltime": 0', "jobs[0].walltime: must be a positive number"),

@@ -34,8 +34,9 @@ def run(arguments: list[str] | None = None) -> int:
     """
     if arguments is not None:
         return _run(arguments)
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # it was closed by the caller
+    # Of streams that the caller closed; a command whose answer cannot be written fails.
+    for name, mode in (("stdin", "r"), ("stdout", "r"), ("stderr", "w")):
+        if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the encoding lacks

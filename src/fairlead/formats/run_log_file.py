@@ -138,10 +138,14 @@ def server_names(workload: Workload) -> list[str]:
 def _make_run_log(frame: pl.DataFrame, header: Mapping[str, Any]) -> RunLog:
     # Servers of some recorded tasks are unknown.
     check_columns(frame, _COLUMNS, {"server": pl.col("server_number") < 0})
-    unplaceable = np.zeros(header["sets"], dtype=bool)
-    unplaceable[header["unplaceable_sets"]] = True
+    policy, n_sets, sets = header["policy"], header["sets"], header["unplaceable_sets"]
+    are_numbers = type(n_sets) is int and all(type(k) is int and 0 <= k < n_sets for k in sets)
+    if not (isinstance(policy, str) and are_numbers and 0 <= n_sets < 2**31):
+        raise InputError("the metadata is not that of a run log", METADATA_KEY)
+    unplaceable = np.zeros(n_sets, dtype=bool)
+    unplaceable[sets] = True
     return RunLog(
-        policy=header["policy"],
+        policy=policy,
         task=frame["task"].to_numpy(),
         server=frame["server_number"].to_numpy(),
         start=frame["start"].to_numpy(),

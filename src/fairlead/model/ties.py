@@ -43,8 +43,3 @@ def largest_first(values: FloatArray) -> IntArray:
         apart = ~(ranked[1:] >= ranked[:-1] - TIE * np.abs(ranked[:-1]))
     run = np.concatenate([[0], np.cumsum(apart)])
     return order[np.lexsort((order, run))] if len(order) else order
-
-
-def smallest_first(values: FloatArray) -> IntArray:
-    """Sort indices by value, smallest first and NaN last; ties by index."""
-    return largest_first(-values)

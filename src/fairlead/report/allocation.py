@@ -237,12 +237,6 @@ def users_table(allocation: Allocation, styles: Sequence[Style]) -> Table:
     )
 
 
-def amounts_of_users(allocation: Allocation) -> FloatArray:
-    """Return (N, R) float: the amount of each resource that each user holds."""
-    amounts: FloatArray = allocation.user_tasks[:, None] * allocation.problem.demand
-    return amounts
-
-
 def _queues_table(allocation: Allocation) -> Table:
     """Tabulate each queue's part of the cluster by weight, and its dominant share."""
     problem, queues = allocation.problem, allocation.problem.users.queues

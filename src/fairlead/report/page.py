@@ -81,12 +81,12 @@ class _Page:
     def drawn(picture: Picture) -> _Drawn:
         """Draw a picture, and return it with the lines of its legend."""
         figure = picture.figure() if callable(picture.figure) else picture.figure
-        legend: dict[str, _LegendLine] = {}
+        legend: dict[_LegendLine, None] = {}  # each line once, in order
         if figure["layout"].get("showlegend", False):
             for trace in figure["data"]:
                 if trace.get("name") and trace.get("showlegend", True):
-                    legend.setdefault(trace["name"], _legend_line(trace))
-        return _Drawn(to_svg(figure, picture.about), list(legend.values()))
+                    legend[_legend_line(trace)] = None
+        return _Drawn(to_svg(figure, picture.about), list(legend))
 
 
 def _legend_line(trace: Trace) -> _LegendLine:

@@ -30,6 +30,7 @@ from typing_extensions import TypedDict
 from fairlead.errors import InputError
 from fairlead.formats.file_faults import check_object, short
 from fairlead.model.cluster import Cluster
+from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces import _json_files as json_files
@@ -150,6 +151,9 @@ def _add_job(
 ) -> None:
     """Add a job whose duration is known and which requests hosts; count any other job."""
     notes, hosts, walltime = collected.notes, job["res"], job.get("walltime", NO_WALLTIME)
+    user = job.get("user_id", job.get("user"))
+    check_name(job["id"], f"{place}.id")
+    check_name(user or "", f"{place}.{'user_id' if 'user_id' in job else 'user'}")
     if job["profile"] not in delays:
         raise InputError(f"there is no profile {quoted(job['profile'])}", f"{place}.profile")
     if walltime != NO_WALLTIME and walltime <= 0:
@@ -162,7 +166,6 @@ def _add_job(
     notes[STOPPED] += duration > limit
     notes[DEPENDENCIES] += bool(job.get("dependencies"))
     collected.refuse_beyond(hosts, f"{place}.res")
-    user = job.get("user_id", job.get("user"))
     notes[NO_USER] += user is None
     with error_source("", f"{place}.id"):  # a job that occurs twice
         collected.add_job(job["id"], user or "unknown", job["subtime"], gang=hosts > 1, limit=limit)
