@@ -3,7 +3,7 @@
 From the root down, of the children below which a task can start, the one with the least score is
 served. The next start of each leaf is stored. After a start, the served leaf is searched again, and
 so are leaves whose next start may no longer fit (all leaves if some quota holds on some servers
-only). Then all queues get new scores.
+only). Only queues above these leaves get new scores, unless other resources are saturated now.
 """
 
 from __future__ import annotations
@@ -73,12 +73,8 @@ class TreeCycle(QueueCycle):
                 self.find_next_start(queue)
         self.servers_with_room = [None] * int(state.width)
         self.update_least_demands()
-        self.update_scores()
-
-    def update_scores(self) -> None:
-        """Compute the saturated resources and all scores. O(queues)."""
         self.update_saturated()
-        for queue in sorted_by_serial(self.state.queues.values(), is_last_first=True):
+        for queue in sorted_by_serial(state.queues.values(), is_last_first=True):
             self.tree.update(queue)
 
     def place_next(self, started: list[Task]) -> bool:
@@ -101,13 +97,22 @@ class TreeCycle(QueueCycle):
         touched: dict[str, Server] = {}
         for task in tasks:
             touched[task.server.name] = task.server
+        changed = [queue]
         for leaf, next_start in list(self.next_starts.items()):
             if leaf is queue or self.depends_on_servers or not still_fits(next_start, touched):
                 self.find_next_start(leaf)
+                changed.append(leaf)
         if tasks[0].group.waiting == 0:  # else the queue has waiting tasks of the same shapes
             self.demands[queue] = least_demand(queue, self.state.width)
             self.update_least_demands()
-        self.update_scores()
+        if self.update_saturated():  # scores leave out saturated resources
+            changed = list(self.demands)
+        above: dict[int, Queue] = {}
+        for leaf in changed:
+            for node in path_of(leaf):
+                above[node.serial] = node
+        for serial in sorted(above, reverse=True):  # children first: they are added later
+            self.tree.update(above[serial])
 
     def find_next_start(self, queue: Queue) -> None:
         """Find the next start of a leaf, and update which queues can start a task."""
@@ -141,17 +146,19 @@ class TreeCycle(QueueCycle):
                 return server
         return None
 
-    def update_saturated(self) -> None:
-        """Update the saturated resources, which scores leave out.
+    def update_saturated(self) -> bool:
+        """Update the saturated resources; return whether they changed.
 
         Free amounts only fall in a call of `place`, so a server is replaced only when it has too
         little left.
         """
+        before = self.tree.saturated[:]
         for r in range(self.tree.width):
             server = self.servers_with_room[r]
             if server is not None and server.free[r] < self.least_demands[r]:
                 self.servers_with_room[r] = self.find_server_with_room(r)
             self.tree.saturated[r] = self.servers_with_room[r] is None
+        return before != self.tree.saturated
 
 
 def as_starts(group: TaskGroup, server: Server | None, plan: Plan | None) -> Starts:
