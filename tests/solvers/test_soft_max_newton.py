@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms import psdsf
 from fairlead.solvers import soft_max_newton
-from fairlead.solvers.soft_max_newton import LevelProblem
+from fairlead.solvers.level_path import LevelProblem
 from random_problems import random_problem
 
 

@@ -9,6 +9,7 @@ __all__ = [
     "hill_climbing",
     "level_bisection",
     "level_log",
+    "level_path",
     "level_raising",
     "leximax",
     "leximax_by_lp",

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
+from fairlead.solvers.level_path import LevelProblem
 
 # Factor of the temperature from one solution to the next. If Newton's method fails, the square root
 # is taken, as long as the factor is below SLOWEST_COOLING.
@@ -37,17 +38,6 @@ LONGEST_STEP = 20.0
 PRECISION = 1e-2
 # A smaller share of a user's tasks is a rounding error of the soft maximum.
 NEGLIGIBLE = 1e-10
-
-
-@dataclass(frozen=True, eq=False)
-class LevelProblem:
-    """N users on G servers with R resources, for which one level of each server is sought."""
-
-    log_rate: FloatArray  # (N, G): log gamma, -inf where a user cannot run
-    log_weight: FloatArray  # (N,): log phi
-    log_limit: FloatArray  # (N,): log of the task limit, infinite for none
-    # (R, N, G): use by one task, relative to the server's capacity; 0 where a user cannot run
-    use: FloatArray
 
 
 def _idle_rate(problem: LevelProblem) -> float:
