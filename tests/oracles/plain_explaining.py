@@ -230,6 +230,9 @@ def held_by(s: Scheduler, key: int, now: float) -> str:
         return "strict order"
     if is_gang(group) and not had_room:
         return "gang"
+    fits_somewhere = any(s.fits(group, first, x) for x in allowed)
+    if s.select == "best-fit-first" and (fits_somewhere or not had_room):
+        return "best server"
     return "declined" if s.oblivious and has_room(s, group) else "order"
 
 
@@ -328,7 +331,10 @@ def classes(s: Scheduler) -> list[Server]:
 
 
 def never_fits(s: Scheduler, group: Group, first: int, servers: list[Server]) -> bool:
-    """Return whether empty servers lack room for a task, or for all of a gang's of one shape."""
+    """Return whether empty servers lack room for a task, or for all of a gang's of one shape.
+
+    If demands are unknown, a gang needs one server that is large enough for all of it.
+    """
     waiting = list(group.waiting_indices()) if group.gang else [first]
     for index in waiting:
         alike = [i for i in waiting if group.member(i)[::2] == group.member(index)[::2]]
@@ -339,7 +345,14 @@ def never_fits(s: Scheduler, group: Group, first: int, servers: list[Server]) ->
         ]
         if sum(fitting) < len(alike):
             return True
-    return False
+    if not (group.gang and s.oblivious and waiting):
+        return False
+    total = [sum(column) for column in zip(*(s.demand(group, i) for i in waiting), strict=True)]
+    return not any(
+        all(t <= c for t, c in zip(total, s.capacity(x), strict=True))
+        and all(s.admits(group, i, x) for i in waiting)
+        for x in servers
+    )
 
 
 def path(queue: Queue | None) -> list[Queue]:

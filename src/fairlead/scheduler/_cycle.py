@@ -172,6 +172,10 @@ class Cycle:
             return not group.is_parked and len(self.plan_gang(group)) > 0
         return self.find(group.waiting_list.queue, group.shape) is not None
 
+    def why_never(self, gang: Gang) -> WaitReason | None:  # noqa: ARG002 (Offers uses it)
+        """Return why a gang never starts even though empty servers hold its tasks of each shape."""
+        return None
+
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
         """Return why a group still waits after `place`, if some server has room for a task of it.
 

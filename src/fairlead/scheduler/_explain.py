@@ -198,7 +198,7 @@ class Explainer:
             if not fit_together(self.state.servers.values(), shape, tasks):
                 reason = "Its tasks of one shape do not fit together, even on empty servers."
                 return WaitReason("gang", reason)
-        return None
+        return self.cycle.why_never(self.group) if isinstance(self.group, Gang) else None
 
     def why_unmatched(self) -> str:
         """Return why the constraint allows no server: which labels or names are absent."""

@@ -509,6 +509,9 @@ class ReservingCycle(Cycle):
     def has_room_now(self, group: TaskGroup) -> bool:
         return self.inner.has_room_now(group)
 
+    def why_never(self, gang: Gang) -> WaitReason | None:
+        return self.inner.why_never(gang)
+
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
         is_reserved = any(planned.group is group for planned in self.state.reserved)
         if is_reserved or not self.state.reserved or not self.has_room_now(group):

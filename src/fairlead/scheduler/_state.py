@@ -677,14 +677,16 @@ class State:
 
     def set_priority(self, group: TaskGroup, priority: int) -> None:
         """Change the priority of a group, and so its position in its queue."""
+        queue = group.waiting_list.queue
+        self.note_undo(partial(setattr, queue, "has_priorities", queue.has_priorities))
         self.note_undo(partial(self.set_priority, group, group.priority))
-        group.waiting_list.queue.has_priorities = True
+        queue.has_priorities = True
         group.priority = priority
         group.order = (-priority, group.time, group.id)
         group.is_listed = False  # its entry in the heap is stale now
         self.note_outside_change()
         self.activate_group(group)
-        self.rerank(group.waiting_list.queue)
+        self.rerank(queue)
 
     def drop(self, group: TaskGroup) -> None:
         """Drop the waiting tasks of a group; its running ones will not wait again."""

@@ -106,7 +106,7 @@ class Explanation:
     held_by : str
         The reason in a word: ``"nothing"``, ``"where"``, ``"size"``, ``"drained"``, ``"room"``,
         ``"gang"``, ``"limit"``, ``"strict order"``, ``"fifo"``, ``"reservation"``, ``"declined"``,
-        ``"preemption"``, ``"spare"`` or ``"order"``.
+        ``"best server"``, ``"preemption"``, ``"spare"`` or ``"order"``.
     reason : str
         The reason in a sentence.
     servers, allowed, open, fitting : int

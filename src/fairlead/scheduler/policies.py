@@ -96,7 +96,7 @@ PREEMPTION = (OVER_QUOTA, OVER_SHARE)
 SUFFIXES = {
     OVER_QUOTA: WITH_QUOTAS,
     OVER_SHARE: f"{WITH_QUOTAS}, or slots:S",
-    HALF_LIFE: WITH_QUOTAS,
+    HALF_LIFE: f"{WITH_QUOTAS}, once",
     RESERVE: "known demands and a criterion of shares, such as drf",
 }
 
@@ -196,7 +196,7 @@ class Policy:
         else:
             is_defined = cycle is TreeCycle and not (option == OVER_QUOTA and self.slots)
         if option != HALF_LIFE and (self.preempts or self.reserves):
-            raise RefusalError(self.name, "preemption would break reservations; use one, and once")
+            raise RefusalError(self.name, "it has preemption or reservations; use one, and once")
         if not is_defined:
             raise RefusalError(self.name, f"{option} needs {SUFFIXES[option]}")
         found = self.renamed(self.name)

@@ -7,14 +7,30 @@ shape, and have room. So waiting lists are not parked until a server is freed; o
 
 from __future__ import annotations
 
+from typing import Final
+
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import Candidate, TaskCycle
-from fairlead.scheduler._entities import Gang, Queue, Server, Shape, fits, limit_reached
+from fairlead.scheduler._cycle import AHEAD, Candidate, TaskCycle
+from fairlead.scheduler._entities import (
+    Gang,
+    Queue,
+    Server,
+    Shape,
+    TaskGroup,
+    fits,
+    has_room,
+    limit_reached,
+)
 from fairlead.scheduler._waiting import first_groups
+from fairlead.scheduler.explanation import WaitReason
 from fairlead.scheduler.selection.best_fit import Scales
 from fairlead.scheduler.selection.selection import Selection
+
+NO_ROOM_ON_BEST: Final = WaitReason(
+    "best server", "It waits for the server that fits it best, which has no room for it."
+)
 
 
 class BestFitFirst(Selection):
@@ -88,3 +104,12 @@ class BestFitFirstCycle(TaskCycle):
             if self.is_strict:
                 return None
         return None
+
+    def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
+        reason = super().why_waits(group, had_room)
+        if reason is not AHEAD:
+            return reason
+        shape = group.shape_of(group.first_index())
+        if had_room and not any(has_room(s, shape) for s in self.state.servers.values()):
+            return AHEAD
+        return NO_ROOM_ON_BEST

@@ -45,6 +45,9 @@ from fairlead.scheduler.criteria.criterion import TaskCriterion
 from fairlead.scheduler.explanation import WaitReason
 
 DECLINED: Final = WaitReason("declined", "Its queue declined the servers with room.")
+NOT_ON_ONE: Final = WaitReason(
+    "gang", "Servers are offered one by one, and none has room for all of its tasks now."
+)
 
 
 class RoundRobin(TaskCycle):
@@ -254,8 +257,23 @@ class Offers(RoundRobin):
         servers = {server.name for server in state.open_servers()}
         return state.rounds.time_of_next_offer(waiting, servers)
 
+    def why_never(self, gang: Gang) -> WaitReason | None:
+        """Return the reason if no server is large enough for all tasks of a gang, else None."""
+        shapes = gang.tasks_together()
+        demand = gang.demand_together()
+        for server in self.state.servers.values():
+            pairs = zip(demand, server.capacity, strict=False)
+            if all(amount <= capacity for amount, capacity in pairs if amount > 0) and all(
+                shape.constraint.admits[server.kind] for shape in shapes
+            ):
+                return None
+        reason = "Servers are offered one by one, and none is large enough for all of its tasks."
+        return WaitReason("gang", reason)
+
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
         reason = super().why_waits(group, had_room)
+        if reason.held_by == "gang":
+            return NOT_ON_ONE
         return DECLINED if reason is AHEAD and self.has_room_now(group) else reason
 
 
