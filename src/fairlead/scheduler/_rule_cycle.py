@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-
-from librt.vecs import vec
-from mypy_extensions import i64
 
 from fairlead.errors import FairleadError, InputError, fault_of
 from fairlead.scheduler._cycle import Cycle, largest_first
@@ -23,10 +20,9 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
-from fairlead.scheduler.criteria.criterion import Criterion
+from fairlead.scheduler._used_amounts import ServiceTime, Units
 from fairlead.scheduler.criteria.fifo import empty_copy, fits_among
 from fairlead.scheduler.own_rules import (
-    Amounts,
     Choose,
     ClusterView,
     GroupView,
@@ -36,39 +32,6 @@ from fairlead.scheduler.own_rules import (
 )
 
 
-class ServiceTime(Criterion):
-    """Counts the amounts times seconds that ended tasks have used; ranks no queue."""
-
-    measure = "a user-defined rule"
-
-    def __init__(self, width: i64) -> None:
-        super().__init__(width)
-        # (R,) quanta times seconds of ended tasks, by the id of the group and by the queue's name.
-        self.of_group: dict[int, list[float]] = {}
-        self.of_queue: dict[str, list[float]] = {}
-
-    def score(self, queue: Queue) -> int:  # noqa: ARG002 (there is no score)
-        """Return 0 for every queue."""
-        return 0
-
-    def count_task(self, task: Task, sign: i64) -> None:
-        """Count a task that starts (1) or ends (-1)."""
-        super().count_task(task, sign)
-        if sign < 0:
-            group = task.group
-            queue = group.waiting_list.queue.name
-            self.of_group[group.id] = self.used(self.of_group.get(group.id), [task])
-            self.of_queue[queue] = self.used(self.of_queue.get(queue), [task])
-
-    def used(self, ended: list[float] | None, tasks: Iterable[Task]) -> list[float]:
-        """Return (R,) the use of ended tasks, and of others until now, in quanta times seconds."""
-        used = [0.0] * int(self.width) if ended is None else ended[:]
-        for task in tasks:
-            for r in range(len(used)):
-                used[r] += int(task.shape.demand[r]) * (self.time - task.since)
-        return used
-
-
 class RuleCycle(Cycle):
     """Asks a rule for the next group, and perhaps for its servers."""
 
@@ -76,8 +39,7 @@ class RuleCycle(Cycle):
         super().__init__(state, is_strict)
         assert isinstance(state.criterion, ServiceTime)
         self.service = state.criterion
-        self.resources: list[str] = []  # (R,) names
-        self.quanta: list[Fraction] = []  # (R,) number of quanta in one unit
+        self.units = Units()
         self.rule: Rule | None = None
         self.name = ""  # of the rule, in messages
         self.jobs: list[str] = []  # names
@@ -99,14 +61,14 @@ class RuleCycle(Cycle):
     ) -> None:
         """Set the rule, and the names that its views show; `quanta` are per unit."""
         self.rule, self.name = rule, name
-        self.resources, self.quanta = list(resources), list(quanta)
+        self.units.names, self.units.quanta = list(resources), list(quanta)
         self.jobs, self.server_groups = jobs, server_groups
 
     def place_next(self, started: list[Task]) -> bool:
         """Start the group that the rule returns, if any; return whether it returned one."""
         if len(self.view.users) < len(self.state.queues):
             for queue in self.state.queues.values():
-                self.view.users[queue.name] = UserView(queue, self)
+                self.view.users[queue.name] = UserView(queue, self.service, self.units)
         assert self.rule is not None
         try:
             choice = self.rule(self.view)
@@ -160,34 +122,6 @@ class RuleCycle(Cycle):
         """Raise InputError about a value that the rule returned."""
         raise InputError(f"{message}: {value!r:.100} (at {self.state.now:g} s)", self.name)
 
-    def amounts(self, quanta: vec[i64]) -> Amounts:
-        """Return (R,) quanta as amounts in units."""
-        return self.in_units([int(amount) for amount in quanta])
-
-    def in_units(self, quanta: Sequence[float]) -> Amounts:
-        """Return (R,) quanta, or quanta times seconds, in units."""
-        found: Amounts = {}
-        for name, amount, per_unit in zip(self.resources, quanta, self.quanta, strict=True):
-            found[name] = amount * per_unit.denominator / per_unit.numerator
-        return found
-
-    def sum_of(self, shapes: list[Shape]) -> Amounts:
-        """Return the amounts of several tasks together, in units."""
-        return self.in_units(
-            [sum([int(s.demand[r]) for s in shapes]) for r in range(len(self.resources))]
-        )
-
-    def used_by_queue(self, queue: Queue) -> Amounts:
-        """Return the amounts times seconds that tasks of a queue have used until now, in units."""
-        running = self.state.running.values()
-        tasks = [task for task in running if task.group.waiting_list.queue is queue]
-        return self.in_units(self.service.used(self.service.of_queue.get(queue.name), tasks))
-
-    def used_by_group(self, group: TaskGroup) -> Amounts:
-        """Return the amounts times seconds that tasks of a group have used until now, in units."""
-        tasks = (group.tasks or {}).values()
-        return self.in_units(self.service.used(self.service.of_group.get(group.id), tasks))
-
     def waiting_groups(self) -> list[GroupView]:
         """Return views of the waiting groups that may start; see `ClusterView.waiting`."""
         found: list[GroupView] = []
@@ -205,7 +139,7 @@ class RuleCycle(Cycle):
         if view is None:
             user = self.view.users[group.waiting_list.queue.name]
             job = self.jobs[self.job_of[group.id]]
-            view = GroupView(group, job, user, self)
+            view = GroupView(group, job, user, self.service, self.units)
             self.groups[group.id] = view
         return view
 
@@ -224,7 +158,7 @@ class RuleCycle(Cycle):
     def server_view(self, server: Server) -> ServerView:
         view = self.servers.get(server.name)
         if view is None or view._server is not server:
-            view = ServerView(server, self)
+            view = ServerView(server, self.units, self.server_groups[server.order])
             self.servers[server.name] = view
         return view
 
@@ -255,7 +189,7 @@ class RuleCycle(Cycle):
         if not servers:
             return None
         views = [self.server_view(server) for server in sorted(servers)]
-        chosen = choose(views, self.amounts(shape.demand))
+        chosen = choose(views, self.units.amounts(shape.demand))
         for view in views:
             if view is chosen:
                 return view._server

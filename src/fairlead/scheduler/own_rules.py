@@ -12,11 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fairlead.scheduler._entities import Gang, Queue, Server, TaskGroup
+from fairlead.scheduler._used_amounts import Amounts, ServiceTime, Units, used_amounts
 
 if TYPE_CHECKING:
     from fairlead.scheduler._rule_cycle import RuleCycle
-
-Amounts = dict[str, float]  # by the name of the resource, in its unit
 
 
 class ServerView:
@@ -30,21 +29,21 @@ class ServerView:
         Name of its group of identical servers.
     """
 
-    def __init__(self, server: Server, cycle: RuleCycle) -> None:
+    def __init__(self, server: Server, units: Units, group: str) -> None:
         self._server = server
-        self._cycle = cycle
+        self._units = units
         self.number = server.order
-        self.group = cycle.server_groups[server.order]
+        self.group = group
 
     @property
     def capacity(self) -> Amounts:
         """Its capacity by resource, in units."""
-        return self._cycle.amounts(self._server.capacity)
+        return self._units.amounts(self._server.capacity)
 
     @property
     def free(self) -> Amounts:
         """Its amounts that no task holds; inside `ClusterView.plan`, less those planned so far."""
-        return self._cycle.amounts(self._server.free)
+        return self._units.amounts(self._server.free)
 
     @property
     def running(self) -> int:
@@ -64,9 +63,10 @@ class UserView:
     weight : float
     """
 
-    def __init__(self, queue: Queue, cycle: RuleCycle) -> None:
+    def __init__(self, queue: Queue, criterion: ServiceTime, units: Units) -> None:
         self._queue = queue
-        self._cycle = cycle
+        self._criterion = criterion
+        self._units = units
         self.name = queue.name
         self.weight = queue.weight[0] / queue.weight[1]
 
@@ -83,12 +83,15 @@ class UserView:
     @property
     def held(self) -> Amounts:
         """The amounts that its running tasks hold."""
-        return self._cycle.amounts(self._queue.held)
+        return self._units.amounts(self._queue.held)
 
     @property
     def used(self) -> Amounts:
-        """Amounts times seconds so far, such as core-seconds; lost runs count. O(running tasks)."""
-        return self._cycle.used_by_queue(self._queue)
+        """Amounts times seconds so far, such as core-seconds; lost runs count."""
+        return used_amounts(self._criterion.time_of_queue(self.name), self._criterion, self._units)
+
+    def __repr__(self) -> str:
+        return f"<user {self.name}: {self.running:,} tasks run, {self.waiting:,} wait>"
 
 
 class GroupView:
@@ -109,16 +112,19 @@ class GroupView:
         Amounts of one task; of a gang, of all its tasks together.
     """
 
-    def __init__(self, group: TaskGroup, job: str, user: UserView, cycle: RuleCycle) -> None:
+    def __init__(
+        self, group: TaskGroup, job: str, user: UserView, criterion: ServiceTime, units: Units
+    ) -> None:
         self._group = group
-        self._cycle = cycle
+        self._criterion = criterion
+        self._units = units
         self.job = job
         self.user = user
         self.submitted = group.time
         self.time_limit = group.time_limit
         self.is_gang = isinstance(group, Gang)
         tasks = group.end if isinstance(group, Gang) else 1
-        self.demand = cycle.sum_of([group.shape_of(index) for index in range(tasks)])
+        self.demand = units.sum_of([group.shape_of(index) for index in range(tasks)])
 
     @property
     def waiting(self) -> int:
@@ -133,7 +139,8 @@ class GroupView:
     @property
     def used(self) -> Amounts:
         """Amounts times seconds of its tasks so far, such as core-seconds; lost runs count."""
-        return self._cycle.used_by_group(self._group)
+        time = self._criterion.time_of_group(self._group.id)
+        return used_amounts(time, self._criterion, self._units)
 
     def __repr__(self) -> str:
         tasks = "task" if self.waiting == 1 else "tasks"
@@ -179,7 +186,7 @@ class ClusterView:
     @property
     def total(self) -> Amounts:
         """Capacity of all present servers together."""
-        return self._cycle.amounts(self._cycle.state.criterion.total)
+        return self._cycle.units.amounts(self._cycle.state.criterion.total)
 
     def fits(self, group: GroupView) -> bool:
         """Return whether the next task of a group, or a whole gang, has room now."""

@@ -14,8 +14,9 @@ from fairlead.scheduler._entities import Counting
 from fairlead.scheduler._preemption import OVER_QUOTA, OVER_SHARE
 from fairlead.scheduler._reserving import ReservingCycle
 from fairlead.scheduler._rounds import Rounds
-from fairlead.scheduler._rule_cycle import RuleCycle, ServiceTime
+from fairlead.scheduler._rule_cycle import RuleCycle
 from fairlead.scheduler._state import State
+from fairlead.scheduler._used_amounts import ServiceTime
 from fairlead.scheduler.criteria.criterion import Criterion
 from fairlead.scheduler.criteria.drf import DominantShare
 from fairlead.scheduler.criteria.easy import BackfillingCycle, BackfillingTime
@@ -196,7 +197,7 @@ class Policy:
         else:
             is_defined = cycle is TreeCycle and not (option == OVER_QUOTA and self.slots)
         if option != HALF_LIFE and (self.preempts or self.reserves):
-            raise RefusalError(self.name, "it has preemption or reservations; use one, and once")
+            raise RefusalError(self.name, "preemption would break reservations; and give one once")
         if not is_defined:
             raise RefusalError(self.name, f"{option} needs {SUFFIXES[option]}")
         found = self.renamed(self.name)
