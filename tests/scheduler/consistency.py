@@ -49,7 +49,7 @@ def check_queue(state: State, queue: Queue, restored: Queue) -> None:
     """Assert that a queue is consistent with the queues below it, and equals the restored one."""
     assert list(queue.held) == list(restored.held)
     assert (queue.waiting, queue.running) == (restored.waiting, restored.running)
-    assert queue.children == restored.children
+    assert (queue.children, queue.priorities) == (restored.children, restored.priorities)
     assert (queue.limit is None) == (restored.limit is None)
     assert queue.is_limited == any(above.limit is not None for above in path_of(queue))
     for quota, other in zip(queue.quotas, restored.quotas, strict=True):

@@ -643,7 +643,7 @@ class Queue:
         self.parked: list[WaitingList] = []
         self.needs = vec[i64]()  # (parked lists * C,) the need of each, one after the other
         self.gangs_parked: dict[int, Gang] = {}  # by id
-        self.has_priorities = False  # whether any of its groups had another priority than 0
+        self.priorities: dict[int, int] = {}  # number of its groups, by priority
         # Where past use counts: (W,) the past use in quanta at the time `past_use_at`, in seconds;
         # empty for zeros.
         self.past_use: list[float] = []

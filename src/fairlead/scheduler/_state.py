@@ -626,8 +626,7 @@ class State:
         self.groups[group.id] = group
         waiting_list = group.waiting_list
         waiting_list.groups += 1
-        if group.priority != 0:
-            waiting_list.queue.has_priorities = True
+        count_priority(waiting_list.queue, group.priority, 1)
         if waiting_list.key is not None:
             waiting_list.queue.waiting_lists[waiting_list.key] = waiting_list
         for shape in group.shapes():
@@ -677,10 +676,10 @@ class State:
 
     def set_priority(self, group: TaskGroup, priority: int) -> None:
         """Change the priority of a group, and so its position in its queue."""
-        queue = group.waiting_list.queue
-        self.note_undo(partial(setattr, queue, "has_priorities", queue.has_priorities))
         self.note_undo(partial(self.set_priority, group, group.priority))
-        queue.has_priorities = True
+        queue = group.waiting_list.queue
+        count_priority(queue, group.priority, -1)
+        count_priority(queue, priority, 1)
         group.priority = priority
         group.order = (-priority, group.time, group.id)
         group.is_listed = False  # its entry in the heap is stale now
@@ -732,6 +731,7 @@ class State:
             self.reserved = [planned for planned in self.reserved if planned.group is not group]
         waiting_list = group.waiting_list
         waiting_list.groups -= 1
+        count_priority(waiting_list.queue, group.priority, -1)
         if waiting_list.groups == 0:
             waiting_list.active_order = None
             if waiting_list.key is not None:
@@ -978,6 +978,15 @@ class WhatIf:
 
 def end_of(entry: ExpectedEnd) -> float:
     return entry[0]
+
+
+def count_priority(queue: Queue, priority: int, sign: int) -> None:
+    """Count a group of a priority that a queue gets (1) or loses (-1)."""
+    groups = queue.priorities.get(priority, 0) + sign
+    if groups:
+        queue.priorities[priority] = groups
+    else:
+        del queue.priorities[priority]
 
 
 def undo_failure(group: TaskGroup, index: int) -> None:

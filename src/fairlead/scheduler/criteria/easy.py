@@ -331,7 +331,7 @@ class BackfillingCycle(SubmissionCycle):
         """
         latest = submitted(group)
         queue = group.waiting_list.queue
-        if queue.has_priorities:
+        if len(queue.priorities) > 1:
             for other in self.state.groups.values():
                 if (
                     other.waiting_list.queue is queue
