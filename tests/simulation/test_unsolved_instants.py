@@ -103,6 +103,14 @@ def test_a_fault_is_one_short_line() -> None:
     assert len(fault) <= 200
 
 
+def test_a_study_warns_of_such_instants(alone: str) -> None:
+    day = ana_then_bo_then_cy()
+    found = fairlead.study({"a": day, "b": day}, ["drf/first-fit", never], fair=alone, processes=1)
+    assert found.unsolved == {"drf/first-fit": 0, "never": 6}
+    (caution,) = (each for each in found.cautions if "fair shares" in each)
+    assert caution.startswith("under never ")
+
+
 def test_a_study_keeps_its_replays(broken: str) -> None:
     found = fairlead.study(ana_then_bo_then_cy(), POLICIES, fair=broken, processes=1)
     assert found.mean("makespan", "drf/first-fit").mean == 11.0

@@ -7,7 +7,7 @@ different traces. Means and mean differences have confidence intervals by Studen
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,12 +91,15 @@ class Study(Shown):
         Values of each measure of `figures_of`; times in seconds.
     changes : mapping of str to (P, V) float
         Differences of each measure from the first policy, by `differences_of`.
+    unsolved : mapping of str to int
+        By policy, the number of instants without fair shares, which its fairness errors leave out.
     """
 
     policies: tuple[str, ...]
     variations: tuple[Variation, ...]
     figures: Mapping[str, FloatArray]
     changes: Mapping[str, FloatArray]
+    unsolved: Mapping[str, int] = field(default_factory=dict)
     frames = ("runs", "means", "differences")
 
     def mean(self, measure: str, policy: str) -> Interval:
@@ -123,7 +126,7 @@ class Study(Shown):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """A sentence for each policy that leaves tasks waiting."""
+        """A sentence for each policy that leaves tasks waiting, or lacks fair shares."""
         found = []
         for policy, row in zip(self.policies, self.figures["waiting"], strict=True):
             tasks, runs = int(np.nansum(row)), int((row > 0).sum())
@@ -133,6 +136,12 @@ class Study(Shown):
                     f"{len(self.variations)} variations: its means leave them out, and its "
                     "differences are of jobs complete under both policies"
                 )
+        found += [
+            f"under {policy} the instants without fair shares, of which there are {count:,}, are "
+            "left out of fairness errors, so their differences compare different times"
+            for policy, count in self.unsolved.items()
+            if count
+        ]
         return tuple(found)
 
     def plot(self, measure: str = DEFAULT_MEASURE) -> Figure:
@@ -288,6 +297,7 @@ def study(
     ]
     figures: dict[str, FloatArray] = {}
     changes: dict[str, FloatArray] = {}
+    unsolved = dict.fromkeys((run.name for run in runs), 0)
     for v, (variation, workload) in enumerate(plans):
         if on_progress is not None:
             on_progress(v, len(plans))
@@ -313,6 +323,8 @@ def study(
         first = outcomes[runs[0].name]
         for p, run in enumerate(runs):
             outcome = outcomes[run.name]
+            fairness = outcome.summary.fairness
+            unsolved[run.name] += 0 if fairness is None else fairness.unsolved
             found = figures_of(outcome)
             pairs = differences_of(outcome, first)
             for name, value in found.items():
@@ -323,7 +335,7 @@ def study(
         on_progress(len(plans), len(plans))
     names = tuple(run.name for run in runs)
     variations = tuple(variation for variation, _ in plans)
-    return Study(names, variations, figures, changes)
+    return Study(names, variations, figures, changes, unsolved)
 
 
 def figures_of(outcome: Outcome) -> dict[str, float]:
