@@ -354,8 +354,8 @@ def _maximize_in_stages(
 ) -> tuple[ConcaveSolution, list[Stage]]:
     """Return the last stage's solution and the prices of all stages.
 
-    The programme's utility is unused. A stage settles at least one user: those that spend at least
-    the fraction SIGHT of the largest spending of an unsettled user.
+    The programme's utility is unused. A stage settles the users that spend at least the fraction
+    SIGHT of the largest spending of an unsettled user, so it settles at least one.
     """
     settled = np.zeros(len(programme.limit), dtype=bool)
     total, stages = programme.start, []

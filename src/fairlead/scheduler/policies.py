@@ -197,7 +197,9 @@ class Policy:
         else:
             is_defined = cycle is TreeCycle and not (option == OVER_QUOTA and self.slots)
         if option != HALF_LIFE and (self.preempts or self.reserves):
-            raise RefusalError(self.name, "preemption would break reservations; and give one once")
+            raise RefusalError(
+                self.name, "preemption would break reservations, and neither is given twice"
+            )
         if not is_defined:
             raise RefusalError(self.name, f"{option} needs {SUFFIXES[option]}")
         found = self.renamed(self.name)
