@@ -9,6 +9,7 @@ import pytest
 
 import fairlead
 from fairlead.errors import InputError, ProblemError
+from fairlead.formats.problem_file import problem_of
 from fairlead.mechanisms.problem_comparison import TwoProblems, compare_problems
 from fairlead.model.problem_changes import (
     change_problem,
@@ -99,6 +100,20 @@ def test_a_queue_has_a_weight_too(problem: fairlead.Problem) -> None:
     found = compare_problems(tree, more, "drfh")
     assert found.effects == ()
     assert [difference.text for difference in found.differences] == ["a: 2 to 3 servers"]
+
+
+def test_changed_queues_are_differences() -> None:
+    def in_tree(weight: float, queue: str) -> fairlead.Problem:
+        users = [
+            {"name": n, "queue": q, "demand": {"cpu": 1}} for n, q in (("ana", "a"), ("bo", queue))
+        ]
+        queues = [{"name": "a", "weight": weight}, {"name": "b"}]
+        servers = [{"name": "s", "capacity": {"cpu": 10}}]
+        return problem_of({"fairlead": 1, "servers": servers, "queues": queues, "users": users})
+
+    found = compare_problems(in_tree(2, "b"), in_tree(3, "a"), "ps-dsf")
+    texts = ["a: weight 2 to 3", "bo: queue b to a"]
+    assert [difference.text for difference in found.differences] == texts
 
 
 def test_all_differences_together_are_the_second_problem() -> None:

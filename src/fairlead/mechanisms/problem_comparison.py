@@ -18,22 +18,24 @@ from fairlead.model.problem import Problem
 from fairlead.model.problem_changes import format_servers
 
 MAX_EFFECTS = 12  # largest number of differences whose effects are computed, by a solution each
+TABLES = ("servers", "queues", "users")  # of a problem file
 UNCHANGED = 1e-6  # relative changes up to this are rounding
 
 Row = dict[str, Any]  # of a problem file
+Weight = float | dict[str, float]  # for all resources, or by resource
 
 
 @dataclass(frozen=True)
 class ProblemDifference:
     """A difference of two problems in one row of their files."""
 
-    table: str  # "servers" or "users"
+    table: str  # "servers", "queues" or "users"
     name: str
     text: str  # the difference in words
 
 
 class TwoProblems:
-    """Two problems whose groups and users are compared by name.
+    """Two problems whose groups, queues and users are compared by name.
 
     Raises ProblemError when a resource has different units in them.
     """
@@ -47,7 +49,7 @@ class TwoProblems:
         self._before, self._after = _rows_by_name(before), _rows_by_name(after)
 
     def differences(self) -> list[ProblemDifference]:
-        """Return all differences of groups, then of users, in the order of names."""
+        """Return all differences of groups, then of queues and of users, in the order of names."""
         found = []
         for table, old in self._before.items():
             new = self._after[table]
@@ -60,7 +62,7 @@ class TwoProblems:
     def with_one(self, difference: ProblemDifference) -> Problem:
         """Return the first problem with one group or user as in the second one.
 
-        Raises InputError if the result is no valid problem file.
+        Neither problem may have queues. Raises InputError if the result is no valid problem file.
         """
         tables = {table: dict(rows) for table, rows in self._before.items()}
         rows, name = tables[difference.table], difference.name
@@ -103,18 +105,19 @@ def _rows_by_name(problem: Problem) -> dict[str, dict[str, Row]]:
     document = document_of(problem)
     for row, eligible in zip(document["users"], problem.users.eligible.tolist(), strict=True):
         row["servers"] = dict(zip(problem.cluster.groups, eligible, strict=True))
-    return {table: {row["name"]: row for row in document[table]} for table in ("servers", "users")}
+    return {table: {row["name"]: row for row in document.get(table, [])} for table in TABLES}
 
 
 def _describe_change(table: str, name: str, old: Row | None, new: Row | None) -> str:
     """Describe a difference; empty if there is none."""
     if new is None:
         return f"without {name}"
-    is_group = table == "servers"
+    if old is None and table == "servers":
+        return f"{format_servers(new.get('count', 1))} {name}"
     if old is None:
-        return f"{format_servers(new.get('count', 1))} {name}" if is_group else f"new user {name}"
+        return f"new {table.removesuffix('s')} {name}"
     parts = []
-    if is_group:
+    if table == "servers":
         counts = old.get("count", 1), new.get("count", 1)
         if counts[0] != counts[1]:
             parts.append(f"{counts[0]:,} to {format_servers(counts[1])}")
@@ -122,10 +125,13 @@ def _describe_change(table: str, name: str, old: Row | None, new: Row | None) ->
         if old.get("labels") != new.get("labels"):
             parts.append("labels")
     else:
-        weights = old.get("weight", 1), new.get("weight", 1)
-        if weights[0] != weights[1]:
-            by_resource = any(isinstance(weight, dict) for weight in weights)
-            parts.append("weights" if by_resource else f"weight {weights[0]:g} to {weights[1]:g}")
+        parts += _describe_weights(old.get("weight", 1), new.get("weight", 1))
+        parts += [
+            f"{key} {old.get(key, 'none')} to {new.get(key, 'none')}"
+            for key in ("queue", "parent")
+            if old.get(key) != new.get(key)
+        ]
+    if table == "users":
         parts += _describe_amounts("demand of ", old.get("demand", {}), new.get("demand", {}))
         if old.get("tasks") != new.get("tasks"):
             parts.append(f"{_describe_limit(old)} to {_describe_limit(new)} tasks")
@@ -135,6 +141,14 @@ def _describe_change(table: str, name: str, old: Row | None, new: Row | None) ->
         if old.get("rates") != new.get("rates"):
             parts.append("rates")
     return f"{name}: {', '.join(parts)}" if parts else ""
+
+
+def _describe_weights(old: Weight, new: Weight) -> list[str]:
+    if old == new:
+        return []
+    if isinstance(old, dict) or isinstance(new, dict):
+        return ["weights"]
+    return [f"weight {old:g} to {new:g}"]
 
 
 def _describe_amounts(what: str, old: Mapping[str, float], new: Mapping[str, float]) -> list[str]:
