@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.report.live_screen import AROUND_ROWS, SMALLEST_ROWS, screen, verdict
+from fairlead.cli.top import AROUND_ROWS, SMALLEST_ROWS, screen, verdict
 from fairlead.report.terminal import open_console, printed_text
 
 

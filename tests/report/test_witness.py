@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairlead.model.verdict import Verdict
-from fairlead.report._witness import LISTED, exact, witness_table
+from fairlead.report.audit import LISTED, exact, witness_table
 from fairlead.report.document import Cell, Table
 
 

@@ -1,4 +1,4 @@
-"""Documents of audits: properties that hold or fail, and each user's holdings and due share."""
+"""Documents of audits: verdicts with witnesses, and each user's holdings and due share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from fairlead.properties import efficiency, envy, feasibility, sharing
 from fairlead.properties.audit import AUDITED, Audit
 from fairlead.report._audit_figures import shares_figure
 from fairlead.report._fair_comparison import FairComparison, compare_with_fair
-from fairlead.report._witness import witness_table
 from fairlead.report.allocation import DOMINANT_SHARE, size_of
 from fairlead.report.charts import USERS_DRAWN
 from fairlead.report.document import (
@@ -36,6 +35,7 @@ from fairlead.report.document import (
     Table,
     figure,
     numbers,
+    pairs_table,
     words,
 )
 from fairlead.report.numbers import (
@@ -50,6 +50,7 @@ from fairlead.report.numbers import (
 NAMED = 10
 # Properties that the holdings decide by themselves, unless some holdings are in doubt.
 OF_HOLDINGS = frozenset((feasibility.NAME, efficiency.WASTE, sharing.NAME, envy.NAME))
+LISTED = 40  # users, servers or numbers in a cell of a witness
 
 
 @dataclass(frozen=True)
@@ -384,3 +385,38 @@ def _held_amounts(audit: Audit, n: int) -> str:
         for held, unit, resource in zip(amounts, cluster.units, cluster.resources, strict=True)
         if held != 0
     )
+
+
+def witness_table(verdict: Verdict) -> Table:
+    """Tabulate the keys of a witness and its numbers, with seven digits."""
+    pairs = [(key.replace("_", " "), _in_words(value)) for key, value in verdict.witness.items()]
+    if isfinite(verdict.severity) and verdict.severity > 0:
+        pairs.append(("off by", f"{100 * verdict.severity:.4g} %"))
+    return pairs_table("Witness", pairs)
+
+
+def exact(value: float) -> str:
+    """Format a number with seven digits, enough to check a witness."""
+    if not isfinite(value):
+        return "unlimited" if value > 0 else str(value)
+    if float(value).is_integer() and abs(value) < 1e12:
+        return f"{value:,.0f}"
+    if 1e4 <= abs(value) < 1e12:
+        return f"{value:,.2f}"
+    return f"{value:.7g}"
+
+
+def _in_words(value: Any) -> str:
+    """Format any value of a witness as text."""
+    if isinstance(value, Mapping):
+        return named([_pair_in_words(key, item) for key, item in value.items()], LISTED)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return named([_in_words(item) for item in value], LISTED)
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return exact(value)
+    return str(value)
+
+
+def _pair_in_words(key: str, value: Any) -> str:
+    text = _in_words(value)
+    return f"{key} ({text})" if isinstance(value, Mapping) else f"{key} {text}"
