@@ -45,6 +45,17 @@ class ParticipantKind:
         self.rises = False
 
 
+# The attributes of `StairStacks` as plain values.
+State = tuple[
+    list[tuple[list[bool], list[float], list[float]]],  # demands, levels and use of each kind
+    list[float],  # `used`
+    list[int],  # `kind_of`
+    list[int],  # `log_step`
+    list[int],  # `log_kind`
+    list[float],  # `log_level`
+]
+
+
 class StairStacks:
     """The stairs of every kind, and the log of levels. R resources."""
 
@@ -68,6 +79,27 @@ class StairStacks:
         self._rate = vec[float]([0.0] * n_resources)
         self._limits = vec[float]([0.0] * n_resources)
         self._exhausted = vec[bool]([False] * n_resources)
+
+    def state(self) -> State:
+        """Return the state as plain values, for copies."""
+        kinds = [(list(kind.demands), list(kind.levels), list(kind.use)) for kind in self.kinds]
+        log_step, log_kind = [int(step) for step in self.log_step], [int(k) for k in self.log_kind]
+        used, level = list(self.used), list(self.log_level)
+        return kinds, used, [int(number) for number in self.kind_of], log_step, log_kind, level
+
+    def restore(self, state: State) -> None:
+        """Replace the state by one that `state` returned."""
+        kinds, used, kind_of, log_step, log_kind, log_level = state
+        self.used = vec[float](used)
+        self.kind_of = vec[i64](kind_of)
+        self.log_step, self.log_kind = vec[i64](log_step), vec[i64](log_kind)
+        self.log_level = vec[float](log_level)
+        self.kinds = []
+        for demands, levels, use in kinds:
+            kind = self._find_or_add_kind(
+                vec[float]([1.0 if demanded else 0.0 for demanded in demands]), 0
+            )
+            kind.levels, kind.use = vec[float](levels), vec[float](use)
 
     def add(
         self, demand: Iterable[float], weight: Iterable[float], budget: Iterable[float]
