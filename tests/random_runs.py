@@ -1,9 +1,11 @@
-"""Runs of small workloads by a plain simulation, by seed."""
+"""Runs of small workloads: by hand, and by a plain simulation of random ones."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -39,6 +41,42 @@ def one_server(amount: float) -> Cluster:
         count=np.array([1]),
         units=("",),
         labels=({},),
+    )
+
+
+def jobs_on_a_server(
+    cores: float,
+    rows: Sequence[tuple[int, float, float, float]],
+    users: Sequence[str] = ("ana", "bo"),
+    **options: Any,
+) -> Workload:
+    """Jobs of one task on one server: number of the user, submission, cores, seconds."""
+    user, submit, size, seconds = zip(*rows, strict=True)
+    return Workload.from_arrays(
+        one_server(cores),
+        users,
+        job_user=user,
+        job_submit=submit,
+        set_job=range(len(rows)),
+        set_tasks=[1] * len(rows),
+        shapes=[[each] for each in size],
+        task_duration=seconds,
+        **options,
+    )
+
+
+def run_by_hand(workload: Workload, starts: Sequence[float]) -> Run:
+    """The run in which each task starts on the only server at a time, in seconds; NaN is never."""
+    start = np.array(starts, dtype=float)
+    task = np.argsort(start)[: np.isfinite(start).sum()]
+    return workload, RunLog(
+        "by hand",
+        task=task.astype(np.int32),
+        server=np.zeros(len(task), dtype=np.int32),
+        start=start[task],
+        end=start[task] + workload.task_duration[task],
+        lost=np.zeros(len(task), dtype=bool),
+        set_unplaceable=np.zeros(workload.n_sets, dtype=bool),
     )
 
 

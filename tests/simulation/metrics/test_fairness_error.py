@@ -138,21 +138,6 @@ def test_held_and_fair_at_each_instant(run: Run, instants: int) -> None:
     assert found.mean == pytest.approx(expected, nan_ok=True, abs=1e-6)
 
 
-@settings(max_examples=6)
-@given(runs())
-def test_nobody_is_given_more_than_it_asks_for_or_there_is(run: Run) -> None:
-    """Under PS-DSF too, of which there may be several answers."""
-    found = errors_of(run, max(run[1].makespan, 4.0), instants=3, mechanism="ps-dsf")
-    plain = PlainMetrics(*run)
-    for t, fair in zip(found.time, found.fair, strict=True):
-        for u in range(run[0].n_users):
-            tasks = [k for k in plain.active(Fraction(t)) if plain.user_of[k] == u]
-            asked = column_sums(plain, tasks) if tasks else [Fraction(0)]
-            there = plain.total(Fraction(t)) if tasks else [Fraction(1)]
-            most = min(dominant(asked, there), 1)
-            assert fair[u] * run[0].weight[u] <= float(most) + 1e-9
-
-
 def one_task(**changes: Any) -> Workload:
     """A task of one user that fits on the only server."""
     columns: dict[str, Any] = {

@@ -14,12 +14,10 @@ from fairlead.simulation.metrics.distribution import (
     cumulative_distribution,
     jain_index,
     mean,
-    mean_by_user,
     percentile,
 )
 from fairlead.simulation.metrics.task_outcomes import (
     JobTimes,
-    completion_ratio,
     follow_tasks,
     measure_jobs,
 )
@@ -85,20 +83,6 @@ def test_jobs(run: Run) -> None:
             assert np.isnan([values[job] for values in times]).all()
 
 
-@given(runs(), st.integers(0, 30))
-def test_completion_ratios(run: Run, horizon: int) -> None:
-    workload, plain = run[0], PlainMetrics(*run)
-    found = completion_ratio(follow_tasks(*run), workload.n_users, float(horizon))
-    for u in range(workload.n_users):
-        tasks = [
-            task
-            for task in range(workload.n_tasks)
-            if plain.user_of[task] == u and workload.job_submit[plain.job_of[task]] <= horizon
-        ]
-        done = sum(plain_end(run, task) <= horizon for task in tasks)
-        assert found[u] == pytest.approx(done / len(tasks) if tasks else nan, nan_ok=True)
-
-
 @given(values)
 def test_distributions(found: np.ndarray) -> None:
     there = [v for v in found.tolist() if not isnan(v)]
@@ -119,13 +103,6 @@ def test_a_thinned_distribution_keeps_its_ends(found: np.ndarray, points: int) -
     assert set(zip(few, few_parts, strict=True)) <= set(zip(value, part, strict=True))
     if len(value):
         assert (few[0], few[-1]) == (value[0], value[-1])
-
-
-@given(values, st.integers(0, 99))
-def test_means_by_user(found: np.ndarray, seed: int) -> None:
-    user = np.random.default_rng(seed).integers(0, 3, len(found))
-    for u, mine in enumerate(mean_by_user(found, user, 3)):
-        assert mine == pytest.approx(mean(found[user == u]), nan_ok=True)
 
 
 @given(st.integers(0, 9_999), st.lists(st.integers(1, 8), min_size=1, max_size=3, unique=True))

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from fairlead.errors import InputError
 from fairlead.model.quantity import exact
-from fairlead.model.run_log import RunLog
-from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.dominant_shares import Shares, measure_shares
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.metrics.utilization import (
@@ -24,7 +22,7 @@ from fairlead.simulation.metrics.utilization import (
     time_grid,
 )
 from oracles.plain_metrics import PlainMetrics
-from random_runs import Run, one_server, runs
+from random_runs import Run, jobs_on_a_server, run_by_hand, runs
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -111,74 +109,11 @@ def shares_of(run: Run, edges: NDArray[np.float64]) -> Shares:
     return measure_shares(*run, follow_tasks(*run), edges, capacity_over_time(run[0]))
 
 
-@given(runs(), st.integers(2, 7))
-def test_the_figures_do_not_depend_on_the_grid(run: Run, bins: int) -> None:
-    one, many = shares_of(run, edges_of(run, 1, 1.0)), shares_of(run, edges_of(run, bins, 1.0))
-    np.testing.assert_allclose(one.mean_while_active, many.mean_while_active, **CLOSE)
-    np.testing.assert_allclose(one.mean_least, many.mean_least, **CLOSE)
-    np.testing.assert_allclose(one.jain, many.jain, **CLOSE)
-
-
-@settings(max_examples=8)
-@given(runs())
-def test_jain_of_shares(run: Run) -> None:
-    shares, plain = shares_of(run, edges_of(run, 1, 1.0)), PlainMetrics(*run)
-    x = []
-    for u in range(run[0].n_users):
-        pieces = list(plain.intervals(0.0, shares.edges[1]))
-        wants = {t for t, _ in pieces if u in {plain.user_of[task] for task in plain.active(t)}}
-        time = sum(length for t, length in pieces if t in wants)
-        if time and run[0].weight[u]:
-            held = sum(plain.share(t, u) * length for t, length in pieces if t in wants)
-            x.append(held / time / exact(run[0].weight[u]))
-    squares = len(x) * sum(value**2 for value in x)
-    expected = float(sum(x) ** 2 / squares) if squares else float("nan")
-    assert shares.jain == pytest.approx(expected, nan_ok=True)
-
-
-@given(runs(), st.lists(st.integers(0, 40), min_size=1))
-def test_what_is_there(run: Run, halves: list[int]) -> None:
-    workload, plain, times = run[0], PlainMetrics(*run), [h / 2 for h in halves]
-    capacity = capacity_over_time(workload)
-    assert capacity.time[0] == 0
-    assert (np.diff(capacity.time) > 0).all()
-    for t, step in zip(times, capacity.at(np.array(times)), strict=True):
-        servers = plain.servers(Fraction(t))
-        count = [
-            sum(there and group == g for there, group in zip(servers, plain.group_of, strict=True))
-            for g in range(len(workload.cluster.groups))
-        ]
-        assert capacity.servers[step].tolist() == count
-        np.testing.assert_allclose(
-            capacity.amount[step], np.array(plain.total(Fraction(t)), dtype=float), **CLOSE
-        )
-
-
 def test_who_holds_nothing_holds_nothing() -> None:
     """Not what adding and taking away 0.1, 0.2 and 0.3 leaves."""
-    workload = Workload.from_arrays(
-        one_server(4.0),
-        ["ana"],
-        job_user=[0, 0, 0],
-        job_submit=[0.0, 0.0, 0.0],
-        set_job=[0, 1, 2],
-        set_tasks=[1, 1, 1],
-        shapes=[[0.1], [0.2], [0.3]],
-        task_duration=[1.0, 2.0, 3.0],
-    )
-    log = RunLog(
-        "by hand",
-        task=np.arange(3, dtype=np.int32),
-        server=np.zeros(3, dtype=np.int32),
-        start=np.zeros(3),
-        end=np.array([1.0, 2.0, 3.0]),
-        lost=np.zeros(3, dtype=bool),
-        set_unplaceable=np.zeros(3, dtype=bool),
-    )
-    shares = measure_shares(
-        workload, log, follow_tasks(workload, log), time_grid(8.0, 2), capacity_over_time(workload)
-    )
-    assert shares.dominant[1].tolist() == [0.0]
+    rows = [(0, 0.0, 0.1, 1.0), (0, 0.0, 0.2, 2.0), (0, 0.0, 0.3, 3.0)]
+    run = run_by_hand(jobs_on_a_server(4.0, rows), [0.0] * 3)
+    assert shares_of(run, time_grid(8.0, 2)).dominant[1].tolist() == [0.0] * 2
 
 
 def test_before_and_after_the_grid() -> None:

@@ -10,15 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import Workload, first_seconds
-from fairlead.simulation.metrics.dominant_shares import measure_shares
-from fairlead.simulation.metrics.fairness_error import measure_fairness
+from fairlead.model.workload import first_seconds
 from fairlead.simulation.metrics.starvation import measure_starvation
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
-from fairlead.simulation.metrics.utilization import capacity_over_time
 from oracles.plain_metrics import PlainMetrics
-from random_runs import Run, one_server, runs
+from random_runs import Run, jobs_on_a_server, run_by_hand, runs
 
 
 @given(runs(), st.sampled_from([3.0, 5.0, 8.0]))
@@ -49,51 +46,12 @@ def test_the_longest_wait_between_two_times(run: Run, window: tuple[float, float
         assert found.longest[u] == pytest.approx(plain.longest_without(u, since, until))
 
 
-@settings(max_examples=10)
-@given(runs())
-def test_what_is_fair_is_judged_as_long_as_jobs_come(run: Run) -> None:
-    workload = run[0]
-    first, last = workload.job_submit[[0, -1]].tolist()
-    if first == last:
-        return
-    course = follow_tasks(*run)
-    found = summarise(*run, instants=3)
-    expected = measure_fairness(*run, course, last, capacity_over_time(run[0]), instants=3)
-    assert found.arrivals == last
-    assert found.fairness is not None
-    assert found.fairness.time.max() < last
-    values = found.to_dict()
-    for value, of in ((values["fairness_error"], expected.mean),
-                      (values["fairness"]["jain"], expected.jain)):  # fmt: skip
-        assert (np.nan if value is None else value) == pytest.approx(of, nan_ok=True)
-    shares = measure_shares(*run, course, np.array([0.0, last]), capacity_over_time(run[0]))
-    for value, of in ((values["jain"], shares.jain), (values["least_share"], shares.mean_least)):
-        assert (np.nan if value is None else value) == pytest.approx(of, nan_ok=True)
-
-
 def one_is_starved(drain: float) -> Run:
     """Ana's jobs have the server until the last comes, which runs for long beside Bo's task."""
-    workload = Workload.from_arrays(
-        one_server(1.0),
-        ["ana", "bo"],
-        job_user=[0, 1, *[0] * 9],
-        job_submit=[0.0, 0.0, *np.arange(10.0, 100.0, 10.0)],
-        set_job=range(11),
-        set_tasks=[1] * 11,
-        shapes=[[1.0], [0.5], *[[1.0]] * 8, [0.5]],
-        task_duration=[10.0, 5.0, *[10.0] * 8, drain],
-    )
-    start = np.array([0.0, 90.0, *np.arange(10.0, 100.0, 10.0)])
-    task = np.argsort(start).astype(np.int32)
-    return workload, RunLog(
-        "by hand",
-        task=task,
-        server=np.zeros(11, dtype=np.int32),
-        start=start[task],
-        end=start[task] + workload.task_duration[task],
-        lost=np.zeros(11, dtype=bool),
-        set_unplaceable=np.zeros(11, dtype=bool),
-    )
+    later = np.arange(10.0, 100.0, 10.0).tolist()
+    whole = [(0, t, 1.0, 10.0) for t in later[:-1]]
+    rows = [(0, 0.0, 1.0, 10.0), (1, 0.0, 0.5, 5.0), *whole, (0, later[-1], 0.5, drain)]
+    return run_by_hand(jobs_on_a_server(1.0, rows), [0.0, 90.0, *later])
 
 
 @pytest.mark.parametrize("drain", [10.0, 10_000.0])

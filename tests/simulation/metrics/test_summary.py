@@ -1,4 +1,4 @@
-"""The summary of a run: the documented layout, and every figure from loops over everything."""
+"""The summary of a run, whole and after a warm-up: by hand, and against plain sums."""
 
 from __future__ import annotations
 
@@ -11,14 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import fairlead
 from fairlead.errors import InputError
-from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.metrics.summary import plain, summarise
+from fairlead.simulation.metrics.comparison import compare
+from fairlead.simulation.metrics.distribution import jain_index
+from fairlead.simulation.metrics.fairness_error import FairnessError
+from fairlead.simulation.metrics.summary import Summary, plain, summarise
+from fairlead.simulation.simulate import Outcome
+from fairlead.simulation.studies import figures_of
+from fairlead.simulation.waiting_job import longest_wait
 from oracles.plain_metrics import PlainMetrics
 from oracles.plain_replay import plain_replay
-from random_runs import Run, one_server, runs
+from random_runs import Run, jobs_on_a_server, run_by_hand, runs
+
+PARTS = st.one_of(st.just(0.0), st.floats(0.0, 0.99))
 
 
 def mean(values: list[float]) -> float:
@@ -29,47 +38,82 @@ def same(found: float | None, expected: float) -> bool:
     return (nan if found is None else found) == pytest.approx(expected, nan_ok=True)
 
 
-@given(runs())
-def test_figures_are_sums_over_tasks_and_jobs(run: Run) -> None:
+def measured(run: Run, part: float, instants: int = 0) -> tuple[float, Summary, Summary]:
+    """The end of the warm-up, the summary of the whole run, and the one after the warm-up."""
+    whole = summarise(*run, instants=0, bins=3)
+    since = part * min(whole.until, whole.arrivals, whole.horizon)
+    return since, whole, summarise(*run, since=since, instants=instants, bins=3)
+
+
+@given(runs(), PARTS)
+def test_figures_are_sums_over_tasks_and_jobs(run: Run, part: float) -> None:
+    """Of jobs submitted after the warm-up."""
     (workload, log), plainly = run, PlainMetrics(*run)
-    found = summarise(*run, instants=0).to_dict()
-    ends = {task: end for task, _, _, end, lost in plainly.starts if not lost}
-    first: dict[int, float] = {}
-    for task, _, start, _, _ in plainly.starts:
-        first.setdefault(task, start)
-    submit = [workload.job_submit[j] for j in plainly.job_of]
-    never = [bool(log.set_unplaceable[k]) for k in plainly.set_of]
-    late = plainly.active(Fraction(10**6))  # nothing happens so late
-    assert found["tasks"] == workload.n_tasks
-    assert found["completed"] == len(ends)
-    assert found["unplaceable"] == sum(never)
-    assert found["waiting"] == len(late)
-    assert found["cancelled"] == workload.n_tasks - len(ends) - sum(never) - len(late)
-    assert found["lost"] == sum(lost for *_, lost in plainly.starts)
-    assert found["makespan"] == max((end for _, _, _, end, _ in plainly.starts), default=0.0)
-    for who in (None, *range(workload.n_users)):
-        mine = [t for t, u in enumerate(plainly.user_of) if who in (None, u)]
-        jobs = [j for j, u in enumerate(workload.job_user) if who in (None, u)]
-        of = {j: [t for t in mine if plainly.job_of[t] == j] for j in jobs}
-        whole = [j for j in jobs if all(t in ends for t in of[j])]
-        times = [max(ends[t] for t in of[j]) - workload.job_submit[j] for j in whole]
-        longest = [max(workload.task_duration[of[j]]) for j in whole]
-        part = found if who is None else found["users"][workload.users[who]]
-        assert part["tasks"] == len(mine)
-        assert part["completed"] == sum(t in ends for t in mine)
-        assert part["unplaceable"] == sum(never[t] for t in mine)
-        assert (part["jobs"], part["jobs_completed"]) == (len(jobs), len(whole))
-        assert same(part["mean_completion_time"], mean(times))
-        pairs = list(zip(times, longest, strict=True))
-        assert same(part["mean_slowdown"], mean([time / run for time, run in pairs]))
-        bounded = [max(time / max(run, 10.0), 1.0) for time, run in pairs]
-        assert same(part["mean_bounded_slowdown"], mean(bounded))
-        waits = [min(first[t] for t in of[j]) - workload.job_submit[j] for j in whole]
-        assert same(part["mean_wait"], mean(waits))
-        waits = [first[t] - submit[t] for t in mine if t in first]
-        assert same(part["mean_task_wait"], mean(waits))
-        times = [ends[t] - submit[t] for t in mine if t in ends]
-        assert same(part["mean_task_completion_time"], mean(times))
+    since, whole, found = measured(run, part)
+    values, later = found.to_dict(), workload.job_submit >= since
+    tasks = later[plainly.job_of]
+    unplaceable = log.set_unplaceable[plainly.set_of] & tasks
+    waiting = [task for task in plainly.active(Fraction(10**6)) if tasks[task]]  # for ever
+    completed = {task for task, _, _, _, lost in plainly.starts if not lost and tasks[task]}
+    assert values["tasks"] == tasks.sum()
+    assert values["completed"] == len(completed)
+    assert values["unplaceable"] == unplaceable.sum()
+    assert values["waiting"] == len(waiting)
+    rest = tasks.sum() - len(completed) - unplaceable.sum() - len(waiting)
+    assert values["cancelled"] == rest
+    assert values["lost"] == sum(lost and tasks[task] for task, _, _, _, lost in plainly.starts)
+    assert values["makespan"] == log.makespan
+    for owner in (None, *range(workload.n_users)):
+        of = later & (True if owner is None else workload.job_user == owner)
+        of_tasks = of[plainly.job_of]
+        row = values if owner is None else values["users"][workload.users[owner]]
+        assert (row["jobs"], row["tasks"]) == (of.sum(), of_tasks.sum())
+        assert row["jobs_completed"] == whole.jobs.completed[of].sum()
+        assert row["completed"] == sum(bool(of_tasks[task]) for task in completed)
+        assert row["unplaceable"] == (unplaceable & of_tasks).sum()
+        end_to_end = whole.outcomes.end - whole.outcomes.submit
+        for name, times in (
+            ("mean_wait", whole.jobs.wait[of]),
+            ("mean_completion_time", whole.jobs.completion[of]),
+            ("mean_slowdown", whole.jobs.slowdown[of]),
+            ("mean_bounded_slowdown", whole.jobs.bounded_slowdown[of]),
+            ("mean_task_wait", whole.outcomes.wait[of_tasks]),
+            ("mean_task_completion_time", end_to_end[of_tasks]),
+        ):
+            assert same(row[name], mean([t for t in times.tolist() if not isnan(t)])), name
+    assert values["horizon"]["completed"] == (whole.outcomes.end[tasks] <= found.horizon).sum()
+
+
+@given(runs(), PARTS)
+def test_shares_and_starvation_begin_at_since(run: Run, part: float) -> None:
+    (workload, log), plainly = run, PlainMetrics(*run)
+    since, whole, found = measured(run, part)
+    over = whole.outcomes.over[np.isfinite(whole.outcomes.over)]
+    end = max(log.makespan, found.arrivals, over.max(initial=0.0))
+    levels = []
+    for u in range(workload.n_users):
+        held = active = longest = stretch = Fraction(0)
+        wanted = ran = ever = False
+        for t, length in plainly.intervals(since, end):
+            wants = any(plainly.user_of[task] == u for task in plainly.active(t))
+            runs_now = any(plainly.user_of[task] == u for task in plainly.running(t))
+            stretch = stretch + length if wants and not runs_now else Fraction(0)
+            longest = max(longest, stretch)
+            ever |= runs_now
+            if t < found.arrivals:
+                held += plainly.share(t, u) * length
+                active += length * wants
+                wanted |= wants
+                ran |= runs_now
+        assert found.starvation.longest[u] == pytest.approx(float(longest))
+        nothing = (wanted and not ran) or (not ever and longest > 0)
+        assert found.starvation.got_nothing[u] == nothing
+        share = found.shares_of_arrivals.mean_while_active[u]
+        assert share == pytest.approx(float(held / active) if active else nan, nan_ok=True)
+        if active and workload.weight[u]:
+            levels.append(float(held / active) / workload.weight[u])
+    jain = jain_index(np.array(levels))
+    assert found.shares_of_arrivals.jain == pytest.approx(jain, nan_ok=True)
 
 
 @settings(max_examples=10)
@@ -83,16 +127,8 @@ def test_the_documented_layout(run: Run) -> None:
 
 def small(*, submit: float = 0.0) -> Workload:
     """Tasks of 2 and 6 s and one that fits nowhere, for a server that takes one at a time."""
-    return Workload.from_arrays(
-        one_server(2.0),
-        ["ana", "bo"],
-        job_user=[0, 0, 1],
-        job_submit=[submit] * 3,
-        set_job=[0, 1, 2],
-        set_tasks=[1, 1, 1],
-        shapes=[[2.0], [1.5], [3.0]],
-        task_duration=[2.0, 6.0, 1.0],
-    )
+    rows = [(0, submit, 2.0, 2.0), (0, submit, 1.5, 6.0), (1, submit, 3.0, 1.0)]
+    return jobs_on_a_server(2.0, rows)
 
 
 def test_by_hand() -> None:
@@ -135,16 +171,58 @@ def test_by_hand() -> None:
     assert users["ana"]["completion_ratio"] == 0.5
 
 
+def by_hand() -> Run:
+    """Server of 2 cpu: ana's jobs run 0-6 and 6-8, bo's 6-10 and 10-14."""
+    rows = [(0, 0.0, 2.0, 6.0), (1, 1.0, 1.0, 4.0), (0, 4.0, 1.0, 2.0), (1, 8.0, 2.0, 4.0)]
+    return run_by_hand(jobs_on_a_server(2.0, rows), [0.0, 6.0, 6.0, 10.0])
+
+
+def test_by_hand_after_a_warm_up() -> None:
+    summary = summarise(*by_hand(), since=4.0, instants=4)
+    found = summary.to_dict()
+    assert (found["measured_since"], found["averaged_until"]) == (4.0, 14.0)
+    assert (found["arrivals_until"], found["makespan"]) == (8.0, 14.0)
+    assert (found["tasks"], found["completed"], found["jobs"], found["jobs_completed"]) == (2,) * 4
+    assert (found["mean_wait"], found["mean_completion_time"]) == (2.0, 5.0)
+    assert (found["mean_task_wait"], found["mean_slowdown"]) == (2.0, 1.75)
+    assert found["utilization"] == {"cpu": pytest.approx(18 / 20)}
+    assert found["horizon"] == {
+        "time": 8.0,
+        "submitted": 2,
+        "completed": 1,
+        "completion_ratio": 0.5,
+        "utilization": {"cpu": pytest.approx(1.0)},
+    }
+    # From 4 to 6 ana holds all and bo nothing; then each holds half.
+    assert (found["jain"], found["least_share"]) == pytest.approx((0.8, 0.25))
+    assert found["longest_without"] == {"user": "bo", "seconds": 2.0}
+    assert found["fairness_error"] == pytest.approx(0.5)
+    ana, bo = found["users"]["ana"], found["users"]["bo"]
+    assert (ana["dominant_share"], bo["dominant_share"]) == pytest.approx((0.75, 0.25))
+    assert bo["owed_cluster_hours"] == pytest.approx(1 / 3600)
+    assert (ana["mean_wait"], ana["tasks"], bo["mean_completion_time"]) == (2.0, 1, 6.0)
+    assert summary.utilization.edges[[0, -1]].tolist() == [4.0, 14.0]
+
+
 def test_nothing_ran() -> None:
-    workload = small()
-    empty = np.zeros(0, dtype=np.int32)
-    seconds, lost = np.zeros(0), np.zeros(0, dtype=bool)
-    log = RunLog("idle", empty, empty, seconds, seconds, lost, np.ones(3, dtype=bool))
+    workload, log = run_by_hand(small(), [nan] * 3)
+    log = replace(log, set_unplaceable=np.ones(3, dtype=bool))
     found = summarise(workload, log).to_dict()
     assert found["makespan"] == 0.0
     assert found["utilization"] == {"cpu": 0.0}
     for name in ("mean_completion_time", "mean_wait", "fairness_error", "jain", "least_share"):
         assert found[name] is None, name
+
+
+def test_nothing_runs_after_the_warm_up() -> None:
+    """The last jobs fit on no server, so the makespan is within the warm-up."""
+    rows = [(0, 0.0, 2.0, 6.0), (1, 1.0, 1.0, 4.0), (0, 14.0, 3.0, 2.0), (1, 18.0, 3.0, 4.0)]
+    large = jobs_on_a_server(2.0, rows)
+    outcome = fairlead.simulate(large, "drf/best-fit", processes=1, warm_up=12.0)["drf/best-fit"]
+    found = outcome.to_dict()
+    assert (found["makespan"], found["averaged_until"]) == (10.0, 18.0)
+    assert (found["unplaceable"], found["utilization"]) == (2, {"cpu": 0.0})
+    assert found["mean_wait"] is found["fairness_error"] is None
 
 
 def test_times_that_are_taken() -> None:
@@ -163,12 +241,82 @@ def test_times_that_are_taken() -> None:
     assert found.to_dict()["fairness_error"] is None
 
 
+def test_windows_of_a_day_begin_at_since() -> None:
+    """Too much at one instant makes up for too little at the next one, in the same window."""
+    day, held = 86_400.0, np.array([[1.0], [0.0], [1.0], [0.0]])
+    time = day * np.array([0.75, 1.25, 1.75, 2.25])
+    fair, active = np.full((4, 1), 0.5), np.ones((4, 1), dtype=bool)
+    found = FairnessError("drfh", time, held, fair, active, np.ones(1), day / 2, since=day / 2)
+    assert found.over(day) == 0.0
+    summary = summarise(*by_hand(), since=4.0, instants=1)
+    assert summary.fairness is not None
+    assert summary.fairness.since == 4.0
+
+
+def test_lost_runs_are_of_jobs_that_count() -> None:
+    workload, log = by_hand()
+    lost = replace(log, lost=np.array([True, False, False, True]))
+    for since, expected in ((0.0, 2), (4.0, 1)):
+        outcome = Outcome("by hand", workload, lost, since=since)
+        assert outcome.to_dict()["lost"] == figures_of(outcome)["lost"] == expected
+
+
+def test_since_is_before_the_end_that_is_given() -> None:
+    found = summarise(*by_hand(), since=4.0, until=10.0, instants=0)
+    assert found.horizon_utilization.tolist() == pytest.approx([10 / 12])
+    assert found.utilization.mean.tolist() == pytest.approx([10 / 12])
+    for options in ({"until": 4.0}, {"horizon": 3.0}):
+        with pytest.raises(InputError) as caught:
+            summarise(*by_hand(), since=4.0, **options)
+        assert caught.value.place == "since"
+
+
+def test_runs_measured_alike_are_compared() -> None:
+    run = by_hand()
+    one = summarise(*run, since=4.0, instants=0)
+    found = compare(one, one)
+    assert (found.jobs.tolist(), found.completion.tolist()) == ([1, 1], [4.0, 6.0])
+    assert found.reduction.jobs.sum() == 2
+    with pytest.raises(InputError):
+        compare(one, summarise(*run, instants=0))
+
+
+def test_the_longest_wait_is_of_jobs_that_count() -> None:
+    workload, log = by_hand()
+    names = workload.job_names.tolist()
+    assert longest_wait(workload, log, "bo") == (names[1], 3.5)
+    assert longest_wait(workload, log, "bo", since=4.0) == (names[3], 9.0)
+
+
+def test_simulate_measures_after_the_warm_up() -> None:
+    workload, _ = by_hand()
+    whole = fairlead.simulate(workload, "drf/best-fit", processes=1)["drf/best-fit"]
+    later = fairlead.simulate(workload, "drf/best-fit", processes=1, warm_up=4.0)["drf/best-fit"]
+    assert later.since == 4.0
+    assert later.log.start.tolist() == whole.log.start.tolist()
+    assert later.summary.jobs.wait.tolist() == whole.summary.jobs.wait[2:].tolist()
+    jobs = later._columns("jobs")
+    assert [len(column) for column in jobs.values()] == [2] * len(jobs)
+    assert jobs["submitted"].tolist() == [4.0, 8.0]
+    assert figures_of(later)["mean_wait"] == later.to_dict()["mean_wait"]
+
+
 @pytest.mark.parametrize("options", [{"until": 0.0}, {"instants": -1}, {"mechanism": "magic"}])
 def test_unusable_options(options: dict[str, Any]) -> None:
     workload = small()
     log = plain_replay(workload, "drf/best-fit")
     with pytest.raises(InputError, match=f"^{next(iter(options))}: "):
         summarise(workload, log, **options)
+
+
+@pytest.mark.parametrize("since", [-1.0, 8.0, 14.0, nan, float("inf")])
+def test_unusable_times_are_refused(since: float) -> None:
+    with pytest.raises(InputError) as caught:
+        summarise(*by_hand(), since=since)
+    assert caught.value.place == "since"
+    with pytest.raises(InputError) as caught:
+        fairlead.simulate(by_hand()[0], "drf/best-fit", processes=1, warm_up=since)
+    assert caught.value.place == "warm_up"
 
 
 def test_plain_values() -> None:
