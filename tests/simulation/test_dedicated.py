@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
@@ -129,36 +128,6 @@ def test_it_is_what_placement_constraints_would_do(seed: int) -> None:
     assert len(seen) <= workload.n_users
     assert max(seen, default=(0, 0.0))[0] == len(found.task)
     assert max((moment for _, moment in seen), default=0.0) == found.makespan
-
-
-def test_progress_is_told_while_a_user_is_replayed() -> None:
-    """The bar of one large user does not stand still."""
-    workload = random_workload(1)
-
-    def replay(
-        of_user: Workload, policy: str, *, on_progress: Callable[[int, float], None]
-    ) -> RunLog:
-        log = plain_replay(of_user, policy)
-        for starts, end in enumerate(log.end[:-1].tolist(), start=1):
-            on_progress(starts, end)
-        return log
-
-    seen: list[int] = []
-    log = replay_dedicated(
-        workload, "drf/first-fit", replay, on_progress=lambda starts, _: seen.append(starts)
-    )
-    assert len(seen) > workload.n_users
-    assert seen == sorted(set(seen))
-    assert seen[-1] == len(log.task) - 1
-
-
-def test_users_without_a_server_get_nothing_done() -> None:
-    workload = park([1], [1, 1])
-    workload = replace(workload, job_user=np.array([1], dtype=np.int32))
-    log = replay_dedicated(workload, "drf/first-fit", plain_replay)
-    assert len(log.task) == 0
-    assert log.makespan == 0
-    assert log.set_unplaceable.tolist() == [True]
 
 
 @pytest.mark.parametrize("gang", [True, False])

