@@ -39,11 +39,6 @@ def test_one_resource_by_hand():
     assert even.largest_envy == pytest.approx(1)
 
 
-def test_proportional_shares_under_tdm_leave_no_envy():
-    (point,) = measure_trade_off(examples.ps_dsf_figure_1(), [1], time_shared=True).points
-    assert point.envious == 0
-
-
 def test_progress_is_reported_and_a_negative_alpha_refused():
     problem = Problem.from_arrays([[1.0]], [[1.0]])
     seen = []

@@ -19,7 +19,7 @@ from fairlead_papers.dynamic.competitive_ratio import (
 from oracles.dynamic import exact_levels
 
 
-@pytest.mark.parametrize("m", range(2, 7))
+@pytest.mark.parametrize("m", [2, 5])
 def test_the_worst_case_of_the_least_share(m: int) -> None:
     demand = worst_case_max_min(m, 1e-6)
     assert demand.shape == (m * m + 1, m)
@@ -30,7 +30,7 @@ def test_the_worst_case_of_the_least_share(m: int) -> None:
     assert competitive_ratios(demand)[-1] == pytest.approx((m + 1) / (m * m + 1), abs=1e-3)
 
 
-@pytest.mark.parametrize("m", range(2, 7))
+@pytest.mark.parametrize("m", [2, 5])
 def test_the_sum_of_shares_can_exceed_that_of_drf(m: int) -> None:
     demand = worst_case_max_sum(m, 1e-6)
     agents = DynamicDRF(*demand.shape)
@@ -40,15 +40,6 @@ def test_the_sum_of_shares_can_exceed_that_of_drf(m: int) -> None:
     dynamic, known = final_shares(m, 1e-6).sums
     assert dynamic / known == pytest.approx(ratio, abs=1e-3)
     assert ratio > 1
-
-
-@pytest.mark.parametrize("m", [2, 6])
-def test_the_ratio_approaches_its_limit_linearly(m: int) -> None:
-    """The error is at most proportional to the small demands."""
-    limit = (m + 1) / (m * m + 1)
-    for small in (1e-3, 1e-6):
-        off = competitive_ratios(worst_case_max_min(m, small))[-1] - limit
-        assert abs(off) <= 2 * m * small
 
 
 @given(sequences(weighted=False))

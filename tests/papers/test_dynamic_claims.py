@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead_papers.dynamic._agent_sequences import divide, draw_demands
+from fairlead_papers.dynamic._agent_sequences import draw_demands
 from fairlead_papers.dynamic._dynamic_properties import (
     LEMMAS,
     PROPERTIES,
@@ -48,15 +48,6 @@ def test_verdicts(key: str, verdict: str) -> None:
     assert entry.known_to_differ == (verdict == DIFFERS)
 
 
-def test_drawn_demands_are_positive_and_normalised() -> None:
-    for seed in range(30):
-        demand = draw_demands(np.random.default_rng(seed), 6)
-        assert 2 <= len(demand) <= 6
-        assert (demand > 0).all()
-        assert demand.max(axis=1) == pytest.approx(1)
-    assert draw_demands(np.random.default_rng(0), 6, 7).shape[1] == 7
-
-
 def test_properties_and_lemmas_that_fail_are_named() -> None:
     assert held(judge_failures({}, 10, 5)) == [True] * 7
     for k, name in enumerate([*PROPERTIES, *LEMMAS]):
@@ -97,15 +88,11 @@ def test_overuse() -> None:
     assert overuse(demand, right) == pytest.approx(0, abs=1e-12)
 
 
-def test_claims_about_the_algorithm() -> None:
+def test_claims_about_algorithms() -> None:
     none, some = np.zeros(3), np.array([0.0, 1e-6, 0.0])
     assert held(judge_algorithm(none, none, none)) == [True, True]
     assert held(judge_algorithm(some, none, none)) == [False, True]
     assert held(judge_algorithm(none, some, none)) == [True, False]
-
-
-def test_claims_about_the_solvers() -> None:
-    none, some = np.zeros(3), np.array([0.0, 1e-6, 0.0])
     agreeing = dict.fromkeys(OTHERS, none)
     assert held(judge_solvers(agreeing, none)) == [True] * 4
     assert held(judge_solvers(agreeing, some)) == [True, True, True, False]
@@ -122,9 +109,3 @@ def test_sums() -> None:
     coarse = final_shares(3, 0.1)
     assert abs(coarse.last - 1 / 4) < 1e-9
     assert abs(coarse.first[0] - 3 / 4) > 6e-6
-
-
-def test_dividing_returns_the_least_share_after_each_step() -> None:
-    agents, least = divide(np.array([[1.0, 0.5], [0.5, 1.0]]))
-    assert least == pytest.approx([1 / 2, 2 / 3])
-    assert agents.shares == pytest.approx([2 / 3, 2 / 3])

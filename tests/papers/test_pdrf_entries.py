@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from fairlead_papers.entries import CATALOGUE, reproduce
-from fairlead_papers.pdrf._printed_examples import take_turns
 from fairlead_papers.pdrf._runs_of_formula import (
     LAST_ROW,
     ROWS,
@@ -21,7 +19,6 @@ from fairlead_papers.pdrf._runs_of_formula import (
     Sample,
     compare_row,
     count_row,
-    count_table_1,
     count_table_2,
     mean_interval,
 )
@@ -82,24 +79,23 @@ def with_first(counted: Sequence[CountedRow], **values: object) -> list[CountedR
 
 
 @pytest.mark.parametrize(
-    ("key", "verdict"),
+    ("key", "verdict", "finding"),
     [
-        ("pdrf/section-3", EQUAL),
-        ("pdrf/table-1", SHAPE),
-        ("pdrf/table-2", DIFFERS),
-        ("pdrf/section-6.1", EQUAL),
-        ("pdrf/section-6.2", EQUAL),
+        ("pdrf/section-3", EQUAL, "the cycle has 3 tasks of A and 2 of B, and runs once"),
+        ("pdrf/table-1", SHAPE, ""),
+        ("pdrf/table-2", DIFFERS, "printed is 50.407"),
+        ("pdrf/section-6.1", EQUAL, "gives 5, 2, 1: 28 units, 7 left, and then cycles of 1."),
+        ("pdrf/section-6.2", EQUAL, "and 1 is left, in which one more task of the first user fits"),
     ],
 )
-def test_verdicts(setting: Setting, key: str, verdict: str) -> None:
+def test_verdicts(setting: Setting, key: str, verdict: str, finding: str) -> None:
     entry = CATALOGUE[key]
     found = reproduce(entry, setting)
     # A mean of Table 1 may be off by chance or not; its maxima are those of other runs.
     allowed = (SHAPE, WITHIN) if verdict == SHAPE else (verdict,)
     assert found.verdict in allowed
     assert entry.known_to_differ == (verdict == DIFFERS)
-    assert found.findings
-    assert {finding.command.split()[0] for finding in found.findings} == {"fairlead"}
+    assert any(finding in each.found for each in found.findings)
 
 
 def test_means_of_table_1_come_out(setting: Setting) -> None:
@@ -110,11 +106,6 @@ def test_means_of_table_1_come_out(setting: Setting) -> None:
     assert all(claim.holds for claim in found.claims)
 
 
-def test_the_top_up_removes_most_underallocations(setting: Setting) -> None:
-    first = setting.compute_once(count_table_1)[0]
-    assert first.still_under.mean <= 0.1 * first.under.mean
-
-
 def test_ten_times_the_reserves_give_the_printed_number_of_users(setting: Setting) -> None:
     *_, tenfold = setting.compute_once(count_table_2)
     assert tenfold.under.mean == pytest.approx(LAST_ROW.under[0], rel=0.2)
@@ -123,25 +114,22 @@ def test_ten_times_the_reserves_give_the_printed_number_of_users(setting: Settin
 def test_table_2_differs_in_its_last_row_only(setting: Setting) -> None:
     found = reproduce(CATALOGUE["pdrf/table-2"], setting)
     assert held(found.claims) == [True, True, False]
-    first = " ".join(finding.found for finding in found.findings)
-    assert "of the 1,000 users have any task" in first
-    assert "printed is 50.407" in first
 
 
-def test_claims_about_table_1() -> None:
-    assert held(judge_average_cases(AVERAGE)) == [True] * 5
-    two_few = with_first(AVERAGE, most_under=2)
-    assert held(judge_average_cases(two_few)) == [False, True, True, True, True]
-    fewer = with_first(AVERAGE, under=steady(440))
-    assert held(judge_average_cases(fewer)) == [True, False, True, True, True]
-    many = with_first(AVERAGE, over=steady(2.1))
-    assert held(judge_average_cases(many)) == [True, True, False, True, True]
-    by_three = with_first(AVERAGE, most_over=3)
-    assert held(judge_average_cases(by_three)) == [True, True, True, False, True]
-    by_two = with_first(AVERAGE, over_by=(steady(0.6), steady(0.1), steady(0)))
-    assert held(judge_average_cases(by_two)) == [True, True, True, False, True]
-    large = [*AVERAGE[:2], replace(AVERAGE[2], over=steady(0.011))]
-    assert held(judge_average_cases(large)) == [True, True, True, True, False]
+@pytest.mark.parametrize(
+    ("rows", "failing"),
+    [
+        (AVERAGE, []),
+        (with_first(AVERAGE, most_under=2), [0]),
+        (with_first(AVERAGE, under=steady(440)), [1]),
+        (with_first(AVERAGE, over=steady(2.1)), [2]),
+        (with_first(AVERAGE, most_over=3), [3]),
+        (with_first(AVERAGE, over_by=(steady(0.6), steady(0.1), steady(0))), [3]),
+        ([*AVERAGE[:2], replace(AVERAGE[2], over=steady(0.011))], [4]),
+    ],
+)
+def test_claims_about_table_1(rows: list[CountedRow], failing: list[int]) -> None:
+    assert held(judge_average_cases(rows)) == [k not in failing for k in range(5)]
 
 
 def test_claims_about_table_2() -> None:
@@ -195,21 +183,26 @@ def test_printed_rows_equal_themselves_and_changes_differ() -> None:
 
 
 def test_findings_follow_the_counts() -> None:
-    few = replace(WORSE[1], served=steady(80))
-    assert find_reserves([WORSE[0], few, WORSE[2]], COMMAND) is not None
+    few = [WORSE[0], replace(WORSE[1], served=steady(80)), WORSE[2]]
     assert find_reserves(WORSE, COMMAND) is None
-    assert find_largest_excess(WORSE, COMMAND) is None
-    more = find_largest_excess(with_first(WORSE, most_over=4), COMMAND)
-    assert more is not None
-    assert "the most is 4 in 1,000 runs" in more.found
-    assert find_excess_of_large_demands(AVERAGE[2], COMMAND) is None
-    rare = find_excess_of_large_demands(replace(AVERAGE[2], over=steady(0.002)), COMMAND)
-    assert rare is not None
-    assert "2 in 1,000 runs" in rare.found
-    assert find_short_top_up(AVERAGE, COMMAND) is None
-    short = find_short_top_up(with_first(AVERAGE, most_still_under=2), COMMAND)
-    assert short is not None
-    assert "by up to 2 with demands 1-10" in short.found
+    assert find_reserves(few, COMMAND) is not None
+    for find, as_counted, otherwise, said in (
+        (find_largest_excess, WORSE, with_first(WORSE, most_over=4), "most is 4 in 1,000 runs"),
+        (
+            find_excess_of_large_demands,
+            AVERAGE[2],
+            replace(AVERAGE[2], over=steady(0.002)),
+            "2 in 1,000 runs",
+        ),
+        (
+            find_short_top_up,
+            AVERAGE,
+            with_first(AVERAGE, most_still_under=2),
+            "by up to 2 with demands 1-10",
+        ),
+    ):
+        assert find(as_counted, COMMAND) is None
+        assert said in find(otherwise, COMMAND).found
 
 
 def test_only_table_2_has_wrong_sums() -> None:
@@ -218,27 +211,3 @@ def test_only_table_2_has_wrong_sums() -> None:
     assert wrong is not None
     assert "add up to 50.757" in wrong.found
     assert "add up to 84.049" in wrong.found
-
-
-def test_turns_are_those_of_a_loop_over_tasks() -> None:
-    shares = (Fraction(2, 9), Fraction(1, 3), Fraction(1, 6))
-    held_shares, turns = [Fraction(0)] * 3, ""
-    for _ in range(20):
-        user = min(range(3), key=lambda n: (held_shares[n], -shares[n]))
-        held_shares[user] += shares[user]
-        turns += "ABC"[user]
-    assert take_turns(shares, 20) == turns
-    assert take_turns(shares[:2], 5) == "BAABA"
-
-
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [
-        ("section-3", "the cycle has 3 tasks of A and 2 of B, and runs once"),
-        ("section-6.1", "gives 5, 2, 1: 28 units, 7 left, and then cycles of 1."),
-        ("section-6.2", "tasks, and 1 is left, in which one more task of the first user fits"),
-    ],
-)
-def test_findings_of_the_examples(setting: Setting, key: str, said: str) -> None:
-    (finding,) = reproduce(CATALOGUE[f"pdrf/{key}"], setting).findings
-    assert said in finding.found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -39,7 +40,6 @@ from fairlead_papers.private_clouds._trials_of_schedulers import (
     draw_trials,
     least_unused_sd,
     run_study,
-    summarise_tasks,
     unused_of,
 )
 from fairlead_papers.reproduction import EQUAL, FARTHER, SHAPE, WITHIN, PrintedClaim
@@ -74,10 +74,6 @@ def changed(name: str, **values: object) -> dict[str, StudyOutcome]:
     return PRINTED | {name: replace(PRINTED[name], **values)}  # type: ignore[arg-type]
 
 
-def held(claims: tuple[PrintedClaim, ...]) -> list[bool]:
-    return [claim.holds for claim in claims]
-
-
 @pytest.fixture(scope="module")
 def setting() -> Setting:
     """The setting of all tests of this file, which share its trials."""
@@ -101,11 +97,6 @@ def test_all_statements_hold_and_numbers_of_rounds_are_off(setting: Setting, tab
     assert verdicts.count(EQUAL) >= len(verdicts) - n_random
     assert verdicts.count(FARTHER) >= 1
     assert len(found.findings) == {2: 3, 3: 0, 4: 1, 5: 1}[table]
-
-
-def test_the_trials_are_shared(setting: Setting, study: Study) -> None:
-    assert setting.compute_once(run_study) is study
-    assert Setting(seed=0, quick=True).compute_once(lambda s: s.seed) == 0
 
 
 def test_drawn_servers_give_the_printed_numbers_and_rounds_do_not(study: Study) -> None:
@@ -166,51 +157,38 @@ def test_drawn_servers_run_the_expected_number_of_tasks(criterion: str) -> None:
         assert abs(row.total - expected) < 2 * total.std() / np.sqrt(TRIALS)
 
 
-def test_drawn_servers_use_per_server_scores_of_ps_dsf() -> None:
-    tasks = draw_trials("ps-dsf", 100, np.random.default_rng(3))
-    assert (tasks[:, 0, 0] > 3 * tasks[:, 1, 0]).all()
-    outcome = summarise_tasks(tasks)
-    assert outcome.total == pytest.approx(tasks.sum() / 100)
-    assert outcome.unused == pytest.approx(unused_of(outcome.tasks))
-    assert outcome.tasks_sd[0, 1] == pytest.approx(np.std(tasks[:, 0, 1], ddof=1))
+WILD_TASKS = np.array([[0.59, 1.2], [1.0, 0.49]])
 
 
-def test_claims_hold_for_the_printed_numbers() -> None:
-    for judge in (judge_tasks, judge_variation, judge_unused):
-        assert all(held(judge(PRINTED)))
-    assert held(judge_unused_variation(PRINTED)) == [True, True]
-
-
-def test_claims_about_tasks() -> None:
-    rest = [True] * 4
-    assert held(judge_tasks(changed(DRF, total=30.0))) == [False, False, True, True, True]
-    assert held(judge_tasks(changed(PS_DSF, total=30.0))) == [False, True, False, False, True]
-    assert held(judge_tasks(changed(BF_DRF, total=33.0))) == [True, False, True, True, True]
-    assert held(judge_tasks(changed(RRR_PS_DSF, total=40.0))) == [True, True, False, True, True]
-    assert held(judge_tasks(changed(RPS_DSF, total=41.0))) == [True, True, True, False, True]
-    other = changed(RRR_RPS_DSF, tasks=np.array([[19.0, 2.0], [2.0, 18.99]]))
-    assert held(judge_tasks(other)) == [*rest, False]
-    varying = changed(RRR_RPS_DSF, tasks_sd=np.full((2, 2), 0.1))
-    assert held(judge_tasks(varying)) == [*rest, False]
-
-
-def test_claims_about_variation() -> None:
-    assert held(judge_variation(changed(DRF, tasks_sd=np.full((2, 2), 1.0)))) == [False, True]
-    wild = np.array([[0.59, 1.2], [1.0, 0.49]])
-    assert held(judge_variation(changed(RRR_PS_DSF, tasks_sd=wild))) == [True, False]
-
-
-def test_claims_about_unused_amounts() -> None:
-    less = np.array([[45.0, 0.0], [0.0, 62.0]])
-    assert held(judge_unused(changed(DRF, unused=less))) == [False, True, True]
-    some = np.array([[62.0, 0.1], [0.0, 62.0]])
-    assert held(judge_unused(changed(DRF, unused=some))) == [True, False, True]
-    more = np.array([[3.0, 1.0], [11.0, 0.0]])
-    assert held(judge_unused(changed(PS_DSF, unused=more))) == [True, True, False]
-    sometimes = np.array([[11.0, 0.1], [0.0, 11.0]])
-    assert held(judge_unused_variation(changed(DRF, unused_sd=sometimes))) == [False, True]
-    wild = np.full((2, 2), 4.0)
-    assert held(judge_unused_variation(changed(RRR_PS_DSF, unused_sd=wild))) == [True, False]
+@pytest.mark.parametrize(
+    ("judge", "outcomes", "failing"),
+    [
+        (judge_tasks, PRINTED, []),
+        (judge_tasks, changed(DRF, total=30.0), [0, 1]),
+        (judge_tasks, changed(PS_DSF, total=30.0), [0, 2, 3]),
+        (judge_tasks, changed(BF_DRF, total=33.0), [1]),
+        (judge_tasks, changed(RRR_PS_DSF, total=40.0), [2]),
+        (judge_tasks, changed(RPS_DSF, total=41.0), [3]),
+        (judge_tasks, changed(RRR_RPS_DSF, tasks=np.array([[19.0, 2.0], [2.0, 18.99]])), [4]),
+        (judge_tasks, changed(RRR_RPS_DSF, tasks_sd=np.full((2, 2), 0.1)), [4]),
+        (judge_variation, PRINTED, []),
+        (judge_variation, changed(DRF, tasks_sd=np.full((2, 2), 1.0)), [0]),
+        (judge_variation, changed(RRR_PS_DSF, tasks_sd=WILD_TASKS), [1]),
+        (judge_unused, PRINTED, []),
+        (judge_unused, changed(DRF, unused=np.array([[45.0, 0.0], [0.0, 62.0]])), [0]),
+        (judge_unused, changed(DRF, unused=np.array([[62.0, 0.1], [0.0, 62.0]])), [1]),
+        (judge_unused, changed(PS_DSF, unused=np.array([[3.0, 1.0], [11.0, 0.0]])), [2]),
+        (judge_unused_variation, PRINTED, []),
+        (judge_unused_variation, changed(DRF, unused_sd=np.array([[11, 0.1], [0, 11]])), [0]),
+        (judge_unused_variation, changed(RRR_PS_DSF, unused_sd=np.full((2, 2), 4.0)), [1]),
+    ],
+)
+def test_claims(
+    judge: Callable[[dict[str, StudyOutcome]], tuple[PrintedClaim, ...]],
+    outcomes: dict[str, StudyOutcome],
+    failing: list[int],
+) -> None:
+    assert [k for k, claim in enumerate(judge(outcomes)) if not claim.holds] == failing
 
 
 def test_intervals_follow_the_standard_errors() -> None:
@@ -245,15 +223,3 @@ def test_table_5_cannot_repeat_table_3() -> None:
     for row in RANDOM_ROWS:
         least = least_unused_sd(np.reshape(row.tasks_sd, (2, 2))).ravel()
         assert (least <= np.array(row.unused_sd) + DIGITS).all() == (row.name != RRR_PS_DSF)
-
-
-def test_opposed_tasks_reach_the_least_deviation() -> None:
-    random = np.random.default_rng(5)
-    for _ in range(20):
-        tasks = random.integers(0, 20, (50, 2, 2)).astype(float)
-        outcome = summarise_tasks(tasks)
-        assert (outcome.unused_sd >= least_unused_sd(outcome.tasks_sd) - 1e-9).all()
-    against = np.zeros((2, 2, 2))
-    against[0, 0], against[1, 1] = 3.0, 3.0
-    opposed = summarise_tasks(against)
-    assert opposed.unused_sd == pytest.approx(least_unused_sd(opposed.tasks_sd))

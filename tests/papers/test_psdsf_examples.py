@@ -1,4 +1,4 @@
-"""The printed examples of the PS-DSF paper: our numbers agree, and wrong ones are noticed."""
+"""The examples and Table I of the PS-DSF paper: as printed, and wrong numbers are noticed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ import pytest
 from fairlead.mechanisms.catalogue import solve
 from fairlead_papers.entries import CATALOGUE, reproduce
 from fairlead_papers.psdsf import _two_servers, four_classes
-from fairlead_papers.psdsf._two_servers import (
-    example_of_figure_1,
-    example_of_figure_2,
-    possible_tasks,
-)
+from fairlead_papers.psdsf._compared_properties import TICKS, Count, judge_table
+from fairlead_papers.psdsf._two_servers import example_of_figure_1, possible_tasks
 from fairlead_papers.psdsf.four_classes import (
-    CPU_OF_USER_2,
     PRINTED_GAMMA,
     PRINTED_PS_DSF,
     cluster_of_section_5,
 )
-from fairlead_papers.reproduction import EQUAL, FARTHER, SHAPE, PrintedClaim, Reproduction
+from fairlead_papers.reproduction import DIFFERS, EQUAL, FARTHER, SHAPE, PrintedClaim, Reproduction
 from fairlead_papers.setting import Setting
 
 
@@ -57,12 +53,6 @@ def test_figure_1_claims() -> None:
     assert held(_two_servers.judge_fairness(fair, dominant, ("memory",))) == [True] * 5
     upside_down = {name: not value for name, value in fair.items()}
     assert held(_two_servers.judge_fairness(upside_down, ("memory",) * 3, ())) == [False] * 5
-
-
-def test_bottlenecks_and_dominant_resources() -> None:
-    assert _two_servers.bottlenecks(example_of_figure_1()) == ("memory",)
-    assert _two_servers.bottlenecks(example_of_figure_2()) == ()
-    assert _two_servers.dominant_resources(example_of_figure_1()).tolist() == [2, 1, 1]
 
 
 def test_figure_3_has_one_misprint() -> None:
@@ -124,15 +114,6 @@ def test_printed_tsf_tasks_have_unequal_shares() -> None:
         assert np.ptp(printed[pair]) > 1e-5
 
 
-def test_the_cpu_of_classes_a_and_b_is_not_used_up() -> None:
-    """User 1 takes 0.1 and user 2 2/15 of CPU a task; A and B have 42."""
-    problem = cluster_of_section_5(CPU_OF_USER_2)
-    part = four_classes.cpu_of_a_and_b(problem, np.array([210.0, 105.0, 0, 0]))
-    assert part == pytest.approx((21 + 14) / 42)
-    for name in ("ps-dsf", "tsf", "drfh"):
-        assert four_classes.cpu_of_a_and_b(problem, solve(problem, name).user_tasks) < 0.85
-
-
 def test_table_4_claims() -> None:
     tasks, totals = np.array(PRINTED_PS_DSF), np.array([205, 107.5, 58.33, 35.55])
     ends = np.zeros((4, 4, 2))
@@ -153,3 +134,45 @@ def test_the_range_of_tasks_for_given_totals() -> None:
     assert ends[2, 2] == pytest.approx([82.5, 82.5], abs=1e-4)
     assert ends[0, 0] == pytest.approx([0, 80], abs=1e-4)
     assert ends[0, 1] == pytest.approx([130, 210], abs=1e-4)
+
+
+NONE_FOUND = {
+    (name, property_name): Count(0, 10) for name, ticks in TICKS.items() for property_name in ticks
+}
+BLANKS = {
+    ("drfh", "sharing-incentive"): 0.5,
+    ("drfh", "bottleneck-fairness"): 0.1,
+    ("tsf", "bottleneck-fairness"): 0.3,
+    ("ps-dsf", "pareto-optimality"): 0.1,
+    ("ps-dsf", "strategy-proofness"): 0.01,
+}
+REFUTED = "TSF has sharing incentive"
+
+
+def failing(**changes: object) -> list[str]:
+    given = {"counts": NONE_FOUND, "witnesses": BLANKS, "tsf_severity": 0.0} | changes
+    return [claim.sentence for claim in judge_table(**given) if not claim.holds]
+
+
+def test_only_tsfs_sharing_incentive_is_refuted() -> None:
+    reproduction = found("psdsf/table-1")
+    assert reproduction.verdict == DIFFERS
+    assert CATALOGUE["psdsf/table-1"].known_to_differ
+    assert [claim.sentence for claim in reproduction.claims if not claim.holds] == [REFUTED]
+    assert "runs 1.778 tasks" in reproduction.findings[0].found  # 16/9
+    assert "would run 2." in reproduction.findings[0].found
+
+
+def test_claims_follow_counts_and_witnesses() -> None:
+    assert failing() == []
+    assert failing(tsf_severity=0.1) == [REFUTED]
+    for (name, property_name), sentence in {
+        ("tsf", "sharing-incentive"): REFUTED,
+        ("ps-dsf", "envy-freeness"): "PS-DSF has envy-freeness",
+        ("drfh", "strategy-proofness"): "C-DRFH has strategy-proofness",
+        ("ps-dsf-tdm", "pareto-optimality"): "PS-DSF under TDM has Pareto optimality",
+    }.items():
+        for count in (Count(1, 10), Count(0, 0)):  # an untested property did not hold either
+            assert failing(counts=NONE_FOUND | {(name, property_name): count}) == [sentence]
+    without = BLANKS | {("ps-dsf", "strategy-proofness"): 0.0}
+    assert failing(witnesses=without) == ["PS-DSF lacks strategy-proofness"]

@@ -1,4 +1,4 @@
-"""Theorem 1 of the PS-DSF paper agrees with the definition; answers need not be unique."""
+"""Theorem 1 of the PS-DSF paper agrees with the definition; Lemma 1 leaves out some lies."""
 
 from __future__ import annotations
 
@@ -9,18 +9,31 @@ from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
 from fairlead_papers.entries import CATALOGUE, reproduce
-from fairlead_papers.psdsf._theorem_and_lemma import JudgedAnswer, judge_theorem, two_answers
+from fairlead_papers.psdsf._theorem_and_lemma import (
+    DEMANDS,
+    SERVERS,
+    JudgedAnswer,
+    LieEffect,
+    judge_lies,
+    judge_theorem,
+    two_answers,
+)
 from fairlead_papers.psdsf._two_servers import (
     example_of_figure_1,
     example_of_figure_2,
     largest_gain,
     virtual_shares,
 )
-from fairlead_papers.reproduction import SHAPE
+from fairlead_papers.reproduction import DIFFERS, SHAPE
 from fairlead_papers.setting import Setting
 
 OURS = JudgedAnswer("ps-dsf", 0.0, 0.0)
 NEITHER = JudgedAnswer("tsf", 0.1, 0.05)
+HARMLESS = [
+    LieEffect(DEMANDS, -0.1, -0.2),
+    LieEffect(SERVERS, 0.1, 0.0),
+    LieEffect(DEMANDS, 0.0, -1e-6),
+]
 
 
 def test_the_condition_and_the_definition_agree() -> None:
@@ -41,7 +54,7 @@ def test_the_condition_and_the_definition_agree() -> None:
         ([NEITHER], [False, True, False]),
     ],
 )
-def test_claims(judged: list[JudgedAnswer], expected: list[bool]) -> None:
+def test_claims_about_theorem_1(judged: list[JudgedAnswer], expected: list[bool]) -> None:
     assert [claim.holds for claim in judge_theorem(judged)] == expected
 
 
@@ -76,3 +89,26 @@ def test_no_gain_at_the_expense_of_shares_that_are_not_higher() -> None:
     assert largest_gain(problem, np.array([[4.0], [6.0]])) == pytest.approx(0.6)
     assert largest_gain(problem, np.array([[5.0], [5.0]])) == pytest.approx(0)
     assert largest_gain(problem, np.array([[5.0], [4.0]])) == pytest.approx(0.6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_lemma_does_not_cover_servers() -> None:
+    found = reproduce(CATALOGUE["psdsf/lemma-1"], Setting(quick=True, seed=2))
+    assert [claim.holds for claim in found.claims] == [True, False]
+    assert found.verdict == DIFFERS
+    assert CATALOGUE["psdsf/lemma-1"].known_to_differ
+    assert "falls from 3 tasks to 2" in found.findings[0].found
+
+
+@pytest.mark.parametrize(
+    ("lies", "expected"),
+    [
+        (HARMLESS, [True, True]),
+        ([], [False, False]),  # without lies no claim holds
+        ([*HARMLESS, LieEffect(DEMANDS, 0.0, -0.1)], [False, True]),
+        ([*HARMLESS, LieEffect(SERVERS, 0.2, -0.1)], [True, False]),
+        ([*HARMLESS, LieEffect(SERVERS, -0.01, -0.1)], [True, True]),
+    ],
+)
+def test_claims_about_lies(lies: list[LieEffect], expected: list[bool]) -> None:
+    assert [claim.holds for claim in judge_lies(lies)] == expected

@@ -9,6 +9,7 @@ from math import gcd
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_papers.pdrf._printed_examples import take_turns
 from fairlead_papers.pdrf._turn_cycles import (
     find_basic_subcycle,
     find_cycle,
@@ -31,6 +32,11 @@ def turns(shares: list[Fraction], number: int) -> list[int]:
         served.append(n)
         heapq.heappush(waiting, (level - size, size, n))
     return served
+
+
+@given(SHARES)
+def test_drawn_turns_are_those_of_a_loop_over_tasks(shares: list[Fraction]) -> None:
+    assert take_turns(tuple(shares), 20) == "".join("ABCD"[n] for n in turns(shares, 20))
 
 
 def test_the_cycle_of_the_drf_example() -> None:

@@ -1,4 +1,4 @@
-"""Claims about Table II and Figures 5 to 8 of DRFH hold or fail on made-up numbers."""
+"""Verdicts and claims on DRFH's tables and figures, also on made-up numbers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.comparison import reduction_by_size
 from fairlead.simulation.metrics.task_outcomes import JobTimes
+from fairlead.traces.google_park import TABLE_I
+from fairlead_papers.drfh._drfh_examples import (
+    DRFH,
+    PER_SERVER_TASKS,
+    PROVED,
+    TOGETHER_TASKS,
+    judge_division,
+    judge_draw,
+    judge_properties,
+)
 from fairlead_papers.drfh._replayed_day import (
     PRINTED,
     all_can_end,
@@ -22,10 +32,13 @@ from fairlead_papers.drfh._replayed_day import (
     judge_times,
     judge_uses,
 )
-from fairlead_papers.entries import CATALOGUE, find_entries
-from fairlead_papers.reproduction import PrintedClaim
+from fairlead_papers.entries import CATALOGUE, find_entries, reproduce
+from fairlead_papers.reproduction import EQUAL, SHAPE, PrintedClaim
+from fairlead_papers.setting import Setting
+from fairlead_papers.violations import Count
 
 PAPERS_SLOTS = np.array(list(PRINTED.values()))
+SERVERS = np.array([count for count, _, _ in TABLE_I])
 
 
 def held(claims: tuple[PrintedClaim, ...]) -> list[bool]:
@@ -41,7 +54,6 @@ def held(claims: tuple[PrintedClaim, ...]) -> list[bool]:
         (PAPERS_SLOTS[[4, 3, 2, 1, 0]], [0.8, 0.6], [True, True]),
         (np.sort(PAPERS_SLOTS, axis=0), [0.8, 0.6], [False, True]),
         (np.sort(PAPERS_SLOTS, axis=0)[::-1], [0.8, 0.6], [False, True]),
-        (PAPERS_SLOTS[[2, 0, 1, 3, 4]], [0.8, 0.6], [False, True]),
     ],
 )
 def test_slots(ours: np.ndarray, best_fit: list[float], expected: list[bool]) -> None:
@@ -53,23 +65,26 @@ def test_in_the_printed_table_14_slots_are_best() -> None:
     assert measured.startswith("14 slots of 10, 12, 14, 16, 20")
 
 
-def uses(first: float, slots: float, dips: int = 0, dip: float = 0.0) -> list[bool]:
+@pytest.mark.parametrize(
+    ("first", "slots", "dips", "failing"),
+    [
+        (0.8009, 0.4, (0, 0.0), []),
+        (0.802, 0.4, (0, 0.0), [0]),
+        (0.82, 0.4, (0, 0.0), [0, 1]),
+        (0.79, 0.7, (0, 0.0), [2]),
+        (0.79, 0.4, (10, 0.05), []),
+        (0.79, 0.4, (11, 0.05), [1]),
+        (0.79, 0.4, (11, 0.005), []),
+    ],
+)
+def test_uses_over_the_day(
+    first: float, slots: float, dips: tuple[int, float], failing: list[int]
+) -> None:
     """Judge a day on which Best-Fit uses 80 %, except in some of 100 bins."""
     best = np.full((100, 2), 0.8)
-    best[:dips] -= dip
+    best[: dips[0]] -= dips[1]
     share = np.stack([best, np.full((100, 2), first), np.full((100, 2), slots)])
-    return held(judge_uses(share, share.mean(axis=1)))
-
-
-def test_uses_over_the_day() -> None:
-    assert uses(0.79, 0.4) == [True, True, True]
-    assert uses(0.8009, 0.4) == [True, True, True]
-    assert uses(0.802, 0.4) == [False, True, True]
-    assert uses(0.82, 0.4) == [False, False, True]
-    assert uses(0.79, 0.7) == [True, True, False]
-    assert uses(0.79, 0.4, dips=10, dip=0.05) == [True, True, True]
-    assert uses(0.79, 0.4, dips=11, dip=0.05) == [True, False, True]
-    assert uses(0.79, 0.4, dips=11, dip=0.005) == [True, True, True]
+    assert held(judge_uses(share, share.mean(axis=1))) == [k not in failing for k in range(3)]
 
 
 def times(ours: list[float], theirs: list[float]) -> list[bool]:
@@ -141,3 +156,36 @@ def test_names() -> None:
         assert key.startswith(f"{entry.paper.key}/")
         assert entry.printed
         assert not entry.printed.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("key", "verdict"),
+    [("drfh/figure-3", EQUAL), ("drfh/table-1", SHAPE), ("drfh/section-4", SHAPE)],
+)
+def test_verdicts(key: str, verdict: str) -> None:
+    assert reproduce(CATALOGUE[key], Setting(quick=True)).verdict == verdict
+
+
+def test_all_users_gain_under_drfh() -> None:
+    assert judge_division(PER_SERVER_TASKS, TOGETHER_TASKS)[0].holds
+    for together in (PER_SERVER_TASKS, [[10, 0], [0, 6]], [[6, 0], [0, 10]]):
+        assert not judge_division(PER_SERVER_TASKS, np.array(together, float))[0].holds
+
+
+def test_draws_in_other_proportions_are_rejected() -> None:
+    assert judge_draw(SERVERS, SERVERS)[0].holds
+    assert judge_draw(np.round(SERVERS / 5).astype(int), SERVERS)[0].holds
+    drawn = np.random.default_rng(1).multinomial(2000, SERVERS / SERVERS.sum())
+    assert judge_draw(drawn, SERVERS)[0].holds
+    assert not judge_draw(np.full(10, 200), SERVERS)[0].holds
+    drawn[[0, 1]] = drawn[[1, 0]]
+    assert not judge_draw(drawn, SERVERS)[0].holds
+
+
+def test_a_property_that_fails_or_was_not_checked_does_not_hold() -> None:
+    counts = {(DRFH, property_name): Count(0, 9) for property_name in PROVED}
+    assert all(claim.holds for claim in judge_properties(counts))
+    for k, property_name in enumerate(PROVED):
+        for spoilt in (Count(1, 9), Count(0, 0)):
+            claims = judge_properties(counts | {(DRFH, property_name): spoilt})
+            assert [claim.holds for claim in claims] == [i != k for i in range(len(PROVED))]
