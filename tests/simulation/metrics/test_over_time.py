@@ -109,6 +109,13 @@ def shares_of(run: Run, edges: NDArray[np.float64]) -> Shares:
     return measure_shares(*run, follow_tasks(*run), edges, capacity_over_time(run[0]))
 
 
+@given(runs(), st.integers(2, 7))
+def test_the_figures_do_not_depend_on_the_grid(run: Run, bins: int) -> None:
+    one, many = shares_of(run, edges_of(run, 1, 1.0)), shares_of(run, edges_of(run, bins, 1.0))
+    np.testing.assert_allclose(one.mean_while_active, many.mean_while_active, **CLOSE)
+    np.testing.assert_allclose(one.mean_least, many.mean_least, **CLOSE)
+
+
 def test_who_holds_nothing_holds_nothing() -> None:
     """Not what adding and taking away 0.1, 0.2 and 0.3 leaves."""
     rows = [(0, 0.0, 0.1, 1.0), (0, 0.0, 0.2, 2.0), (0, 0.0, 0.3, 3.0)]

@@ -40,9 +40,9 @@ def same(found: float | None, expected: float) -> bool:
 
 def measured(run: Run, part: float, instants: int = 0) -> tuple[float, Summary, Summary]:
     """The end of the warm-up, the summary of the whole run, and the one after the warm-up."""
-    whole = summarise(*run, instants=0, bins=3)
+    whole = summarise(*run, instants=0, bins=1)
     since = part * min(whole.until, whole.arrivals, whole.horizon)
-    return since, whole, summarise(*run, since=since, instants=instants, bins=3)
+    return since, whole, summarise(*run, since=since, instants=instants, bins=1)
 
 
 @given(runs(), PARTS)
