@@ -166,13 +166,14 @@ def test_other_sources_workload_seed_or_options_are_another_run(
 
     assert runs_again(workload)
     assert not runs_again(workload)
-    assert runs_again(replace(workload, job_limit=workload.job_limit + 1))
     assert runs_again(workload, strict_fifo=True)
+    other = replace(workload, job_limit=np.full(workload.n_jobs, 9.0))
+    assert runs_again(other, strict_fifo=True)
     # After an edit of a policy its new results count, not the earlier ones.
     monkeypatch.setattr("fairlead.simulation.planned_runs.digest_of_sources", lambda: "edited")
-    assert runs_again(workload)
-    assert runs_again(workload, seed=1)
-    assert not runs_again(workload, seed=1)
+    assert runs_again(other, strict_fifo=True)
+    assert runs_again(other, strict_fifo=True, seed=1)
+    assert not runs_again(other, strict_fifo=True, seed=1)
 
 
 def test_other_files_in_the_folder_are_never_overwritten(
