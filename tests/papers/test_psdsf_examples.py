@@ -11,6 +11,7 @@ from fairlead_papers.psdsf import _two_servers, four_classes
 from fairlead_papers.psdsf._compared_properties import TICKS, Count, judge_table
 from fairlead_papers.psdsf._two_servers import example_of_figure_1, possible_tasks
 from fairlead_papers.psdsf.four_classes import (
+    CPU_OF_USER_2,
     PRINTED_GAMMA,
     PRINTED_PS_DSF,
     cluster_of_section_5,
@@ -112,6 +113,15 @@ def test_printed_tsf_tasks_have_unequal_shares() -> None:
     for pair in ([0, 1], [2, 3]):
         assert np.ptp(ours[pair]) < 1e-9
         assert np.ptp(printed[pair]) > 1e-5
+
+
+def test_the_cpu_of_classes_a_and_b_is_not_used_up() -> None:
+    """User 1 takes 0.1 and user 2 2/15 of CPU a task; A and B have 42."""
+    problem = cluster_of_section_5(CPU_OF_USER_2)
+    part = four_classes.cpu_of_a_and_b(problem, np.array([210.0, 105.0, 0, 0]))
+    assert part == pytest.approx((21 + 14) / 42)
+    for name in ("ps-dsf", "tsf", "drfh"):
+        assert four_classes.cpu_of_a_and_b(problem, solve(problem, name).user_tasks) < 0.85
 
 
 def test_table_4_claims() -> None:
