@@ -15,13 +15,14 @@ import pytest
 import fairlead
 from effort import cases
 from fairlead.errors import FairleadError, InputError, RefusalError
-from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.scheduler.own_rules import ClusterView, GroupView, ServerView, UserView
 from fairlead.scheduler.policies import OwnPolicy
 from fairlead.simulation.replay import replay
+from fairlead.traces.generator import generate_day
 from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
+from random_runs import jobs_on_a_server
 
 Amounts = dict[str, float]
 
@@ -83,30 +84,27 @@ def assert_same_starts(log: RunLog, expected: RunLog) -> None:
         np.testing.assert_array_equal(getattr(log, name), getattr(expected, name), err_msg=name)
 
 
-@pytest.mark.parametrize("strict", [False, True], ids=["passed-over", "strict-fifo"])
-@pytest.mark.parametrize("fit", ["first-fit", "best-fit"])
-def test_a_policy_written_as_a_rule_starts_the_same_tasks(fit: str, strict: bool) -> None:
+@pytest.mark.parametrize(
+    ("rule", "policy", "strict"),
+    [
+        (partial(drf, is_best_fit=False), "drf/first-fit", True),
+        (partial(drf, is_best_fit=True), "drf/best-fit", False),
+        (fifo, "fifo/first-fit", False),
+    ],
+    ids=["drf-first-fit-strict", "drf-best-fit", "fifo"],
+)
+def test_a_policy_written_as_a_rule_starts_the_same_tasks(
+    rule: Callable[[ClusterView], object], policy: str, strict: bool
+) -> None:
     """With gangs, servers that come and go, and jobs that are withdrawn."""
-    rule = OwnPolicy("own", partial(drf, is_best_fit=fit == "best-fit"))
     starts = 0
-    for seed in range(cases(10)):
+    for seed in range(cases(8)):
         for make in (random_workload, crowded_workload):
             workload = make(seed)
-            log = replay(workload, rule, strict_fifo=strict)
-            assert_same_starts(log, replay(workload, f"drf/{fit}", strict_fifo=strict))
+            log = replay(workload, OwnPolicy("own", rule), strict_fifo=strict)
+            assert_same_starts(log, replay(workload, policy, strict_fifo=strict))
             starts += len(log.task)
-    assert starts > 200
-
-
-def test_fifo_as_a_rule_starts_the_same_tasks() -> None:
-    starts = 0
-    for seed in range(cases(10)):
-        for make in (random_workload, crowded_workload):
-            workload = make(seed)
-            log = replay(workload, OwnPolicy("own", fifo))
-            assert_same_starts(log, replay(workload, "fifo/first-fit"))
-            starts += len(log.task)
-    assert starts > 200
+    assert starts > 160
 
 
 def test_inexact_amounts_are_placed_as_by_the_scheduler() -> None:
@@ -124,26 +122,13 @@ def test_inexact_amounts_are_placed_as_by_the_scheduler() -> None:
         assert_same_starts(replay(alone, OwnPolicy("first", first)), replay(alone, "drf/first-fit"))
 
 
-def workload_of(rows: list[tuple[int, float, int, float]], **options: Any) -> Workload:
-    """Jobs of one task of one core on a server of 2 cores: user, submission, cores, seconds."""
-    cluster = Cluster(
-        ("g",), ("cpu",), np.array([[2.0]]), np.array([1], dtype=np.int64), ("",), ({},)
-    )
-    users, submits, cores, seconds = zip(*rows, strict=True)
-    return Workload.from_arrays(
-        cluster, ["ana", "bo"], job_user=users, job_submit=submits,
-        set_job=range(len(rows)), set_tasks=[1] * len(rows),
-        shapes=[[c] for c in cores], task_duration=seconds, **options,
-    )  # fmt: skip
-
-
 def test_the_shortest_job_goes_first() -> None:
     def shortest(view: ClusterView) -> object:
         fitting = [group for group in view.waiting if view.fits(group)]
         return min(fitting, key=lambda group: group.time_limit, default=None)
 
     rows = [(0, 0.0, 2, 5.0), (0, 1.0, 2, 9.0), (1, 2.0, 2, 3.0), (0, 3.0, 2, 6.0)]
-    workload = workload_of(rows, job_limit=[row[3] for row in rows])
+    workload = jobs_on_a_server(2.0, rows, job_limit=[row[3] for row in rows])
     runs = fairlead.simulate(workload, policies={"sjf": shortest}, processes=1)
     assert list(runs) == ["sjf"]
     assert runs["sjf"].log.task.tolist() == [0, 2, 3, 1]
@@ -161,7 +146,7 @@ def test_used_amounts_count_running_and_ended_tasks() -> None:
                 return group
         return None
 
-    workload = workload_of([(0, 0.0, 2, 5.0), (0, 2.0, 1, 4.0), (1, 3.0, 1, 1.0)])
+    workload = jobs_on_a_server(2.0, [(0, 0.0, 2, 5.0), (0, 2.0, 1, 4.0), (1, 3.0, 1, 1.0)])
     fairlead.simulate(workload, policies=[look], processes=1)
     assert seen == [
         (0.0, 0.0, 0.0, 0, 1), (0.0, 0.0, 2.0, 1, 0), (2.0, 4.0, 2.0, 1, 1), (3.0, 6.0, 2.0, 1, 1),
@@ -177,13 +162,13 @@ def test_a_view_names_what_it_shows() -> None:
         for group in view.waiting:
             views.append(group)
             (server,) = view.servers
-            assert (server.group, server.number) == ("g", 0)
+            assert (server.group, server.number) == ("all", 0)
             assert server.capacity == {"cpu": 2.0}
             assert view.total == {"cpu": 2.0}
             return group, server
         return None
 
-    workload = workload_of([(1, 1.5, 2, 5.0)], job_names=["train"])
+    workload = jobs_on_a_server(2.0, [(1, 1.5, 2, 5.0)], job_names=["train"])
     fairlead.simulate(workload, policies=[look], processes=1)
     group = views[0]
     assert (group.job, group.user.name, group.submitted) == ("train", "bo", 1.5)
@@ -199,6 +184,7 @@ def test_a_view_names_what_it_shows() -> None:
         (lambda view: (view.waiting[0], 5), r"one of view\.servers"),
         (lambda view: (view.waiting[0], []), "0 servers for 1 task"),
         (lambda view: (view.waiting[0], ["a"]), "a server that is not there"),
+        (lambda view: (view.waiting[0], "all-0"), r"view\.servers.*'all-0'"),
         (lambda view: (view.waiting[1], view.servers), "without room for"),
         (lambda view: view.plan(view.waiting[0], lambda *_: "x"), "not offered"),
         (lambda view: view.waiting[9], r"wrong: IndexError: .*test_own_rules.py, line \d+"),
@@ -217,7 +203,10 @@ def test_a_start_that_is_not_possible_is_one_line(
 
     rows = [(0, 0.0, 1, 5.0), (0, 0.0, 1, 5.0), (1, 0.0, 2, 5.0), (1, 0.0, 2, 5.0)]
     with pytest.raises(FairleadError, match=fault) as caught:
-        replay(workload_of(rows), OwnPolicy("wrong", wrong if "Index" not in fault else answer))
+        replay(
+            jobs_on_a_server(2.0, rows),
+            OwnPolicy("wrong", wrong if "Index" not in fault else answer),
+        )
     assert "\n" not in str(caught.value)
 
 
@@ -229,16 +218,11 @@ def test_a_group_that_has_started_cannot_start_again() -> None:
         return kept[0]
 
     with pytest.raises(InputError, match="without waiting tasks"):
-        replay(workload_of([(0, 0.0, 1, 5.0)]), OwnPolicy("again", again))
+        replay(jobs_on_a_server(2.0, [(0, 0.0, 1, 5.0)]), OwnPolicy("again", again))
 
 
 def never(_: ClusterView) -> object:
     return None
-
-
-def test_tasks_of_a_rule_that_starts_none_wait_for_ever() -> None:
-    runs = fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies=never)
-    assert len(runs["never"].log.task) == 0
 
 
 def test_rules_run_in_processes_beside_named_policies_and_changes(tmp_path: Path) -> None:
@@ -264,7 +248,7 @@ def test_the_error_of_a_rule_keeps_finished_runs(tmp_path: Path) -> None:
         return view.waiting[9]
 
     policies: Any = ["drf/best-fit", wrong, "drf/first-fit"]
-    workload = workload_of([(0, 0.0, 1, 5.0)])
+    workload = jobs_on_a_server(2.0, [(0, 0.0, 1, 5.0)])
     with pytest.raises(fairlead.FairleadError, match="wrong: IndexError"):
         fairlead.simulate(workload, policies, processes=1, folder=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["drf_best-fit.parquet"]
@@ -273,26 +257,71 @@ def test_the_error_of_a_rule_keeps_finished_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["drf/best-fit", "slots:3", "recorded", "", " x", "a\nb"])
 def test_a_rule_needs_a_name_of_its_own(name: str) -> None:
     with pytest.raises(InputError):
-        fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies={name: never})
+        fairlead.simulate(jobs_on_a_server(2.0, [(0, 0.0, 1, 5.0)]), policies={name: never})
 
 
-def test_a_rule_is_a_function() -> None:
-    for wrong in ("drf/best-fit", 3):
-        policies: Any = {"x": wrong}
-        with pytest.raises(InputError, match="must be a function"):
-            fairlead.simulate(workload_of([(0, 0.0, 1, 5.0)]), policies=policies)
+@pytest.mark.parametrize("rule", ["drf/best-fit", 3])
+def test_a_rule_is_a_function(rule: Any) -> None:
+    with pytest.raises(InputError, match="must be a function"):
+        fairlead.simulate(jobs_on_a_server(2.0, [(0, 0.0, 1, 5.0)]), policies={"x": rule})
 
 
 def test_named_rules_stand_beside_policies() -> None:
-    workload = workload_of([(0, 0.0, 1, 5.0)])
+    workload = jobs_on_a_server(2.0, [(0, 0.0, 1, 5.0)])
     policies: Any = ["fifo/best-fit", {"idle": never}]
     found = fairlead.simulate(workload, policies, processes=1)
     assert list(found) == ["fifo/best-fit", "idle"]
 
 
 def test_what_a_rule_does_not_serve_is_refused() -> None:
-    workload = workload_of([(0, 0.0, 1, 5.0)])
+    workload = jobs_on_a_server(2.0, [(0, 0.0, 1, 5.0)])
     with pytest.raises(InputError, match="does not stop tasks"):
         fairlead.simulate(workload, never, what_if="preempt:over-share")
     with pytest.raises(RefusalError):
         OwnPolicy("own", never).require_trees()
+
+
+class Once:
+    """A rule that works in one run only: it remembers the time of the last call."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+
+    def __call__(self, view: ClusterView) -> GroupView | None:
+        if view.now < self.last:
+            raise RuntimeError("state of an earlier run")
+        self.last = view.now
+        return next((group for group in view.waiting if view.fits(group)), None)
+
+    def start(self, view: ClusterView) -> GroupView | None:
+        return self(view)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_runs_begin_with_the_rule_as_it_was_given(processes: int) -> None:
+    day, rule = generate_day(servers=4, users=3, jobs=20, hours=60, seed=1), Once()
+    policies: Any = {"fifo": rule.start, "once": rule, "bound": partial(Once.start, rule)}
+    found = fairlead.study(day, policies, seeds=2, processes=processes)
+    assert len(found.policies) == 3
+    for _ in range(2):
+        runs = fairlead.simulate(day, {"once": rule}, dedicated=True, processes=processes)
+        assert len(runs) == 2
+    assert rule.last == 0.0
+
+
+def test_a_rule_that_cannot_be_copied_is_named() -> None:
+    def count(view: ClusterView) -> GroupView | None:
+        return next((group for group in view.waiting if view.fits(group)), None)
+
+    rule = Once()
+    rule.log = (x for x in ())  # type: ignore[attr-defined]
+    day = random_workload(1)
+    with pytest.raises(fairlead.FairleadError, match=r"once: cannot be copied .*generator"):
+        fairlead.simulate(day, {"once": rule, "count": count}, processes=1)
+
+
+@pytest.mark.parametrize("rule", [Once(), partial(fifo)])
+def test_a_rule_without_a_name_is_asked_for_one(rule: Any) -> None:
+    day = random_workload(1)
+    with pytest.raises(InputError, match=r"""policies\[1\]: .*\{"name": rule\}"""):
+        fairlead.simulate(day, ["drf/first-fit", rule])

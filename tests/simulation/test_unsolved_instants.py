@@ -17,6 +17,7 @@ from fairlead.scheduler.own_rules import ClusterView
 from fairlead.simulation.log_audit import audit_log
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.traces.parquet_trace import write_parquet
+from random_runs import jobs_on_a_server
 
 pytestmark = pytest.mark.usefixtures("few_instants")  # at 1, 3, 5, 7 and 9 s
 POLICIES: Any = ["drf/first-fit"]
@@ -28,17 +29,8 @@ def never(view: ClusterView) -> None:
 
 def ana_then_bo_then_cy() -> Workload:
     """Return tasks of 1 of 4 cores: ana's of 10 s at 0 s, bo's of 1 s at 4 s, and cy's at 10 s."""
-    problem = fairlead.Problem.from_arrays([[4]], [[1]], resources=["cpu"])
-    return Workload.from_arrays(
-        problem.cluster,
-        ["ana", "bo", "cy"],
-        job_user=[0, 1, 2],
-        job_submit=[0, 4, 10],
-        set_job=[0, 1, 2],
-        set_tasks=[1, 1, 1],
-        shapes=[[1], [1], [1]],
-        task_duration=[10, 1, 1],
-    )
+    rows = [(0, 0.0, 1.0, 10.0), (1, 4.0, 1.0, 1.0), (2, 10.0, 1.0, 1.0)]
+    return jobs_on_a_server(4.0, rows, users=["ana", "bo", "cy"])
 
 
 @pytest.fixture
@@ -103,16 +95,13 @@ def test_a_fault_is_one_short_line() -> None:
     assert len(fault) <= 200
 
 
-def test_a_study_warns_of_such_instants(alone: str) -> None:
+def test_a_study_warns_of_such_instants(alone: str, broken: str) -> None:
     day = ana_then_bo_then_cy()
     found = fairlead.study({"a": day, "b": day}, ["drf/first-fit", never], fair=alone, processes=1)
     assert found.unsolved == {"drf/first-fit": 0, "never": 6}
     (caution,) = (each for each in found.cautions if "fair shares" in each)
     assert caution.startswith("under never ")
-
-
-def test_a_study_keeps_its_replays(broken: str) -> None:
-    found = fairlead.study(ana_then_bo_then_cy(), POLICIES, fair=broken, processes=1)
+    found = fairlead.study(day, POLICIES, fair=broken, processes=1)
     assert found.mean("makespan", "drf/first-fit").mean == 11.0
     assert found.mean("fairness_error", "drf/first-fit").count == 0
 
