@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,11 @@ LOGS = Path(__file__).parents[2] / "examples" / "logs"
 
 def a_day(jobs: int) -> Workload:
     return generate_day(servers=4, users=3, jobs=jobs, hours=60, seed=3)
+
+
+@cache
+def of_two_policies() -> Study:
+    return study(a_day(40), ["drf/first-fit", "fifo/first-fit"], seeds=4, load=2, processes=1)
 
 
 def test_intervals_are_those_of_scipy() -> None:
@@ -85,10 +91,9 @@ def test_traces_under_a_load_are_those_of_single_replays() -> None:
 
 
 def test_frames_have_intervals_of_means_and_differences() -> None:
-    policies = ["drf/first-fit", "fifo/first-fit"]
-    found = study(a_day(40), policies, seeds=4, load=2, processes=1)
+    found = of_two_policies()
     runs = found.to_frame().filter(measure="mean_wait")
-    of = {p: runs.filter(policy=p)["value"].to_numpy() for p in policies}
+    of = {p: runs.filter(policy=p)["value"].to_numpy() for p in found.policies}
     for policy, values in of.items():
         (row,) = found.to_frame("means").filter(policy=policy, measure="mean_wait").to_dicts()
         known = interval_of(values)
@@ -107,8 +112,7 @@ def test_frames_have_intervals_of_means_and_differences() -> None:
 
 
 def test_a_picture_has_the_intervals() -> None:
-    day = a_day(40)
-    found = study(day, ["drf/first-fit", "fifo/first-fit"], seeds=3, processes=1)
+    found = of_two_policies()
     for name in ("mean_wait", "mean_slowdown"):
         drawn, expected = found.plot(name), found.difference(name, "fifo/first-fit")
         low, high, _ = drawn.data[1].x
