@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fairlead.errors import RefusalError
 from fairlead.model.cluster import BoolArray, IntArray
+from fairlead.model.problem_changes import format_servers
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Excerpt, Workload, excerpt
 from fairlead.scheduler.policies import Policy
@@ -107,7 +108,7 @@ def dedicated_caution(workload: Workload, shared: RunLog, alone: RunLog) -> str:
         return ""
     return (
         f"{unplaceable:,} of {tasks.sum():,} tasks fit on no server that their user has alone "
-        f"({workload.n_users:,} users divide {workload.n_servers:,} servers): dedicated servers "
+        f"({workload.n_users:,} users divide {format_servers(workload.n_servers)}): dedicated servers "
         "are a poor baseline here"
     )
 
