@@ -97,7 +97,7 @@ def test_what_if_and_dedicated_are_more_runs_of_the_first_policy(workload: Workl
     ("users", "warnings"),
     [
         # One server: all but the first user have none of their own.
-        (3, ["2 of 3 tasks fit on no server that their user has alone (3 users divide 1 servers)"]),
+        (3, ["2 of 3 tasks fit on no server that their user has alone (3 users divide 1 server)"]),
         (2, []),
     ],
 )

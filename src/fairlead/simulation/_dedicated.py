@@ -108,8 +108,8 @@ def dedicated_caution(workload: Workload, shared: RunLog, alone: RunLog) -> str:
         return ""
     return (
         f"{unplaceable:,} of {tasks.sum():,} tasks fit on no server that their user has alone "
-        f"({workload.n_users:,} users divide {format_servers(workload.n_servers)}): dedicated servers "
-        "are a poor baseline here"
+        f"({workload.n_users:,} users divide {format_servers(workload.n_servers)}): dedicated "
+        "servers are a poor baseline here"
     )
 
 
