@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock, Mock
@@ -94,27 +94,20 @@ def get(ask: Ask) -> Reply:
 @pytest.mark.parametrize(
     "answer",
     [
-        WHOLE,
-        b"HTTP/1.0 200 OK\r\n\r\n[12]",
-        b"HTTP/1.1 200\nCONTENT-LENGTH:4\n\n[12]",
         b"HTTP/1.1 100 Continue\r\n\r\n" + WHOLE,
         CHUNKED + b"1\r\n[\r\n3;x=y\r\n12]\r\n0\r\nTrailer: x\r\n\r\n",
     ],
 )
-def test_an_answer_is_read(connect: Callable[[str], Ask], answer: bytes) -> None:
+def test_a_request_is_sent_and_its_answer_read(
+    connect: Callable[[str], Ask], answer: bytes
+) -> None:
     with answering(answer) as (url, program):
-        found = get(connect(url))
-    assert (found.status, found.content) == (200, b"[12]")
-    assert program.requests[0].startswith(b"GET /base/v1/users HTTP/1.1\r\nHost: 127.0.0.1:")
-    assert b"\r\nAccept-Encoding: identity\r\n" in program.requests[0]
-
-
-def test_a_request_carries_headers_and_body(connect: Callable[[str], Ask]) -> None:
-    with answering(b"HTTP/1.1 204 No Content\r\n\r\n") as (url, program):
         found = connect(url)("POST", "/v1/jobs", {"Idempotency-Key": "k"}, b"{}")
-    assert (found.status, found.content) == (204, b"")
-    assert b"\r\nContent-Length: 2\r\n" in program.requests[0]
-    assert program.requests[0].endswith(b"\r\nIdempotency-Key: k\r\n\r\n{}")
+    assert (found.status, found.content) == (200, b"[12]")
+    (request,) = program.requests
+    assert request.startswith(b"POST /base/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:")
+    assert b"\r\nAccept-Encoding: identity\r\nContent-Length: 2\r\n" in request
+    assert request.endswith(b"\r\nIdempotency-Key: k\r\n\r\n{}")
 
 
 @pytest.mark.parametrize(
@@ -151,13 +144,6 @@ def test_a_broken_answer_is_a_lost_connection(connect: Callable[[str], Ask], ans
     [
         b"220 mail.example.org ESMTP\r\n",
         b"SSH-2.0-x\r\n\r\n",
-        b"h",
-        b"HTTP/1.1 OK\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nno header\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\n[12]",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 1_0\r\n\r\n[123456789]",
-        CHUNKED + b"x\r\n[12]\r\n0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"x" * 2**16 + b"\r\n\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 2**14 + b"\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
     ],
@@ -168,22 +154,16 @@ def test_another_program_is_refused(connect: Callable[[str], Ask], answer: bytes
 
 
 @pytest.mark.parametrize(("name", "limit"), [("LARGEST_ANSWER", 1000), ("LONGEST_ANSWER", -1.0)])
-@pytest.mark.parametrize("head", ["", "Content-Length: 1001\r\n", "Transfer-Encoding: chunked\r\n"])
 def test_an_answer_has_a_largest_size_and_time(
-    connect: Callable[[str], Ask],
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    limit: float,
-    head: str,
+    connect: Callable[[str], Ask], monkeypatch: pytest.MonkeyPatch, name: str, limit: float
 ) -> None:
     monkeypatch.setattr(exchange, name, limit)
-    size = "3e9\r\n" if "chunked" in head else ""
-    answer = f"HTTP/1.1 200 OK\r\n{head}\r\n{size}{'x' * 1001}".encode()
+    answer = CHUNKED + b"3e9\r\n" + b"x" * 1001
     with answering(answer) as (url, _), pytest.raises(OtherProgramError):
         get(connect(url))
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:{}", "unix:/no/s"])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:{}", "unix:/no/s", "unix:", "unix:/"])
 def test_no_service_is_no_connection(connect: Callable[[str], Ask], url: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -191,11 +171,7 @@ def test_no_service_is_no_connection(connect: Callable[[str], Ask], url: str) ->
         get(connect(url.format(port)))
 
 
-@pytest.mark.parametrize("is_whole", [True, False])
-def test_both_clients_check_answers(is_whole: bool) -> None:
-    content = b'{"users": []}' if is_whole else b'{"users": [{}]}'
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content
-
+def test_both_clients_check_answers() -> None:
     async def awaited(url: str) -> object:
         async with AsyncClient(url, "") as client:
             return await client.users()
@@ -204,12 +180,12 @@ def test_both_clients_check_answers(is_whole: bool) -> None:
         with Client(url, "") as client:
             return client.users()
 
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
     for ask in (blocking, lambda url: asyncio.run(awaited(url))):
-        with (
-            answering(answer) as (url, _),
-            nullcontext() if is_whole else pytest.raises(RefusedError),
-        ):
+        with answering(head % 13 + b'{"users": []}', head % 15 + b'{"users": [{}]}') as (url, _):
             assert ask(url) == []
+            with pytest.raises(RefusedError):
+                ask(url)
 
 
 def test_all_pages_of_jobs_are_read() -> None:
@@ -258,34 +234,26 @@ def test_waiting_goes_on_while_the_service_is_away(monkeypatch: pytest.MonkeyPat
     assert plain_client.PATIENCE <= service.now < 20.0
 
 
-async def sync_with(answer: Callable[[asyncio.StreamWriter], object]) -> object:
-    """Return the answer that a worker gets from a program that answers in parts."""
+@pytest.mark.parametrize("is_endless", [True, False])
+def test_a_worker_gives_up_an_answer(monkeypatch: pytest.MonkeyPatch, is_endless: bool) -> None:
+    """An answer that goes on for ever, and one that never begins."""
+    late, timeout = (links, "LONGEST_EXCHANGE") if is_endless else (connections, "TIMEOUT")
+    monkeypatch.setattr(late, timeout, 0.05)
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        await answer(writer)  # type: ignore[misc]
-
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    try:
-        link = Link(Connections(Address.of(f"http://127.0.0.1:{port}", "")))
-        return await link.sync({"session": "s", "wait": 0.0})
-    finally:
-        server.close()
-
-
-@pytest.mark.parametrize("status", [200, 401, 500])
-def test_an_endless_answer_is_given_up(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
-    monkeypatch.setattr(links, "LONGEST_EXCHANGE", 0.05)
-
-    async def endless(writer: asyncio.StreamWriter) -> None:
-        writer.write(CHUNKED.replace(b"200 OK", b"%d x" % status))
+        writer.write(CHUNKED if is_endless else b"")
         while True:
-            writer.write(b"1\r\n \r\n")
+            writer.write(b"1\r\n \r\n" if is_endless else b"")
             await asyncio.sleep(0.001)
 
-    with pytest.raises(UnavailableError):
-        asyncio.run(sync_with(endless))
+    async def sync() -> None:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            await Link(Connections(Address.of(f"http://127.0.0.1:{port}", ""))).sync({})
+
+    with pytest.raises(UnavailableError, match="no answer from"):
+        asyncio.run(sync())
 
 
 @pytest.mark.parametrize("page", [b"<html>", b"[" * 10**5])
@@ -293,9 +261,3 @@ def test_a_page_is_no_answer_of_a_service(page: bytes) -> None:
     exchange = Mock(url="http://a", ask=AsyncMock(return_value=Reply(200, {}, page)))
     with pytest.raises(UnavailableError, match="does not answer as a fairlead service"):
         asyncio.run(Link(exchange).sync({}))
-
-
-def test_an_answer_that_never_begins_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "TIMEOUT", 0.05)
-    with pytest.raises(UnavailableError, match="no answer from"):
-        asyncio.run(sync_with(lambda _: asyncio.sleep(60)))
