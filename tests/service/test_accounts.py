@@ -1,19 +1,23 @@
-"""The account that runs a user's tasks: never root, whatever the user's name is."""
+"""The account that runs a user's tasks is never root, and cannot replace the worker's files."""
 
 from __future__ import annotations
 
 import os
 import pwd
+import shutil
+import stat
 from pathlib import Path
 
 import pytest
 
 from fairlead.errors import InputError
 from fairlead.service.engines.protocol import Start
+from fairlead.service.worker._files import create, make_folder, set_owner
 from fairlead.service.worker.accounts import Account, Accounts, folder_name, read_accounts
 from fairlead.service.worker.worker import Declaration, LocalProcesses
+from live_cluster import NOBODY, until
 from real_attempts import IS_ROOT, KEY, ended, found_again, shell, text
-from real_workers import a_job, run
+from real_workers import a_job, run, worker_in
 
 MINE = pwd.getpwuid(os.geteuid()).pw_name
 SERVER = Declaration("a", 4.0, 4.0, ())
@@ -24,24 +28,24 @@ def other_account() -> Account | None:
     return Accounts({"*": "nobody"}).of("ana") if IS_ROOT else None
 
 
-def test_the_account_of_a_task() -> None:
-    mine = Accounts({}, is_root=False)
-    assert mine.of("ana") is None
-    with pytest.raises(InputError, match="only a worker that is root"):
-        Accounts({"ana": "nobody"}, is_root=False)
-    with pytest.raises(InputError, match="never run as root"):
-        Accounts({"ana": "root"}, is_root=True)
-    with pytest.raises(InputError, match="there is no account 'no-such-account'"):
-        Accounts({"*": "no-such-account"}, is_root=True)
-    mapped = Accounts({"ana": "nobody"}, is_root=True)
-    nobody = mapped.of("ana")
-    assert nobody is not None
-    assert nobody.uid == pwd.getpwnam("nobody").pw_uid
-    for user in ("root", "", "no\0body", "0", "\ud800"):
+def test_a_map_gives_users_accounts_but_never_root() -> None:
+    assert Accounts({}, is_root=False).of("ana") is None
+    for names, is_root, says in (
+        ({"ana": "nobody"}, False, "only a worker that is root"),
+        ({"ana": "root"}, True, "never run as root"),
+        ({"*": "no-such-account"}, True, "there is no account 'no-such-account'"),
+    ):
+        with pytest.raises(InputError, match=says):
+            Accounts(names, is_root)
+    mapped, nobody = Accounts({"ana": "nobody"}, is_root=True), pwd.getpwnam("nobody")
+    account = mapped.of("ana")
+    assert account is not None
+    assert (account.uid, account.is_shared) == (nobody.pw_uid, False)
+    for user in ("root", "", "no\0body", "0", "an a", "\ud800"):
         with pytest.raises(InputError, match=r"never run as root|there is no account"):
             mapped.of(user)
-    everybody = Accounts({"*": "nobody"}, is_root=True)
-    assert everybody.of("root") == nobody, "root here is the name of a user, not of an account"
+    # Here root is the name of a user, not of an account.
+    assert Accounts({"*": "nobody"}, is_root=True).of("root") == account
 
 
 @pytest.mark.parametrize("content", ["[ana]", "ana: [b]", "7: nobody", ""])
@@ -72,12 +76,11 @@ def test_numbers_that_leave_a_task_roots_are_refused(
 ) -> None:
     monkeypatch.setattr(pwd, "getpwnam", lambda name: entry(name, uid, gid))
     monkeypatch.setattr(os, "getgrouplist", lambda *_: groups)
-    with pytest.raises(InputError):
-        Accounts({"ana": "ana"}, is_root=True)
+    for names in ({"ana": "ana"}, None):
+        with pytest.raises(InputError):
+            Accounts(names, is_root=True)
     with pytest.raises(InputError):
         Accounts({}, is_root=True).of("ana")
-    with pytest.raises(InputError):
-        Accounts(None, is_root=True)
 
 
 def test_users_without_an_account_share_the_default_one() -> None:
@@ -91,8 +94,6 @@ def test_users_without_an_account_share_the_default_one() -> None:
     own = accounts.of("daemon")
     assert own is not None
     assert (own.uid, own.is_shared) == (pwd.getpwnam("daemon").pw_uid, False)
-    with pytest.raises(InputError, match="there is no account"):
-        Accounts({}, is_root=True).of("an a")
 
 
 def test_each_user_has_a_folder_of_a_safe_name() -> None:
@@ -137,18 +138,6 @@ def test_a_folder_without_access_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:
-    account = other_account()
-    attempt = shell(root, "id -u; id -G; cat ../record", account=account)
-    status = ended(attempt).status
-    lines = text(attempt).splitlines()
-    assert lines[0] == str(account.uid if account else os.geteuid())
-    if account is not None:
-        assert status != 0, "it reads nothing of the worker's"
-        assert "0" not in lines[1].split()
-    assert found_again(attempt).key == KEY
-
-
-def test_a_users_job_runs_under_its_account(root: Path) -> None:
     """No program named by the job's environment runs before the account changes."""
     account = other_account()
     script, out = root / "script", root / "out"
@@ -160,7 +149,111 @@ def test_a_users_job_runs_under_its_account(root: Path) -> None:
         (root / name).chmod(0o755)
     environment = {"ENV": str(script), "BASH_ENV": str(script), "LD_PRELOAD": str(script)}
     environment["PATH"] = f"{root}:/usr/bin:/bin"
-    attempt = shell(root, f". {script}", account=account, environment=environment)
-    assert ended(attempt).status == 0
-    expected = str(account.uid if account else os.geteuid())
-    assert set(out.read_text().split()) == {expected}
+    line = f". {script}; id -G; cat ../record"
+    attempt = shell(root, line, account=account, environment=environment)
+    status = ended(attempt).status
+    assert set(out.read_text().split()) == {str(account.uid if account else os.geteuid())}
+    if account is not None:
+        assert status != 0, "it reads nothing of the worker's"
+        assert "0" not in text(attempt).splitlines()[0].split()
+    assert found_again(attempt).key == KEY
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
+
+
+def test_a_folder_shows_others_nothing_even_one_of_before(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    expected = {"attempts": 0o711, "identity": 0o600, "lock": 0o600}
+    before = os.umask(0)
+    try:
+        identity = worker_in(state).identity
+    finally:
+        os.umask(before)
+    assert modes(state) == expected | {"state": 0o711}
+    shutil.copytree(state, tmp_path / "again")
+    for path, mode in ((".", 0o775), ("identity", 0o644), ("attempts", 0o755), ("lock", 0o644)):
+        (tmp_path / "again" / path).chmod(mode)
+    assert worker_in(tmp_path / "again").identity == identity
+    assert modes(tmp_path / "again") == expected | {"again": 0o711}
+
+
+def test_a_folder_of_another_account_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: state.stat().st_uid + 1)
+    with pytest.raises(InputError, match="another account"):
+        worker_in(state)
+    assert list(state.iterdir()) == []
+
+
+def test_a_folder_that_others_can_replace_is_refused(tmp_path: Path) -> None:
+    state = tmp_path / "a" / "b"
+    make_folder(state, is_root=True)
+    state.chmod(0o777)
+    with pytest.raises(InputError, match="everybody"):
+        make_folder(state, is_root=True)
+    state.chmod(0o711)
+    for mode in (0o777, 0o775, 0o757):
+        (tmp_path / "a").chmod(mode)
+        with pytest.raises(InputError, match="another account can replace it"):
+            make_folder(state, is_root=True)
+        with pytest.raises(InputError, match="another account can replace it"):
+            make_folder(state / "deeper", is_root=True)
+        make_folder(state, is_root=False)
+    (tmp_path / "a").chmod(0o1777)
+    make_folder(state, is_root=True)
+    assert list(state.iterdir()) == []
+
+
+def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
+    """The owner of the link may later point it to another folder."""
+    link, other = root / "open" / "link", root / "open" / "other"
+    for folder in (root / "ours", link.parent, other / "attempts", other / "homes"):
+        folder.mkdir(parents=True)
+    link.symlink_to(root / "ours")
+    if IS_ROOT:
+        for path in (link, link.parent, other, other / "attempts"):
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    server = Declaration("a", 1.0, 1.0, ())
+    engine = LocalProcesses(server, link, Accounts(None, is_root=IS_ROOT))
+    link.unlink()
+    link.symlink_to(other)
+    run(engine, Start((1, 0, 1), "a", {"cpu": 1.0}, None, a_job("true", user="no-account")))
+    assert until(engine._attempts[1, 0, 1].poll).status == 0
+    assert os.listdir(other / "attempts") == os.listdir(other / "homes") == []
+    assert (root / "ours" / "attempts" / "1.0.1" / "task").is_dir()
+
+
+@pytest.mark.parametrize("name", ["lock", "identity", "attempts"])
+def test_a_link_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    """A group may have had the right to write the folder before."""
+    other = tmp_path / "other"
+    if name == "attempts":
+        other.mkdir(mode=0o755)
+    else:
+        other.write_text("secret")
+        other.chmod(0o644)
+    mode = other.stat().st_mode
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / name).symlink_to(other)
+    with pytest.raises(InputError):
+        worker_in(tmp_path / "state")
+    assert other.stat().st_mode == mode
+
+
+def test_no_file_is_given_away_by_a_link(root: Path) -> None:
+    """Files and folders that a task's account gets are opened without following links."""
+    account = Account("nobody", NOBODY, NOBODY, [NOBODY], "/")
+    (root / "ours").mkdir()
+    (root / "file").touch()
+    (root / "link").symlink_to(root / "ours")
+    (root / "name").symlink_to(root / "file")
+    with pytest.raises(OSError, match="link"):
+        set_owner(root / "link", account)
+    with pytest.raises(FileExistsError):
+        create(root / "name", "", account=account)
+    assert (root / "ours").stat().st_uid == (root / "file").stat().st_uid == os.geteuid()

@@ -1,29 +1,28 @@
-"""No task and no other account can read the worker's token or identity."""
+"""Tokens identify callers, and no task and no other account can read a worker's token."""
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
-import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest.mock import Mock, patch
 
 import pytest
 
-from fairlead.cli.main import run as run_command
+from fairlead.cli.main import run
 from fairlead.errors import InputError
-from fairlead.service.engines.protocol import Start
+from fairlead.service.client import Client
 from fairlead.service.engines.worker_loop import WorkerLoop
+from fairlead.service.journal.event_journal import reading
 from fairlead.service.worker import machine, worker, worker_token
-from fairlead.service.worker._files import create, make_folder, set_owner
-from fairlead.service.worker.accounts import Account, Accounts
-from fairlead.service.worker.worker import Declaration, LocalProcesses
 from fairlead.service.worker.worker_token import read_token
 from live_cluster import NOBODY, Cluster, as_ordinary_user, until
 from real_attempts import IS_ROOT
-from real_workers import a_job, run, worker_in
 
 SECRET = f"fairlead_{'x' * 43}.{'y' * 43}"
 # Looks for the secret in all files of other processes; `own` shows that it can read some.
@@ -35,11 +34,46 @@ cat "/proc/$(cut -d ' ' -f 4 "/proc/$PPID/stat")/maps"
 """
 
 
-def test_a_task_cannot_read_its_workers_token(cluster: Cluster) -> None:
+@pytest.fixture(scope="module")
+def secured() -> Iterator[tuple[Cluster, dict[str, str]]]:
+    """A service with a token of each role."""
+    with TemporaryDirectory() as folder, closing(Cluster(Path(folder))) as made:
+        made.environment["FAIRLEAD_TOKEN"] = ""
+        tokens = {}
+        for name, role in (("ana", "user"), ("boss", "admin"), ("a", "worker")):
+            words = ("token", "add", name, "--role", role, "--db", str(made.db))
+            tokens[role] = made.run(*words).stdout.strip()
+        made.start_service()
+        yield made, tokens
+
+
+def test_tokens_identify_callers(secured: tuple[Cluster, dict[str, str]]) -> None:
+    cluster, tokens = secured
+
+    def typed(token: str, *words: str) -> tuple[int, str, str]:
+        with patch.dict(cluster.environment, FAIRLEAD_TOKEN=token):
+            done = cluster.run(*words)
+        return done.returncode, done.stdout, done.stderr
+
+    with Client(cluster.url, tokens["admin"]) as client:  # over TLS
+        assert client.jobs() == []
+    job = typed(tokens["user"], "submit", "--", "true")[1].strip()
+    (row,) = json.loads(typed(tokens["user"], "jobs", "--json")[1])["jobs"]
+    assert (row["id"], row["user"]) == (job, "ana")
+    assert typed(tokens["admin"], "submit", "--user", "bo", "--", "true")[0] == 0
+    for words, token, says in (
+        (("submit", "--", "true"), tokens["admin"], "user: must be given"),
+        (("jobs",), "wrong", "not known"),
+        (("jobs",), "\xfc", "no token"),
+        (("jobs", "--server", cluster.url), "", "a token is needed"),
+    ):
+        status, _, err = typed(token, *words)
+        assert (status, err.count("\n"), says in err) == (2, 1, True), err
+
+
+def test_a_task_cannot_read_its_workers_token(secured: tuple[Cluster, dict[str, str]]) -> None:
     """One worker has its token in its environment, the other in a file, which has precedence."""
-    made = cluster.run("token", "add", "a", "--role", "worker", "--db", str(cluster.db))
-    secret = made.stdout.strip()
-    cluster.start_service()
+    cluster, secret = secured[0], secured[1]["worker"]
     file = cluster.folder / "token"
     file.write_text(f"{secret}\nof both servers\n")
     file.chmod(0o600)
@@ -47,11 +81,11 @@ def test_a_task_cannot_read_its_workers_token(cluster: Cluster) -> None:
         os.chown(file, NOBODY, NOBODY)
         cluster.accounts = []
         cluster.before = as_ordinary_user()
-    tokens = {
+    environments = {
         "a": {"FAIRLEAD_TOKEN": secret},
         "b": {"FAIRLEAD_TOKEN": "of-another", "FAIRLEAD_TOKEN_FILE": str(file)},
     }
-    for server, environment in tokens.items():
+    for server, environment in environments.items():
         state = cluster.folder / f"worker-{server}"
         state.mkdir()
         if IS_ROOT:
@@ -60,7 +94,7 @@ def test_a_task_cannot_read_its_workers_token(cluster: Cluster) -> None:
             cluster.start_worker(server)
     with cluster.client() as client:
         until(lambda: len(client.servers()) == 2)
-        for server in tokens:
+        for server in environments:
             words = ("--user", "ana", "--chdir", "/tmp", "--where", server, "--", "sh", "-c", THIEF)
             job = cluster.run("submit", *words).stdout.strip()
             until(lambda job=job: client.wait(job, 5).ended)
@@ -125,137 +159,50 @@ def test_a_worker_knows_its_service_and_warns_of_its_tasks(
     monkeypatch.setattr(os, "getresuid", lambda: (uid, uid, uid))
     monkeypatch.setenv("FAIRLEAD_SERVER", server)
     monkeypatch.setenv("FAIRLEAD_TOKEN", token)
-    assert run_command(["worker", "--name", "a", "--cpu", "1"]) == status
+    assert run(["worker", "--name", "a", "--cpu", "1"]) == status
     said = capsys.readouterr().err + caplog.text
     assert says in said
     assert ("--for-server" in said) == (says == "--for-server a")
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o602])
-def test_a_token_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
-    file = tmp_path / "token"
-    file.write_text(SECRET)
-    file.chmod(mode)
-    with pytest.raises(InputError) as fault:
-        read_token(file)
-    assert str(file) in str(fault.value)
-    assert SECRET not in str(fault.value)
-
-
 @pytest.mark.parametrize("content", [b"", b"\n", b"a b", b"\xff\xfe", b"a\0b", b"\nsecond"])
 def test_a_token_file_without_a_token_is_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "token"
+    file.touch(0o600)
     file.write_bytes(content)
-    file.chmod(0o600)
-    with pytest.raises(InputError, match="token"):
+    with pytest.raises(InputError, match="must be a token"):
         read_token(file)
 
 
-def test_pipes_and_folders_are_no_token_files(tmp_path: Path) -> None:
+def test_only_a_file_of_the_owner_alone_holds_a_token(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
-    for path in (tmp_path / "pipe", tmp_path, tmp_path / "absent"):
-        with pytest.raises(InputError):
+    for mode in (0o640, 0o602):
+        (tmp_path / oct(mode)).write_text(SECRET)
+        (tmp_path / oct(mode)).chmod(mode)
+    for path in (*tmp_path.iterdir(), tmp_path, tmp_path / "absent"):
+        with pytest.raises(InputError, match="--token-file") as fault:
             read_token(path)
+        assert SECRET not in str(fault.value)
 
 
-# The worker's folder
-
-
-def modes(folder: Path) -> dict[str, int]:
-    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
-
-
-def test_a_folder_shows_others_nothing_even_one_of_before(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    expected = {"attempts": 0o711, "identity": 0o600, "lock": 0o600}
-    before = os.umask(0)
-    try:
-        identity = worker_in(state).identity
-    finally:
-        os.umask(before)
-    assert modes(state) == expected | {"state": 0o711}
-    shutil.copytree(state, tmp_path / "again")
-    for path, mode in ((".", 0o775), ("identity", 0o644), ("attempts", 0o755), ("lock", 0o644)):
-        (tmp_path / "again" / path).chmod(mode)
-    assert worker_in(tmp_path / "again").identity == identity
-    assert modes(tmp_path / "again") == expected | {"again": 0o711}
-
-
-def test_a_folder_of_another_account_is_refused(
+def test_a_token_that_cannot_be_printed_is_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = tmp_path / "state"
-    state.mkdir()
-    monkeypatch.setattr(os, "geteuid", lambda: state.stat().st_uid + 1)
-    with pytest.raises(InputError, match="another account"):
-        worker_in(state)
-    assert list(state.iterdir()) == []
+    path = tmp_path / "j.db"
+    words = ["token", "add", "boss", "--role", "admin", "--db", str(path)]
+    with monkeypatch.context() as patched, open("/dev/full", "w") as full:
+        patched.setattr("sys.stdout", full)
+        assert run(words) == 2
+    with reading(path) as journal:
+        assert journal.tokens.all() == {}
+        assert not journal.tokens.is_closed()
+    assert run(words) == 0
 
 
-def test_a_folder_that_others_can_replace_is_refused(tmp_path: Path) -> None:
-    state = tmp_path / "a" / "b"
-    make_folder(state, is_root=True)
-    state.chmod(0o777)
-    with pytest.raises(InputError, match="everybody"):
-        make_folder(state, is_root=True)
-    state.chmod(0o711)
-    for mode in (0o777, 0o775, 0o757):
-        (tmp_path / "a").chmod(mode)
-        with pytest.raises(InputError, match="another account can replace it"):
-            make_folder(state, is_root=True)
-        with pytest.raises(InputError, match="another account can replace it"):
-            make_folder(state / "deeper", is_root=True)
-        make_folder(state, is_root=False)
-    (tmp_path / "a").chmod(0o1777)
-    make_folder(state, is_root=True)
-    assert list(state.iterdir()) == []
-
-
-def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
-    """The owner of the link may later point it to another folder."""
-    link, other = root / "open" / "link", root / "open" / "other"
-    for folder in (root / "ours", link.parent, other / "attempts", other / "homes"):
-        folder.mkdir(parents=True)
-    link.symlink_to(root / "ours")
-    if IS_ROOT:
-        for path in (link, link.parent, other, other / "attempts"):
-            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
-    server = Declaration("a", 1.0, 1.0, ())
-    engine = LocalProcesses(server, link, Accounts(None, is_root=IS_ROOT))
-    link.unlink()
-    link.symlink_to(other)
-    run(engine, Start((1, 0, 1), "a", {"cpu": 1.0}, None, a_job("true", user="no-account")))
-    assert until(engine._attempts[1, 0, 1].poll).status == 0
-    assert os.listdir(other / "attempts") == os.listdir(other / "homes") == []
-    assert (root / "ours" / "attempts" / "1.0.1" / "task").is_dir()
-
-
-@pytest.mark.parametrize("name", ["lock", "identity", "attempts"])
-def test_a_link_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
-    """A group may have had the right to write the folder before."""
-    other = tmp_path / "other"
-    if name == "attempts":
-        other.mkdir(mode=0o755)
-    else:
-        other.write_text("secret")
-        other.chmod(0o644)
-    mode = other.stat().st_mode
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / name).symlink_to(other)
-    with pytest.raises(InputError):
-        worker_in(tmp_path / "state")
-    assert other.stat().st_mode == mode
-
-
-def test_no_file_is_given_away_by_a_link(root: Path) -> None:
-    """Files and folders that a task's account gets are opened without following links."""
-    account = Account("nobody", NOBODY, NOBODY, [NOBODY], "/")
-    (root / "ours").mkdir()
-    (root / "file").touch()
-    (root / "link").symlink_to(root / "ours")
-    (root / "name").symlink_to(root / "file")
-    with pytest.raises(OSError, match="link"):
-        set_owner(root / "link", account)
-    with pytest.raises(FileExistsError):
-        create(root / "name", "", account=account)
-    assert (root / "ours").stat().st_uid == (root / "file").stat().st_uid == os.geteuid()
+@pytest.mark.parametrize(
+    "words",
+    [["x", "--role", "king"], ["x", "--for-server", "a"], [""], ["x", "--user", "a/b"], ["uid 0"]],
+)
+def test_a_refused_token_makes_no_journal(tmp_path: Path, words: list[str]) -> None:
+    assert run(["token", "add", *words, "--db", str(tmp_path / "j.db")]) == 2
+    assert list(tmp_path.iterdir()) == []
