@@ -32,5 +32,8 @@ def check(state: ServiceState) -> None:
         assert state.live_jobs[user] == len(mine)
         assert state.running[user] == sum(len(job.running) for job in mine)
         assert state.pending[user] == sum(waits[job.id] for job in mine)
+    after = {(other, job.id) for job in jobs for other in job.after}
+    assert after == {(job, k) for job, waiting in state._dependents.items() for k in waiting}
+    assert all(state._dependents.values())
     for why, tasks in state.withheld.items():
         assert tasks == sum(waits[job.id] for job in jobs if job.withheld == why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,78 +14,52 @@ from fairlead.errors import FairleadError
 from fairlead.service._current_shares import CurrentShares
 
 
-class Question:
-    """Answers its number after .1 s; odd numbers may be made to fail."""
-
-    def __init__(self, number: int, fails: bool) -> None:
-        self.number, self.fails = number, fails
-
-    def answer(self) -> int:
-        time.sleep(0.1)
-        if self.fails:
-            raise FairleadError("no programme")
-        return self.number
-
-
 class State:
-    """Stands for the state's thread; counts the questions."""
+    """Stands for the state's thread; each question is answered by its number after 0.05 s."""
 
     def __init__(self) -> None:
-        self.asked = 0
-        self.fails = False
+        self.asked, self.fails = 0, False
+        self.shares: Any = CurrentShares(self)  # type: ignore[arg-type]
 
-    async def ask(self, _: object) -> tuple[Question, dict[str, Any]]:
+    async def ask(self, _: object) -> tuple[Any, dict[str, Any]]:
         self.asked += 1
-        return Question(self.asked, self.fails), {}
+        number = self.asked
 
+        def answer() -> int:
+            time.sleep(0.05)
+            if self.fails:
+                raise FairleadError("no programme")
+            return number
 
-def of(state: State) -> CurrentShares:
-    return CurrentShares(state)  # type: ignore[arg-type]
+        return SimpleNamespace(answer=answer), {}
 
 
 def test_callers_of_one_time_share_a_computation() -> None:
-    async def run() -> tuple[int, set[Any]]:
-        state = State()
-        shares = of(state)
-        first = asyncio.create_task(shares.now())
-        await asyncio.sleep(0.01)
-        later = [asyncio.create_task(shares.now()) for _ in range(5)]
-        recent = await shares.recent(patience=5)
-        assert (await first).shares == recent.shares == 1  # type: ignore[union-attr]
-        found = {(await caller).shares for caller in later}
-        return state.asked, found
-
-    assert asyncio.run(run()) == (2, {2})  # later calls get a later state
-
-
-def test_a_caller_that_leaves_stops_no_computation() -> None:
     async def run() -> None:
-        shares = of(State())
-        gone = asyncio.create_task(shares.now())
+        state = State()
+        gone = asyncio.create_task(state.shares.now())
         await asyncio.sleep(0.01)
-        gone.cancel()
-        found = await shares.recent(patience=5)
-        assert found is not None
-        assert str(found.shares) == "1"
+        later = [asyncio.create_task(state.shares.now()) for _ in range(5)]
+        gone.cancel()  # a caller that leaves stops no computation
+        assert (await state.shares.recent(patience=5)).shares == 1
+        assert {(await caller).shares for caller in later} == {2}  # of a later state
+        assert state.asked == 2
 
     asyncio.run(run())
 
 
-def test_a_failure_is_raised_and_logged_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_failure_is_raised_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         state = State()
-        shares = of(state)
-        await shares.now()
+        await state.shares.now()
         state.fails = True
-        failing = asyncio.create_task(shares.now())
+        failing = asyncio.create_task(state.shares.now())
         await asyncio.sleep(0.01)
-        waiting = [asyncio.create_task(shares.recent(patience=5)) for _ in range(3)]
+        waiting = [asyncio.create_task(state.shares.recent(patience=5)) for _ in range(3)]
         with pytest.raises(FairleadError):
             await failing
         assert await asyncio.gather(*waiting) == [None] * 3
-        assert await shares.recent(patience=5, most_age=60) is None
+        assert await state.shares.recent(patience=5, most_age=60) is None
 
     with caplog.at_level(logging.WARNING, logger="fairlead.service"):
         asyncio.run(run())
