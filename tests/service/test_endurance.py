@@ -20,11 +20,11 @@ MINUTES = 10
 
 
 def test_ended_jobs_are_forgotten() -> None:
-    """After 800 tasks of jobs and gangs, only users and empty servers are left."""
+    """After 400 tasks of jobs and gangs, only users and empty servers are left."""
     state = with_servers(a=8, b=8)
     running: deque[TaskKey] = deque()
     moments = itertools.count(1.0)
-    for n in range(400):
+    for n in range(200):
         demand = {"cpu": 1.0, "memory": 1.0}
         after = [max(state.jobs)] if n % 5 == 0 and state.jobs else []
         asked = {"demand": demand, "tasks": 2, "gang": n % 3 == 0, "after": after}
@@ -53,36 +53,29 @@ def test_ended_jobs_are_forgotten() -> None:
 def test_memory_is_bounded(cluster: Cluster) -> None:
     """In ten minutes of jobs on 200 servers, memory does not grow after the third."""
     cluster.start_service()
-    service = psutil.Process(cluster.processes["service"].pid)
+    memory = psutil.Process(cluster.processes["service"].pid).memory_info
+    servers = [{"name": f"server{n}", "cpu": 8, "memory": "64Gi"} for n in range(200)]
+    job = {"command": ["true"], "cpu": 1, "tasks": 20}
     with httpx.Client(base_url=cluster.url, timeout=60) as http:
-        mib = drive(http, service)
+
+        def ask(path: str, **body: Any) -> Any:
+            answer = http.post(path, json=body)
+            answer.raise_for_status()
+            return answer.json()
+
+        session = ask("/v1/workers/join", identity="1", servers=servers)["session"]
+        began, seen, mib = time.monotonic(), 0, []
+        wanted, ended = 3000, []  # tasks to submit, and to report: one for each ended one
+        while (passed := time.monotonic() - began) < 60 * MINUTES:
+            if passed >= 30 * (len(mib) + 1):
+                mib.append(round(memory().rss / 2**20))
+                for path in ("/v1/jobs", "/v1/shares", "/metrics"):
+                    http.get(path).raise_for_status()
+            if jobs := [job | {"user": f"user{n % 50}"} for n in range(wanted // 20)]:
+                ask("/v1/jobs", jobs=jobs)
+            orders = ask("/v1/workers/sync", session=session, seen=seen, ended=ended)
+            seen = max(seen, orders["seen"])
+            wanted = wanted % 20 + len(ended)
+            ended = [[*key, 0, ""] for _, key, *_ in orders["start"]]
     print("MiB each half minute:", mib)
     assert max(mib[6:]) < max(mib[:6]) * 1.1 + 10
-
-
-def drive(http: httpx.Client, service: psutil.Process) -> list[int]:
-    """Submit a job for each ended one; return the service's memory each half minute."""
-
-    def ask(path: str, body: Any) -> Any:
-        answer = http.post(path, json=body)
-        answer.raise_for_status()
-        return answer.json()
-
-    servers = [{"name": f"server{n}", "cpu": 8, "memory": "64Gi"} for n in range(200)]
-    session = ask("/v1/workers/join", {"identity": "1", "servers": servers})["session"]
-    job = {"command": ["true"], "cpu": 1, "tasks": 20}
-    began, seen, held = time.monotonic(), 0, []
-    wanted, ended = 3000, []  # tasks to submit, and to report
-    while (passed := time.monotonic() - began) < 60 * MINUTES:
-        if passed >= 30 * (len(held) + 1):
-            held.append(round(service.memory_info().rss / 2**20))
-            for path in ("/v1/jobs", "/v1/shares", "/metrics"):
-                http.get(path).raise_for_status()
-        jobs = [job | {"user": f"user{n % 50}"} for n in range(wanted // 20)]
-        if jobs:
-            ask("/v1/jobs", {"jobs": jobs})
-        orders = ask("/v1/workers/sync", {"session": session, "seen": seen, "ended": ended})
-        seen = max(seen, orders["seen"])
-        wanted = wanted % 20 + len(ended)
-        ended = [[*key, 0, ""] for _, key, *_ in orders["start"]]
-    return held
