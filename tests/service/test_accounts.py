@@ -15,7 +15,7 @@ from fairlead.service.engines.protocol import Start
 from fairlead.service.worker._files import create, make_folder, set_owner
 from fairlead.service.worker.accounts import Account, Accounts, folder_name, read_accounts
 from fairlead.service.worker.worker import Declaration, LocalProcesses
-from live_cluster import NOBODY, until
+from live_cluster import NOBODY
 from real_attempts import IS_ROOT, KEY, ended, found_again, shell, text
 from real_workers import a_job, run, worker_in
 
@@ -113,20 +113,18 @@ def test_users_that_share_an_account_have_folders(root: Path) -> None:
     state = root / "state"
     worker = LocalProcesses(SERVER, state, Accounts(None))
     line = 'pwd; echo "$HOME"; id -un; stat -c "%a %U" .'
-    said = {}
     for job, user in enumerate(["ana b", ".."], 1):
         environment = {"PATH": os.environ["PATH"], "HOME": "/tmp"}
         spec = a_job("sh", "-c", line, user=user, environment=environment)
         task = Start((job, 0, 1), "a", {"cpu": 1.0}, None, spec)
         run(worker, task)
         assert ended(worker._attempts[task.key]).status == 0
-        said[user] = text(worker._attempts[task.key]).splitlines()
-    for user, (directory, home, account, owned) in said.items():
+        said = text(worker._attempts[task.key]).splitlines()
+        folder = str(state / "homes" / folder_name(user))
         if IS_ROOT:
-            folder = str(state / "homes" / folder_name(user))
-            assert (directory, home, account, owned) == (folder, folder, "nobody", "700 nobody")
+            assert said == [folder, folder, "nobody", "700 nobody"]
         else:
-            assert (directory, home, account) == ("/tmp", "/tmp", MINE)
+            assert said[:3] == ["/tmp", "/tmp", MINE]
     assert (state / "homes").exists() == IS_ROOT
 
 
@@ -179,53 +177,45 @@ def test_a_folder_shows_others_nothing_even_one_of_before(tmp_path: Path) -> Non
     assert modes(tmp_path / "again") == expected | {"again": 0o711}
 
 
-def test_a_folder_of_another_account_is_refused(
+def test_a_folder_that_others_can_replace_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = tmp_path / "state"
-    state.mkdir()
-    monkeypatch.setattr(os, "geteuid", lambda: state.stat().st_uid + 1)
-    with pytest.raises(InputError, match="another account"):
-        worker_in(state)
-    assert list(state.iterdir()) == []
-
-
-def test_a_folder_that_others_can_replace_is_refused(tmp_path: Path) -> None:
-    state = tmp_path / "a" / "b"
+    above, state = tmp_path / "a", tmp_path / "a" / "b"
     make_folder(state, is_root=True)
     state.chmod(0o777)
     with pytest.raises(InputError, match="everybody"):
         make_folder(state, is_root=True)
     state.chmod(0o711)
     for mode in (0o777, 0o775, 0o757):
-        (tmp_path / "a").chmod(mode)
-        with pytest.raises(InputError, match="another account can replace it"):
-            make_folder(state, is_root=True)
-        with pytest.raises(InputError, match="another account can replace it"):
-            make_folder(state / "deeper", is_root=True)
+        above.chmod(mode)
+        for folder in (state, state / "deeper"):
+            with pytest.raises(InputError, match="another account can replace it"):
+                make_folder(folder, is_root=True)
         make_folder(state, is_root=False)
-    (tmp_path / "a").chmod(0o1777)
+    above.chmod(0o1777)
     make_folder(state, is_root=True)
+    monkeypatch.setattr(os, "geteuid", lambda: state.stat().st_uid + 1)
+    with pytest.raises(InputError, match="another account"):
+        worker_in(state)
     assert list(state.iterdir()) == []
 
 
 def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
     """The owner of the link may later point it to another folder."""
     link, other = root / "open" / "link", root / "open" / "other"
-    for folder in (root / "ours", link.parent, other / "attempts", other / "homes"):
+    for folder in (root / "ours", other / "attempts", other / "homes"):
         folder.mkdir(parents=True)
     link.symlink_to(root / "ours")
     if IS_ROOT:
         for path in (link, link.parent, other, other / "attempts"):
             os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
-    server = Declaration("a", 1.0, 1.0, ())
-    engine = LocalProcesses(server, link, Accounts(None, is_root=IS_ROOT))
+    worker = LocalProcesses(SERVER, link, Accounts(None))
     link.unlink()
     link.symlink_to(other)
-    run(engine, Start((1, 0, 1), "a", {"cpu": 1.0}, None, a_job("true", user="no-account")))
-    assert until(engine._attempts[1, 0, 1].poll).status == 0
+    run(worker, Start(KEY, "a", {"cpu": 1.0}, None, a_job("true", user="no-account")))
+    assert ended(worker._attempts[KEY]).status == 0
     assert os.listdir(other / "attempts") == os.listdir(other / "homes") == []
-    assert (root / "ours" / "attempts" / "1.0.1" / "task").is_dir()
+    assert (root / "ours" / "attempts" / "7.0.1" / "task").is_dir()
 
 
 @pytest.mark.parametrize("name", ["lock", "identity", "attempts"])

@@ -202,8 +202,6 @@ async def test_a_job_for_drained_servers_may_start_after_the_drain(ask: Asked) -
     await ask.join("b", identity="2", cpu=0.5)
     found = await ask("GET", "/v1/jobs/1/when")
     assert found["reason"] == "it waits until the drain of a ends"
-    why = await ask("GET", "/v1/jobs/1/explain")
-    assert {"kind": "drain", "of": "a", "starts": True}.items() <= why["would_change"][-3].items()
 
 
 @served(tokens=True)

@@ -126,24 +126,26 @@ def test_a_folder_of_another_account_hides_no_service(
 
 
 @pytest.mark.parametrize(
-    ("server", "token"),
+    "server",
     [
-        ("http://[::1", ""),
-        ("http://a:99999", ""),
-        ("http://a:x", ""),
-        ("http://a:0", ""),
-        ("http://", ""),
-        ("http://a..b", ""),
-        ("ftp://a", ""),
-        ("http://a", "two words"),
-        ("http://a", "two\nlines"),
-        ("http://a", "tök"),
-        ("http://a", f"fairlead_{'x' * 43}"),
+        "http://[::1",
+        "http://a:99999",
+        "http://a:x",
+        "http://a:0",
+        "http://",
+        "http://a..b",
+        "ftp://a",
     ],
 )
-def test_malformed_addresses_and_tokens_are_refused(server: str, token: str) -> None:
+def test_malformed_addresses_are_refused(server: str) -> None:
     with pytest.raises(InputError):
-        Address.of(server, token)
+        Address.of(server, "")
+
+
+@pytest.mark.parametrize("token", ["two words", "two\nlines", "tök", f"fairlead_{'x' * 43}"])
+def test_malformed_tokens_are_refused(token: str) -> None:
+    with pytest.raises(InputError):
+        Address.of("http://a", token)
     assert Address.of("http://a", " tok\n").token == "tok", "blanks around a token are no fault"
 
 

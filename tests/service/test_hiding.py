@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest.mock import Mock, patch
+from unittest.mock import AsyncMock, Mock, patch
 
 import pytest
 
@@ -121,20 +121,6 @@ def test_a_workers_memory_is_hidden_before_the_rest() -> None:
     assert statuses == {"worker": 0, "jobs": 2}
 
 
-@pytest.fixture
-def without_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `fairlead worker` in this process end at once, in place of running tasks."""
-
-    async def end(_loop: WorkerLoop) -> None:
-        pass
-
-    monkeypatch.setattr(WorkerLoop, "run", end)
-    monkeypatch.setattr(worker, "LocalProcesses", Mock())
-    monkeypatch.setattr(machine, "take_ignored_signals", Mock())
-    monkeypatch.setattr(worker_token, "hide_memory", lambda: "")
-
-
-@pytest.mark.usefixtures("without_tasks")
 @pytest.mark.parametrize(
     ("uid", "server", "token", "status", "says"),
     [
@@ -156,6 +142,10 @@ def test_a_worker_knows_its_service_and_warns_of_its_tasks(
     says: str,
 ) -> None:
     """Root's worker needs a verified service; tasks of others can read their worker's token."""
+    monkeypatch.setattr(WorkerLoop, "run", AsyncMock())  # in place of running tasks
+    monkeypatch.setattr(worker, "LocalProcesses", Mock())
+    monkeypatch.setattr(machine, "take_ignored_signals", Mock())
+    monkeypatch.setattr(worker_token, "hide_memory", lambda: "")
     monkeypatch.setattr(os, "getresuid", lambda: (uid, uid, uid))
     monkeypatch.setenv("FAIRLEAD_SERVER", server)
     monkeypatch.setenv("FAIRLEAD_TOKEN", token)
