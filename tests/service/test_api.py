@@ -269,6 +269,8 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     ({"after": ["99"]}, "after: there is no job 99"),
     ({"where": {}, "cpus": 1}, "jobs.0.cpus: Extra inputs are not permitted"),
     ({"cpu": 0}, "demand: takes nothing"),
+    ({"tasks": 2, "gang": True, "at_most": 1}, "jobs.0: at_most has no meaning"),
+    ({"checkpoint_signal": "KILL"}, "jobs.0.checkpoint_signal: "),
 ]
 
 
@@ -335,17 +337,6 @@ async def test_jobs_beyond_a_limit_are_refused(ask: Asked) -> None:
     assert refused.startswith("8 tasks of 'cy' wait")
     await ask("POST", f"/v1/jobs/{first}/cancel")
     await ask.submit({"user": "bo"}, {"user": "cy", "tasks": 2})
-
-
-@served
-async def test_a_throttle_is_explained_and_not_for_gangs(ask: Asked) -> None:
-    await ask.join("a")
-    (job,) = await ask.submit({"tasks": 3, "at_most": 1, "checkpoint_signal": "USR1"})
-    assert (await ask("GET", f"/v1/jobs/{job}"))["running"] == 1
-    why = await ask("GET", f"/v1/jobs/{job}/explain")
-    assert why["reason"] == "at most 1 of its tasks run at a time"
-    assert "at_most has no meaning" in await ask.refused({"tasks": 2, "gang": True, "at_most": 1})
-    assert "checkpoint_signal" in await ask.refused({"checkpoint_signal": "KILL"})
 
 
 @served(tokens=True)
