@@ -32,6 +32,9 @@ def check(state: ServiceState) -> None:
         assert state.live_jobs[user] == len(mine)
         assert state.running[user] == sum(len(job.running) for job in mine)
         assert state.pending[user] == sum(waits[job.id] for job in mine)
+    scheduled = {entry.group for job in jobs for entry in job.entries.values()}
+    assert state._groups.keys() == state.scheduler._state.groups.keys() == scheduled
+    assert len(state.scheduler._state.running) == sum(len(job.running) for job in jobs)
     after = {(other, job.id) for job in jobs for other in job.after}
     assert after == {(job, k) for job, waiting in state._dependents.items() for k in waiting}
     assert all(state._dependents.values())
