@@ -169,14 +169,8 @@ def test_alerts_and_debts_outlive_a_restart() -> None:
         assert list(Alerts(Thresholds(), damaged)) == []
 
 
-def test_a_lost_server_is_an_alert_for_a_day() -> None:
-    lost = {"a": 0.0, "b": 0.0, "c": 80000.0}
-    assert rules.find_lost_servers(lost, {"b"}, 86399.0).keys() == {"a", "c"}
-    assert rules.find_lost_servers(lost, set(), 86400.0).keys() == {"c"}
-
-
 @served
-async def test_a_lost_server_is_an_alert_after_a_restart(ask: Asked) -> None:
+async def test_a_lost_server_is_an_alert_for_a_day(ask: Asked) -> None:
     history, now = ask.service.history, time.time()
     ask.service.workers.lost |= {"a": now, "old": now - 90000.0}
     await history.sample(60.0)

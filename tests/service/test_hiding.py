@@ -112,13 +112,9 @@ def test_a_workers_memory_is_hidden_before_the_rest() -> None:
         "fake = types.ModuleType('application'); "
         "fake.run_command = lambda _: "
         "2 * ctypes.CDLL(None).prctl(3) + any(m in sys.modules for m in ('typer', 'logging')); "
-        "sys.modules['fairlead.cli._application'] = fake; sys.exit(run(sys.argv[1:]))"
+        "sys.modules['fairlead.cli._application'] = fake; sys.exit(run(['worker']))"
     )
-    statuses = {}
-    for verb in ("worker", "jobs"):
-        done = subprocess.run([sys.executable, "-c", code, verb], check=False)
-        statuses[verb] = done.returncode
-    assert statuses == {"worker": 0, "jobs": 2}
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

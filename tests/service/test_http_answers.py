@@ -199,38 +199,29 @@ def test_all_pages_of_jobs_are_read() -> None:
     assert b"GET /base/v1/jobs?all=false&beyond=5 " in program.requests[1]
 
 
-class RestartedService:
-    """An exchange with a service that is away from second 1 to 60, on a clock of its own."""
-
-    url = "http://restarted"
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    async def ask(self, *_: object, **__: object) -> Reply:
-        if 1.0 <= self.now < 60.0:
-            raise NotReachedError
-        self.now += 1.0
-        return Reply(200, {}, b'{"state": "%s"}' % (b"running" if self.now < 60 else b"failed"))
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
 def test_waiting_goes_on_while_the_service_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    service = RestartedService()
-    reports: list[str] = []
-    monkeypatch.setattr(plain_client, "time", SimpleNamespace(monotonic=lambda: service.now))
-    requests = Requests(service, service.sleep, reports.append)
+    """The service is away from second 1 to 60, by a clock of the test."""
+    now, reports = 0.0, list[str]()
+
+    async def ask(*_: object) -> Reply:
+        nonlocal now
+        if 1.0 <= now < 60.0:
+            raise NotReachedError
+        now += 1.0
+        return Reply(200, {}, b'{"state": "%s"}' % (b"running" if now < 60.0 else b"failed"))
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(plain_client, "time", SimpleNamespace(monotonic=lambda: now))
+    requests = Requests(Mock(url="http://restarted", ask=ask), sleep, reports.append)
     assert asyncio.run(requests.wait("1", None))["state"] == "failed"
     assert len(reports) == 1
-    service.now = 1.0
+    now = 1.0
     with pytest.raises(NoServiceError):  # other requests are repeated for a few seconds
         asyncio.run(requests.ask(calls.job("1")))
-    assert plain_client.PATIENCE <= service.now < 20.0
+    assert plain_client.PATIENCE <= now < 20.0
 
 
 @pytest.mark.parametrize("is_endless", [True, False])
