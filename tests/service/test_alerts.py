@@ -182,7 +182,7 @@ async def test_a_lost_server_is_an_alert_for_a_day(ask: Asked) -> None:
 
 
 @served
-async def test_a_server_lost_while_a_sample_is_recorded_is_an_alert_later(ask: Asked) -> None:
+async def test_a_server_lost_during_a_sample_is_an_alert_later(ask: Asked) -> None:
     """The sample still has the server, as if it had joined again."""
     await ask.join("a", cpu=1)
     history, lost = ask.service.history, ask.service.workers.lost
