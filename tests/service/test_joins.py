@@ -30,24 +30,15 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("in_parts")
 @served
 async def test_other_requests_are_answered_during_a_join(ask: Asked) -> None:
+    await ask.submit({"tasks": 60})
     joining = asyncio.create_task(ask.join(*NAMES))
     seen: set[int] = set()
     while not joining.done():
         seen.add(len((await ask("GET", "/v1/servers"))["servers"]))
     assert len(seen - {0, 30}) > 3
-    session = await joining
-    await ask.submit({"tasks": 60})
-    orders = await ask.sync(session)
-    assert len(orders["start"]) == 60
-
-
-@pytest.mark.usefixtures("in_parts")
-@served
-async def test_tasks_placed_during_a_join_are_told_once(ask: Asked) -> None:
-    await ask.submit({"tasks": 60})
-    orders = await ask.sync(await ask.join(*NAMES))
+    orders = await ask.sync(await joining)
     keys = [tuple(key) for _, key, *_ in orders["start"]]
-    assert len(keys) == len(set(keys)) == 60
+    assert len(keys) == len(set(keys)) == 60, "tasks placed meanwhile are sent once"
 
 
 @served

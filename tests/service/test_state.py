@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import groupby
 
 import pytest
 
 from effort import cases
 from fairlead.errors import InputError
-from fairlead.service.jobs import TaskKey
+from fairlead.service.jobs import Job, Running, TaskKey
 from fairlead.service.service_state import ServiceState
 from state_invariants import check
 
@@ -308,7 +309,7 @@ def drive(
 
 @pytest.mark.parametrize(
     "policy",
-    ["drf/best-fit/over-share", "ps-dsf/first-fit", "fifo/first-fit", "easy/first-fit"],
+    ["drf/best-fit/over-share", "ps-dsf/first-fit", "easy/first-fit"],
 )
 def test_nothing_is_lost_and_nothing_runs_twice(policy: str) -> None:
     total: dict[str, int] = {}
@@ -319,21 +320,6 @@ def test_nothing_is_lost_and_nothing_runs_twice(policy: str) -> None:
     assert total["starts"] > 50
     assert (total.pop("preempted") > 1) == policy.endswith("over-share")
     assert min(total.values()) > 5, total
-
-
-def test_another_policy_keeps_running_tasks() -> None:
-    state = with_servers(a=2, b=1)
-    submit(state, tasks=4)
-    submit(state, user="bo", tasks=2, gang=True)
-    assert len(place(state)) == 3
-    state.apply("policy", {"policy": "fifo/first-fit"}, 2.0)
-    check(state)
-    assert state.scheduler.policy.name == "fifo/first-fit"
-    assert place(state) == []
-    running = [str(run.key) for m in state.servers.values() for run in m.running.values()]
-    for key in running:
-        end(state, key)
-    assert len(place(state)) == 3
 
 
 def test_a_damaged_snapshot_is_refused() -> None:
@@ -402,37 +388,17 @@ def test_a_job_cancelled_before_its_victims_end_never_starts() -> None:
     check(state)
 
 
-def test_the_room_of_a_cancelled_victim_is_given_once() -> None:
-    """Also if the scheduler is rebuilt before the victim ends."""
+def test_no_task_starts_on_a_lost_server_after_its_victims() -> None:
     state = full_lab()
     victims = stopped(state)
-    state.apply("cancel", {"job": 1}, 2.2)
-    state.apply("policy", {"policy": "drf/first-fit/over-share"}, 2.5)
-    submit(state, user="cy", tasks=4)
-    state.apply("preempt", {"limit": 100}, 2.6)
-    for key in [*victims, *stopped(state)]:
-        end(state, key, 143, 3.0)
-    check(state)
-    for server in state.servers.values():
-        there = [run for run in server.running.values() if not run.awaits]
-        assert len(there) <= server.capacity["cpu"]
-
-
-@pytest.mark.parametrize("kind", ["lost", "policy"])
-def test_victims_and_those_that_wait_for_them_are_kept_apart(kind: str) -> None:
-    state = full_lab()
-    victims = stopped(state)
-    body = {"name": "a"} if kind == "lost" else {"policy": "drf/first-fit/over-share"}
-    state.apply(kind, body, 2.5)
+    state.apply("lost", {"name": "a"}, 2.5)
     check(state)
     assert state.take_effects().starts == []
     state.apply("preempt", {"limit": 100}, 2.6)
     for key in victims:
         end(state, key, 143, 3.0)
     check(state)
-    started = state.take_effects().starts
-    assert all(run.server == "b" or kind == "policy" for run in started)
-    assert len(started) == (2 if kind == "policy" else len([r for r in started if r.server == "b"]))
+    assert {run.server for run in state.take_effects().starts} <= {"b"}
 
 
 def test_a_throttled_job_has_a_few_tasks_at_a_time() -> None:
@@ -458,3 +424,70 @@ def test_a_throttled_job_has_a_few_tasks_at_a_time() -> None:
         end(held, "1.4.1")
         assert 1 not in held.jobs
         check(held)
+
+
+# Large jobs take time proportional to tasks plus bundles, not to their product
+
+
+@pytest.fixture
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """At each walk over the running tasks of a job, their number."""
+    lengths: list[int] = []
+
+    def counted(job: Job) -> list[Running]:
+        lengths.append(len(job.running))
+        return [job.running[index] for index in sorted(job.running)]
+
+    monkeypatch.setattr(Job, "running_by_index", counted)
+    return lengths
+
+
+def test_demands_of_tasks_are_those_of_a_walk() -> None:
+    rng = random.Random(3)
+    demands = [{"cpu": 1.0}, {"cpu": 2.0}, {"memory": 1.0}]
+    members = [(rng.choice(demands), rng.randint(1, 4)) for _ in range(8)]
+    by_task = [demand for demand, tasks in members for _ in range(tasks)]
+    state = with_servers(a=1)
+    job = state.jobs[submit(state, tasks=len(by_task), gang=True, members=members)]
+    assert [job.demand_of(index) for index in range(job.tasks)] == by_task
+    for indices in (range(job.tasks), sorted(rng.sample(range(job.tasks), k=job.tasks // 2))):
+        alike = groupby(by_task[index] for index in indices)
+        assert job.members_of(indices) == [(demand, len(list(these))) for demand, these in alike]
+
+
+def test_ends_of_a_gang_do_not_walk_over_it(walks: list[int]) -> None:
+    state = with_servers(a=20)
+    submit(state, tasks=20, gang=True)
+    keys = [run.split()[0] for run in place(state)]
+    for key in keys[:10]:
+        end(state, key)
+    assert walks == []
+    for key in keys[10:]:
+        end(state, key, None)
+    assert walks == [10, 10]  # to stop the other tasks, and to let all tasks wait again
+    check(state)
+    assert state.jobs[1].state == "pending"
+
+
+def test_lost_servers_of_a_gang_walk_over_it_twice(walks: list[int]) -> None:
+    names = [f"n{i}" for i in range(10)]
+    state = with_servers(**dict.fromkeys(names, 2.0))
+    submit(state, tasks=20, gang=True)
+    assert len(place(state)) == 20
+    for name in names:
+        state.apply("lost", {"name": name}, 2.0)
+        check(state)
+    assert walks == [20, 20]
+    assert state.servers == {}
+    assert [past.reason for past in state.take_effects().attempts] == ["server lost"] * 20
+
+
+def test_holds_of_a_long_job_keep_no_lists() -> None:
+    state = with_servers(a=20)
+    submit(state, tasks=1000)
+    for _ in range(20):
+        assert state.apply("place", {"limit": 1}, 1.0)
+        state.apply("hold", {"job": 1}, 1.0)
+        state.apply("release", {"job": 1}, 1.0)
+    check(state)
+    assert sum(len(entry.indices) for entry in state.jobs[1].entries.values()) == 1000 - 20
