@@ -13,7 +13,7 @@ from fairlead.service import _workers as workers
 from fairlead.service._state_thread import StateThread
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import FullError, JoinRequest
-from fairlead.service.service_state import MOST_DRAINED, ServiceState
+from fairlead.service.service_state import MOST_DRAINED
 from fairlead.service.sessions import Session
 from service.test_state import end, place, submit, with_servers
 
@@ -135,24 +135,6 @@ async def test_servers_of_a_token_are_bounded(ask: Asked, monkeypatch: pytest.Mo
         await join(["y"], "3")
     await join(["y"], "3", Token("v", "worker", ""))
     await join(NAMES[11:], "4", Token("boss", "admin", ""))
-
-
-def test_a_drain_outlives_the_loss_of_its_server() -> None:
-    state = with_servers(a=1, b=1)
-    state.apply("drain", {"name": "a"}, 0.0)
-    for name in ("a", "b"):
-        state.apply("lost", {"name": name}, 1.0)
-    assert list(state.drained) == ["a"]
-    state = ServiceState.restore(state.snapshot())
-    assert list(state.drained) == ["a"]
-    body = {"name": "a", "capacity": {"cpu": 1.0}, "labels": {}, "identity": "2"}
-    state.apply("server", {**body, "drained": True}, 2.0)
-    assert state.servers["a"].state == "drained"
-    submit(state)
-    assert place(state) == []
-    state.apply("drain", {"name": "a", "drained": False}, 3.0)
-    assert place(state) == ["1.0.1 a"]
-    assert state.drained == {}
 
 
 def test_a_drained_server_of_a_lost_gang_stays_drained() -> None:

@@ -193,7 +193,7 @@ def test_another_seed_from_now_on(tmp_path: Path) -> None:
     assert found == [first, 1, first, 1, second, 2, second, 2, ("tsf/rrr", 7), 3]
 
 
-@pytest.mark.parametrize("policy", ["drf/rrr/oblivious", "easy/first-fit", "drf/best-fit"])
+@pytest.mark.parametrize("policy", ["drf/rrr/oblivious", "drf/best-fit"])
 def test_while_nothing_can_start_nothing_is_written(
     tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -188,13 +188,6 @@ def test_a_tree_is_kept_over_restarts(tmp_path: Path) -> None:
     assert run(path, "drf/best-fit", TREE) != first
 
 
-def test_limits_of_amounts_need_amounts(tmp_path: Path) -> None:
-    tree = QueueFile([], {}, {"ana": {"cpu": 1}})
-    with pytest.raises(FairleadError, match="limit their number instead"):
-        run(tmp_path / "j.db", "slots:3", tree)
-    run(tmp_path / "j.db", "slots:3", QueueFile([], {}, {"ana": {"tasks": 1}}))
-
-
 def test_a_journal_is_replayed_with_its_tree(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     run(path, "drf/first-fit", TREE, ask)
