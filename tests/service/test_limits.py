@@ -142,11 +142,6 @@ async def test_without_a_token_no_body_is_read(ask: Asked) -> None:
     assert not was_read
 
 
-@served(host="127.0.0.2:8400")
-async def test_a_service_on_any_loopback_address_answers(ask: Asked) -> None:
-    await ask("GET", "/v1/jobs")
-
-
 @served
 async def test_long_lists_come_in_parts(ask: Asked) -> None:
     ids = await ask.submit(*[{}] * 5)
@@ -206,6 +201,7 @@ async def test_questions_of_one_caller_wait_for_each_other(ask: Asked) -> None:
 
 OTHER_SITES: list[tuple[dict[str, str], int]] = [
     ({"Host": "localhost:8400"}, 200),
+    ({"Host": "127.0.0.2:8400"}, 200),
     ({"Host": "evil.example"}, 421),
     ({"Origin": "http://127.0.0.1:8400"}, 200),
     ({"Origin": "http://evil.example"}, 403),

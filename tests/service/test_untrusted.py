@@ -105,9 +105,7 @@ def test_a_file_of_another_account_is_not_read(
     again = found_again(attempt)
     assert again.output("stdout") is None or name != "stdout"
     again.forget_front("stdout", 10)
-    outcome = again.poll()
-    assert outcome is not None
-    assert outcome.status is None
+    assert ended(again).status is None
     moved = (attempt.path / "task" / name).stat()
     assert moved.st_uid == owner
     assert moved.st_blocks * 512 >= moved.st_size
@@ -250,15 +248,12 @@ def test_nothing_runs_that_cannot_be_written_down(
     with monkeypatch.context() as disk:
         disk.setattr(attempts, "append_field", full)
         attempt.start(["touch", str(root / "ran")], "/tmp", {"PATH": "/usr/bin:/bin"}, None)
-    outcome = attempt.poll()
-    assert outcome is not None
+    outcome = ended(attempt)
     assert outcome.status is None
     assert "No space left" in outcome.reason
     assert attempt.process is not None
     assert attempt.process.returncode is not None
-    again = found_again(attempt).poll()
-    assert again is not None
-    assert again.status is None
+    assert ended(found_again(attempt)).status is None
     assert not (root / "ran").exists()
 
 

@@ -201,13 +201,9 @@ def test_memory_that_processes_share_counts_once(root: Path) -> None:
 def test_after_a_boot_an_attempt_without_status_is_lost(root: Path) -> None:
     attempt = sleeping(root)
     append_field(attempt.path, attempt.record.model_copy(update={"boot": "another"}), "boot")
-    outcome = found_again(attempt).poll()
-    assert outcome is not None
-    assert outcome.status is None
+    assert ended(found_again(attempt)).status is None
     assert attempt.poll() is None, "the number may be another process's now"
-    never_begun = found_again(Attempt.make(root, (8, 0, 1), [], None, 0.0, None)).poll()
-    assert never_begun is not None
-    assert never_begun.status is None
+    assert ended(found_again(Attempt.make(root, (8, 0, 1), [], None, 0.0, None))).status is None
 
 
 def test_after_a_boot_a_written_status_counts(root: Path) -> None:
