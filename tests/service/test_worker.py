@@ -328,37 +328,28 @@ def test_a_folder_has_one_worker(tmp_path: Path) -> None:
     assert worker_in(tmp_path).identity == identity
 
 
-def test_only_reported_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
-    worker = worker_in(tmp_path, output_age=3600.0)
-    for index in range(2):
-        run(worker, Start((1, index, 1), "a", {}, None, a_job("true", tasks=2)))
-        ended(worker._attempts[1, index, 1])
-    old, unreported = worker._attempts.values()
-    old.note_reported()
-    long_ago = time.time() - 7200
-    for attempt in (old, unreported):
-        os.utime(attempt.path / attempts.RECORD, (long_ago, long_ago))
-    asyncio.run(worker._clean())
-    assert list(worker._attempts.values()) == [unreported]
-    assert not old.path.exists()
-
-
-def test_reported_output_is_whole_and_aged_after_a_restart(tmp_path: Path) -> None:
+def test_only_old_reported_output_is_dropped_after_a_restart(tmp_path: Path) -> None:
     worker = worker_in(tmp_path)
-    run(worker, Start(KEY, "a", {}, None, a_job("echo", "said")))
-    ended(worker._attempts[KEY])
-    worker.forget(worker.endings())
+    for index in range(2):
+        run(worker, Start((1, index, 1), "a", {}, None, a_job("echo", "said", tasks=2)))
+        ended(worker._attempts[1, index, 1])
+    reported, unreported = worker.endings()
+    worker.forget([reported])
     os.close(worker._lock)
     again = worker_in(tmp_path, output_age=3600.0)
-    assert again.endings() == []
-    piece = asyncio.run(again.output(KEY, "stdout", 0))
+    asyncio.run(again._check_tasks())
+    assert again.endings() == [unreported]
+    piece = asyncio.run(again.output(reported.key, "stdout", 0))
     assert (base64.b64decode(piece["data"]), piece["is_over"]) == (b"said\n", True)
     asyncio.run(again._clean())
-    assert again._attempts.keys() == {KEY}
+    assert len(again._attempts) == 2
     long_ago = time.time() - 7200
-    os.utime(again._attempts[KEY].path / attempts.RECORD, (long_ago, long_ago))
+    folders = {key: attempt.path for key, attempt in again._attempts.items()}
+    for folder in folders.values():
+        os.utime(folder / attempts.RECORD, (long_ago, long_ago))
     asyncio.run(again._clean())
-    assert again._attempts == {}
+    assert list(again._attempts) == [unreported.key]
+    assert not folders[reported.key].exists()
 
 
 def test_a_full_disk_keeps_no_task_from_its_end(
