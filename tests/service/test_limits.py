@@ -142,15 +142,6 @@ async def test_without_a_token_no_body_is_read(ask: Asked) -> None:
     assert not was_read
 
 
-@served
-async def test_long_lists_come_in_parts(ask: Asked) -> None:
-    ids = await ask.submit(*[{}] * 5)
-    first = await ask("GET", "/v1/jobs?limit=3")
-    assert ([job["id"] for job in first["jobs"]], first["next"]) == (ids[:3], ids[2])
-    rest = await ask("GET", f"/v1/jobs?limit=3&beyond={first['next']}")
-    assert ([job["id"] for job in rest["jobs"]], rest["next"]) == (ids[3:], None)
-
-
 @pytest.mark.parametrize(
     ("message", "given"),
     [

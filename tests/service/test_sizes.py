@@ -102,9 +102,11 @@ def test_views_of_ended_jobs_are_short(where: Any) -> None:
 
 
 @served
-async def test_lists_are_bounded_by_bytes(ask: Asked) -> None:
+async def test_lists_are_bounded_by_bytes_and_number(ask: Asked) -> None:
     for _ in range(3):
         await ask.submit(*[{"where": NAMES[:300]}] * 5)
+    few = await ask("GET", "/v1/jobs?limit=3&beyond=4")
+    assert ([job["id"] for job in few["jobs"]], few["next"]) == (["5", "6", "7"], "7")
     seen: list[str] = []
     beyond, pages = "0", 0
     while beyond is not None:
