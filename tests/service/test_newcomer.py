@@ -8,9 +8,12 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-from live_cluster import NOBODY, Cluster, as_ordinary_user, until
+import pytest
+
+from live_cluster import NOBODY, Cluster, as_ordinary_user
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,6 +97,7 @@ def carry_out(cluster: Cluster, line: str) -> str:
     return ""
 
 
+@pytest.mark.timeout(240)
 def test_the_session_of_running_works(cluster: Cluster) -> None:
     use_own_socket(cluster)
     said: dict[str, str] = {}
@@ -102,10 +106,12 @@ def test_the_session_of_running_works(cluster: Cluster) -> None:
         typed = line.replace("fairlead serve", f"fairlead serve --port {cluster.port}")
         if line == "fairlead servers":
             expected = ready.pop(0)
-            until(lambda n=expected: cluster.run("servers").stdout.count(" ready") == n)
+            while cluster.run("servers").stdout.count(" ready") != expected:
+                time.sleep(0.2)
         elif line == "fairlead shares":
             fair = dict.fromkeys(["ana", "bo", "cy"], "33.33")
-            until(lambda fair=fair: shares_of(cluster.run("shares").stdout) == fair)
+            while shares_of(cluster.run("shares").stdout) != fair:
+                time.sleep(0.2)
         else:
             said[line] = carry_out(cluster, typed)
     assert ready == []
