@@ -66,6 +66,11 @@ REPLAYS = [
     ("simulate day.parquet", "missing option '--policy'"),
     ("simulate day.parquet -p magic", "no policy is named 'magic'; known: "),
     ("simulate day.parquet -p recorded", "the trace does not say when its tasks started"),
+    ("simulate day.parquet -p drf/rrr --report day.parquet", "is the trace itself"),
+    (
+        "simulate day.parquet -p drf/rrr --queues tree.yaml",
+        "limits.ana.gpus: the trace has no such",
+    ),
     ("simulate - -p drf/rrr", "-: a trace must be a file or a folder"),
     ("simulate day.parquet -p drf/rrr --what-if weight:anna=2", "did you mean 'ana'?"),
     ("simulate day.parquet -p drf/rrr --warm-up=-3h", "--warm-up: must be seconds, a number"),
@@ -133,6 +138,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("small.yaml").write_text(SMALL)
     Path("after.yaml").write_text(SMALL.replace("ana, ", "ana, weight: 3, "))
     Path("constrained.yaml").write_text(CONSTRAINED)
+    Path("tree.yaml").write_text("fairlead: 1\nlimits: {ana: {gpus: 1}}\n")
     write_parquet(workload(), Path("day.parquet"))
     return tmp_path
 
