@@ -67,6 +67,14 @@ def answer_of(
     return answer
 
 
+def install(folder: Path, name: str, entry_points: str) -> None:
+    """Write the files that an installer writes for a package with entry points."""
+    metadata = folder / f"{name}-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text(entry_points)
+
+
 def only_line(captured: pytest.CaptureFixture[str]) -> str:
     """Return standard error; check that it is one message, and that nothing else was printed."""
     out, err = captured.readouterr()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_problems import ROOT
+from small_problems import ROOT, install
 
 Process = Callable[..., subprocess.CompletedProcess[str]]
 GUIDE = (ROOT / "docs" / "contributing" / "add-a-verb.md").read_text(encoding="utf-8")
@@ -24,14 +24,6 @@ users:
 """
 
 
-def install(folder: Path, name: str, verbs: str) -> None:
-    """Write the files that an installer writes for a package with entry points."""
-    metadata = folder / f"{name}-1.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
-    (metadata / "entry_points.txt").write_text(f"[fairlead.verbs]\n{verbs}\n")
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory, which is on the path and has the package of the guide."""
@@ -42,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "cheapest.py").write_text(MODULE)
     (tmp_path / "cluster.yaml").write_text(PROBLEM)
     (verbs,) = re.findall(r"^cheapest = \"(.*)\"$", PROJECT, re.MULTILINE)
-    install(tmp_path, "cheapest", f"cheapest = {verbs}")
+    install(tmp_path, "cheapest", f"[fairlead.verbs]\ncheapest = {verbs}")
     return tmp_path
 
 
@@ -76,7 +68,7 @@ def test_a_verb_that_cannot_be_imported_hides_no_other(
 ) -> None:
     if source is not None:
         (folder / "broken_module.py").write_text(source)
-    install(folder, "broken", "broken = broken_module:verb")
+    install(folder, "broken", "[fairlead.verbs]\nbroken = broken_module:verb")
     done = command("broken")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "broken_module:verb: cannot be loaded" in done.stderr
@@ -91,13 +83,13 @@ def test_an_undeclared_parameter_is_named(
     folder: Path, annotation: str, words: list[str], command: Process
 ) -> None:
     (folder / "plain.py").write_text(f'def verb(path: {annotation}) -> None:\n    """Do."""\n')
-    install(folder, "plain", "plain = plain:verb")
+    install(folder, "plain", "[fairlead.verbs]\nplain = plain:verb")
     done = command(*words)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "plain:verb" in done.stderr
 
 
 def test_verbs_of_fairlead_keep_their_names(folder: Path, command: Process) -> None:
-    install(folder, "other", "allocate = cheapest:cheapest")
+    install(folder, "other", "[fairlead.verbs]\nallocate = cheapest:cheapest")
     assert "--by" not in command("allocate", "--help").stdout
     assert command("--help").stdout.count("  allocate ") == 1

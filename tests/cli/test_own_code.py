@@ -9,9 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from small_problems import install
 
 from fairlead.cli.own_code import load_mechanism, load_policies
 from fairlead.errors import InputError
+from fairlead.traces.generator import generate_day
+from fairlead.traces.parquet_trace import write_parquet
 
 pytestmark = pytest.mark.usefixtures("few_instants")
 Process = Callable[..., subprocess.CompletedProcess[str]]
@@ -40,11 +43,14 @@ def sjf(view):
 def wrong(view):
     return view.nothing
 
+def leaves(view):
+    raise SystemExit(3)
+
 number = 5
 """
 
 TALKS = """
-import os, subprocess, sys
+import os, subprocess
 import fairlead
 print("loaded")
 
@@ -53,12 +59,6 @@ def first(view):
     os.write(1, b"past print\\n")
     subprocess.run(["echo", "a command"])
     return next((group for group in view.waiting if view.fits(group)), None)
-
-def wrong(view):
-    return view.nothing
-
-def leaves(view):
-    sys.exit(3)
 
 def even(problem):
     print("even")
@@ -79,10 +79,14 @@ def mine(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def day(tmp_path: Path) -> str:
-    from fairlead.traces.generator import generate_day
-    from fairlead.traces.parquet_trace import write_parquet
+def talks(tmp_path: Path) -> str:
+    path = tmp_path / "talks.py"
+    path.write_text(TALKS)
+    return str(path)
 
+
+@pytest.fixture
+def day(tmp_path: Path) -> str:
     path = tmp_path / "day.parquet"
     write_parquet(generate_day(servers=4, users=3, jobs=12, hours=60, seed=1), path)
     return str(path)
@@ -153,14 +157,10 @@ def test_a_fault_of_a_mechanism_is_one_line(
 
 
 def test_compare_goes_on_where_a_mechanism_raises(command: Process, mine: str, small: Path) -> None:
-    words = ("compare", str(small), "-m", f"{mine}:broken", "--json")
-    done = command(*words, "-m", "ps-dsf")
-    answer = json.loads(done.stdout)
-    assert list(answer["mechanisms"]) == ["ps-dsf"]
+    done = command("compare", str(small), "-m", f"{mine}:broken", "-m", "ps-dsf", "--json")
+    assert list(json.loads(done.stdout)["mechanisms"]) == ["ps-dsf"]
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("fairlead: broken: AttributeError")
-    alone = command(*words)
-    assert (alone.returncode, alone.stdout, alone.stderr) == (2, "", done.stderr)
 
 
 def test_a_policy_and_fair_shares_in_a_file(command: Process, mine: str, day: str) -> None:
@@ -191,35 +191,37 @@ def test_options_that_a_rule_does_not_take(
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_printed_text_does_not_spoil_the_answer(
-    command: Process, tmp_path: Path, day: str, processes: str
+    command: Process, talks: str, day: str, processes: str
 ) -> None:
-    path = tmp_path / "talks.py"
-    path.write_text(TALKS)
-    fair = ("--fair", f"{path}:even", "--json", "--processes", processes)
-    done = command("simulate", day, "-p", f"{path}:first", "-p", "drf/best-fit", *fair)
+    fair = ("--fair", f"{talks}:even", "--json", "--processes", processes)
+    done = command("simulate", day, "-p", f"{talks}:first", "-p", "drf/best-fit", *fair)
     assert list(json.loads(done.stdout)["policies"]) == ["first", "drf/best-fit"]
     said = set(done.stderr.splitlines())
     assert {"loaded", "a rule", "even", "past print", "a command"} <= said
 
 
-@pytest.mark.parametrize("option", [(), ("--seeds", "2"), ("--dedicated",)])
-def test_a_rule_that_raises_ends_the_command(
-    option: tuple[str, ...], command: Process, mine: str, day: str
-) -> None:
-    words = ("simulate", day, "-p", "drf/best-fit", "-p", f"{mine}:wrong", "--processes", "2")
-    line = CODE[: CODE.index("view.nothing")].count("\n") + 1
-    fault = f"wrong: AttributeError: 'ClusterView' object has no attribute 'nothing' ({mine}, line "
-    done = command(*words, *option)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"fairlead: {fault}{line})\n"
-
-
-def test_a_mechanism_that_prints_gives_json(process: Process, tmp_path: Path, small: Path) -> None:
-    path = tmp_path / "talks.py"
-    path.write_text(TALKS)
-    done = process("allocate", str(small), "-m", f"{path}:half", "--json")
+def test_a_mechanism_that_prints_gives_json(command: Process, talks: str, small: Path) -> None:
+    done = command("allocate", str(small), "-m", f"{talks}:half", "--json")
     assert json.loads(done.stdout)["mechanism"] == "half"
     assert {"loaded", "half"} <= set(done.stderr.splitlines())
+
+
+@pytest.mark.parametrize("option", [(), ("--seeds", "2")])
+@pytest.mark.parametrize(
+    ("rule", "fault"),
+    [
+        ("wrong", "AttributeError: 'ClusterView' object has no attribute 'nothing'"),
+        ("leaves", "SystemExit: 3"),
+    ],
+)
+def test_a_rule_that_raises_ends_the_command(
+    rule: str, fault: str, option: tuple[str, ...], command: Process, mine: str, day: str
+) -> None:
+    words = ("simulate", day, "-p", "drf/best-fit", "-p", f"{mine}:{rule}", "--processes", "2")
+    line = CODE[: CODE.index(f"def {rule}")].count("\n") + 2
+    done = command(*words, *option)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"fairlead: {rule}: {fault} ({mine}, line {line})\n"
 
 
 def test_a_package_adds_a_policy_by_an_entry_point(
@@ -228,12 +230,8 @@ def test_a_package_adds_a_policy_by_an_entry_point(
     folder = Path(mine).parent
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
-    metadata = folder / "mine-1.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
     points = "[fairlead.policies]\nmine/sjf = mine:sjf\nmine/lost = mine:lost\n"
-    points += "[fairlead.mechanisms]\nhalf = mine:halved\n"
-    (metadata / "entry_points.txt").write_text(points)
+    install(folder, "mine", f"{points}[fairlead.mechanisms]\nhalf = mine:halved\n")
     done = command("simulate", day, "-p", "mine/sjf", "--fair", "half", "--json")
     found = json.loads(done.stdout)["policies"]["mine/sjf"]
     assert found["fairness"]["mechanism"] == "half"
@@ -241,15 +239,6 @@ def test_a_package_adds_a_policy_by_an_entry_point(
     assert done.returncode == 2
     assert "mine:lost: cannot be loaded" in done.stderr
     assert "half: half of even" in command("mechanisms").stdout
-
-
-def test_a_rule_that_exits_is_an_error(command: Process, day: str, tmp_path: Path) -> None:
-    path = tmp_path / "talks.py"
-    path.write_text(TALKS)
-    rules = ("-p", f"{path}:leaves", "-p", "drf/best-fit", "--processes", "2", "--json")
-    done = command("simulate", day, *rules)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "leaves: SystemExit: 3" in done.stderr
 
 
 def test_rules_of_one_name_have_that_of_their_file(mine: str) -> None:
