@@ -1,8 +1,9 @@
-"""Every failure is one line on standard error and the documented exit status."""
+"""Every failure, also of the system, is one line on standard error and the documented status."""
 
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 import re
 import subprocess
@@ -11,13 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_problems import only_line
+from small_problems import ROOT, SMALL, only_line
 
+from fairlead.cli import log_options
 from fairlead.cli.main import run
 from fairlead.errors import CertificateError, RefusalError
 from fairlead.mechanisms import catalogue, comparison
 
 Process = subprocess.CompletedProcess[str]
+COMMAND = f"{sys.executable} -m fairlead.cli.main"
 
 
 def fail_proof(_problem: object, name: str) -> None:
@@ -73,16 +76,9 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     rows = "\n".join(f"  - {{name: user-{n}, demand: {{cpu: 1}}}}" for n in range(1000))
     path = tmp_path / "many.yaml"
     path.write_text(f"fairlead: 1\nservers: [{{name: s, capacity: {{cpu: 9}}}}]\nusers:\n{rows}\n")
-    command = [sys.executable, "-m", "fairlead.cli.main", "allocate", str(path), "-m", "drfh"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        errors = process.stderr.read()
-        assert process.wait(timeout=300) == 141
-    assert errors == ""
+    line = f"({COMMAND} allocate {path} -m drfh; echo $? >&2) | true"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert done.stderr == "141\n"
 
 
 def test_a_full_disk_takes_no_figures_away(
@@ -103,3 +99,125 @@ def test_a_full_disk_takes_no_figures_away(
     out, err = capsys.readouterr()
     assert out == expected
     assert err.endswith("cannot be written: no space left on device\n")
+
+
+LOGS = ROOT / "examples" / "logs"
+# The system refuses so long a name for every account; a folder of mode 000 would not stop root.
+TOO_LONG = "x" * 300
+NAME = f"{TOO_LONG}.html"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with a problem and a log."""
+    (tmp_path / "cluster.yaml").write_text(SMALL)
+    (tmp_path / "LOG").symlink_to(LOGS / "lab.swf")
+    for suffix in ("gz", "machines"):
+        (tmp_path / f"LOG.{suffix}").symlink_to(LOGS / f"metacentrum.swf.{suffix}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["allocate", "cluster.yaml", "--report", NAME],
+        ["fill", "cluster.yaml", "--report", TOO_LONG],
+        ["audit", "cluster.yaml", "--save-witness", TOO_LONG],
+        ["simulate", "LOG", "-p", "drf/best-fit", "--runs", TOO_LONG],
+        ["trace", "info", "LOG.gz", "--machines", TOO_LONG],
+        ["trace", "generate", "-o", "x.parquet", "--job-events", TOO_LONG],
+        ["trace", "convert", "LOG", "-o", f"{TOO_LONG}.yaml"],
+        ["token", "add", "ana", "--db", TOO_LONG],
+        ["serve", "--port", "0", "--socket", "s", "--db", TOO_LONG],
+        ["submit", "--file", TOO_LONG],
+        ["worker", "--cpu", "1", "--memory", "1", "--gpu", "0", "--state", TOO_LONG],
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_the_system_refuses_is_one_line(
+    words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(folder.iterdir())
+    assert run(words) == 2
+    err = capsys.readouterr().err
+    assert err.splitlines()[-1].startswith("fairlead: ")
+    assert TOO_LONG in err
+    assert "Traceback" not in err
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (PermissionError(13, "Permission denied", "a/b"), "a/b: permission denied"),
+        (OSError(24, "Too many open files"), "too many open files"),
+        (MemoryError("Unable to allocate 9 TiB"), "not enough memory: Unable to allocate 9 TiB"),
+        (OverflowError("of a port"), "a number is too large: of a port"),
+    ],
+)
+def test_a_failure_of_the_system_ends_the_command(
+    fault: Exception,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(log_options.LogOptions, "read", fail)
+    assert run(["trace", "info", "LOG"]) == 2
+    assert capsys.readouterr().err == f"fairlead: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("--version >&-", "fairlead: standard output: cannot be written: "),
+        ("--help >/dev/full", "fairlead: standard output: cannot be written: "),
+        ("trace convert LOG.gz -o - >/dev/full", "fairlead: standard output: cannot be written: "),
+        ("allocate - <&-", "fairlead: standard input: is empty"),
+        ("allocate missing 2>&-", ""),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_a_stream_that_is_closed_or_full(line: str, says: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{COMMAND} {line}"], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith(says)
+    assert done.stderr.count("\n") == bool(says)
+
+
+@pytest.fixture
+def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+
+    def find(name: str, *more: str) -> object:
+        return None if name == "ray" else found(name, *more)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
+    monkeypatch.delitem(sys.modules, "fairlead.executors.ray_tasks", raising=False)
+
+
+@pytest.mark.usefixtures("without_ray")
+def test_missing_packages_of_ray_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["audit", "--random", "2", "--ray"]) == 2
+    line = only_line(capsys)
+    assert line.startswith("fairlead: --ray: ray is not installed: ")
+    assert "'.[ray]'" in line
+
+
+def test_a_report_is_written_where_standard_output_is_closed(folder: Path) -> None:
+    line = f"{COMMAND} allocate cluster.yaml --report x.html 2>err >&-"
+    assert subprocess.run(["sh", "-c", line], check=False).returncode == 2
+    assert (folder / "x.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_working_directory_that_is_gone() -> None:
+    line = f"mkdir gone; cd gone; rmdir ../gone; {COMMAND} submit --user ana -- true"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "fairlead: the working directory: no such file or directory\n"

@@ -1,4 +1,4 @@
-"""The published schemas of JSON answers: answers fit them, and damaged ones do not."""
+"""The published schemas of JSON answers, which damaged ones do not fit; gates of audits."""
 
 from __future__ import annotations
 
@@ -57,80 +57,66 @@ def test_an_answer_fits_its_schema_and_a_damaged_one_does_not(
         assert not validator.is_valid(damaged), key
 
 
+def holdings(trials: int | None = None, **held: dict[str, float]) -> list[str]:
+    """Write the tasks of each user on each server, and return the words of their audit."""
+    rows = [{"name": name, "servers": servers} for name, servers in held.items()]
+    whole = {} if trials is None else {"trials": trials}
+    Path("held.json").write_text(json.dumps({"users": rows, **whole}))
+    return ["--allocation", "held.json", "--max-under"]
+
+
 def test_a_gate_fails_when_a_user_is_too_far_below(capsys: pytest.CaptureFixture[str]) -> None:
     """ana holds 5 of her 10 fair tasks: 50 % below."""
-    rows = [{"name": "ana", "servers": {"high-memory": 5}}]
-    rows += [{"name": "bo", "servers": {"high-cpu": 10}}]
-    Path("held.json").write_text(json.dumps({"users": rows}))
-    words = ["audit", "small.yaml", "--allocation", "held.json", "-m", "drfh", "--max-under"]
+    words = ["audit", "small.yaml", "-m", "drfh"]
+    words += holdings(ana={"high-memory": 5}, bo={"high-cpu": 10})
     found = answer_of([*words, "49.9%"], capsys, status=1)["max_under"]
     assert (found["user"], found["holds"]) == ("ana", False)
     assert found["under"] == pytest.approx(0.5)
-    assert answer_of([*words, "0.501"], capsys)["max_under"]["holds"]
-    assert run([*words, "20%"]) == 1
-    assert "ana is more than 20.00 % below its due share" in capsys.readouterr().out
+    beside = answer_of([*words, "0.501"], capsys)
+    assert beside["max_under"]["holds"]
+    assert [row["name"] for row in beside["properties"]] == ["feasibility"]
     assert run([*words, "20%", "--format", "csv"]) == 1
     assert capsys.readouterr().out.splitlines()[-1].startswith("max-under,fails,true,0,")
 
 
-@pytest.mark.parametrize(
-    ("n_users", "named"),
-    [(2, "u1, u0"), (12, "u1, u0, u2, u3, u4, u5, u6, u7, u8, u9 and 2 more")],
-)
-def test_a_gate_names_all_users_that_are_below(
-    n_users: int, named: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gate_names_the_users_that_are_below(capsys: pytest.CaptureFixture[str]) -> None:
     """Each is due 10 of the cores; u1 holds 4, the others 5, and one more user the rest."""
-    names = [*(f"u{n}" for n in range(n_users)), "zoe"]
+    names = [*(f"u{n}" for n in range(12)), "zoe"]
     users = [{"name": name, "demand": {"cpu": 1}} for name in names]
     servers = [{"name": "a", "capacity": {"cpu": 10 * len(users)}}]
     Path("many.json").write_text(json.dumps({"fairlead": 1, "servers": servers, "users": users}))
     tasks = dict.fromkeys(names, 5.0) | {"u1": 4.0, "zoe": 10.0}
-    rows = [{"name": name, "servers": {"a": held}} for name, held in tasks.items()]
-    Path("held.json").write_text(json.dumps({"users": rows}))
-    words = ["audit", "many.json", "--allocation", "held.json", "--max-under", "20%"]
-    assert run(words) == 1
+    words = ["audit", "many.json", *holdings(**{n: {"a": held} for n, held in tasks.items()})]
+    assert run([*words, "20%"]) == 1
     shown = capsys.readouterr().out
-    assert f"✗ {named} are more than 20.00 % below their due shares." in shown
-    each = named.replace("u1", "u1 (60.00 %)", 1).replace("u0", "u0 (50.00 %)")
-    assert f"{n_users} users are below by more: {each.split(', u2')[0]}" in shown
-    beyond = answer_of(words, capsys, status=1)["max_under"]["beyond"]
+    below = "u1, u0, u2, u3, u4, u5, u6, u7, u8, u9 and 2 more"
+    assert f"✗ {below} are more than 20.00 % below their due shares." in shown
+    assert "12 users are below by more: u1 (60.00 %), u0 (50.00 %), u2" in shown
+    beyond = answer_of([*words, "20%"], capsys, status=1)["max_under"]["beyond"]
     assert beyond == pytest.approx(dict.fromkeys(names[:-1], 0.5) | {"u1": 0.6})
 
 
-def test_only_feasibility_is_checked_beside_a_gate(capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer_of(["audit", "small.yaml", "-m", "drfh", "--max-under", "100%"], capsys)
-    assert [row["name"] for row in found["properties"]] == ["feasibility"]
-
-
 @pytest.mark.parametrize(
-    ("held", "words", "finding", "user"),
+    ("ana", "bo", "words", "finding", "user"),
     [
-        ({"ana": {"a": 2}, "bo": {"a": 1}}, [], "holds", ""),  # less than a task below 2.5 and 1.25
-        ({"ana": {"a": 1}, "bo": {"a": 1}}, [], "fails", "ana"),
-        ({"ana": {"a": 2}, "bo": {"a": -1}}, ["--lenient"], "unknown", "bo"),
-        ({"ana": {"a": -1}, "bo": {"a": 1}}, ["--lenient"], "unknown", "ana"),
+        (2, 1, [], "holds", ""),  # less than a task below 2.5 and 1.25
+        (1, 1, [], "fails", "ana"),
+        (2, -1, ["--lenient"], "unknown", "bo"),
+        (-1, 1, ["--lenient"], "unknown", "ana"),
     ],
 )
 def test_gates_of_whole_tasks_and_skipped_rows(
-    held: dict[str, dict[str, float]],
-    words: list[str],
-    finding: str,
-    user: str,
-    capsys: pytest.CaptureFixture[str],
+    ana: int, bo: int, words: list[str], finding: str, user: str, capsys: Any
 ) -> None:
     """Of 5 cores 2.5 tasks of one core are due to ana, and 1.25 of two cores to bo."""
     Path("five.yaml").write_text(
         "{fairlead: 1, resources: [cpu], servers: [{name: a, capacity: {cpu: 5}}],"
         " users: [{name: ana, demand: {cpu: 1}}, {name: bo, demand: {cpu: 2}}]}"
     )
-    users = [{"name": name, "servers": servers} for name, servers in held.items()]
-    Path("held.json").write_text(json.dumps({"users": users, "trials": 1}))  # of whole tasks
-    words = ["audit", "five.yaml", "--allocation", "held.json", "--max-under", "20%", *words]
+    held = holdings(trials=1, ana={"a": ana}, bo={"a": bo})
     status = 0 if finding == "holds" else 1
-    gate = answer_of(words, capsys, status, is_quiet=False)["max_under"]
-    assert (gate["finding"], gate["user"]) == (finding, user)
-    assert list(gate["beyond"]) == ([user] if user else [])
+    gate = answer_of(["audit", "five.yaml", *held, "20%", *words], capsys, status, is_quiet=False)
+    assert (gate["max_under"]["finding"], gate["max_under"]["user"]) == (finding, user)
 
 
 def test_a_page_shows_the_differences_of_two_files() -> None:
