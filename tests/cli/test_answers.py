@@ -1,17 +1,19 @@
-"""The output of verbs that succeed."""
+"""The answers of allocate, compare, mechanisms, fill and dynamic."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_problems import SMALL, answer_of
+from small_problems import SMALL, answer_of, only_line
 
+import fairlead
+from fairlead.cli import mechanisms as module
 from fairlead.cli.main import run
+from fairlead.formats.problem_file import load
 from fairlead.mechanisms.catalogue import CATALOGUE
+from fairlead.mechanisms.dynamic_run import run_dynamic
 
 UNPLACEABLE = SMALL.replace("GB}", "GB, gpu: cards}") + "  - {name: cy, demand: {gpu: 1}}\n"
 
@@ -45,21 +47,16 @@ def test_users_without_a_place_are_left_out_only_on_request(
     assert err == f"fairlead: left out: {left_out}\n"
 
 
-def test_standard_input_and_a_report(
-    process: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+@pytest.mark.usefixtures("small_typed")
+@pytest.mark.parametrize("verb", ["allocate", "audit", "fill", "dynamic"])
+def test_verbs_read_standard_input(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = tmp_path / "report.html"
-    done = process("allocate", "-", "-m", "drfh", "--json", "--report", str(report), text=SMALL)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["users"][0]["name"] == "ana"
-    assert "standard input" in report.read_text(encoding="utf-8")
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-
-
-@pytest.mark.usefixtures("small_typed")
-@pytest.mark.parametrize("verb", ["audit", "fill", "dynamic"])
-def test_verbs_read_standard_input(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert answer_of([verb, "-"], capsys)["fairlead"] == 1
+    words = [] if verb == "dynamic" else ["--report", str(report)]
+    assert answer_of([verb, "-", *words], capsys)["fairlead"] == 1
+    assert not words or "standard input" in report.read_text(encoding="utf-8")
+    assert len(list(tmp_path.iterdir())) == bool(words)
 
 
 def test_mechanisms_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,3 +67,86 @@ def test_mechanisms_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> N
     assert run(["mechanisms"]) == 0
     names = [line.split(":")[0] for line in capsys.readouterr().out.splitlines() if line[:1] != " "]
     assert set(CATALOGUE) <= set(names)
+
+
+KESIDIS = """\
+fairlead: 1
+resources: [r1, r2]
+servers:
+  - {name: s1, capacity: {r1: 100, r2: 30}}
+  - {name: s2, capacity: {r1: 30, r2: 100}}
+users:
+  - {name: f1, demand: {r1: 5, r2: 1}}
+  - {name: f2, demand: {r1: 1, r2: 5}}
+"""
+
+
+def test_options_choose_the_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The filling by ps-dsf/joint/residual of Kesidis et al., Table II."""
+    tables = tmp_path / "tables.yaml"
+    tables.write_text(KESIDIS)
+    words = ["--criterion", "ps-dsf", "--select", "joint", "--residual"]
+    answer = answer_of(["fill", str(tables), *words], capsys)
+    assert answer["mechanism"] == "ps-dsf/joint/residual"
+    tasks = [u["servers"].get(s, 0) for u in answer["users"] for s in ("s1", "s2")]
+    assert tasks == [19, 2, 2, 19]
+    assert answer["certificate"]["holds"] is True
+
+
+def test_one_trial_is_what_python_gives(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = answer_of(["fill", str(small), "--select", "rrr", "--seed", "7"], capsys)
+    filled = fairlead.fill(fairlead.load(small), select="rrr", seed=7)
+    assert (answer["trials"], answer["seed"], answer["random"]) == (1, 7, True)
+    assert [user["tasks"] for user in answer["users"]] == filled.user_tasks.tolist()
+
+
+ARRIVALS = """\
+fairlead: 1
+resources: [cpu, memory]
+servers:
+  - {name: s, count: 3, capacity: {cpu: 10, memory: 20}}
+users:
+  - {name: ana, demand: {cpu: 1, memory: 1}}
+  - {name: bo, demand: {cpu: 1, memory: 4}}
+  - {name: cy, demand: {cpu: 1, memory: 2}}
+"""
+
+
+@pytest.fixture
+def arrivals(tmp_path: Path) -> Path:
+    """Write the problem that tests/mechanisms/test_dynamic_drf.py solves by hand, with servers."""
+    path = tmp_path / "arrivals.yaml"
+    path.write_text(ARRIVALS)
+    return path
+
+
+def test_the_json_says_every_step(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = answer_of(["dynamic", str(arrivals), "--solver", "lp"], capsys)
+    assert {p["name"]: p["verdict"] for p in answer.pop("properties")} == {
+        "sharing-incentive": "holds",
+        "dynamic-envy-freeness": "holds",
+        "dynamic-pareto-optimality": "holds",
+    }
+    assert answer == run_dynamic(load(arrivals), "lp").to_dict()
+
+
+def test_lies_are_searched_on_request(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = answer_of(["dynamic", str(arrivals), "--lies", "20", "--seed", "3"], capsys)
+    assert answer["properties"][-1] == {
+        "name": "strategy-proofness",
+        "verdict": "unknown",
+        "witness": {},
+        "searched": 20,
+    }
+
+
+def test_json_of_too_many_steps_is_refused(
+    arrivals: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_STEPS_IN_JSON", 2)
+    assert run(["dynamic", str(arrivals), "--json"]) == 2
+    line = only_line(capsys)
+    assert "--json: the shares of 3 users after each of 3 arrivals" in line
+    assert "--last" in line
+    (last,) = answer_of(["dynamic", str(arrivals), "--last"], capsys)["steps"]
+    assert (last["step"], last["arrived"]) == (3, "cy")

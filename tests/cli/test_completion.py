@@ -61,6 +61,7 @@ def test_the_service_is_that_of_the_configuration(
     file.write_text('server = "http://127.0.0.1:9"\n')
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("FAIRLEAD_SERVER", "")  # restored at the end
+    monkeypatch.setattr("fairlead.service.client.plain_client.PATIENCE", 0.0)
     assert ASK(calls.USERS, "users") == []
     assert os.environ["FAIRLEAD_SERVER"] == "http://127.0.0.1:9"
 

@@ -77,13 +77,10 @@ def test_studies_are_tables_of_differences(capsys: Capture) -> None:
     rows = rows_of_csv([*REPLAY, "--seeds", "2"], capsys)
     wait = fairlead.study("day.parquet", POLICIES, seeds=2).difference("mean_wait", "slots:3")
     assert [row["measure"] for row in rows] == list(MEASURES)
-    assert {row["policy"] for row in rows} == {"slots:3"}
     (found,) = (row for row in rows if row["measure"] == "mean_wait")
-    assert [float(found[end]) for end in ("mean", "low", "high")] == [
-        wait.mean,
-        wait.low,
-        wait.high,
-    ]
+    assert found["policy"] == "slots:3"
+    ends = [float(found[end]) for end in ("mean", "low", "high")]
+    assert ends == [wait.mean, wait.low, wait.high]
 
 
 def test_mechanisms_keep_their_names_as_headings(capsys: Capture) -> None:
