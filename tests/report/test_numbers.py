@@ -1,13 +1,18 @@
-"""Numbers, times and charts are written for a reader."""
+"""Numbers, dates, axes and tables are written for a reader."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from math import log10
 
+import polars
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairlead.report import charts
+from fairlead.report._dates import MOST_MARKS, date_marks, date_text, period_text
 from fairlead.report.charts import LONGEST_LABEL
 from fairlead.report.numbers import (
     change,
@@ -18,6 +23,7 @@ from fairlead.report.numbers import (
     spread,
     tasks_text,
 )
+from fairlead.report.table_text import frame_text, in_words
 
 
 @pytest.mark.parametrize(
@@ -93,3 +99,76 @@ def test_long_names_keep_both_ends(length: int) -> None:
     assert len(short) <= LONGEST_LABEL
     assert (short == name) == (length <= LONGEST_LABEL)
     assert (short[0], short[-1]) == (name[0], name[-1])
+
+
+DATES = st.datetimes(datetime(1970, 1, 1), datetime(2090, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "text"),
+    [
+        ("2025-03-03 00:11", "2025-03-09 23:57", "3 to 9 March 2025"),
+        ("2025-03-03 00:11", "2025-03-03 23:57", "3 March 2025"),
+        ("2025-02-28", "2025-03-02", "28 February to 2 March 2025"),
+        ("2024-12-31", "2025-01-01", "31 December 2024 to 1 January 2025"),
+    ],
+)
+def test_periods_in_words(first: str, last: str, text: str) -> None:
+    assert period_text(datetime.fromisoformat(first), datetime.fromisoformat(last)) == text
+    assert date_text(datetime(2025, 3, 3, 14, 5)) == "Mon 3 Mar 14:05"
+
+
+@pytest.mark.parametrize(
+    ("first", "hours", "labels"),
+    [
+        ("2025-03-03 06:00", 72, "12:00|Tue 4 Mar|12:00|Wed 5|12:00|Thu 6"),
+        ("2025-03-03 06:00", 168, "Tue 4 Mar|Wed 5|Thu 6|Fri 7|Sat 8|Sun 9|Mon 10"),
+        ("2025-03-05", 24 * 40, "Mon 10 Mar|Mon 17|Mon 24|Mon 31|Mon 7 Apr"),
+        ("2024-12-15", 24 * 100, "Mon 23 Dec|Mon 6 Jan|Mon 20|Mon 3 Feb"),
+        ("2024-12-15", 24 * 200, "Jan 2025|Feb 2025|Mar 2025|Apr 2025|May 2025|Jun 2025|Jul 2025"),
+        ("2025-03-03 06:00", 2, "06:00|06:30|07:00|07:30|08:00"),
+    ],
+)
+def test_marks_are_round_dates(first: str, hours: int, labels: str) -> None:
+    begin = datetime.fromisoformat(first)
+    found = [text for _, text in date_marks(begin, begin + timedelta(hours=hours))]
+    for label, text in zip(labels.split("|"), found, strict=False):
+        assert text == label
+
+
+@given(DATES, st.floats(1, 3e9))
+def test_marks_are_few_and_inside(first: datetime, seconds: float) -> None:
+    last = first + timedelta(seconds=seconds)
+    found = [mark for mark, _ in date_marks(first, last)]
+    assert len(found) <= MOST_MARKS
+    assert found == sorted(set(found))
+    assert all(first <= mark <= last for mark in found)
+
+
+def test_latex_escapes_text_and_names_its_package() -> None:
+    frame = polars.DataFrame(
+        {"user": ["a_b & 50%", None], "dominant_share": [-0.2576, 12_583.4]}, strict=False
+    )
+    lines = [" ".join(line.split()) for line in frame_text(frame, "latex").splitlines()]
+    assert lines == [
+        "% needs \\usepackage{booktabs}",
+        "\\begin{tabular}{lr}",
+        "\\toprule",
+        "user & dominant share \\\\",
+        "\\midrule",
+        "a\\_b \\& 50\\% & $-$0.2576 \\\\",
+        "-- & 12,583 \\\\",
+        "\\bottomrule",
+        "\\end{tabular}",
+    ]
+
+
+def test_csv_keeps_names_and_all_digits() -> None:
+    frame = polars.DataFrame({"dominant_share": [-1 / 3]})
+    assert frame_text(frame, "csv") == f"dominant_share\n{-1 / 3}\n"
+
+
+def test_figures_have_words_and_resources_their_names() -> None:
+    assert in_words("mean_bounded_slowdown") == "mean bounded slowdown"
+    assert in_words("p95_wait") == "95 % wait"
+    assert in_words("used_my_gpu") == "used my_gpu"
