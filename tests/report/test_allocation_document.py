@@ -1,4 +1,4 @@
-"""Documents of allocations and comparisons show the numbers of the answers."""
+"""Documents of allocations, comparisons and changes show the numbers of the answers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from handmade_answers import HOSTILE, certificate, crowd, hostile, two_servers
 
+from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.problem import Problem
+from fairlead.model.problem_changes import change_problem
 from fairlead.report._allocation_figures import (
     LARGEST_HOLDERS,
     group_figure,
@@ -20,7 +22,9 @@ from fairlead.report._allocation_figures import (
     user_styles,
 )
 from fairlead.report.allocation import allocation_document, comparison_document
+from fairlead.report.changes import what_if_document
 from fairlead.report.charts import COLOUR_OF_OTHERS, USERS_DRAWN
+from fairlead.report.document import Document, Listing
 from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
 from page_reader import Reader, figure_of, read_harmless
@@ -194,3 +198,48 @@ def test_shares_are_drawn_largest_first() -> None:
     bars, _ = share_figure(many, user_styles([many]))["data"]
     largest = np.sort(many.dominant_share)[::-1][:USERS_DRAWN]
     assert bars["x"] == pytest.approx(largest.tolist(), rel=1e-5)
+
+
+def changes_document(problem: Problem, *changes: str, mechanism: str) -> Document:
+    changed = {text: solve(change_problem(problem, text), mechanism) for text in changes}
+    return what_if_document(solve(problem, mechanism), changed, "t")
+
+
+def sentence_of(problem: Problem, *changes: str, mechanism: str) -> str:
+    verdict = changes_document(problem, *changes, mechanism=mechanism).verdict
+    assert verdict is not None
+    return verdict.sentence
+
+
+def two_users() -> Problem:
+    """Return 12 GPUs for two users with equal demands."""
+    return Problem.from_arrays([[1.0]], [[1.0]] * 2, count=[12], groups=["g"], users=["a", "b"])
+
+
+def test_gains_and_losses_of_a_change_come_first() -> None:
+    """With weight 2, a has 8 of 12 GPUs and b 4; both had 6."""
+    assert sentence_of(two_users(), "weight:a=2", mechanism="drfh") == (
+        "weight:a=2: 1 user loses: b (−33.3\u00a0%); 1 user gains: a (+33.3\u00a0%). "
+        "These are shares by drfh, not what users hold now."
+    )
+    unchanged = sentence_of(two_users(), "tasks:a=6", mechanism="drfh")
+    assert unchanged.startswith("tasks:a=6: No user gains or loses. ")
+
+
+def test_of_many_changes_the_first_are_in_the_sentence() -> None:
+    changes = [f"weight:a={k}" for k in range(2, 7)]
+    document = changes_document(two_users(), *changes, mechanism="drfh")
+    assert document.verdict is not None
+    assert re.findall(r"weight:a=(\d): ", document.verdict.sentence) == ["2", "3", "4"]
+    (further,) = (block for block in document.blocks if isinstance(block, Listing))
+    assert [line.partition(": ")[0] for line in further.lines] == changes[3:]
+
+
+def test_users_that_take_no_resource_gain_tasks() -> None:
+    """A problem with only rates: twice the servers run twice the tasks."""
+    problem = Problem.from_arrays(
+        [[1.0]], [[0.0], [0.0]], rates=[[1.0], [2.0]], groups=["g"], users=["ana", "bo"]
+    )
+    sentence = sentence_of(problem, "servers:g+1", mechanism="ps-dsf-tdm")
+    assert "2 users gain: " in sentence
+    assert "ana (+100\u00a0%)" in sentence

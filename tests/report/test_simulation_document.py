@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from handmade_answers import HOSTILE
 
-from fairlead.model.cluster import Cluster
+from fairlead.model.cluster import Cluster, FloatArray
 from fairlead.model.workload import Workload
-from fairlead.report._against_today import compare_with_today
+from fairlead.report._against_today import HALF_SECOND, compare_with_today, takes_too_much
 from fairlead.report.document import Document
 from fairlead.report.numbers import duration
 from fairlead.report.page import to_page
@@ -62,16 +62,35 @@ def odd_names(workload: Workload) -> Workload:
 
 def one_kind(amounts: list[float], users: int = 1) -> Workload:
     """Return a server of one cpu and jobs of one task, ten seconds apart, of the given amounts."""
-    n_jobs = len(amounts)
+    submit = np.arange(len(amounts)) * 10.0
+    return workload_of([[1.0]], [[amount] for amount in amounts], submit, users=users)
+
+
+def workload_of(
+    capacity: list[list[float]],
+    shapes: list[list[float]],
+    submit: FloatArray,
+    duration: float | FloatArray = 60.0,
+    start: FloatArray | None = None,
+    users: int = 1,
+) -> Workload:
+    """Return servers of the given capacities, and jobs of a task each, of users in turn."""
+    names, n_jobs = tuple("abc"[: len(capacity)]), len(shapes)
+    resources = ("cpu", "mem")[: len(capacity[0])]
+    one = np.ones(len(capacity), dtype=int)
     return Workload.from_arrays(
-        Cluster(("s",), ("cpu",), np.ones((1, 1)), np.array([1]), ("",), ({},)),
+        Cluster(
+            names, resources, np.array(capacity), one, ("",) * len(resources), ({},) * len(one)
+        ),
         [f"user-{n}" for n in range(users)],
         job_user=np.arange(n_jobs) % users,
-        job_submit=np.arange(n_jobs) * 10.0,
+        job_submit=submit,
         set_job=range(n_jobs),
         set_tasks=[1] * n_jobs,
-        shapes=[[amount] for amount in amounts],
-        task_duration=[60.0] * n_jobs,
+        shapes=shapes,
+        set_shape=range(n_jobs),
+        task_duration=np.broadcast_to(duration, n_jobs),
+        task_start=start,
     )
 
 
@@ -85,20 +104,8 @@ def runs(name: str) -> dict[str, Outcome]:
         return outcomes_of(one_kind([2.0, 3.0], users=2), "drf/best-fit", "slots:1")
     if name == "slots run nothing":
         # A slot is as large as a server with the most of each, which there is not.
-        cluster = Cluster(
-            ("a", "b"), ("cpu", "mem"), np.array([[1.0, 0.5], [0.5, 1.0]]), np.ones(2, dtype=int),
-            ("", ""), ({}, {}),
-        )  # fmt: skip
-        workload = Workload.from_arrays(
-            cluster,
-            ["ana", "bo"],
-            job_user=[0, 1],
-            job_submit=[0, 10],
-            set_job=[0, 1],
-            set_tasks=[1, 1],
-            shapes=[[0.5, 0.5], [0.4, 0.1]],
-            task_duration=[60, 60],
-        )
+        shapes, submit = [[0.5, 0.5], [0.4, 0.1]], np.array([0.0, 10.0])
+        workload = workload_of([[1.0, 0.5], [0.5, 1.0]], shapes, submit, users=2)
         return outcomes_of(workload, "drf/best-fit", "slots:1")
     if name == "at once":
         return outcomes_of(one_kind([1.0], users=3), "drf/best-fit", "ps-dsf/joint")
@@ -181,7 +188,7 @@ def test_names_with_tags_reach_pictures_as_text() -> None:
     assert max(map(len, written)) < 300
 
 
-@pytest.mark.parametrize("name", ["odd names", "recorded", "what if", "nothing runs"])
+@pytest.mark.parametrize("name", ["recorded", "what if", "nothing runs"])
 def test_gains_and_losses_are_counted(name: str) -> None:
     dedicated = DEDICATED if name == "what if" else None
     others = compare_with_today(runs(name), None, dedicated).others
@@ -268,43 +275,58 @@ def test_sharing_is_compared_with_being_alone() -> None:
     outcomes = runs("what if")
     shown = read("what if")[1]
     shared, alone = (outcomes[name].summary.users.completion_ratio for name in DEDICATED)
-    users = int((~np.isnan(shared)).sum())
-    fewer = int((shared < alone).sum())
+    users, fewer = int((~np.isnan(shared)).sum()), int((shared < alone).sum())
     assert f"sharing: {fewer} of {users} user" in shown
     sharing = compare_with_today(outcomes, None, DEDICATED).sharing
     assert sharing is not None
     compared = sharing.comparison.jobs > 0
     slower = (sharing.comparison.lost & compared).sum()
     assert f"and {slower} of {compared.sum()} have slower jobs on average" in shown
-    what_if = document_of("what if")
-    # It has its own times, and no policy.
+    # The dedicated servers have times of their own, but are no policy.
     resource = outcomes["drf/best-fit"].workload.cluster.resources[0]
-    assert len(figure_of(what_if, f"Use of {resource}")["data"]) == 4
-    assert len(figure_of(what_if, "Distribution of job completion")["data"]) == 5
+    for about, lines in ((f"Use of {resource}", 4), ("Distribution of job completion", 5)):
+        assert len(figure_of(document_of("what if"), about)["data"]) == lines
 
 
 def test_large_runs_give_pages_that_a_browser_opens() -> None:
     random = np.random.default_rng(1)
-    n_users, n_jobs = 300, 5_000
-    workload = Workload.from_arrays(
-        Cluster(("s",), ("cpu", "mem"), np.ones((1, 2)), np.array([900]), ("", ""), ({},)),
-        [f"somebody-with-a-name-{n}" for n in range(n_users)],
-        job_user=random.integers(0, n_users, n_jobs),
-        job_submit=np.sort(random.uniform(0, 86_400, n_jobs)),
-        set_job=range(n_jobs),
-        set_tasks=[1] * n_jobs,
-        shapes=random.uniform(0.01, 0.1, (100, 2)),
-        set_shape=random.integers(0, 100, n_jobs),
-        task_duration=random.uniform(1, 1000, n_jobs),
-    )
+    n_jobs = 5_000
+    submit = np.sort(random.uniform(0, 86_400, n_jobs))
+    shapes = random.uniform(0.01, 0.1, (n_jobs, 2)).tolist()
+    duration = random.uniform(1, 1000, n_jobs)
     outcomes = {}
     for name in ("policy-0", "policy-1", "policy-2"):
-        start = workload.job_submit + random.exponential(100, n_jobs)
-        log = recorded_run(replace(workload, task_start=start))
-        outcomes[name] = measured(Outcome(name, workload, log), instants=1)
+        start = submit + random.exponential(100, n_jobs)
+        workload = workload_of([[900.0, 900.0]], shapes, submit, duration, start, users=300)
+        outcomes[name] = measured(Outcome(name, workload, recorded_run(workload)), instants=1)
     large = simulation_document(outcomes, "x")
     assert len(to_page(large)) < LARGEST_PAGE
     for what in ("job completion times", "the slowdown of jobs"):
         figure = figure_of(large, f"Distribution of {what}")
         assert max(len(trace["x"]) for trace in figure["data"]) <= 500
     assert max(len(trace["y"]) for trace in figure_of(large, "Use of cpu")["data"]) <= 400
+
+
+# One after the other: the next one starts in the second in which the last one ended.
+IN_TURN = [(k // 2, (k + 1) // 2) for k in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "expected"),
+    [
+        (IN_TURN, False),
+        ([(5, 5)] * 9 + [(5, 6)], False),
+        # Two of a second each on a node for one, beside those of 0 s.
+        ([*IN_TURN, (2, 3), (2, 3)], True),
+        # Bins of 2000 s, in one of which 1 s (.05 %) or 3 s (.15 %) are taken twice.
+        ([(0, 300_501), (300_500, 600_000)], False),
+        ([(0, 300_503), (300_500, 600_000)], True),
+    ],
+)
+def test_rounded_times_are_no_overuse(jobs: list[tuple[int, int]], expected: bool) -> None:
+    """Each job takes the whole server from its start to its end, in seconds."""
+    start, end = np.array(jobs, dtype=float).T
+    duration = np.maximum(end - start, HALF_SECOND)
+    workload = workload_of([[1.0]], [[1.0]] * len(jobs), np.zeros(len(jobs)), duration, start)
+    outcome = measured(Outcome("recorded", workload, recorded_run(workload)), instants=0)
+    assert takes_too_much(outcome) == expected
