@@ -75,13 +75,17 @@ def workload_of(
     users: int = 1,
 ) -> Workload:
     """Return servers of the given capacities, and jobs of a task each, of users in turn."""
-    names, n_jobs = tuple("abc"[: len(capacity)]), len(shapes)
-    resources = ("cpu", "mem")[: len(capacity[0])]
-    one = np.ones(len(capacity), dtype=int)
+    n_jobs, n_groups, n_resources = len(shapes), len(capacity), len(capacity[0])
+    cluster = Cluster(
+        tuple("abc"[:n_groups]),
+        ("cpu", "mem")[:n_resources],
+        np.array(capacity),
+        np.ones(n_groups, dtype=int),
+        ("",) * n_resources,
+        ({},) * n_groups,
+    )
     return Workload.from_arrays(
-        Cluster(
-            names, resources, np.array(capacity), one, ("",) * len(resources), ({},) * len(one)
-        ),
+        cluster,
         [f"user-{n}" for n in range(users)],
         job_user=np.arange(n_jobs) % users,
         job_submit=submit,
