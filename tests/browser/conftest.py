@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from live_cluster import Cluster
+from live_page import Opened
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 OPTIONS = (
@@ -48,9 +49,6 @@ def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
     made.start_service()
     yield made
     made.close()
-
-
-Opened = Callable[..., Page]
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from access_checks import check_access
 from playwright.sync_api import Browser
 
 import fairlead
 from fairlead.report.page import to_page
 from fairlead.report.simulation import simulation_document
 from fairlead.traces.generator import generate_day
+from live_page import check_access
 
 # Pictures whose curves, bars or dots are not within the window's width.
 OUTSIDE = """() => [...document.querySelectorAll(".plot")].filter((plot) => {

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
-from access_checks import check_access
-from live_jobs import submit
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.journal.samples import ClusterSample, UserShare
 from live_cluster import Cluster, until
+from live_page import Opened, check_access, submit
 
-Opened = Callable[..., Page]
 VIEWS = ("", "#/jobs", "#/servers", "#/what-if?weights=eve%3D2", "#/user/eve")
 
 
@@ -32,16 +31,17 @@ def test_a_newcomer_follows_the_first_job(own_cluster: Cluster, open_page: Opene
     check_access(page)
 
 
-@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_each_view_can_be_read_by_all(
-    cluster: Cluster, open_page: Opened, view: str, width: int, scheme: str
+    cluster: Cluster, open_page: Opened, width: int, scheme: str
 ) -> None:
     submit(cluster, "--user", "eve", "--name", "n" * 60, "--", "true")
-    page = open_page(cluster.url, view, width, scheme)
-    expect(page.locator("#view h1")).to_be_visible()
-    page.wait_for_timeout(700)
-    check_access(page)
+    page = open_page(cluster.url, "", width, scheme)
+    for view in VIEWS:
+        page.goto(f"{cluster.url}/{view}")
+        expect(page.locator("#view h1")).to_be_visible()
+        page.wait_for_timeout(700)
+        check_access(page)
 
 
 def test_a_job_is_explained_and_its_output_shown(cluster: Cluster, open_page: Opened) -> None:
@@ -92,14 +92,25 @@ def test_names_are_shown_as_text(cluster: Cluster, open_page: Opened) -> None:
     cluster.kill("<i>node")
 
 
-def test_pictures_show_the_samples(own_cluster: Cluster, open_page: Opened) -> None:
-    """A gap in the samples is one in the figures; the present five minutes have no sample yet."""
-    now, journal = time.time(), Journal(own_cluster.db, shared=True)
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A service with samples of the last twenty minutes but one, and with nine alerts."""
+    made = Cluster(tmp_path_factory.mktemp("sampled"))
+    now, journal = time.time(), Journal(made.db)
     for k in (4, 3, 1):
         cluster = ClusterSample(10 * k, k, {"cpu": 1.0 * k}, {"cpu": 8.0}, 1)
         journal.samples.add(now - 300 * k, cluster, [UserShare("ana", k / 8, 0.5)])
+    present = [["never-runs", str(k), f"job {k} never runs", 1.0, "ana"] for k in range(9)]
+    journal.add_alerts([], json.dumps({"alerts": present, "debts": {}}).encode())
     journal.close()
-    page = open_page(own_cluster.url)
+    made.start_service()
+    yield made
+    made.close()
+
+
+def test_pictures_show_the_samples(sampled: Cluster, open_page: Opened) -> None:
+    """A gap in the samples is one in the figures; the present five minutes have no sample yet."""
+    page = open_page(sampled.url)
     for about, column in (
         ("Tasks", ["40", "30", "", "10", ""]),
         ("Used fraction", ["50 %", "37.5 %", "", "12.5 %", ""]),
@@ -112,6 +123,14 @@ def test_pictures_show_the_samples(own_cluster: Cluster, open_page: Opened) -> N
     assert "holds now 12.5 %, at most 50 %; fair now 50 %" in str(ana.get_attribute("aria-label"))
     page.get_by_role("button", name="last week").click()
     expect(page.get_by_role("button", name="last week")).to_have_attribute("aria-pressed", "true")
+    check_access(page)
+
+
+def test_many_alerts_are_folded(sampled: Cluster, open_page: Opened) -> None:
+    page = open_page(sampled.url, width=400)
+    expect(page.locator("#alerts > div > ul > li")).to_have_count(3)
+    page.locator("#alerts summary").click()
+    expect(page.get_by_role("link", name="Job 8")).to_have_attribute("href", "#/job/8")
     check_access(page)
 
 

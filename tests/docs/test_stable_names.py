@@ -1,4 +1,4 @@
-"""The names in modules that the documentation uses are those that docs/stability.md lists."""
+"""Names on the pages: docs/stability.md lists those of modules, and those of tests exist."""
 
 from __future__ import annotations
 
@@ -49,3 +49,21 @@ def test_a_listed_name_is_documented(name: str) -> None:
         pytest.skip("ray is not installed")
     module, _, attribute = name.rpartition(".")
     assert getattr(import_module(module), attribute).__doc__
+
+
+EXAMPLES = {"test_NAME", "test_equal_treatment", "test_ledger"}  # written by the reader of a page
+
+
+def test_the_pages_name_tests_that_exist() -> None:
+    files = list((ROOT / "tests").rglob("test_*.py")) + list((ROOT / "benchmarks").glob("*.py"))
+    known = {file.stem for file in files}
+    for file in files:
+        known |= set(re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8")))
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "README.md"]
+    missing = {
+        f"{page.name}: {name}"
+        for page in pages
+        for name in re.findall(r"\btest_\w+", page.read_text(encoding="utf-8"))
+        if name not in known | EXAMPLES
+    }
+    assert missing == set()

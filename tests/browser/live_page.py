@@ -1,9 +1,22 @@
-"""Checks of a page for readers with a keyboard, a screen reader or a small window."""
+"""Jobs of the services whose live page the tests look at, and checks of a page."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
+
+from live_cluster import Cluster
+
+Opened = Callable[..., Page]
+
+
+def submit(cluster: Cluster, *words: str) -> str:
+    """Submit a job by the command, and return its number."""
+    done = cluster.run("submit", "--chdir", "/tmp", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def check_access(page: Page) -> None:
