@@ -36,7 +36,7 @@ PAPERS = list(dict.fromkeys(entry.paper.key for entry in CATALOGUE.values()))
 
 # Sizes of the experiments here; tests of the papers check the verdicts with larger ones.
 FEW = {
-    "setting": {"SERVERS_OF_DAY": 60, "USERS_OF_DAY": 10},
+    "setting": {"SERVERS_OF_DAY": 10, "USERS_OF_DAY": 4},
     "drfh._drfh_examples": {"PROBLEMS": 3},
     "psdsf._compared_properties": {"PROBLEMS": 3},
     "psdsf._theorem_and_lemma": {"PROBLEMS_OF_LEMMA_1": 5, "PROBLEMS_OF_THEOREM_1": 5},
@@ -125,30 +125,22 @@ def check_that_it_shows(command: str) -> None:
 
 
 def test_figures_share_their_runs(tmp_path: Path, capsys: Capture) -> None:
-    names = ["drfh/figure-5", "drfh/figure-6", "drfh/figure-7"]
-    first = answer_of(capsys, *names, "--runs", tmp_path / "runs")
-    kept = sorted((tmp_path / "runs" / "day-60-seed-0").glob("*.parquet"))
-    assert [path.name for path in kept] == [
-        "drf_best-fit.parquet",
-        "drf_first-fit.parquet",
-        "slots_14.parquet",
-    ]
-    times = [path.stat().st_mtime_ns for path in kept]
-    for path in (tmp_path / "runs").glob("*.json"):  # figures are computed again, from runs
-        path.unlink()
-    assert answer_of(capsys, *names[::-1], "--runs", tmp_path / "runs") == first
-    assert [path.stat().st_mtime_ns for path in kept] == times
-    # Another seed is another day, kept beside it.
-    answer_of(capsys, "drfh/figure-5", "--seed", 1, "--runs", tmp_path / "runs")
-    assert [path.stat().st_mtime_ns for path in kept] == times
-    assert (tmp_path / "runs" / "day-60-seed-1").is_dir()
-
-
-def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: Capture) -> None:
     """Figure 8 needs the run of Figure 7 again, and the run on dedicated servers."""
-    words = ["drfh/figure-7", "drfh/figure-8", "--quick", "--runs", str(tmp_path / "runs")]
-    assert run(["reproduce", *words]) in (0, 1)
-    assert "finished before" not in capsys.readouterr().err
+    names, folder = ["drfh/figure-6", "drfh/figure-7", "drfh/figure-8"], tmp_path / "runs"
+    words = ["--quick", "--processes", "1", "--runs", str(folder)]
+    assert run(["reproduce", *names, *words]) in (0, 1)
+    assert "finished before" not in capsys.readouterr().err  # by this command itself
+    first = answer_of(capsys, *names, "--runs", folder)
+    kept = sorted(folder.glob("day-*-seed-0/*.parquet"))
+    assert [path.stem for path in kept] == ["drf_best-fit", "drf_best-fit_dedicated", "slots_14"]
+    times = [path.stat().st_mtime_ns for path in kept]
+    for path in folder.glob("*.json"):  # figures are computed again, from runs
+        path.unlink()
+    assert answer_of(capsys, *names[::-1], "--runs", folder) == first
+    # Another seed is another day, kept beside it.
+    answer_of(capsys, "drfh/figure-6", "--seed", 1, "--runs", folder)
+    assert [path.stat().st_mtime_ns for path in kept] == times
+    assert len(list(folder.glob("day-*-seed-1"))) == 1
 
 
 def test_the_figures_are_those_of_simulate(
@@ -160,9 +152,7 @@ def test_the_figures_are_those_of_simulate(
     _, answer = answer_of(capsys, "drfh/figure-5", "drfh/figure-8", "--runs", runs)
     found = {key: part["data"] for key, part in answer["reproductions"].items()}
     day = tmp_path / "day.parquet"
-    generate = ["trace", "generate", "-o", str(day), "--servers", "60", "--users", "10"]
-    assert run([*generate, "--seed", "0"]) == 0
-    capsys.readouterr()
+    assert run(["trace", "generate", "-o", str(day), "--servers", "10", "--users", "4"]) == 0
     simulated = fairlead.simulate(day, "drf/best-fit", dedicated=True, until=86_400.0)
     used = simulated["drf/best-fit"].to_dict()["horizon"]["utilization"]
     mean = found["drfh/figure-5"]["mean"]["drf/best-fit"]
@@ -228,95 +218,91 @@ def unreachable(setting: Setting) -> Reproduction:
     raise AssertionError(f"it is computed, with {setting}")
 
 
-def test_what_differs_is_exit_1(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    def differs(entry: object, setting: Setting) -> Reproduction:  # noqa: ARG001
-        return Reproduction("nothing", claims=(PrintedClaim("pigs fly", False, "0 of 3"),))
+@pytest.fixture
+def pigs_fly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace each reproduction by one that differs from its paper."""
+    claim = PrintedClaim("pigs fly", False, "0 of 3")
+    reading = Reading("pigs", ours=1.0, paper=1.0, digit=0.1)
+    found = Reproduction("nothing", (reading,), (claim,), note="The paper has 100.")
+    monkeypatch.setattr(catalogue, "reproduce", lambda *_: found)
 
-    monkeypatch.setattr(catalogue, "reproduce", differs)
+
+@pytest.mark.usefixtures("pigs_fly")
+def test_what_differs_is_exit_1(capsys: Capture) -> None:
     assert run(["reproduce", "drfh/figure-4"]) == 1
     out = capsys.readouterr().out
     assert "✗  verdict  differs  Does not hold here: pigs fly (0 of 3)." in out
-    # On record, with its reason.
     assert "✗ Ours differs from the paper.\n" in out
+    # On record, with its reason.
     assert run(["reproduce", "drfh/figure-7"]) == 0
     out = capsys.readouterr().out
     assert "✓ Ours differs from the paper, which is a known difference.\n" in out
     assert run(["reproduce"]) == 1
 
 
+KEPT = ["--runs", "kept"]
+
+
 @pytest.mark.parametrize(
-    ("folder", "said"),
+    ("where", "fault", "words", "said"),
     [
-        (None, "interrupted; nothing was kept (--runs FOLDER keeps finished runs)"),
         (
-            Path("kept"),
-            "interrupted; 0 of 1, and 1 of 3 runs for the next, are finished and kept in kept; "
-            "the same command continues with the others",
+            (setting_module, "run_policies"),
+            RunsInterrupted(("drf/best-fit",), 3, None),
+            [],
+            "nothing was kept (--runs FOLDER keeps finished runs)\n",
         ),
-    ],
-)
-def test_an_interruption_says_what_is_kept(
-    folder: Path | None,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Capture,
-) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise RunsInterrupted(("drf/best-fit",), 3, folder)
-
-    monkeypatch.setattr(setting_module, "run_policies", interrupted)
-    kept = [] if folder is None else ["--runs", str(folder)]
-    monkeypatch.chdir(tmp_path)
-    assert run(["reproduce", "drfh/figure-5", "--quick", *kept]) == 130
-    assert only_line(capsys) == f"fairlead: {said}\n"
-
-
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
-        ((catalogue, "reproduce"), "none of 1 was finished"),
+        (
+            (setting_module, "run_policies"),
+            RunsInterrupted(("drf/best-fit",), 3, Path("kept")),
+            KEPT,
+            "0 of 1, and 1 of 3 runs for the next, are finished and kept in kept; the same command "
+            "continues with the others\n",
+        ),
+        ((catalogue, "reproduce"), KeyboardInterrupt(), KEPT, "none of 1 was finished"),
         (
             (document, "reproductions_document"),
+            KeyboardInterrupt(),
+            KEPT,
             "1 of 1 are finished and kept in kept; the same command",
         ),
     ],
 )
-def test_kept_results_are_reported_when_interrupted(
+def test_an_interruption_says_what_is_kept(
     where: tuple[object, str],
+    fault: BaseException,
+    words: list[str],
     said: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Capture,
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
+        raise fault
 
     monkeypatch.setattr(*where, interrupted)
     monkeypatch.chdir(tmp_path)
-    assert run(["reproduce", "drfh/figure-4", "--quick", "--runs", "kept"]) == 130
-    assert capsys.readouterr().err.startswith(f"fairlead: interrupted; {said}")
+    figure = "drfh/figure-5" if isinstance(fault, RunsInterrupted) else "drfh/figure-3"
+    assert run(["reproduce", figure, "--quick", *words]) == 130
+    assert only_line(capsys).startswith(f"fairlead: interrupted; {said}")
 
 
-def test_a_parameter_changes_the_experiment(capsys: Capture) -> None:
-    status, answer = answer_of(capsys, "drfh/figure-4", "--set", "servers=50")
-    assert status == 0
-    assert answer["set"] == {"servers": 50}
-    assert answer["reproductions"]["drfh/figure-4"]["setting"].startswith("50 servers with")
-    assert answer["reproductions"]["drfh/figure-4"]["verdict"] is None
-    readings = answer["reproductions"]["drfh/figure-4"]["readings"]
-    assert [reading["verdict"] for reading in readings] == [None] * 4
+def test_a_parameter_changes_the_experiment(tmp_path: Path, capsys: Capture) -> None:
+    """Findings with other parameters are kept, but not read."""
+    for servers in (50, 60):
+        words = ["--set", f"servers={servers}", "--runs", tmp_path]
+        status, answer = answer_of(capsys, "drfh/figure-4", *words)
+        assert status == 0
+        assert answer["set"] == {"servers": servers}
+        found = answer["reproductions"]["drfh/figure-4"]
+        assert found["setting"].startswith(f"{servers} servers with")
+        assert found["verdict"] is None
+        assert [reading["verdict"] for reading in found["readings"]] == [None] * 4
+    assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_changed_parameters_have_no_verdict(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    def differs(entry: object, setting: Setting) -> Reproduction:  # noqa: ARG001
-        claim = PrintedClaim("pigs fly", False, "0 of 3")
-        reading = Reading("pigs", ours=1.0, paper=1.0, digit=0.1)
-        return Reproduction("nothing", (reading,), (claim,), note="The paper has 100.")
-
-    monkeypatch.setattr(catalogue, "reproduce", differs)
+@pytest.mark.usefixtures("pigs_fly")
+def test_changed_parameters_have_no_verdict(capsys: Capture) -> None:
     assert run(["reproduce", "drfh/figure-4", "--set", "servers=150"]) == 0
     out = capsys.readouterr().out
     assert "– With servers=150 the experiment is not the paper's, so there is no verdict.\n" in out
@@ -327,13 +313,3 @@ def test_changed_parameters_have_no_verdict(
     # Of two experiments only one has the parameter.
     assert run(["reproduce", "drfh/figure-3", "drfh/figure-4", "--set", "servers=150"]) == 0
     assert "1 differs, 1 without a verdict, as parameters were changed" in capsys.readouterr().out
-
-
-def test_kept_findings_of_other_parameters_are_not_read(tmp_path: Path, capsys: Capture) -> None:
-    for servers in (50, 60):
-        _, answer = answer_of(
-            capsys, "drfh/figure-4", "--set", f"servers={servers}", "--runs", tmp_path
-        )
-        setting = answer["reproductions"]["drfh/figure-4"]["setting"]
-        assert setting.startswith(f"{servers} servers")
-    assert len(list(tmp_path.iterdir())) == 2

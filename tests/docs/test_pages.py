@@ -101,7 +101,7 @@ def test_what_a_page_shows_runs(
                 check_command(line, capsys)
         else:
             # Whole sessions with a service run in tests/service/test_newcomer.py, and what is
-            # added to a copy of the package in tests/docs/test_add_a_policy.py.
+            # added to a copy of the package in tests/docs/test_guides.py.
             assert language in ("text", "json", "console", "py"), (
                 f"{page.name}: what is {language!r}?"
             )
