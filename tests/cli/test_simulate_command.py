@@ -133,7 +133,8 @@ def test_figures_after_a_warm_up(trace: Path, capsys: Capture) -> None:
     assert found["policies"]["drf/best-fit"]["unplaceable_jobs"] == []
     assert found["explained"]["policies"]["drf/best-fit"] is None  # no job of ana is measured
     study = figures(capsys, shutil.copy(trace, trace.with_name("other.parquet")), *words[:5])
-    assert study["figures"]["mean_wait"]["drf/best-fit"] == pytest.approx([one["mean_wait"]] * 2)
+    times = study["figures"]["mean_completion_time"]["drf/best-fit"]
+    assert times == pytest.approx([one["mean_completion_time"]] * 2)
     assert simulate(*words[:5]) == 0
     assert "after a warm-up of 30 s" in printed(capsys)
 
