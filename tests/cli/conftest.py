@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -36,24 +34,6 @@ def small_typed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 Process = subprocess.CompletedProcess[str]
-
-
-@pytest.fixture
-def process() -> Callable[..., Process]:
-    """Return a function that runs the command in a new process."""
-
-    def run_process(*arguments: str, text: str | None = None, **environment: str) -> Process:
-        return subprocess.run(
-            [sys.executable, "-m", "fairlead.cli.main", *arguments],
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-            env={**os.environ, **environment},
-        )
-
-    return run_process
 
 
 @pytest.fixture
