@@ -84,8 +84,9 @@ def test_names_are_shown_as_text(cluster: Cluster, open_page: Opened) -> None:
     )
     cluster.start_worker("<i>node", "--label", "<u>=<s>", cpu=1)
     until(lambda: "<i>node" in cluster.run("servers").stdout)
+    page = open_page(cluster.url)
     for view in ("", "#/jobs", "#/servers", f"#/user/{user.replace('<', '%3C')}"):
-        page = open_page(cluster.url, view)
+        page.goto(f"{cluster.url}/{view}")
         expect(page.locator("#view")).to_contain_text("<i>node" if "servers" in view else user)
         assert page.locator("#view :is(b, i:not(.bar i), u, s, img, script)").count() == 0
         assert page.locator("#verdict *").count() == 1

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -75,18 +73,6 @@ def test_programs_get_plain_values() -> None:
     given = shares(user(ODD, 0.25, 0.5))
     assert json.loads(shares_table(given).to_json()) == given
     assert json.loads(users_table(USERS).to_json()) == {"users": USERS}
-
-
-def test_they_import_neither_numpy_nor_rich() -> None:
-    program = (
-        "import sys; from fairlead.report.live import users_table; "
-        f"users_table({USERS}).to_text(plain=False); "
-        "print([m for m in ('numpy', 'rich', 'dataclasses', 'pydantic') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout == "[]\n"
 
 
 def test_quotas_show_what_is_held_and_which_cannot_be_met() -> None:
