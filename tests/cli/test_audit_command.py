@@ -98,6 +98,76 @@ def test_lenient_skips_a_row_and_counts_it(
 
 
 @pytest.fixture
+def in_folder_of_small(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(small.parent)
+
+
+def holdings(trials: int | None = None, **held: dict[str, float]) -> list[str]:
+    """Write the tasks of each user on each server, and return the words of their audit."""
+    rows = [{"name": name, "servers": servers} for name, servers in held.items()]
+    whole = {} if trials is None else {"trials": trials}
+    Path("held.json").write_text(json.dumps({"users": rows, **whole}))
+    return ["--allocation", "held.json", "--max-under"]
+
+
+@pytest.mark.usefixtures("in_folder_of_small")
+def test_a_gate_fails_when_a_user_is_too_far_below(capsys: pytest.CaptureFixture[str]) -> None:
+    """ana holds 5 of her 10 fair tasks: 50 % below."""
+    words = ["audit", "small.yaml", "-m", "drfh"]
+    words += holdings(ana={"high-memory": 5}, bo={"high-cpu": 10})
+    found = answer_of([*words, "49.9%"], capsys, status=1)["max_under"]
+    assert (found["user"], found["holds"]) == ("ana", False)
+    assert found["under"] == pytest.approx(0.5)
+    beside = answer_of([*words, "0.501"], capsys)
+    assert beside["max_under"]["holds"]
+    assert [row["name"] for row in beside["properties"]] == ["feasibility"]
+    assert run([*words, "20%", "--format", "csv"]) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("max-under,fails,true,0,")
+
+
+@pytest.mark.usefixtures("in_folder_of_small")
+def test_a_gate_names_the_users_that_are_below(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is due 10 of the cores; u1 holds 4, the others 5, and one more user the rest."""
+    names = [*(f"u{n}" for n in range(12)), "zoe"]
+    users = [{"name": name, "demand": {"cpu": 1}} for name in names]
+    servers = [{"name": "a", "capacity": {"cpu": 10 * len(users)}}]
+    Path("many.json").write_text(json.dumps({"fairlead": 1, "servers": servers, "users": users}))
+    tasks = dict.fromkeys(names, 5.0) | {"u1": 4.0, "zoe": 10.0}
+    words = ["audit", "many.json", *holdings(**{n: {"a": held} for n, held in tasks.items()})]
+    assert run([*words, "20%"]) == 1
+    shown = capsys.readouterr().out
+    below = "u1, u0, u2, u3, u4, u5, u6, u7, u8, u9 and 2 more"
+    assert f"✗ {below} are more than 20.00 % below their due shares." in shown
+    assert "12 users are below by more: u1 (60.00 %), u0 (50.00 %), u2" in shown
+    beyond = answer_of([*words, "20%"], capsys, status=1)["max_under"]["beyond"]
+    assert beyond == pytest.approx(dict.fromkeys(names[:-1], 0.5) | {"u1": 0.6})
+
+
+@pytest.mark.usefixtures("in_folder_of_small")
+@pytest.mark.parametrize(
+    ("ana", "bo", "words", "finding", "user"),
+    [
+        (2, 1, [], "holds", ""),  # less than a task below 2.5 and 1.25
+        (1, 1, [], "fails", "ana"),
+        (2, -1, ["--lenient"], "unknown", "bo"),
+        (-1, 1, ["--lenient"], "unknown", "ana"),
+    ],
+)
+def test_gates_of_whole_tasks_and_skipped_rows(
+    ana: int, bo: int, words: list[str], finding: str, user: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 5 cores 2.5 tasks of one core are due to ana, and 1.25 of two cores to bo."""
+    Path("five.yaml").write_text(
+        "{fairlead: 1, resources: [cpu], servers: [{name: a, capacity: {cpu: 5}}],"
+        " users: [{name: ana, demand: {cpu: 1}}, {name: bo, demand: {cpu: 2}}]}"
+    )
+    held = holdings(trials=1, ana={"a": ana}, bo={"a": bo})
+    status = 0 if finding == "holds" else 1
+    gate = answer_of(["audit", "five.yaml", *held, "20%", *words], capsys, status, is_quiet=False)
+    assert (gate["max_under"]["finding"], gate["max_under"]["user"]) == (finding, user)
+
+
+@pytest.fixture
 def dumps(tmp_path: Path) -> list[str]:
     """Write one file of nodes and one of pods; a pod fits no node, and one waits for a claim."""
     claim = {"resourceClaims": [{"name": "gpu"}]}

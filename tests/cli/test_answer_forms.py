@@ -1,12 +1,17 @@
-"""Answers as tables for spreadsheets and papers."""
+"""Forms of answers: JSON that fits its published schema, and tables for papers."""
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
+from small_problems import ROOT, SMALL, answer_of
 
 import fairlead
 from fairlead.cli.main import run
@@ -17,22 +22,59 @@ from fairlead.traces.parquet_trace import write_parquet
 pytestmark = pytest.mark.usefixtures("few_instants")
 
 Capture = pytest.CaptureFixture[str]
+SCHEMAS = ROOT / "docs" / "schemas"
+LOG = str(ROOT / "examples/logs/lab.swf")
 POLICIES = ["drf/best-fit", "slots:3"]
 REPLAY = ["simulate", "day.parquet", "-p", "drf/best-fit", "-p", "slots:3"]
-VERBS = [
-    ["allocate", "small.yaml", "-m", "drfh"],
-    ["compare", "small.yaml", "-m", "drfh", "-m", "tsf"],
-    ["audit", "small.yaml", "-m", "drfh", "--lies", "2"],
-    ["fill", "small.yaml"],
-    REPLAY,
-]
+ANSWERS = {
+    "allocate": ["allocate", "small.yaml", "--what-if", "servers:high-cpu+2"],
+    "compare": ["compare", "small.yaml"],
+    "compare-two-files": ["compare", "small.yaml", "after.yaml"],
+    "audit": ["audit", "small.yaml", "-m", "drfh", "--lies", "3", "--max-under", "50%"],
+    "fill": ["fill", "small.yaml", "--select", "rrr", "--trials", "3"],
+    "simulate": REPLAY,
+    "trace-audit": ["trace", "audit", LOG, "--max-owed", "99", "--max-wait", "9d"],
+}
+
+
+# Options that change answers to other tables are left out.
+TABLES = ANSWERS | {
+    "allocate": ["allocate", "small.yaml", "-m", "drfh"],
+    "audit": ["audit", "small.yaml", "-m", "drfh", "--lies", "2"],
+    "fill": ["fill", "small.yaml"],
+}
 
 
 @pytest.fixture(autouse=True)
-def folder(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with the problem of `small` and a trace."""
-    monkeypatch.chdir(small.parent)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(SMALL)
+    Path("after.yaml").write_text(SMALL.replace("ana, ", "ana, weight: 3, "))
     write_parquet(generate_day(servers=4, users=3, jobs=20, hours=60, seed=1), Path("day.parquet"))
+
+
+def test_each_answer_has_a_schema() -> None:
+    assert {path.stem for path in SCHEMAS.glob("*.json")} == set(ANSWERS)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_fits_its_schema_and_a_damaged_one_does_not(name: str, capsys: Capture) -> None:
+    schema = json.loads((SCHEMAS / f"{name}.json").read_text())
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    answer: dict[str, Any] = answer_of(ANSWERS[name], capsys, is_quiet=False)
+    validator.validate(answer)
+    for key in schema["required"]:
+        damaged = copy.deepcopy(answer)
+        del damaged[key]
+        assert not validator.is_valid(damaged), key
+        damaged[key] = "text" if not isinstance(answer[key], str) else 5
+        assert not validator.is_valid(damaged), key
+
+
+def test_a_page_shows_the_differences_of_two_files() -> None:
+    assert run(["compare", "small.yaml", "after.yaml", "--report", "out.html"]) == 0
+    assert "ana: weight 1 to 3" in Path("out.html").read_text()
 
 
 def table(words: list[str], form: str, capsys: Capture) -> str:
@@ -44,11 +86,10 @@ def rows_of_csv(words: list[str], capsys: Capture) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(table(words, "csv", capsys))))
 
 
-@pytest.mark.parametrize("words", VERBS, ids=lambda words: words[0])
-def test_latex_is_a_table_with_escaped_text(words: list[str], capsys: Capture) -> None:
-    problem = Path("small.yaml")
-    problem.write_text(problem.read_text().replace("bo", "b_o"))
-    lines = table(words, "latex", capsys).splitlines()
+@pytest.mark.parametrize("verb", ["allocate", "compare", "audit", "fill", "simulate"])
+def test_latex_is_a_table_with_escaped_text(verb: str, capsys: Capture) -> None:
+    Path("small.yaml").write_text(SMALL.replace("bo", "b_o"))
+    lines = table(TABLES[verb], "latex", capsys).splitlines()
     assert lines[1].startswith("\\begin{tabular}")
     assert lines[-1] == "\\end{tabular}"
     widths = {line.count(" & ") for line in lines if line.endswith("\\\\")}
