@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,6 @@ REPLAYS = [
     ("simulate day.parquet", "missing option '--policy'"),
     ("simulate day.parquet -p magic", "no policy is named 'magic'; known: "),
     ("simulate day.parquet -p recorded", "the trace does not say when its tasks started"),
-    ("simulate day.parquet -p drf/rrr --report day.parquet", "is the trace itself"),
     (
         "simulate day.parquet -p drf/rrr --queues tree.yaml",
         "limits.ana.gpus: the trace has no such",
@@ -128,6 +128,7 @@ EXPERIMENTS = [
 BEFORE_ANY_REPLAY = [
     ("--explain nobody", "--explain: there is no user 'nobody'"),
     ("--fair drf", "must be one of drfh, tsf, ps-dsf"),
+    ("--report lab.swf", "is the trace itself"),
 ]
 
 
@@ -157,9 +158,10 @@ def test_unusable_input_is_one_line_and_exit_2(
 def test_options_of_the_answer_are_checked_before_any_replay(
     options: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("fairlead.simulation.studies.simulate")
-    monkeypatch.delattr("fairlead.simulation.simulate.simulate")
-    assert run(["simulate", str(LAB), "-p", "drf/best-fit", *options.split()]) == 2
+    monkeypatch.delattr("fairlead.cli._replays.simulate")
+    log = Path(shutil.copy(LAB, "lab.swf"))
+    assert run(["simulate", str(log), "-p", "drf/best-fit", *options.split()]) == 2
+    assert log.read_bytes() == LAB.read_bytes()
     assert said in only_line(capsys)
 
 
