@@ -16,8 +16,7 @@ from fairlead.model.verdict import Verdict
 from fairlead.properties import efficiency, envy, feasibility, sharing
 from fairlead.properties.audit import Audit, audit
 from fairlead.report._fair_comparison import compare_with_fair, furthest_off
-from fairlead.report._witness import LISTED, exact, witness_table
-from fairlead.report.audit import audit_document
+from fairlead.report.audit import LISTED, audit_document, exact, witness_table
 from fairlead.report.charts import USERS_DRAWN
 from fairlead.report.document import Cell, Document, Table
 from fairlead.report.numbers import change

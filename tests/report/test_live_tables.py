@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from fairlead.cli.top import AROUND_ROWS, SMALLEST_ROWS, screen, verdict
 from fairlead.report.live import (
     jobs_table,
     quotas_table,
@@ -15,7 +16,6 @@ from fairlead.report.live import (
     shares_table,
     users_table,
 )
-from fairlead.report.live_screen import AROUND_ROWS, SMALLEST_ROWS, screen, verdict
 from fairlead.report.terminal import open_console, printed_text
 
 ODD = "a\tb\x1b[31mé 日本"
