@@ -7,51 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces._csv_tables import TraceColumn
-from fairlead.traces.logs import _google_machines, google, google_tables
+from fairlead.traces.logs import _google_machines, google
 from fairlead.traces.logs.google import read_google
 from faults import fault_of
 
 AFTER = 2**63 - 1
-MACHINES = "0,1,0,p,0.5,0.25\n0,2,0,p,0.5,0.25\n0,3,0,p,1,1\n"
-
-
-# The trace's own schema.csv: field, format, and whether it is mandatory.
-PUBLISHED = {
-    google_tables.JOB_EVENTS: """
-        time INTEGER YES, missing info INTEGER NO, job ID INTEGER YES, event type INTEGER YES,
-        user STRING_HASH NO, scheduling class INTEGER NO, job name STRING_HASH NO,
-        logical job name STRING_HASH NO""",
-    google_tables.TASK_EVENTS: """
-        time INTEGER YES, missing info INTEGER NO, job ID INTEGER YES, task index INTEGER YES,
-        machine ID INTEGER NO, event type INTEGER YES, user STRING_HASH NO,
-        scheduling class INTEGER NO, priority INTEGER YES, CPU request FLOAT NO,
-        memory request FLOAT NO, disk space request FLOAT NO,
-        different machines restriction BOOLEAN NO""",
-    google_tables.MACHINE_EVENTS: """
-        time INTEGER YES, machine ID INTEGER YES, event type INTEGER YES,
-        platform ID STRING_HASH NO, CPUs FLOAT NO, memory FLOAT NO""",
-    google_tables.MACHINE_ATTRIBUTES: """
-        time INTEGER YES, machine ID INTEGER YES, attribute name STRING_HASH YES,
-        attribute value STRING_HASH_OR_INTEGER NO, attribute deleted BOOLEAN YES""",
-    google_tables.TASK_CONSTRAINTS: """
-        time INTEGER YES, job ID INTEGER YES, task index INTEGER YES,
-        comparison operator INTEGER YES, attribute name STRING_HASH YES,
-        attribute value STRING_HASH_OR_INTEGER NO""",
-}
-KINDS = {"INTEGER": "whole", "FLOAT": "real", "STRING_HASH": "text"}
-
-
-@pytest.mark.parametrize("columns", PUBLISHED)
-def test_columns_are_those_of_the_published_schema(columns: tuple[TraceColumn, ...]) -> None:
-    fields = [field.split() for field in PUBLISHED[columns].split(",")]
-    assert [column.name for column in columns] == [" ".join(field[:-2]) for field in fields]
-    assert [column.optional for column in columns] == [field[-1] == "NO" for field in fields]
-    for column, (*_, kind, _) in zip(columns, fields, strict=True):
-        assert column.kind == KINDS.get(kind, column.kind)
-        assert kind in KINDS or column.kind in ("whole", "text")
+MACHINES = "0,1,0,,0.5,0.25\n0,2,0,,0.5,0.25\n0,3,0,,1,1\n"
 
 
 def at(seconds: float) -> int:
@@ -70,7 +32,7 @@ def task(
     user: str = "ana",
     apart: str = "0",
 ) -> str:
-    return f"{time},,{job},{index},,{event},{user},2,9,{cpu},{memory},0.0001,{apart}\n"
+    return f"{time},,{job},{index},,{event},{user},,9,{cpu},{memory},,{apart}\n"
 
 
 def life(job: int, index: int, submit: float, begin: float, end: float, **what: str) -> list[str]:
@@ -142,24 +104,18 @@ def test_the_last_attempt_is_the_work(tmp_path: Path) -> None:
         task(at(16), 1, 0, 3),  # failed
         task(at(16), 1, 0, 0, cpu="0.4"),
         task(at(30), 1, 0, 5),  # killed while waiting
+        task(at(31), 2, 0, 0),
+        task(at(32), 2, 0, 7, cpu="0.4", memory=""),  # an update while waiting
+        task(at(33), 2, 0, 1, cpu="", memory=""),
+        task(at(34), 2, 0, 4, cpu="", memory=""),
     ]
     workload = read(tmp_path, rows)
-    assert workload.task_duration.tolist() == [10]
-    assert workload.shapes.tolist() == [[0.1, 0.2]]
+    assert workload.task_duration.tolist() == [10, 1]
+    assert workload.shapes.tolist() == [[0.1, 0.2], [0.4, 0.2]]
     assert workload.notes == {
         google.EARLIER_ATTEMPTS: 1,
         google.LAST_ATTEMPT.format("failed"): 1,
     }
-
-
-def test_the_last_request_counts(tmp_path: Path) -> None:
-    rows = [
-        task(at(1), 1, 0, 0),
-        task(at(2), 1, 0, 7, cpu="0.4", memory=""),
-        task(at(3), 1, 0, 1, cpu="", memory=""),
-        task(at(4), 1, 0, 4, cpu="", memory=""),
-    ]
-    assert read(tmp_path, rows).shapes.tolist() == [[0.4, 0.2]]
 
 
 def test_the_ends_of_the_trace(tmp_path: Path) -> None:
@@ -252,36 +208,34 @@ def test_machines_come_and_go(tmp_path: Path) -> None:
 
 
 ATTRIBUTES = "0,1,kernel,7,0\n0,2,kernel,9,0\n0,2,ssd,,0\n0,3,rack,q,0\n"
+# A constraint, and the machines that meet it; the third differs also in its capacity.
+CONSTRAINTS = {
+    "0,kernel,7": {1},
+    "0,kernel,": {3},
+    "1,kernel,7": {2, 3},
+    "1,kernel,": {1, 2},
+    "2,kernel,9": {1},
+    "3,kernel,7": {2},
+    "3,kernel,6": {1, 2},
+    "2,kernel,1_000": set(),
+    "0,rack,q": {3},
+}
 
 
-@pytest.mark.parametrize(
-    ("constraint", "meets"),
-    [
-        ("0,kernel,7", {1}),
-        ("0,kernel,", {3}),
-        ("1,kernel,7", {2, 3}),
-        ("1,kernel,", {1, 2}),
-        ("2,kernel,9", {1}),
-        ("3,kernel,7", {2}),
-        ("3,kernel,6", {1, 2}),
-        ("2,kernel,1_000", set()),
-        ("0,rack,q", {3}),
-    ],
-)
-def test_constraints_choose_machines(tmp_path: Path, constraint: str, meets: set[int]) -> None:
+def test_constraints_choose_machines(tmp_path: Path) -> None:
+    """One job has each constraint; what no machine meets is left out and counted."""
     workload = read(
         tmp_path,
-        life(1, 0, 1, 2, 3),
-        constraints=f"{at(1)},1,0,{constraint}\n",
+        [row for job in range(len(CONSTRAINTS)) for row in life(job, 0, 1, 2, 3)],
+        constraints="".join(f"{at(1)},{job},0,{text}\n" for job, text in enumerate(CONSTRAINTS)),
         attributes=ATTRIBUTES,
     )
-    # machines differ in the constraints they meet; machine 3 also in its capacity
-    place = workload.places[workload.set_place[0]]
-    room = workload.cluster.count[place].sum()
-    assert room == (len(meets) or 3)
-    large = workload.cluster.capacity[place][:, 0].max() == 1
-    assert large == (3 in meets or not meets)
-    assert workload.notes == ({} if meets else {google.MET_BY_NONE: 1})
+    jobs = [list(CONSTRAINTS)[int(name)] for name in workload.job_names]
+    for constraint, place in zip(jobs, workload.places[workload.set_place], strict=True):
+        meets = CONSTRAINTS[constraint] or {1, 2, 3}
+        assert workload.cluster.count[place].sum() == len(meets), constraint
+        assert (workload.cluster.capacity[place][:, 0].max() == 1) == (3 in meets), constraint
+    assert workload.notes == {google.MET_BY_NONE: 1}
 
 
 def test_the_last_statement_of_constraints_counts(tmp_path: Path) -> None:
@@ -316,6 +270,7 @@ def test_constraints_without_attributes_are_ignored_and_counted(tmp_path: Path) 
             "row 2: time: '601000000' is before the row above",
         ),
         ("task_events", task(at(1), 1, 0, 9), "row 1: event type: '9' is more than 8"),
+        ("task_events", ",,1,0,,0,ana,,9,0.1,0.2,,0\n", "row 1: time: is empty"),
         ("machine_events", "0,1,0,p,,\n", "holds no machine of known capacity"),
         ("task_constraints", "0,1,0,rack,q,0\n", "row 1: comparison operator: 'rack' is not a"),
     ],
@@ -327,19 +282,17 @@ def test_unusable_tables(tmp_path: Path, table: str, text: str, message: str) ->
     assert fault_of(read_google, tmp_path).startswith(f"{part}: {message}")
 
 
-def test_times_may_not_run_backwards_between_parts(tmp_path: Path) -> None:
-    write(tmp_path, "machine_events", MACHINES)
-    write(tmp_path, "task_events", task(at(2), 1, 0, 0), task(at(1), 1, 0, 1))
-    with pytest.raises(InputError, match=r"part-00001.*row 1: time: '601000000' is before"):
-        read_google(tmp_path)
-
-
 def test_missing_and_damaged_parts(tmp_path: Path) -> None:
+    """Times may not run backwards from one part to the next either."""
     assert "machine_events: has no part part-00000" in fault_of(read_google, tmp_path)
     write(tmp_path, "machine_events", MACHINES)
     assert "task_events: has no part part-00000" in fault_of(read_google, tmp_path)
     write(tmp_path, "task_events", "")
     assert "holds no task event" in fault_of(read_google, tmp_path)
+    write(tmp_path, "task_events", task(at(2), 1, 0, 0), task(at(1), 1, 0, 1))
+    assert "00001-of-00002.csv.gz: row 1: time: '601000000' is b" in fault_of(read_google, tmp_path)
+    (tmp_path / "task_events" / "part-00001-of-00002.csv.gz").unlink()
+    (tmp_path / "task_events" / "part-00000-of-00002.csv.gz").unlink()
     write(tmp_path, "task_events", task(at(1), 1, 0, 0))
     assert "holds no task that ran" in fault_of(read_google, tmp_path)
     part = tmp_path / "task_events" / "part-00000-of-00001.csv.gz"
