@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -10,9 +9,9 @@ import numpy as np
 import pytest
 
 from fairlead.traces.logs import batsim
-from fairlead.traces.logs.batsim import is_batsim, read_batsim
+from fairlead.traces.logs.batsim import read_batsim
 from fairlead.traces.logs.job_collector import OUT_OF_ORDER
-from faults import fault_of, fault_within
+from faults import fault_of
 
 PROFILES = {
     "short": {"type": "delay", "delay": 20.25},
@@ -63,10 +62,7 @@ def test_each_job_is_what_its_object_says(path: Path) -> None:
     assert np.isnan(workload.task_start).all()
     assert (workload.task_server == -1).all()
     assert workload.origin == "Batsim workload workload.json, time from second 10 of its clock"
-
-
-def test_what_is_left_out_or_changed_is_counted(path: Path) -> None:
-    assert read_batsim(path).notes == {
+    assert workload.notes == {
         batsim.NEEDS_PLATFORM: 2,
         batsim.NO_HOST: 1,
         batsim.STOPPED: 1,
@@ -87,19 +83,6 @@ def test_servers_may_be_given_instead(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        (TEXT, True), ('{"date": "x", "profiles": {}}', True),
-        ('{"task": "jobs"}', False), ('["jobs", {"jobs": 1}]', False), ("; MaxProcs: 4", False),
-    ],
-)  # fmt: skip
-def test_workloads_are_recognised(tmp_path: Path, text: str, answer: bool) -> None:
-    path = tmp_path / "file"
-    path.write_text(text)
-    assert is_batsim(path) is answer
-
-
-@pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
         ('"nb_res": 4', '"nb_res": 0', "nb_res: must be at least 1, not 0"),
@@ -113,13 +96,10 @@ def test_workloads_are_recognised(tmp_path: Path, text: str, answer: bool) -> No
         ('"subtime": 10', '"subtime": "10"', "jobs[0].subtime: must be a number, not '10'"),
         ('"walltime": 30', '"walltime": 0', "jobs[0].walltime: must be a positive number"),
         ('"res": 3', '"res": 2.5', "jobs[1].res: must be a whole number, not 2.5"),
-        ('"subtime": 10', '"subtime": NaN', "jobs[0].subtime: must be a number, not nan"),
-        ('"res": 3', '"res": true', "jobs[1].res: must be a whole number, not true"),
         ('"res": 3', '"res": 60000000', "jobs[1].res: 60,000,000 make more than"),
         ('"profile": "long"', '"profile": "x"', "jobs[1].profile: there is no profile 'x'"),
         ('"delay": 100', '"delay": 0', "profiles.long.delay: must be more than 0, not 0"),
         ('"delay": 100', '"lasts": 100', "profiles.long: the key 'delay' is missing"),
-        ('"subtime": 10', f'"subtime": 1{"0" * 400}', "jobs[0].subtime: must be "),
         ('"type": "delay"', '"type": 3.5', "profiles.short.type: must be text, not 3.5"),
     ],
 )  # fmt: skip
@@ -127,16 +107,3 @@ def test_a_fault_names_its_place(path: Path, old: str, new: str, fault: str) -> 
     assert old in TEXT
     path.write_text(TEXT.replace(old, new, 1))
     assert fault_of(read_batsim, path).startswith(f"{path}: {fault}")
-
-
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (b'{"jobs": "\xff"}', "is not JSON in UTF-8"),
-        (b'{"nb_res": 1, "profiles": {"p": 1, "p": 2}}', "profiles.p"),
-        (gzip.compress(TEXT.encode())[:-20], "ends before its data does"),
-    ],
-)
-def test_an_unusable_file_is_refused(path: Path, content: bytes, fault: str) -> None:
-    path.write_bytes(content)
-    assert fault in fault_within(path, read_batsim, path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -11,8 +10,9 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
+from fairlead.traces._stored_files import ProgressReport
 from fairlead.traces.logs import gavel
-from fairlead.traces.logs.gavel import is_gavel, read_gavel
+from fairlead.traces.logs.gavel import read_gavel
 from fairlead.traces.logs.job_collector import OUT_OF_ORDER
 from faults import fault_of
 
@@ -44,12 +44,15 @@ def trace(tmp_path: Path) -> Path:
     return found
 
 
-def read(trace: Path) -> Workload:
-    return read_gavel(trace, machines=trace.parent / "throughputs.json", servers=3, cores=2)
+def read(trace: Path, on_progress: ProgressReport | None = None) -> Workload:
+    throughputs = trace.parent / "throughputs.json"
+    return read_gavel(trace, machines=throughputs, servers=3, cores=2, on_progress=on_progress)
 
 
 def test_each_job_is_what_its_row_says(trace: Path) -> None:
-    workload = read(trace)
+    reports: list[tuple[int, int]] = []
+    workload = read(trace, lambda done, size: reports.append((done, size)))
+    assert reports == [(len(TRACE), len(TRACE))]
     cluster = workload.cluster
     assert cluster.groups == ("v100",)
     assert cluster.resources == ("gpu",)
@@ -70,33 +73,17 @@ def test_each_job_is_what_its_row_says(trace: Path) -> None:
     assert np.isnan(workload.task_start).all()
     assert (workload.task_server == -1).all()
     assert workload.origin == "Gavel trace small.trace, time from second 50 of its clock"
-
-
-def test_what_is_left_out_or_not_used_is_counted(trace: Path) -> None:
-    assert read(trace).notes == {gavel.TOO_LARGE: 1, gavel.DEADLINE: 1, OUT_OF_ORDER: 1}
+    assert workload.notes == {gavel.TOO_LARGE: 1, gavel.DEADLINE: 1, OUT_OF_ORDER: 1}
 
 
 def test_rows_may_lack_the_working_directory(trace: Path) -> None:
+    """And lines may be empty."""
     whole = read(trace)
-    trace.write_text("\n".join("\t".join((*row[:2], *row[3:])) for row in ROWS))
+    trace.write_text("\n\n".join("\t".join((*row[:2], *row[3:])) for row in ROWS))
     short = read(trace)
     assert short.task_duration.tolist() == whole.task_duration.tolist()
     assert short.job_submit.tolist() == whole.job_submit.tolist()
     assert short.weight.tolist() == whole.weight.tolist()
-
-
-def test_empty_lines_are_no_jobs(trace: Path) -> None:
-    trace.write_bytes(gzip.compress(TRACE.replace("\n", "\n\n").encode()))
-    assert read(trace).job_names.tolist() == ["job-0", "job-2", "job-1", "job-4"]
-
-
-def test_the_only_gpu_type_of_a_file_counts(trace: Path) -> None:
-    trace.write_text("\t".join(ROWS[0]))
-    machines = trace.parent / "throughputs.json"
-    machines.write_text(json.dumps({"k80": THROUGHPUTS["k80"]}))
-    workload = read(trace)
-    assert workload.cluster.groups == ("k80",)
-    assert workload.task_duration.tolist() == [900]
 
 
 def test_throughputs_and_servers_are_needed(trace: Path) -> None:
@@ -107,30 +94,6 @@ def test_throughputs_and_servers_are_needed(trace: Path) -> None:
         read_gavel(trace, machines=machines)
     with pytest.raises(InputError, match="--cores: needs --servers as well"):
         read_gavel(trace, machines=machines, cores=2)
-
-
-def test_progress_ends_with_the_whole_file(trace: Path) -> None:
-    reports: list[tuple[int, int]] = []
-    read_gavel(
-        trace, machines=trace.parent / "throughputs.json", servers=1, cores=1,
-        on_progress=lambda done, size: reports.append((done, size)),
-    )  # fmt: skip
-    assert reports == [(len(TRACE), len(TRACE))]
-
-
-@pytest.mark.parametrize(
-    ("line", "answer"),
-    [
-        ("\t".join(ROWS[0]), True),
-        ("\t".join((*ROWS[0][:-1], "soon")), False),
-        ("\t".join((*ROWS[0][:-1], "nan")), False),
-        ("\t".join((*ROWS[0][:4], "yes", *ROWS[0][5:])), False),
-        ("\t".join(ROWS[0][3:]), False),
-        (" ".join("1" * 10), False),
-    ],
-)
-def test_rows_are_recognised(line: str, answer: bool) -> None:
-    assert is_gavel(line) is answer
 
 
 @pytest.mark.parametrize(
@@ -150,40 +113,23 @@ def test_a_fault_names_its_row(trace: Path, column: int, value: str, fault: str)
     rows[1][column] = value
     trace.write_text("\n".join("\t".join(row) for row in rows))
     assert fault_of(read, trace).startswith(f"{trace}: {fault}")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "fault"),
-    [
-        ('"v100"', '"a100"', "has no GPU type 'v100' but k80, a100; keep one type in it"),
-        (
-            '"null": 4.5',
-            '"alone": 4.5',
-            "v100.('Net (batch size 16)', 1): the key 'null' is missing",
-        ),
-        (
-            '"null": 4.5',
-            '"null": -1',
-            "v100.('Net (batch size 16)', 1).null: must be at least 0, not -1",
-        ),
-    ],
-)
-def test_a_fault_of_throughputs_names_its_place(
-    trace: Path, old: str, new: str, fault: str
-) -> None:
-    machines = trace.parent / "throughputs.json"
-    text = json.dumps(THROUGHPUTS)
-    assert old in text
-    machines.write_text(text.replace(old, new, 1))
-    assert fault_of(read, trace).startswith(f"{machines}: {fault}")
-
-
-def test_a_duration_that_is_too_long_is_refused(trace: Path) -> None:
-    machines = trace.parent / "throughputs.json"
-    machines.write_text(json.dumps(THROUGHPUTS).replace('"null": 4.5', '"null": 1e-300'))
-    assert "row 1: 900 steps at 1e-300 steps/s are not a usable" in fault_of(read, trace)
-
-
-def test_rows_have_nine_or_ten_columns(trace: Path) -> None:
     trace.write_text("\t".join(ROWS[0][3:]))
-    assert fault_of(read, trace) == f"{trace}: row 1: has 7 columns separated by tabs, not 9 or 10"
+    assert "row 1: has 7 columns separated by tabs, not 9 or 10" in fault_of(read, trace)
+
+
+def test_throughputs_are_of_one_gpu_type(trace: Path) -> None:
+    machines = trace.parent / "throughputs.json"
+    machines.write_text(json.dumps({"k80": THROUGHPUTS["k80"]}))
+    trace.write_text("\t".join(ROWS[0]))
+    workload = read(trace)
+    assert workload.cluster.groups == ("k80",)
+    assert workload.task_duration.tolist() == [900]
+    for rate, fault in (
+        ({"alone": 1}, "the key 'null' is missing"),
+        ({"null": -1}, "null: must be at least 0, not -1"),
+        ({"null": 1e-300}, "row 1: 900 steps at 1e-300 steps/s are not a usable"),
+    ):
+        machines.write_text(json.dumps({"k80": {"('Net (batch size 16)', 1)": rate}}))
+        assert fault in fault_of(read, trace)
+    machines.write_text(json.dumps({"k80": {}, "a100": {}}))
+    assert "has no GPU type 'v100' but k80, a100; keep one" in fault_of(read, trace)
