@@ -7,9 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
+from hand_written_logs import log_row
+from random_workloads import random_workload
 
 from fairlead.traces import readers
+from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.readers import READERS, detect_format
+from faults import fault_of, fault_within
 
 GAVEL_ROW = "Net (batch size 16)\trun -b 16\tnets\t--steps\t1\t900\t1\t1\t-1.0\t50\n"
 DLRM_HEADING = (
@@ -30,7 +34,8 @@ FILES = {
     readers.HELIOS: "job_id,user,vc,jobname,gpu_num,cpu_num,node_num,state,submit_time\n",
     readers.FIT_WORKFLOWS: FIT_HEADING,
     readers.SLURM: "JobID|User|State\n",
-    readers.SWF: "; MaxProcs: 8\n" + " ".join(["1"] * 18) + "\n",
+    readers.METACENTRUM: f"; comment\n{log_row(1)}\n",
+    readers.SWF: "\n" + " ".join(["1"] * 18) + "\n",
 }
 
 
@@ -43,10 +48,61 @@ def test_a_file_is_known_by_its_first_line(tmp_path: Path, name: str, compressed
     assert detect_format(path) == name
 
 
-def test_a_dump_in_yaml_is_known(tmp_path: Path) -> None:
-    path = tmp_path / "dump.yaml"
-    path.write_text("apiVersion: v1\nkind: List\nitems: []\n")
-    assert detect_format(path) == readers.KUBERNETES
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("apiVersion: v1\nkind: List\nitems: []\n", readers.KUBERNETES),
+        ('{"task": "jobs"}', readers.KUBERNETES),
+        ('{"date": "x", "profiles": {}}', readers.BATSIM),
+        ('[{"jobid": "a1", "attempts": []}', readers.PHILLY),  # its fault is found when it is read
+        ("; MaxProcs: 8\n1 2 3\n", readers.SWF),  # the comment tells, so a fault has its row
+    ],
+)
+def test_other_ways_to_begin_a_file(tmp_path: Path, content: str, name: str) -> None:
+    path = tmp_path / "log"
+    path.write_text(content)
+    assert detect_format(path) == name
+
+
+def gavel_row(column: int, value: str) -> str:
+    fields = GAVEL_ROW.split("\t")
+    fields[column] = value
+    return "\t".join(fields)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("", "is empty"),
+        ("; only a comment\n", "holds no job"),
+        ("\0\1\2\3\4", "row 1: not text: it holds a zero byte"),
+        ("dear diary\n", "row 1: 'dear diary' does not begin a trace; wanted: a Parquet"),
+        *(
+            (line, "row 1: ")
+            for line in (
+                "fairlead: 1\nservers: []\n",
+                "sn,cpu_milli,memory_mib,gpu,model\n",
+                '["jobs", {"jobs": 1}]',
+                '[{"jobid": "a1"}]',
+                gavel_row(9, "soon"),
+                gavel_row(9, "nan"),
+                gavel_row(4, "yes"),
+                "\t".join(GAVEL_ROW.split("\t")[3:]),
+            )
+        ),
+    ],
+)
+def test_files_in_no_format(tmp_path: Path, content: str, fault: str) -> None:
+    path = tmp_path / "file"
+    path.write_text(content)
+    found = fault_within(path, detect_format, path)
+    assert found.startswith(fault)
+    assert "does not begin a trace" in found or fault != "row 1: "
+
+
+def test_own_traces(tmp_path: Path) -> None:
+    write_parquet(random_workload(1), tmp_path / "named.csv")
+    assert detect_format(tmp_path / "named.csv") == readers.PARQUET
 
 
 @pytest.mark.parametrize(
@@ -64,6 +120,8 @@ def test_a_dump_in_yaml_is_known(tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_is_known_by_its_files(tmp_path: Path, files: list[str], name: str) -> None:
+    assert "is not the folder of a trace; wanted: a Parquet" in fault_of(detect_format, tmp_path)
+    assert "there is no such file" in fault_of(detect_format, tmp_path / "none")
     for file in files:
         path = tmp_path / file
         path.parent.mkdir(exist_ok=True)

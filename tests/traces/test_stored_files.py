@@ -21,6 +21,7 @@ from fairlead.errors import InputError
 from fairlead.traces import _json_files, _stored_files
 from fairlead.traces._stored_files import open_stored, uncompressed_name
 from fairlead.traces.readers import read_workload
+from faults import fault_within
 
 LOG = b"; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 -1 -1 -1 -1\n"
 
@@ -62,7 +63,7 @@ def refusal(path: Path, content: bytes) -> InputError:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_tables_in_any_compressed_form(tmp_path: Path, form: str) -> None:
+def test_tables_and_logs_in_any_compressed_form(tmp_path: Path, form: str) -> None:
     suffix, compress = FORMS[form]
     for file in small_logs.OPENB.iterdir():
         name = uncompressed_name(file).name
@@ -70,14 +71,10 @@ def test_tables_in_any_compressed_form(tmp_path: Path, form: str) -> None:
             (tmp_path / f"{name}{suffix}").write_bytes(compress(stream.read()))
     found, expected = (read_workload(folder)[0] for folder in (tmp_path, small_logs.OPENB))
     assert_equal(replace(found, origin=expected.origin), expected)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_machine_file_beside_any_compressed_log(tmp_path: Path, form: str) -> None:
-    plain = write_log(tmp_path, log_row(1))
-    suffix, compress = FORMS[form]
-    plain.with_name(plain.name + suffix).write_bytes(compress(plain.read_bytes()))
-    assert read_workload(plain.with_name(plain.name + suffix))[0].n_jobs == 1
+    log = write_log(tmp_path, log_row(1))  # its machine file is beside it, and plain
+    packed = log.with_name(log.name + suffix)
+    packed.write_bytes(compress(log.read_bytes()))
+    assert read_workload(packed)[0].n_jobs == 1
 
 
 @pytest.mark.parametrize(("form", "damaged"), [("gzip", -8), ("bzip2", 4), ("xz", 7), ("zip", -61)])
@@ -124,18 +121,24 @@ def test_other_archives_are_named(tmp_path: Path, content: bytes, fault: str) ->
     assert fault in refusal(tmp_path / "log.gz", content).fault
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_longest_row_is_of_the_decompressed_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
-) -> None:
-    monkeypatch.setattr(_stored_files, "LONGEST_ROW", 2**10)
-    content = FORMS[form][1](bytes(2**10 + 1))
-    assert "longer than" in refusal(tmp_path / "log", content).fault
-
-
-def test_the_size_of_a_document_is_that_of_the_decompressed_file(
+def test_limits_are_of_the_decompressed_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_json_files, "LARGEST_JSON", 2**20)
     content = b'{"jobs": [], "profiles": {}, "nb_res": 1}' + b" " * 2**20
     assert "is larger than 1 MiB" in refusal(tmp_path / "x", gzip.compress(content)).fault
+    monkeypatch.setattr(_stored_files, "LONGEST_ROW", 2**10)
+    assert "longer than" in refusal(tmp_path / "log", gzip.compress(bytes(2**10 + 1))).fault
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b'{"jobs": "\xff"}', "is not JSON in UTF-8"),
+        (b'{"jobs": 1, "jobs": 2}', "jobs: the key 'jobs' appears twice in one mapping"),
+    ],
+)
+def test_unusable_documents(tmp_path: Path, content: bytes, fault: str) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    assert fault_within(path, _json_files.read_json, path) == fault
