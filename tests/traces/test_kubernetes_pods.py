@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead import fill, load
+from fairlead import load
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.formats import kubernetes_runs
@@ -89,14 +89,10 @@ def test_each_job_is_a_pod_that_ended(dump: Path) -> None:
     places = workload.places[workload.set_place]
     assert places[0].all()
     assert [workload.cluster.groups[g] for g in places[1].nonzero()[0]] == ["g1"]
-
-
-def test_what_is_left_out_is_counted(dump: Path) -> None:
-    notes = read_workload(dump)[0].notes
-    assert notes[kubernetes_runs.STILL_RUNS] == 1
-    assert notes[kubernetes_runs.WITHOUT_REQUEST] == 1
-    assert notes[kubernetes_runs.GONE_NODE] == 1
-    assert notes[kubernetes_runs.NEVER_RAN] == 1
+    assert workload.notes[kubernetes_runs.STILL_RUNS] == 1
+    assert workload.notes[kubernetes_runs.WITHOUT_REQUEST] == 1
+    assert workload.notes[kubernetes_runs.GONE_NODE] == 1
+    assert workload.notes[kubernetes_runs.NEVER_RAN] == 1
 
 
 GPU = "nvidia.com/gpu"
@@ -137,19 +133,16 @@ def test_a_dump_without_ended_pods_says_so(tmp_path: Path) -> None:
         read_workload(write(tmp_path / "pods.json", pod("f", {"cpu": "1"})))
 
 
-def test_a_wrong_time_names_its_place(tmp_path: Path) -> None:
-    made = ended("a", {"cpu": "1"}, created="00:00", started="00:10", ended=["x"], on="n1")
-    path = write(tmp_path / "dump.json", node("n1"), made)
-    with pytest.raises(InputError, match=r"containerStatuses.*is not a time"):
-        read_workload(path)
+NO_TIME = [{"state": {"terminated": {"finishedAt": "x"}}}]
 
 
-@pytest.mark.parametrize("statuses", [5, "x", {"a": 1}])
+@pytest.mark.parametrize("statuses", [5, {"a": 1}, NO_TIME])
 def test_malformed_statuses_name_their_place(tmp_path: Path, statuses: object) -> None:
     made = ended("a", {"cpu": "1"}, created="00:00", started="00:10", ended=["01:00"], on="n1")
     made["status"]["containerStatuses"] = statuses
     path = write(tmp_path / "dump.json", node("n1"), made)
-    assert "containerStatuses: must be a list" in fault_of(read_workload, path)
+    fault = "is not a time" if statuses is NO_TIME else "containerStatuses: must be a list"
+    assert fault in fault_of(read_workload, path)
 
 
 def test_the_present_becomes_a_problem_file(
@@ -165,26 +158,6 @@ def test_the_present_becomes_a_problem_file(
     trace = tmp_path / "pods.parquet"
     assert run(["trace", "convert", str(dump), "-o", str(trace)]) == 0
     assert read_workload(trace)[0].n_jobs == 3
-
-
-def test_parts_of_gpus_are_devices_of_the_problem(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Two of three parts of 0.6 run; on two GPUs no third has room, though the amounts have."""
-    pods = [pod(f"p{k}", {"cpu": "1"}, on="n1" if k < 2 else "") for k in range(3)]
-    for each in pods:
-        each["metadata"]["annotations"] = {"gpu-fraction": "0.6"}
-    holders = [pod(f"h{k}", {GPU: 1}, on="n1", namespace="kai-resource-reservation")
-               for k in range(2)]  # fmt: skip
-    out = tmp_path / "cluster.yaml"
-    gpus = node("n1", {"cpu": "8", GPU: "2"})
-    assert run(["trace", "convert", str(write(tmp_path / "d.json", gpus, *pods, *holders)),
-                "-o", str(out)]) == 0  # fmt: skip
-    assert "not modelled" not in capsys.readouterr().out
-    problem = load(out)
-    assert problem.users.names == ("shop",)
-    assert problem.cluster.devices == (GPU,)
-    assert fill(problem).tasks.tolist() == [[2]]
 
 
 def test_equal_nodes_are_a_group_with_their_common_labels(

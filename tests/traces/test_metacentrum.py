@@ -1,4 +1,4 @@
-"""MetaCentrum's log as jobs and as a workload: gangs, places, whole nodes, and refusals."""
+"""MetaCentrum's logs: jobs and their nodes, node specifications, machine files, and refusals."""
 
 from __future__ import annotations
 
@@ -9,14 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hand_written_logs import GIB, log_row, write_log
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fairlead.errors import InputError
 from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import Workload
-from fairlead.traces import _stored_files
 from fairlead.traces.logs import metacentrum as reader
 from fairlead.traces.logs.metacentrum import read_jobs, read_metacentrum
-from fairlead.traces.logs.swf import EXCERPT, read_swf
+from fairlead.traces.logs.metacentrum_machines import (
+    Chunk,
+    MachineGroup,
+    Machines,
+    NodeSpec,
+    parse_node_spec,
+    read_machines,
+)
+from fairlead.traces.logs.swf import EXCERPT
 from faults import fault_of, fault_within
 
 
@@ -35,7 +43,7 @@ def test_a_node_is_a_task_and_nodes_of_a_job_are_a_gang(tmp_path: Path) -> None:
         write_log(
             tmp_path,
             log_row(1, "1:ppn=4", user=30, cores=4, memory=2 * GIB),
-            log_row(2, "3:ppn=2:cl_big", user=4, cores=6, run=90),
+            log_row(2, "3:ppn=2:cl_big", user=4, cores=6, run=90, wait=7),
             log_row(3, "1:ppn=1+2:ppn=5:cl_small", user=30, cores=11),
             log_row(4, "1:ppn=1.5", user=4, cores=1),
         )
@@ -57,17 +65,12 @@ def test_a_node_is_a_task_and_nodes_of_a_job_are_a_gang(tmp_path: Path) -> None:
         [True, True],
     ]
     assert workload.task_duration.tolist() == [60, 90, 90, 90, 60, 60, 60, 60]
+    assert workload.task_start.tolist() == [5, 8, 8, 8, 7, 7, 7, 8]
+    assert workload.task_server.tolist() == [-1] * 8
+    assert workload.job_limit.tolist() == [3600] * 4
     assert workload.cluster.groups == ("big", "small")
     assert workload.cluster.capacity.tolist() == [[80, 8], [12, 4]]
     assert workload.notes == {}
-
-
-def test_excerpts_and_the_start_of_the_clock_are_noted(tmp_path: Path) -> None:
-    log = write_log(tmp_path, "; MaxJobs: 9", log_row(4), log_row(5, run=0))
-    workload = read_metacentrum(log)
-    assert workload.notes == {EXCERPT: 7, reader.NEVER_RAN: 1}
-    assert workload.origin == "MetaCentrum log tiny.swf, time from second 1004 of its clock"
-    assert workload.start_date is None
 
 
 def test_whole_nodes_where_all_are_alike(tmp_path: Path) -> None:
@@ -88,11 +91,12 @@ def test_simplified_jobs_are_counted(tmp_path: Path) -> None:
     workload = read_metacentrum(
         write_log(
             tmp_path,
+            "; MaxJobs: 9",
             log_row(1, run=0, walltime=0),
             log_row(2, "1:ppn=1:big2+1:ppn=1:host=big1", cores=2),
             log_row(3, "1:ppn=1:^small1.cerit-sc.cz"),
             log_row(4, "1:ppn=1:^cl_small:x86_64"),
-            log_row(5, "1:ppn=1+1:ppn=2", cores=4),
+            log_row(5, "1:ppn=1+1:ppn=2", cores=4, wait=-1),
         )
     )
     assert workload.notes == {
@@ -100,7 +104,11 @@ def test_simplified_jobs_are_counted(tmp_path: Path) -> None:
         reader.NODE_NAMED: 1,
         reader.NODE_EXCLUDED: 1,
         reader.CORES_OF_SPEC: 1,
+        reader.NO_START: 1,
+        EXCERPT: 4,
     }
+    assert workload.origin == "MetaCentrum log tiny.swf, time from second 1001 of its clock"
+    assert workload.start_date is None
     assert workload.places[workload.set_place].tolist() == [
         [True, False],
         [True, True],
@@ -118,6 +126,10 @@ def test_simplified_jobs_are_counted(tmp_path: Path) -> None:
         ([log_row(2), log_row(1)], "row 2: column 2 (submit time): 1001 is before the row above"),
         ([log_row(1), log_row(1)], "row 2: duplicate job '1'"),
         ([log_row(1), log_row(2, "1:cl_big:cl_small")], "row 2: node specification"),
+        (
+            [log_row(1), log_row(2, "999999999:ppn=1")],
+            "row 2: node specification '999999999:ppn=1': nodes: 999,",
+        ),
         ([log_row(1, run=0)], "holds no job that ever ran"),
     ],
 )
@@ -126,45 +138,7 @@ def test_refusals(tmp_path: Path, rows: list[str], message: str) -> None:
     assert fault_of(read_metacentrum, path).startswith(f"{path}: {message}")
 
 
-def test_progress(metacentrum_log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_stored_files, "ROWS_PER_REPORT", 100)
-    seen: list[tuple[int, int]] = []
-    read_metacentrum(metacentrum_log, on_progress=lambda done, total: seen.append((done, total)))
-    assert len(seen) > 3
-    assert seen == sorted(seen)
-    size = metacentrum_log.stat().st_size
-    assert seen[-1] == (size, size)
-
-
-def test_starts_of_jobs(tmp_path: Path) -> None:
-    log = write_log(tmp_path, log_row(1, "2:ppn=1", cores=2, wait=7), log_row(3, wait=-1))
-    workload = read_metacentrum(log)
-    np.testing.assert_array_equal(workload.task_start, [7, 7, np.nan])
-    assert workload.task_server.tolist() == [-1, -1, -1]
-    assert workload.notes == {reader.NO_START: 1}
-
-
-def test_too_many_nodes_are_refused_at_their_row(tmp_path: Path) -> None:
-    log = write_log(tmp_path, log_row(1), log_row(2, "999999999:ppn=1", cores=999_999_999))
-    with pytest.raises(InputError, match=r"row 2: .*999,999,999 make more than"):
-        read_metacentrum(log)
-
-
 GOOD = log_row(1)
-
-
-def test_every_field_arrives(tmp_path: Path) -> None:
-    row = (
-        "17 1356996147 71 56011 4 1 1024 4 86400 68719476736 1 62 1 1 -1 1 1 1 "
-        "{1241,1241,1243,1243} q_1d 2:ppn=2:cl_big#excl"
-    )
-    (job,) = read_jobs(write_log(tmp_path, "; UnixStartTime: 0", "", row))
-    assert (job.row.row, job.row.job, job.row.user) == (3, 17, 62)
-    assert (job.row.submit, job.row.wait, job.row.run) == (1356996147, 71, 56011)
-    assert (job.cores, job.spec.nodes, job.cores_per_node) == (4, 2, 2)
-    assert (job.row.walltime, job.row.memory_requested) == (86400, 68719476736)
-    assert job.spec.exclusive
-    assert job.spec.chunks[0].properties == ("cl_big",)
 
 
 def test_cores_per_node_are_those_of_the_log(tmp_path: Path) -> None:
@@ -186,13 +160,6 @@ def test_requested_cores_count_only_where_there_are_some(tmp_path: Path, request
     row[4], row[7] = "8", str(requested)
     (job,) = read_jobs(write_log(tmp_path, " ".join(row)))
     assert job.cores == (requested if requested > 0 else 8)
-
-
-def test_a_plain_log_of_18_columns_with_fractions(tmp_path: Path) -> None:
-    path = tmp_path / "plain.swf"
-    path.write_text("; header\n1 0.5 -1 10 4 2.25 -1 4 60 -1 1 3 1 -1 1 -1 -1 -1\n")
-    (row,) = read_swf(path)
-    assert (row.row, row.submit, row.average_cpu, row.user, row.extra) == (2, 0.5, 2.25, 3, ())
 
 
 def with_field(column: int, value: str) -> str:
@@ -259,3 +226,120 @@ def test_a_whole_log(metacentrum_log: Path) -> None:
     assert exclusive.sum() == whole_nodes > 0
     assert workload.notes[reader.NEVER_RAN] == 2
     assert workload.notes[reader.WHOLE_NODES] == whole_nodes
+
+
+def test_a_spec_as_logs_have_it() -> None:
+    text = "1:ppn=64:x86_64:^zewura9.cerit-sc.cz+2:ppn=1.5+host=zewura10+3#excl"
+    chunks = (
+        Chunk(1, 64, ("x86_64", "^zewura9.cerit-sc.cz")),
+        Chunk(2, 1.5, ()),
+        Chunk(1, 1, ("host=zewura10",)),
+        Chunk(3, 1, ()),
+    )
+    assert parse_node_spec(text) == NodeSpec(chunks, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "'' is not a property"),
+        ("1:ppn=1e3", "'ppn=1e3' is not a number of cores"),
+        ("1:ppn=1:ppn=2", "'ppn=2' is not a number of cores"),
+        ("1:ppn=0.0", "asks for 0 nodes or cores"),
+        ("1:ppn=1#shared", "unknown suffix '#shared'"),
+    ],
+)
+def test_malformed_specs(text: str, fault: str) -> None:
+    found = fault_of(parse_node_spec, text)
+    assert found.startswith(f"node specification {text!r}: ")
+    assert found.endswith(fault)
+
+
+PROPERTY = st.sampled_from(["x86_64", "cl_zewura", "^zewura9.cerit-sc.cz", "host=zewura10", "_"])
+CHUNK = st.builds(
+    Chunk,
+    nodes=st.integers(1, 10**9 - 1),
+    cores=st.integers(1, 10**12 - 1).map(lambda thousandths: thousandths / 1000),
+    properties=st.lists(PROPERTY, max_size=4).map(tuple),
+)
+SPEC = st.builds(
+    NodeSpec, chunks=st.lists(CHUNK, min_size=1, max_size=4).map(tuple), exclusive=st.booleans()
+)
+
+
+@given(SPEC)
+def test_text_of_a_spec_means_the_spec(spec: NodeSpec) -> None:
+    assert parse_node_spec(str(spec)) == spec
+    assert spec.nodes == sum(chunk.nodes for chunk in spec.chunks)
+
+
+PARK = Machines(
+    (
+        MachineGroup("zewura", 20, 80, 2**39),
+        MachineGroup("zegox", 48, 12, 2**36),
+        MachineGroup("zegox-new", 4, 12, 2**37),
+    )
+)
+EVERYWHERE = {"zewura", "zegox", "zegox-new"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed"),
+    [
+        ("1:ppn=4", EVERYWHERE),
+        ("1:ppn=4:x86_64:brno:nfs4:mem=3gb", EVERYWHERE),
+        ("1:^cl_zewura", {"zegox", "zegox-new"}),
+        ("1:nodecpus12", {"zegox", "zegox-new"}),
+        ("1:nodecpus12:^zegox", {"zegox-new"}),
+        ("1:zewura20", {"zewura"}),
+        ("host=zewura10.cerit-sc.cz:ppn=2", {"zewura"}),
+        ("1:ppn=1:^zewura12.cerit-sc.cz", EVERYWHERE),
+        ("1:cl_zewura+2:cl_zegox", {"zewura", "zegox"}),
+    ],
+)
+def test_groups_allowed(spec: str, allowed: set[str]) -> None:
+    assert PARK.groups_allowed(parse_node_spec(spec)) == allowed
+
+
+@pytest.mark.parametrize(
+    ("spec", "fault"),
+    [
+        ("1:cl_tarkil", "property 'cl_tarkil' names no group or node of the machine file"),
+        ("1:zewura0.cerit-sc.cz", "property 'zewura0.cerit-sc.cz' names no group"),
+        ("1:host=tarkil3", "property 'host=tarkil3' names no group"),
+        ("1:nodecpus16", "property 'nodecpus16' names no group"),
+        ("1:cl_zewura:cl_zegox", "leaves no group open"),
+    ],
+)
+def test_specs_that_no_machine_meets(spec: str, fault: str) -> None:
+    assert fault in fault_of(PARK.groups_allowed, parse_node_spec(spec))
+
+
+def test_machine_files(tmp_path: Path) -> None:
+    path = tmp_path / "machines"
+    path.write_bytes(
+        b"; a comment\r\n0\tzewura\t20\t80\t1\t529426432\r\n\n1 zegox 48 12 1 94035968 30\n"
+    )
+    assert read_machines(path).groups == (
+        MachineGroup("zewura", 20, 80, 529426432 * 1024),
+        MachineGroup("zegox", 48, 12, 94035968 * 1024),
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "holds no machine"),
+        (b"0\tzewura\t20\t80\t1\n", "row 1: 5 columns, not 6 (cluster id, name, "),
+        (b"0\ta\t1\t1\t1\t1\n1\ta\t1\t1\t1\t1\n", "row 2: duplicate name 'a'"),
+        (b"0\ta\t0\t1\t1\t1\n", "row 1: column 3 (nodes): '0' is not a whole number from 1"),
+        (b"0\ta\t9\t1\t1\t1\n1\tb\t10000000\t1\t1\t1\n", "row 2: column 3 (nodes): 10,000,000"),
+        (b"0\ta\t1\t1\t1\t9999999999999999\n", "row 1: column 6 (RAM per node in KiB)"),
+        (b"0\t^a\t1\t1\t1\t1\n", "row 1: column 2 (name): '^a' is not a name"),
+        (b"\xff\xfe0\0\n\0", "is text in UTF-16"),
+    ],
+)
+def test_unusable_machine_files(tmp_path: Path, content: bytes, fault: str) -> None:
+    path = tmp_path / "machines"
+    path.write_bytes(content)
+    assert fault_within(path, read_machines, path).startswith(fault)

@@ -119,16 +119,6 @@ def test_unusable_nodes(tmp_path: Path, nodes: str, message: str) -> None:
     )
 
 
-def test_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [GOOD.replace("p0", f"p{k}").replace("12000", str(1000 + k)) for k in range(30)]
-    whole = read(tmp_path, *rows)
-    monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", 300)
-    monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 100)
-    again = read(tmp_path, *rows)
-    assert again.shapes.tolist() == whole.shapes.tolist()
-    assert again.job_names.tolist() == whole.job_names.tolist()
-
-
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hand_written_logs import GIB, log_row, write_log
 
@@ -86,17 +85,6 @@ def test_properties_that_tell_no_groups_apart_are_counted(tmp_path: Path) -> Non
 def test_a_node_that_is_not_there_is_a_fault_of_its_row(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="row 2: property 'big3' names no group or node"):
         convert(tmp_path, log_row(1), log_row(2, "1:big3"))
-
-
-def test_the_order_of_jobs_does_not_matter(tmp_path: Path) -> None:
-    rows = [
-        log_row(k, ("1:cl_big", "1", "1:small2")[k % 3], user=k % 5, cores=1 + k * k % 7)
-        for k in range(40)
-    ]
-    forward, backward = convert(tmp_path, *rows), convert(tmp_path, *rows, reverse=True)
-    assert forward.to_dict() == backward.to_dict()
-    assert np.array_equal(forward.problem.demand, backward.problem.demand)
-    assert np.array_equal(forward.problem.users.eligible, backward.problem.users.eligible)
 
 
 @pytest.fixture(scope="module")
