@@ -84,7 +84,7 @@ def test_machines_of_equal_capacity_are_a_group(folder: Path) -> None:
     assert [dict(labels) for labels in cluster.labels] == [{"gpu": "T4"}, {"gpu": "P100"}, {}]
 
 
-def test_jobs_come_by_submission(folder: Path) -> None:
+def test_jobs_come_by_submission_with_their_instances(folder: Path) -> None:
     workload = read_pai(folder)
     assert workload.job_names.tolist() == ["j2", "j1", "j3", "j5", "j6"]
     assert workload.users == ("bo", "ana", "unknown")
@@ -92,10 +92,6 @@ def test_jobs_come_by_submission(folder: Path) -> None:
     assert workload.job_submit.tolist() == [0, 100, 200, 400, 490]
     assert workload.job_gang.tolist() == [False, True, False, False, False]
     assert "second 900 of their clock" in workload.origin
-
-
-def test_instances_are_tasks(folder: Path) -> None:
-    workload = read_pai(folder)
     assert workload.set_job.tolist() == [0, 1, 1, 2, 3, 4]
     assert workload.set_tasks.tolist() == [1, 1, 2, 2, 1, 1]
     assert workload.shapes[workload.set_shape].tolist() == [
@@ -108,10 +104,7 @@ def test_instances_are_tasks(folder: Path) -> None:
     assert workload.task_start.tolist() == [10, 115, 120, 125, 210, 250, 400, 490]
     assert workload.task_duration.tolist() == [290, 285, 270, 255, 40, 0.5, 1, 60]
     assert workload.task_server.tolist() == [2, 0, 1, 0, 3, -1, -1, 3]
-
-
-def test_left_out_and_changed_rows_are_counted(folder: Path) -> None:
-    assert read_pai(folder).notes == {
+    assert workload.notes == {
         pai.NEVER_RAN: 1,
         pai.NOT_ENDED: 2,
         pai.NO_LIFE: 1,
@@ -133,55 +126,55 @@ def test_left_out_and_changed_rows_are_counted(folder: Path) -> None:
     }
 
 
+# The instances of j3 that run one after the other, and the rows of a worker of j1 that ran twice.
+AFTER = "f,,i3,Failed,1150.0,1150.0"
+TWICE = "".join(INSTANCES.splitlines(keepends=True)[2:4])
+LATER_FIRST = "".join(reversed(TWICE.splitlines(keepends=True)))
+
+
 @pytest.mark.parametrize(
-    ("second", "gang"), [("1149.0,1160.0", True), ("1150.0,1160.0", False)]
-)  # fmt: skip
-def test_a_gang_ran_together_at_one_moment(folder: Path, second: str, gang: bool) -> None:
-    text = INSTANCES.replace("f,,i3,Failed,1150.0,1150.0", f"f,,i3,Failed,{second}")
-    (folder / pai.INSTANCE_TABLE).write_text(text)
+    ("old", "new", "tasks", "notes"),
+    [
+        (AFTER, "f,,i3,Failed,1149.0,1160.0", 2, {pai.NOT_TOGETHER: 0}),  # one second together
+        (AFTER, "f,,i3,Failed,1150.0,1160.0", 2, {pai.NOT_TOGETHER: 1}),
+        ("b,w2,i1", "b,w1,i1", 2, {pai.EARLIER_RUNS: 1}),  # of two tasks of a job
+        ("c,w3,i1", "c,,i1", 3, {pai.EARLIER_RUNS: 0}),  # only a name tells that two are one
+        (TWICE, LATER_FIRST, 2, {pai.EARLIER_RUNS: 1}),
+    ],
+)
+def test_instances_that_differ(
+    folder: Path, old: str, new: str, tasks: int, notes: dict[str, int]
+) -> None:
+    assert old in INSTANCES
+    (folder / pai.INSTANCE_TABLE).write_text(INSTANCES.replace(old, new))
     workload = read_pai(folder)
-    assert workload.job_gang[2] == gang
-    assert workload.notes.get(pai.NOT_TOGETHER, 0) == (not gang)
+    assert workload.set_tasks.tolist() == [1, 1, tasks, 2, 1, 1]
+    assert {120, 125} <= {*workload.task_start[2 : tasks + 2]}
+    assert workload.job_gang[2] == (notes.get(pai.NOT_TOGETHER) == 0)
+    assert {note: workload.notes.get(note, 0) for note in notes} == notes
 
 
-def test_a_time_of_0_is_unknown(folder: Path) -> None:
+def test_tasks_may_lack_a_name_and_a_time_of_0_is_unknown(folder: Path) -> None:
+    for name in (pai.TASK_TABLE, pai.INSTANCE_TABLE):
+        text = TABLES[name].replace("w2,i1,Terminated,1015.0", "w2,i1,Terminated,0.0")
+        (folder / name).write_text(text.replace("j2,tensorflow", "j2,"))
     (folder / pai.JOB_TABLE).write_text(JOBS.replace("Terminated,,", "Terminated,0.0,0.0"))
-    started = INSTANCES.replace("j1,ps,b,w2,i1,Terminated,1015.0", "j1,ps,b,w2,i1,Terminated,0.0")
-    (folder / pai.INSTANCE_TABLE).write_text(started)
     workload = read_pai(folder)
+    assert workload.job_names.tolist()[0] == "j2"
     assert workload.job_submit.tolist() == [0, 100, 200, 400, 490]
     assert workload.notes[pai.NO_SUBMISSION] == 1
     assert workload.notes[pai.NEVER_RAN] == 2
 
 
-def test_tasks_without_a_name_have_their_instances(folder: Path) -> None:
-    for name in (pai.TASK_TABLE, pai.INSTANCE_TABLE):
-        (folder / name).write_text(TABLES[name].replace("j2,tensorflow", "j2,"))
-    assert read_pai(folder).job_names.tolist()[0] == "j2"
-
-
-def test_instances_without_a_worker_are_all_kept(folder: Path) -> None:
-    """Only the name of a worker tells that two rows are runs of one."""
-    text = INSTANCES.replace("c,w3,i1", "c,,i1")
-    (folder / pai.INSTANCE_TABLE).write_text(text)
-    workload = read_pai(folder)
-    assert pai.EARLIER_RUNS not in workload.notes
-    assert workload.set_tasks.tolist() == [1, 1, 3, 2, 1, 1]
-
-
-def test_workers_of_two_tasks_may_share_a_name(folder: Path) -> None:
-    text = INSTANCES.replace("b,w2,i1", "b,w1,i1")
-    (folder / pai.INSTANCE_TABLE).write_text(text)
-    assert read_pai(folder).set_tasks.tolist() == [1, 1, 2, 2, 1, 1]
-
-
-def test_later_runs_count_whatever_their_row(folder: Path) -> None:
-    rows = INSTANCES.splitlines(keepends=True)
-    rows[2], rows[3] = rows[3], rows[2]
-    (folder / pai.INSTANCE_TABLE).write_text("".join(rows))
-    workload = read_pai(folder)
-    assert workload.task_start.tolist()[2:4] == [120, 125]
-    assert workload.notes[pai.EARLIER_RUNS] == 1
+@pytest.mark.parametrize("name", TABLES)
+def test_an_empty_or_missing_table_is_named(folder: Path, name: str) -> None:
+    table = folder / name
+    table.write_text("")
+    assert fault_of(read_pai, folder).startswith(f"{table}: holds no ")
+    table.unlink()
+    assert fault_of(read_pai, folder).startswith(f"{table}: is not there; the trace needs this tab")
+    table.with_suffix(".tar.gz").write_text("")
+    assert f"unpack {table.stem}.tar.gz" in fault_of(read_pai, folder)
 
 
 def test_tables_may_be_compressed_and_machines_elsewhere(folder: Path) -> None:
@@ -196,15 +189,6 @@ def test_tables_may_be_compressed_and_machines_elsewhere(folder: Path) -> None:
     assert workload.cluster.capacity[2].tolist() == [96, 256, 0]
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_a_missing_table_is_named(folder: Path, name: str) -> None:
-    table = folder / name
-    table.unlink()
-    assert fault_of(read_pai, folder).startswith(f"{table}: is not there; the trace needs this tab")
-    table.with_suffix(".tar.gz").write_text("")
-    assert f"unpack {table.stem}.tar.gz" in fault_of(read_pai, folder)
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new", "fault"),
     [
@@ -212,12 +196,12 @@ def test_a_missing_table_is_named(folder: Path, name: str) -> None:
         (pai.TASK_TABLE, "400.0", "1e12", "row 2: plan_cpu: '1e12' is more than 1000000000"),
         (pai.TASK_TABLE, "29.296875", "1e12", "row 1: plan_mem: '1e12' is more than"),
         (pai.TASK_TABLE, "50.0", "1e12", "row 2: plan_gpu: '1e12' is more than"),
+        (pai.MACHINE_TABLE, "64,512", "64,1e12", "row 2: cap_mem: '1e12' is more than"),
+        (pai.MACHINE_TABLE, "64,512,2", "64,512,1e12", "row 2: cap_gpu: '1e12' is more than"),
         (pai.MACHINE_TABLE, "m3,", "m1,", "row 2: duplicate machine 'm1'"),
         (pai.MACHINE_TABLE, "m3,P100", "m3,", "row 2: gpu_type: is empty"),
         (pai.MACHINE_TABLE, "64,512", "0,0", "row 2: 'm3' has no CPU and no memory"),
         (pai.MACHINE_TABLE, "64,512", "1e12,512", "row 2: cap_cpu: '1e12' is more than"),
-        (pai.MACHINE_TABLE, "64,512", "64,1e12", "row 2: cap_mem: '1e12' is more than"),
-        (pai.MACHINE_TABLE, "64,512,2", "64,512,1e12", "row 2: cap_gpu: '1e12' is more than"),
     ],
 )
 def test_a_fault_names_table_and_row(
@@ -227,12 +211,6 @@ def test_a_fault_names_table_and_row(
     assert old in text
     (folder / name).write_text(text.replace(old, new, 1))
     assert f"{folder / name}: {fault}" in fault_of(read_pai, folder)
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_an_empty_table_is_refused(folder: Path, name: str) -> None:
-    (folder / name).write_text("")
-    assert fault_of(read_pai, folder).startswith(f"{folder / name}: holds no ")
 
 
 def test_a_trace_without_usable_instances_says_why(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from fairlead.model.workload import Workload
 from fairlead.traces.logs import philly
-from fairlead.traces.logs.philly import is_philly_log, read_philly
+from fairlead.traces.logs.philly import read_philly
 from faults import fault_of, spoil
 
 MACHINES = """\
@@ -88,6 +88,19 @@ def test_a_job_is_its_last_attempt(folder: Path) -> None:
     assert workload.task_start.tolist() == [60, 360, 360, 360, 420, 80]
     assert workload.task_duration.tolist() == [120, 600, 600, 600, 0.5, 60]
     assert workload.places.all()
+    assert workload.notes == {
+        philly.NEVER_RAN: 1,
+        philly.STILL_RAN: 1,
+        philly.NO_START: 1,
+        philly.BACKWARDS: 1,
+        philly.NO_GPU: 1,
+        philly.EARLIER_ATTEMPTS: 1,
+        philly.ROUNDED_UP: 1,
+        philly.EARLY_START: 1,
+        philly.NO_USER: 1,
+        philly.MORE_GPUS: 1,
+        philly.NOT_LISTED: 1,
+    }
 
 
 def test_servers_have_the_gpus_that_attempts_used(folder: Path) -> None:
@@ -98,15 +111,9 @@ def test_servers_have_the_gpus_that_attempts_used(folder: Path) -> None:
     assert cluster.groups == ("8x24GB", "2x12GB", "4xunknown", "8xunknown")
     assert cluster.capacity.tolist() == [[8], [2], [4], [8]]
     assert cluster.count.tolist() == [2, 1, 1, 1]  # m1 and m3, m2, m4, m5
-    assert [dict(labels) for labels in cluster.labels] == [
-        {"gpu_memory": "24GB"},
-        {"gpu_memory": "12GB"},
-        {},
-        {},
-    ]
+    labels = [labels.get("gpu_memory") for labels in cluster.labels]
+    assert labels == ["24GB", "12GB", None, None]
     assert workload.task_server.tolist() == [0, 1, 4, 0, 3, 2]
-    assert workload.notes[philly.MORE_GPUS] == 1
-    assert workload.notes[philly.NOT_LISTED] == 1
 
 
 def test_attempts_left_out_show_the_gpus_of_servers(folder: Path) -> None:
@@ -130,39 +137,23 @@ def test_a_server_named_twice_is_one_task(folder: Path) -> None:
     assert not workload.job_gang[0]
 
 
-def test_jobs_left_out_and_repaired_are_counted(folder: Path) -> None:
-    assert read_philly(folder).notes == {
-        philly.NEVER_RAN: 1,
-        philly.STILL_RAN: 1,
-        philly.NO_START: 1,
-        philly.BACKWARDS: 1,
-        philly.NO_GPU: 1,
-        philly.EARLIER_ATTEMPTS: 1,
-        philly.ROUNDED_UP: 1,
-        philly.EARLY_START: 1,
-        philly.NO_USER: 1,
-        philly.MORE_GPUS: 1,
-        philly.NOT_LISTED: 1,
-    }
-
-
 def test_users_may_be_virtual_clusters(folder: Path) -> None:
     workload = read_philly(folder, user_from="vc")
     assert workload.users == ("vc1", "vc2")
     assert workload.job_user.tolist() == [0, 1, 0, 0]
-    assert fault_of(read_philly, folder, user_from="status") == (
-        "--user-from: must be one of user, vc, not 'status'"
+    assert "must be one of user, vc, not 'status'" in fault_of(
+        read_philly, folder, user_from="status"
     )
 
 
-@pytest.mark.parametrize("absent", ["", "None", None])
-def test_an_absent_time_has_several_forms(folder: Path, absent: str | None) -> None:
+def test_an_absent_time_has_several_forms(folder: Path) -> None:
     ended = job("a1", "10:00:00", attempt("10:00:00", "10:01:00", m1=1))
-    running = job("a2", "10:00:00", attempt("10:00:00", None, m1=1))
-    running["attempts"][0]["end_time"] = absent
-    workload = read_jobs(folder, ended, running)
+    running = [job(f"b{k}", "10:00:00", attempt("10:00:00", None, m1=1)) for k in range(3)]
+    for one, absent in zip(running, ("", "None", None), strict=True):
+        one["attempts"][0]["end_time"] = absent
+    workload = read_jobs(folder, ended, *running)
     assert workload.job_names.tolist() == ["a1"]
-    assert workload.notes == {philly.STILL_RAN: 1}
+    assert workload.notes == {philly.STILL_RAN: 3}
 
 
 def test_the_servers_may_be_in_another_file(folder: Path) -> None:
@@ -187,18 +178,6 @@ def test_the_log_may_be_named_and_compressed(folder: Path) -> None:
     assert "has 2 files cluster_job_log*" in fault_of(read_philly, folder)
     log.unlink()
     assert read_philly(folder).job_names.tolist() == plain.job_names.tolist()
-
-
-def test_a_log_is_recognised_by_its_first_job(folder: Path) -> None:
-    assert is_philly_log(folder / "cluster_job_log")
-    assert not is_philly_log(folder / "cluster_machine_list")
-    other = folder / "other"
-    other.mkdir()
-    for text in ("", "[]", "[1]", '[{"jobid": "a1"}]', '{"jobid": "a1", "attempts": []}'):
-        (other / "list.json").write_text(text)
-        assert not is_philly_log(other / "list.json")
-    (other / "list.json").write_text('[{"jobid": "a1", "attempts": []}')
-    assert is_philly_log(other / "list.json")  # its fault is found when it is read
 
 
 @pytest.mark.parametrize(
