@@ -27,7 +27,7 @@ from fairlead.traces.logs.slurm import (
 from fairlead.traces.logs.slurm_nodes import amounts_of, host_names, read_nodes
 from fairlead.traces.readers import SLURM, MachineOptions, read_workload
 from fairlead.traces.time_window import end_of_run
-from faults import fault_of
+from faults import fault_of, spoil
 
 HEADING = "JobID|User|Account|Partition|Submit|Start|End|State|ReqTRES|AllocTRES|NNodes|NodeList|Timelimit"
 ROWS = """\
@@ -107,19 +107,39 @@ def test_each_job_is_what_its_row_says(files: tuple[Path, Path]) -> None:
     places = workload.places[workload.set_place].tolist()
     both = [True, True]
     assert places == [[True, False]] * 3 + [[False, True], both, [True, False], [False, True]]
+    assert workload.notes == {
+        slurm.STEPS: 1,
+        CANCELLED_WHILE_PENDING: 1,
+        STILL_PENDING: 6,  # 9_[3-8]
+        slurm.STILL_RAN: 1,
+        slurm.EARLIER_RUNS: 1,
+        slurm.ROUNDED_UP: 1,
+        slurm.UNKNOWN_PARTITION: 1,
+        slurm.NO_LIMIT_NAMED: 2,
+    }
 
 
-def test_what_is_left_out_is_counted(files: tuple[Path, Path]) -> None:
-    notes = read(files).notes
-    assert notes[slurm.STEPS] == 1
-    assert notes[CANCELLED_WHILE_PENDING] == 1
-    assert notes[STILL_PENDING] == 6  # 9_[3-8]
-    assert NEVER_RAN not in notes
-    assert notes[slurm.STILL_RAN] == 1
-    assert notes[slurm.EARLIER_RUNS] == 1
-    assert notes[slurm.ROUNDED_UP] == 1
-    assert notes[slurm.UNKNOWN_PARTITION] == 1
-    assert notes[slurm.NO_LIMIT_NAMED] == 2
+START = "2025-01-01T10:00:00"
+
+
+@pytest.mark.parametrize(
+    ("row", "note"),
+    [
+        # Slurm gives a job that was cancelled while it waited a start, at its end, and no amounts.
+        (f"{START}|{START}|{START}|CANCELLED by 5|cpu=4,mem=1G||4|", CANCELLED_WHILE_PENDING),
+        (f"{START}|{START}|2025-01-01T09:00:00|COMPLETED||cpu=4|1|n1", slurm.ENDED_BEFORE_START),
+        (f"{START}|None|Unknown|REVOKED|cpu=4||1|", NEVER_RAN),
+        (f"{START}|{START}|2025-01-01T10:01:00|FAILED|cpu=4||1|", NEVER_RAN),
+    ],
+)
+def test_a_job_without_a_run_has_a_note(files: tuple[Path, Path], row: str, note: str) -> None:
+    before = read(files).notes.get(note, 0)
+    files[0].write_text(f"{HEADING}\n{ROWS}20|ana|lab|main|{row}|\n")
+    workload = read(files)
+    assert "20" not in workload.job_names.tolist()
+    assert workload.notes[note] == before + 1
+    if note == NEVER_RAN:
+        assert read(files, unended=0.0).notes[note] == 1
 
 
 def test_users_may_be_accounts(files: tuple[Path, Path]) -> None:
@@ -176,12 +196,11 @@ def test_time_limits(files: tuple[Path, Path], text: str, seconds: float) -> Non
         ("cpu=4,mem=8G,node=1|1", "cpu=4,mem=8G|one", "row 2: column nnodes: 'one'"),
         ("n[1-2]", "n[1-x]", "row 4: 'n[1-x]' is not a list of hosts"),
         ("n[1-2]", "n[1-9999999]", "has more than 1,000,000 hosts"),
+        ("10:01:00|", "10:01:00+01:00|", "has a time zone"),
     ],
 )  # fmt: skip
 def test_a_fault_names_its_row(files: tuple[Path, Path], old: str, new: str, fault: str) -> None:
-    text = files[0].read_text()
-    assert old in text
-    files[0].write_text(text.replace(old, new, 1))
+    spoil(files[0], old, new)
     found = fault_of(read, files)
     assert fault in found
     assert str(files[0]) in found
@@ -247,62 +266,27 @@ def test_gpus_of_nodes(tmp_path: Path, gres: str, gpus: float) -> None:
     assert read_nodes(path).capacity.tolist() == [[2, 1, gpus]]
 
 
-def test_gpus_by_type_are_summed_where_no_total_is_named() -> None:
-    assert amounts_of("cpu=8,gres/gpu:a100=1,gres/gpu:v100=2") == {"cpu": 8, "gpu": 3}
-    assert amounts_of("gres/gpu=2,gres/gpu:a100=2") == {"gpu": 2}
-    assert amounts_of("license/x=3,energy=5,cpu=2") == {"cpu": 2.0}
-
-
-def test_a_job_that_was_cancelled_while_it_waited_never_ran(files: tuple[Path, Path]) -> None:
-    """Slurm gives it a start, at its end, and no allocated amounts."""
-    time = "2025-01-01T10:00:00"
-    row = f"20|ana|lab|main|{time}|{time}|{time}|CANCELLED by 5|cpu=4,mem=1G||4|None assigned|"
-    files[0].write_text(f"{HEADING}\n{ROWS}{row}\n")
-    workload = read(files)
-    assert "20" not in workload.job_names.tolist()
-    assert workload.notes[CANCELLED_WHILE_PENDING] == 2
-
-
-def test_a_job_that_ended_before_its_start_has_its_own_note(files: tuple[Path, Path]) -> None:
-    start, end = "2025-01-01T10:00:00", "2025-01-01T09:00:00"
-    row = f"20|ana|lab|main|{end}|{start}|{end}|COMPLETED||cpu=4,mem=1G,node=1|1|n1|"
-    files[0].write_text(f"{HEADING}\n{ROWS}{row}\n")
-    workload = read(files)
-    assert "20" not in workload.job_names.tolist()
-    assert workload.notes[slurm.ENDED_BEFORE_START] == 1
-    assert workload.notes[CANCELLED_WHILE_PENDING] == 1
-
-
 @pytest.mark.parametrize(
-    "times", ["None|Unknown|REVOKED", "2025-01-01T10:00:00|2025-01-01T10:01:00|FAILED"]
+    ("tres", "amounts"),
+    [
+        ("cpu=8,gres/gpu:a100=1,gres/gpu:v100=2", {"cpu": 8, "gpu": 3}),
+        ("gres/gpu=2,gres/gpu:a100=2", {"gpu": 2}),
+        ("license/x=3,energy=5,cpu=2", {"cpu": 2}),
+        ("mem=1G", {"memory": 1}),
+        ("mem=1T", {"memory": 1024}),
+        ("mem=1024", {"memory": 1}),
+        ("mem=1536Mc", {"memory": 1.5}),
+    ],
 )
-def test_other_jobs_without_a_run_have_their_own_note(files: tuple[Path, Path], times: str) -> None:
-    files[0].write_text(
-        f"{HEADING}\n{ROWS}20|ana|lab|main|2025-01-01T10:00:00|{times}|cpu=4||1||\n"
-    )
-    for unended in (None, 0.0):
-        workload = read(files, unended=unended)
-        assert "20" not in workload.job_names.tolist()
-        assert workload.notes[NEVER_RAN] == 1
+def test_amounts_of_a_job(tres: str, amounts: dict[str, float]) -> None:
+    assert amounts_of(tres) == amounts
 
 
 def test_a_job_on_a_node_that_is_not_listed_is_counted(files: tuple[Path, Path]) -> None:
-    files[0].write_text(files[0].read_text().replace("|n[1-2]|", "|n[2-3]|"))
+    spoil(files[0], "|n[1-2]|", "|n[2-3]|")
     workload = read(files)
     assert workload.task_server.tolist()[:3] == [0, 1, -1]
-    assert workload.notes[slurm.NO_SERVER] == 1
-
-
-def test_a_time_zone_is_refused(files: tuple[Path, Path]) -> None:
-    files[0].write_text(files[0].read_text().replace("10:01:00|", "10:01:00+01:00|", 1))
-    assert "has a time zone" in fault_of(read, files)
-
-
-def test_amounts_of_memory_are_binary() -> None:
-    assert amounts_of("mem=1024M")["memory"] == amounts_of("mem=1G")["memory"] == 1.0
-    assert amounts_of("mem=1T")["memory"] == 1024.0
-    assert amounts_of("mem=1024")["memory"] == 1.0
-    assert amounts_of("mem=1536Mc")["memory"] == 1.5
+    assert workload.notes[NO_SERVER] == 1
 
 
 def test_some_users_may_be_left_out(files: tuple[Path, Path]) -> None:
@@ -358,45 +342,59 @@ def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> No
         *workload.notes
     }
     assert end_of_run(workload) == 7200  # the last time of the table, as cy submits
-    assert active(workload, 7200) == (2, 4)
+    # Job 5 and the jobs of array 3 wait from 600 s on, job 5 until 1200 s; job 2 starts at 1800 s.
+    waiting = [active(workload, seconds)[1] for seconds in (599, 600, 1199, 1200)]
+    assert waiting == [2, 6, 6, 5]
     assert active(workload, 1900)[0] == 3
+    assert active(workload, 7200) == (2, 4)
     assert workload.users == ("ana", "bo", "cy")
     demand = workload.shapes[workload.set_shape].tolist()
     assert demand == [[4, 1, 0], [4, 1, 0], *[[2, 1, 0]] * 4, [3, 1, 0]]
 
 
-@pytest.mark.parametrize(("seconds", "waiting"), [(599, 2), (600, 6), (1199, 6), (1200, 5)])
-def test_a_cancelled_job_waits_until_then(
-    files: tuple[Path, Path], seconds: float, waiting: int
-) -> None:
-    """Two tasks of job 2, three jobs of array 3, and job 5 from 600 s to 1200 s."""
-    files[0].write_text(UNENDED)
-    assert active(read(files, unended=0.0), seconds)[1] == waiting
-
-
-def test_cancelled_jobs_of_an_array_each_wait(files: tuple[Path, Path]) -> None:
-    cancelled = "6_[1-3,7]|cy|2025-01-01T10:00:00|Unknown|2025-01-01T10:05:00|CANCELLED by 7||cpu=2,mem=1G|None assigned|main\n"
-    files[0].write_text(UNENDED + cancelled)
-    assert active(read(files, unended=0.0), 299)[1] == 6
-    assert active(read(files, unended=0.0), 300)[1] == 2
+def test_arrays_count_job_by_job(files: tuple[Path, Path]) -> None:
+    """Job 3_4 of a pending array has ended; all of another were cancelled after five minutes."""
+    rows = (
+        "3_4|bo|2025-01-01T10:10:00|2025-01-01T10:20:00|2025-01-01T10:30:00|COMPLETED|cpu=2|cpu=2|n1|main\n"
+        "6_[1-3,7]|cy|2025-01-01T10:00:00|Unknown|2025-01-01T10:05:00|CANCELLED by 7||cpu=2|None assigned|main\n"
+        "8_[1-10:4%2]|cy|2025-01-01T12:00:00|Unknown|Unknown|PENDING||cpu=3,mem=1G|None assigned|main\n"
+    )
+    files[0].write_text(UNENDED + rows)
+    workload = read(files, unended=0.0)
+    names = [name for name in workload.job_names.tolist() if "_" in name and "." not in name]
+    of_six = ["6_1", "6_2", "6_3", "6_7"]
+    assert sorted(names) == ["3_1", "3_4", "3_5", *of_six, "8_1", "8_5", "8_9"]
+    assert active(workload, 299)[1] - active(workload, 300)[1] == 4
     assert read(files).notes[CANCELLED_WHILE_PENDING] == 5
 
 
-def test_a_cancellation_may_be_the_last_time(files: tuple[Path, Path]) -> None:
-    late = "6|cy|2025-01-01T11:00:00|None|2025-01-01T13:00:00|CANCELLED by 7||cpu=2|None assigned|main\n"
-    files[0].write_text(UNENDED + late)
+@pytest.mark.parametrize(
+    ("submit", "end", "until"),
+    [("T11", "T13", 3 * 3600), ("T08", "T09", 2 * 3600)],  # after and before all other times
+)
+def test_a_cancellation_beyond_all_other_times(
+    files: tuple[Path, Path], submit: str, end: str, until: float
+) -> None:
+    """The last one ends the table; a job cancelled before second 0 never waits."""
+    times = f"2025-01-01{submit}:00:00|None|2025-01-01{end}:00:00"
+    files[0].write_text(f"{UNENDED}6|cy|{times}|CANCELLED by 7||cpu=2|None assigned|main\n")
     workload = read(files, unended=0.0)
-    assert workload.recorded_until == 3 * 3600
-    assert active(workload, 3 * 3600)[1] == 4
-    assert active(workload, 3 * 3600 - 1)[1] == 5
+    assert workload.recorded_until == until
+    assert workload.start_date == read(files).start_date
+    cancel = workload.job_cancel[workload.job_names.tolist().index("6")]
+    assert cancel == until if end == "T13" else cancel <= 0
 
 
-def test_a_job_cancelled_before_second_0_never_waits(files: tuple[Path, Path]) -> None:
-    early = "6|cy|2025-01-01T08:00:00|None|2025-01-01T09:00:00|CANCELLED by 7||cpu=2|None assigned|main\n"
-    files[0].write_text(UNENDED + early)
+def test_jobs_that_had_not_ended_leave_second_0_as_it_is(files: tuple[Path, Path]) -> None:
+    """Job 2 was submitted a day before the first job that ended."""
+    day_before = "2|ana|2024-12-31T10:00:00|2024-12-31"
+    files[0].write_text(UNENDED.replace("2|ana|2025-01-01T10:00:00|2025-01-01", day_before))
     workload = read(files, unended=0.0)
     assert workload.start_date == read(files).start_date
-    assert workload.job_cancel[workload.job_names.tolist().index("6")] <= 0
+    job = workload.job_names.tolist().index("2")
+    task = workload.first_task[workload.first_set[job]]
+    assert (workload.job_submit[job], workload.task_start[task]) == (0, 0)
+    assert workload.task_duration[task] == 7201
 
 
 @pytest.mark.parametrize(
@@ -422,53 +420,15 @@ def test_nodes_out_of_service_are_noted(files: tuple[Path, Path], state: str, is
 def test_nodes_out_of_service_count_before_the_end(files: tuple[Path, Path]) -> None:
     """They drain at the last time of the table, as jobs of it may have run there earlier."""
     files[0].write_text(UNENDED)
-    files[1].write_text(
-        NODES.replace("Gres=gpu", "State=DOWN Gres=gpu").replace(
-            "Gres=(", "State=MIXED+DRAIN Gres=("
-        )
-    )
+    down = NODES.replace("Gres=gpu", "State=DOWN Gres=gpu")
+    files[1].write_text(down.replace("Gres=(", "State=MIXED+DRAIN Gres=("))
     workload = read(files, unended=0.0)
     assert workload.server.tolist() == [0, 2]
     assert workload.server_time.tolist() == [7200, 7200]
     assert workload.server_event.tolist() == [DRAIN, DRAIN]
-
-
-def test_many_nodes_out_of_service_are_named_in_part(files: tuple[Path, Path]) -> None:
-    down = "".join(f"NodeName=d{k} CPUTot=1 RealMemory=1024 State=DOWN\n" for k in range(8))
-    files[1].write_text(NODES + down)
-    found = [(what, n) for what, n in read(files).notes.items() if "state DOWN" in what]
-    assert [n for _, n in found] == [8]
-    assert "(d0, d1, d2, d3, d4 and 3 more)" in found[0][0]
-
-
-def test_jobs_that_had_not_ended_leave_second_0_as_it_is(files: tuple[Path, Path]) -> None:
-    """Job 2 was submitted a day before the first job that ended."""
-    files[0].write_text(
-        UNENDED.replace(
-            "2|ana|2025-01-01T10:00:00|2025-01-01", "2|ana|2024-12-31T10:00:00|2024-12-31"
-        )
-    )
-    assert read(files).start_date == read(files, unended=0.0).start_date
-    workload = read(files, unended=0.0)
-    job = workload.job_names.tolist().index("2")
-    task = workload.first_task[workload.first_set[job]]
-    assert (workload.job_submit[job], workload.task_start[task]) == (0, 0)
-    assert workload.task_duration[task] == 7201
-
-
-def test_a_job_of_a_pending_array_counts_once(files: tuple[Path, Path]) -> None:
-    ended = "3_4|bo|2025-01-01T10:10:00|2025-01-01T10:20:00|2025-01-01T10:30:00|COMPLETED|cpu=2,mem=1G|cpu=2,mem=1G|n1|main\n"
-    files[0].write_text(UNENDED + ended)
-    names = read(files, unended=0.0).job_names.tolist()
-    assert sorted(names) == ["1", "2", "3_1", "3_4", "3_5", "4_[1-100...]", "5"]
-
-
-def test_waiting_jobs_need_what_they_ask_for(files: tuple[Path, Path]) -> None:
-    rows = [line.split("|") for line in UNENDED.splitlines()]
-    files[0].write_text("\n".join("|".join([*row[:7], *row[8:]]) for row in rows))
-    workload = read(files, unended=0.0)
-    assert workload.job_names.tolist() == ["1", "2"]
-    assert workload.notes[NO_REQUEST] == 3
+    more = "".join(f"NodeName=d{k} CPUTot=1 RealMemory=1024 State=DOWN\n" for k in range(6))
+    files[1].write_text(NODES + more)
+    assert any("(d0, d1, d2, d3, d4 and 1 more)" in note for note in read(files).notes)
 
 
 def test_what_a_table_lacks_is_noted(files: tuple[Path, Path]) -> None:
@@ -479,6 +439,11 @@ def test_what_a_table_lacks_is_noted(files: tuple[Path, Path]) -> None:
     assert read(files).notes == {NO_PARTITION: 1, NO_SERVER: 1}
     files[1].write_text(NODES[: NODES.index("NodeName=g1")])
     assert read(files).notes == {NO_PARTITION: 1, NO_SERVER: 1, GPUS_IGNORED: 1}
+    rows = [line.split("|") for line in UNENDED.splitlines()]  # without ReqTRES
+    files[0].write_text("\n".join("|".join([*row[:7], *row[8:]]) for row in rows))
+    workload = read(files, unended=0.0)
+    assert workload.job_names.tolist() == ["1", "2"]
+    assert workload.notes[NO_REQUEST] == 3
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -516,9 +481,3 @@ JobID|User|Submit|Eligible|Start|End|State|AllocTRES|ReqTRES|Partition
     assert workload.notes[slurm.NOT_ELIGIBLE] == 6
     assert workload.notes[slurm.ENDED_BEFORE_SUBMISSION] == 1
     assert read(files).job_submit.tolist() == [0, 3600]
-
-
-def test_a_pending_array_with_a_step_has_all_its_jobs(files: tuple[Path, Path]) -> None:
-    files[0].write_text(UNENDED.replace("3_[1,4-5%2]", "3_[1-10:4%2]"))
-    names = read(files, unended=0.0).job_names.tolist()
-    assert [name for name in names if name.startswith("3_")] == ["3_1", "3_5", "3_9"]
