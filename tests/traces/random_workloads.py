@@ -57,7 +57,7 @@ def random_workload(seed: int) -> Workload:
         server_event=[0] * len(coming) + [int(e) for e in rng.integers(1, 3, len(coming))],
         server=np.concatenate([coming, coming]),
         origin=f"seed {seed}",
-        start_date=1.7e9 + rng.random() if seed % 2 else None,
+        start_date=(None, 1.7e9 + rng.random(), 0.0)[seed % 3],
         notes={"something left out": int(rng.integers(1, 9))},
     )
 

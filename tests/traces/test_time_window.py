@@ -1,8 +1,10 @@
-"""A window of a trace: its jobs, its servers at the beginning, and its faults."""
+"""Windows and dates of traces: jobs and servers of a window, options that take dates, faults."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead.cli.log_options import instant_in
 from fairlead.cli.main import run
-from fairlead.errors import InputError
 from fairlead.model.cluster import BoolArray, Cluster
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.simulation.replay import replay
-from fairlead.traces.parquet_trace import write_parquet
-from fairlead.traces.readers import read_workload
+from fairlead.traces.parquet_trace import read_parquet, write_parquet
+from fairlead.traces.readers import MachineOptions, read_workload
 from fairlead.traces.time_window import NO_STARTS, time_window, why_no_starts
 from fairlead.traces.what_if import with_load
-from faults import change_header, fault_of
+from faults import fault_of
 from oracles.random_workloads import random_workload
 
 Capture = pytest.CaptureFixture[str]
@@ -55,15 +57,6 @@ def present(workload: Workload, seconds: float) -> BoolArray:
     return there
 
 
-def test_times_count_from_the_beginning() -> None:
-    part = time_window(four_jobs(), HOUR, 3 * HOUR)
-    assert part.job_names.tolist() == ["job-1", "job-2"]
-    assert part.job_submit.tolist() == [0, HOUR]
-    assert part.job_cancel.tolist() == [np.inf, 8 * HOUR]
-    assert part.task_start[0] == 400
-    assert np.isnan(part.task_start[1])
-
-
 def test_starts_are_left_out_where_earlier_jobs_ran(tmp_path: Path, capsys: Capture) -> None:
     """At 3900 s job-1 waits, and starts at 4000 s, so that no window from then on is a run."""
     part = time_window(four_jobs(), 3900)
@@ -72,14 +65,19 @@ def test_starts_are_left_out_where_earlier_jobs_ran(tmp_path: Path, capsys: Capt
     assert part.notes[NO_STARTS] == 1  # that of job-3, which never started
     left_out = "the recorded starts are left out, as earlier jobs ran or waited at --from"
     assert why_no_starts(part) == left_out
-    trace = tmp_path / "x.parquet"
+    trace, whole = tmp_path / "x.parquet", tmp_path / "whole.parquet"
     write_parquet(part, trace)
     assert run(["trace", "audit", str(trace)]) == 2
     assert f"{left_out}; fairlead simulate" in capsys.readouterr().err
+    write_parquet(four_jobs(), whole)
+    words = ["simulate", str(whole), "--from", "3900", "-p", "drf/best-fit", "-p", "recorded"]
+    assert run(words) == 2
+    assert "no run compares with recorded" in capsys.readouterr().err
 
 
 def test_servers_begin_in_their_state_then() -> None:
     part = time_window(four_jobs(), HOUR)
+    assert part.task_start[0] == 400
     events = zip(part.server_time, part.server_event, part.server, strict=True)
     assert list(events) == [
         (0, LEAVE, 1), (0, DRAIN, 2), (1400, JOIN, 1), (2400, LEAVE, 2), (4400, LEAVE, 0),
@@ -101,6 +99,7 @@ def test_a_window_is_what_the_trace_holds_then(seed: int, begin: int, length: in
     assert part.job_names.tolist() == whole.job_names[inside].tolist()
     assert part.job_submit.tolist() == (whole.job_submit[inside] - begin).tolist()
     assert part.job_limit.tolist() == whole.job_limit[inside].tolist()
+    assert part.job_cancel.tolist() == (whole.job_cancel[inside] - begin).tolist()
     tasks = inside[np.repeat(whole.set_job, whole.set_tasks)]
     assert part.task_duration.tolist() == whole.task_duration[tasks].tolist()
     later = time_window(whole, begin)
@@ -115,6 +114,16 @@ JobID|User|Submit|Start|End|State|AllocTRES
 3|ana|2025-01-01T13:00:00|2025-01-01T13:00:00|2025-01-01T14:00:00|COMPLETED|cpu=1
 4|bo|2025-01-01T15:00:00|2025-01-01T20:00:00|2025-01-01T21:00:00|COMPLETED|cpu=1
 """
+MACHINES = ["--servers", "1", "--cores", "4"]
+BEGIN = datetime(2025, 1, 1, 10, tzinfo=UTC).timestamp()
+SWF_ROW = "1 {} 0 60 4 -1 -1 4 3600 -1 1 7 1 1 -1 -1 -1 -1\n"
+
+
+@pytest.fixture
+def sacct(tmp_path: Path) -> Path:
+    path = tmp_path / "sacct.txt"
+    path.write_text(SACCT)
+    return path
 
 
 @pytest.mark.parametrize(
@@ -125,12 +134,9 @@ JobID|User|Submit|Start|End|State|AllocTRES
     ],
 )
 def test_a_wait_does_not_go_on_beyond_a_window(
-    tmp_path: Path, capsys: Capture, words: str, hours: float
+    sacct: Path, capsys: Capture, words: str, hours: float
 ) -> None:
-    log = tmp_path / "sacct.txt"
-    log.write_text(SACCT)
-    machines = ["--servers", "1", "--cores", "4"]
-    line = ["simulate", str(log), *machines, "-p", "recorded", "--json", *words.split()]
+    line = ["simulate", str(sacct), *MACHINES, "-p", "recorded", "--json", *words.split()]
     assert run(line) == 0
     longest = json.loads(capsys.readouterr().out)["policies"]["recorded"]["longest_without"]
     assert longest == {"user": "ana", "seconds": hours * HOUR}
@@ -145,39 +151,87 @@ def test_files_keep_where_a_window_was_cut(tmp_path: Path) -> None:
     assert time_window(four_jobs(), end=4 * HOUR).recorded_until is None
 
 
-@pytest.mark.parametrize("wrong", [-1, 3600, float("nan"), "2025-01-01", True])
-def test_a_cut_before_the_last_submission_is_refused(tmp_path: Path, wrong: object) -> None:
-    path = tmp_path / "x.parquet"
-    write_parquet(four_jobs(), path)
-    change_header(path, recorded_until=wrong)
-    with pytest.raises(InputError, match="recorded_until: must be seconds, at least the last"):
-        read_workload(path)
+def test_second_0_of_a_sacct_table_is_its_first_submission(sacct: Path) -> None:
+    workload, _ = read_workload(sacct, MachineOptions(servers=1, cores=4))
+    assert workload.start_date == BEGIN
+    assert time_window(workload, HOUR).start_date == BEGIN + HOUR
+    assert with_load(workload, 2.0).start_date is None
+
+
+@pytest.mark.parametrize(
+    ("header", "submit", "date"),
+    [
+        ("; UnixStartTime: 1735689600\n", 0, 1735689600),
+        ("; UnixStartTime: 1735689600\n", 30, 1735689630),
+        ("; UnixStartTime: 0\n", 30, None),
+        ("; UnixStartTime: 1.7e9\n", 30, None),
+        ("", 30, None),
+        ("", 1735689600, 1735689600),
+    ],
+)
+def test_dates_of_swf_logs(tmp_path: Path, header: str, submit: int, date: float | None) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text(f"; MaxProcs: 8\n{header}{SWF_ROW.format(submit)}")
+    assert read_workload(path)[0].start_date == date
+
+
+def test_options_take_dates(sacct: Path, capsys: Capture) -> None:
+    window = sacct.with_name("window.parquet")
+    line = ["trace", "convert", str(sacct), *MACHINES, "-o", str(window)]
+    assert run([*line, "--from", "2025-01-01T11:00:00", "--to", "2025-01-01T15:00"]) == 0
+    printed = capsys.readouterr().out
+    assert "submitted before 2025-01-01 11:00:00 (--from): 1\n" in printed
+    assert "submitted from 2025-01-01 15:00:00 on (--to): 1\n" in printed
+    part = read_parquet(window)
+    assert (part.job_names.tolist(), part.start_date) == (["2", "3"], BEGIN + HOUR)
+    assert run([*line, "--to", "5h", "--from", "2024-12-31"]) == 0
+    assert read_parquet(window).job_names.tolist() == ["1", "2", "3"]
+
+
+def test_the_first_day_stands_for_the_start(sacct: Path) -> None:
+    workload, _ = read_workload(sacct, MachineOptions(servers=1, cores=4))
+    assert instant_in(workload, datetime(2025, 1, 1), "--from") == 0
+    assert instant_in(workload, datetime(2025, 1, 1, 11), "--from") == HOUR
+    assert fault_of(instant_in, workload, datetime(2025, 1, 1, 9), "--from") == (
+        "--from: is before the trace begins, 2025-01-01 10:00:00"
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (["--from", "2h", "--to", "2h"], "--from: must be before --to, 7200 s, not 7200 s"),
-        (["--from", "1d"], "--from: no job is submitted from 86400 s on; the trace has jobs from"),
-        (["--to=-1h"], "--to: must be seconds, a number with"),
+        ("--to 2024-12-31", "--to: is before the trace begins, 2025-01-01 10:00:00"),
+        ("--to 2025-02-30", "--to: 2025-02-30 is not a date"),
+        ("--to 2025-01-01T01:00Z", "--to: must be seconds, a number with"),
+        ("--to=-1h", "--to: must be seconds, a number with"),
+        ("--from 2h --to 1h", "--from: must be before --to, 2025-01-01 11:00:00, not 2025"),
+        (
+            "--from 6h",
+            "--from: no job is submitted from 2025-01-01 16:00:00 on; the trace has jobs from "
+            "2025-01-01 10:00:00 to 2025-01-01 15:00:00",
+        ),
     ],
 )
 def test_unusable_windows_write_nothing(
-    tmp_path: Path, capsys: Capture, words: list[str], fault: str
+    sacct: Path, capsys: Capture, words: str, fault: str
 ) -> None:
-    trace, out = tmp_path / "x.parquet", tmp_path / "out.parquet"
-    write_parquet(four_jobs(), trace)
-    assert run(["trace", "convert", str(trace), "-o", str(out), *words]) == 2
+    out = sacct.with_name("out.parquet")
+    line = ["trace", "convert", str(sacct), *MACHINES, "-o", str(out), *words.split()]
+    assert run(line) == 2
     assert capsys.readouterr().err.startswith(f"fairlead: {fault}")
     assert not out.exists()
 
 
-def test_recorded_needs_the_jobs_before_a_window(tmp_path: Path, capsys: Capture) -> None:
-    """A job that runs over the beginning is left out, which recorded would not show."""
-    trace = tmp_path / "x.parquet"
+def test_a_trace_without_dates(tmp_path: Path, capsys: Capture) -> None:
+    trace, dated = tmp_path / "trace.parquet", tmp_path / "dated.parquet"
     write_parquet(four_jobs(), trace)
-    words = ["simulate", str(trace), "--from", "3900", "-p", "drf/best-fit", "-p", "recorded"]
-    assert run(words) == 2
-    printed = capsys.readouterr()
-    assert (printed.out, printed.err.count("\n")) == ("", 1)
-    assert "no run compares with recorded" in printed.err
+    for verb in (
+        ["simulate", str(trace), "-p", "drf/best-fit", "--from", "2025-01-01"],
+        ["explain", str(trace), "job-1", "--policy", "drf/best-fit", "--at", "2025-01-01"],
+    ):
+        assert run(verb) == 2
+        assert "is a date, and the trace has none; give the time" in capsys.readouterr().err
+    write_parquet(replace(four_jobs(), start_date=BEGIN), dated)
+    for path, date in ((trace, None), (dated, "2025-01-01T10:00:00")):
+        assert run(["trace", "info", str(path), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["start_date"] == date
