@@ -190,9 +190,9 @@ def test_options_take_dates(sacct: Path, capsys: Capture) -> None:
 
 def test_the_first_day_stands_for_the_start(sacct: Path) -> None:
     workload, _ = read_workload(sacct, MachineOptions(servers=1, cores=4))
-    assert instant_in(workload, datetime(2025, 1, 1), "--from") == 0
-    assert instant_in(workload, datetime(2025, 1, 1, 11), "--from") == HOUR
-    assert fault_of(instant_in, workload, datetime(2025, 1, 1, 9), "--from") == (
+    assert instant_in(workload, datetime(2025, 1, 1, tzinfo=UTC), "--from") == 0
+    assert instant_in(workload, datetime(2025, 1, 1, 11, tzinfo=UTC), "--from") == HOUR
+    assert fault_of(instant_in, workload, datetime(2025, 1, 1, 9, tzinfo=UTC), "--from") == (
         "--from: is before the trace begins, 2025-01-01 10:00:00"
     )
 
