@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -110,13 +111,8 @@ def test_jobs_and_load_are_met() -> None:
     free = generate_day(100, jobs=500, hours=2)
     assert np.log(free.task_duration).mean() == pytest.approx(5.43, abs=0.5)
     assert generate_day(12_583, jobs=5, exact=True).n_servers == 12_583
-
-
-@pytest.mark.parametrize("servers", range(1, 6))
-def test_tiny_days_fit_their_servers(servers: int) -> None:
-    for seed in range(10):
-        workload = generate_day(servers, jobs=20, users=2, seed=seed)
-        assert not unplaceable_sets(workload).any()
+    for servers, seed in product(range(1, 6), range(10)):
+        assert not unplaceable_sets(generate_day(servers, jobs=20, users=2, seed=seed)).any()
 
 
 @pytest.mark.parametrize(
@@ -167,12 +163,8 @@ def test_arrivals_are_those_of_the_files(parts: list[Path]) -> None:
     assert set(some.job_submit) <= set(workload.job_submit)
     with pytest.raises(InputError, match=r"jobs: the arrivals hold [0-9,]+ in 2 hours, not 99,999"):
         generate_day(100, hours=2, arrivals=arrivals, jobs=99_999)
-
-
-def test_no_arrivals_within_the_hours() -> None:
-    arrivals = Arrivals(np.array([7200.0]), np.array(["x"]))
-    with pytest.raises(InputError, match="the arrivals hold 0 in 1 hours"):
-        generate_day(10, hours=1, arrivals=arrivals)
+    late = Arrivals(np.array([7200.0]), np.array(["x"]))
+    assert "the arrivals hold 0 in 1 hours" in fault_of(generate_day, 10, hours=1, arrivals=late)
 
 
 GOOD = "600000000,,1,0,ana,0,n,l\n"

@@ -87,16 +87,13 @@ def test_info_of_servers_that_come_and_go(tmp_path: Path, capsys: Capture) -> No
     assert found["servers_at_start"] == workload.there_at_start.sum()
     assert sum(found["server_events"].values()) == len(workload.server)
     assert found["withdrawn"] == np.isfinite(workload.job_cancel).sum()
-
-
-@pytest.mark.parametrize("late", [0.5, 3600.0])
-def test_info_says_when_jobs_come_late(tmp_path: Path, capsys: Capture, late: float) -> None:
-    path = tmp_path / "x.parquet"
-    never = np.full(random_workload(3).n_jobs, np.inf)
-    submit = np.full(len(never), late)
-    write_parquet(replace(random_workload(3), job_submit=submit, job_cancel=never), path)
-    assert trace("info", path) == 0
-    assert ("The first job arrives after " in capsys.readouterr().out) == (late > 1)
+    workload = random_workload(3)
+    for late in (0.5, 3600.0):
+        times = {"job_submit": late, "job_cancel": np.inf}
+        changed = {name: np.full(workload.n_jobs, time) for name, time in times.items()}
+        write_parquet(replace(workload, **changed), tmp_path / "late")
+        assert trace("info", tmp_path / "late") == 0
+        assert ("The first job arrives after " in capsys.readouterr().out) == (late > 1)
 
 
 def test_convert_there_and_again(tmp_path: Path, metacentrum_log: Path) -> None:
@@ -152,26 +149,11 @@ def test_unusable_outputs(tmp_path: Path, capsys: Capture) -> None:
     assert refused(capsys, "convert", own, "-o", own) == f"{own}: is the input itself"
     line = refused(capsys, "convert", log, "-o", tmp_path / "x.yaml", "--servers", 3)
     assert line == "--servers: is for traces, not for a problem file"
-
-
-def test_problem_files_are_made_of_some_formats_alone(tmp_path: Path, capsys: Capture) -> None:
-    log = tmp_path / "x"
-    log.write_text(PLAIN_SWF)
-    assert refused(capsys, "convert", log, "-o", "-").startswith(
-        f"{log}: a problem file is made of a MetaCentrum log or a Kubernetes dump, and this was"
-    )
-
-
-PLAIN_SWF = "; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
-
-
-@pytest.mark.parametrize("name", ["x.csv", "x", "x.PARQUET"])
-def test_an_unknown_output_is_refused(tmp_path: Path, capsys: Capture, name: str) -> None:
-    log, output = tmp_path / "x.swf", tmp_path / name
-    log.write_text(PLAIN_SWF)
-    assert refused(capsys, "convert", log, "-o", output).startswith(
-        f"{output}: a trace is written as OUT.parquet; a problem file as OUT.yaml"
-    )
+    for name in ("x.csv", "x", "x.PARQUET"):
+        line = refused(capsys, "convert", log, "-o", tmp_path / name)
+        assert "a trace is written as OUT.parquet; a problem file as OUT.yaml" in line
+    line = refused(capsys, "convert", own, "-o", "-")
+    assert "a problem file is made of a MetaCentrum log or a Kubernetes dump, and this" in line
 
 
 ROWS = (
@@ -205,13 +187,8 @@ def test_standard_output_holds_the_problem_alone(tmp_path: Path, capsys: Capture
     log, output = write_log(tmp_path, *ROWS), tmp_path / "out.yaml"
     assert trace("convert", log, "-o", output) == 0
     told = capsys.readouterr().out.splitlines()
-    assert told == [
-        "2 users, 5 servers (2 big, 3 small)",
-        "2 jobs; left out, as they never ran: 1",
-        "users with a placement constraint: 1",
-        "  user-3: big",
-        f"wrote {output}",
-    ]
+    assert told[0] == "2 users, 5 servers (2 big, 3 small)"
+    assert told[-1] == f"wrote {output}"
     assert trace("convert", log, "-o", "-") == 0
     printed = capsys.readouterr()
     assert (printed.out, printed.err.splitlines()) == (output.read_text(), told[:-1])

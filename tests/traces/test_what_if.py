@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -96,6 +95,11 @@ def test_remaining_servers_keep_capacity_and_events(seed: int, data: st.DataObje
         ("servers:big-1+0", "changes nothing"),
         ("servers:big-1-3", "the group 'big-1' has 3 servers, and at least one must stay"),
         ("servers:big-1+9999999999", "must be from 0 to 2147483646"),
+        ("quota:ana.cpu=17", "17 cpu are guaranteed to ana; the servers have 16"),
+        ("quota:ana.disk=1", "no resource is named 'disk'"),
+        ("quota:cy.cpu=1", "no queue or user is named 'cy'"),
+        ("quota:ana.tasks=1", "no resource is named 'tasks'"),
+        ("limit:ana.tasks=1.5", "must be a whole number from 0"),
     ],
 )
 def test_malformed_changes(change: str, message: str) -> None:
@@ -107,8 +111,8 @@ def test_malformed_changes(change: str, message: str) -> None:
 def test_long_lists_of_names_are_cut() -> None:
     workload = small()
     object.__setattr__(workload, "users", tuple(f"user-{n}" for n in range(12)))
-    with pytest.raises(InputError, match=r"known: user-0, .*, user-9 and 2 more users; did you"):
-        change_workload(workload, "weight:usr-11=1")
+    fault = fault_of(change_workload, workload, "weight:usr-11=1")
+    assert "user-9 and 2 more users; did you" in fault
 
 
 def test_a_queue_weighs_something() -> None:
@@ -143,18 +147,3 @@ def test_a_quota_and_a_limit() -> None:
     assert change_workload(changed, "quota:ana.cpu=2").quotas["ana"][0] == {"cpu": 2.0}
     assert change_workload(workload, "limit:team.tasks=3").limits == {"team": {"tasks": 3.0}}
     assert change_workload(workload, "limit:bo=.cpu=3").limits == {"bo=": {"cpu": 3.0}}
-
-
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ("quota:ana.cpu=17", "17 cpu are guaranteed to ana; the servers have 16"),
-        ("quota:ana.disk=1", "no resource is named 'disk'"),
-        ("quota:cy.cpu=1", "no queue or user is named 'cy'"),
-        ("quota:ana.tasks=1", "no resource is named 'tasks'"),
-        ("limit:ana.tasks=1.5", "must be a whole number from 0"),
-    ],
-)
-def test_faults_of_changes_of_queues(change: str, fault: str) -> None:
-    with pytest.raises(InputError, match=re.escape(fault)):
-        change_workload(small(), change)
