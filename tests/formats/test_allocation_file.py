@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spoiled_documents import spoiled
 
 from effort import cases
 from fairlead.errors import InputError
-from fairlead.formats import allocation_file
 from fairlead.formats.allocation_file import read_allocation
 from fairlead.mechanisms import catalogue
 from fairlead.mechanisms.catalogue import solve
@@ -224,32 +222,3 @@ def test_allocations_of_another_problem_are_refused(tmp_path: Path) -> None:
             "users[1].weight: belongs to another problem: "
             "user 'ana' has weight 3 here and 2 in the problem"
         )
-
-
-SPOILED = spoiled(
-    {
-        "fairlead": 1,
-        "mechanism": "m",
-        "users": [row(weight=2.0, tasks=1), row("bo", servers={"big": 1, "old": 0.5})],
-    }
-)
-
-
-@settings(max_examples=cases(100), deadline=None)
-@given(document=SPOILED, lenient=st.booleans())
-def test_a_spoiled_document_is_read_or_refused_in_one_line(document: Any, lenient: bool) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(allocation_file, "read_document", lambda _: document)
-        try:
-            held = read_allocation("spoiled.yaml", PROBLEM, lenient=lenient)
-        except InputError as error:
-            lines = [str(error)]
-            assert lines[0].startswith("spoiled.yaml: ")
-        else:
-            assert (held.tasks <= PROBLEM.unconstrained_gamma * (1 + 1e-6)).all()
-            assert (held.tasks >= 0).all()
-            lines = list(held.skipped)
-            assert lenient or not lines
-    for line in lines:
-        assert line.isprintable()
-        assert len(line) < 600

@@ -9,17 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from spoiled_documents import spoiled
 
-from effort import cases
-from fairlead.errors import InputError
-from fairlead.formats import _kubernetes_census, _kubernetes_objects
+from fairlead.formats import _kubernetes_census
 from fairlead.formats.kubernetes import read_kubernetes
 from fairlead.model.holdings import Holdings
 from faults import fault_within
-from kubernetes_dumps import affinity, container, dump, expression, node, pod, write
+from kubernetes_dumps import affinity, container, expression, node, pod, write
 
 SMALL = {"cpu": "500m", "memory": "1Gi"}
 HUGE_PAGES = ("hugepages-2Mi", "hugepages-1Gi")
@@ -523,33 +520,3 @@ def test_nothing_usable(tmp_path: Path) -> None:
 )
 def test_weights_at_fault(tmp_path: Path, weights: dict[str, Any], fault: str) -> None:
     assert fault_of(write(tmp_path, *GOOD), weights=weights) == fault
-
-
-RICH = pod(
-    "rich",
-    SMALL,
-    affinity=affinity({"matchExpressions": [expression("zone", "Gt", "1")]}),
-    tolerations=[{"operator": "Exists"}],
-    initContainers=[container(SMALL, sidecar=True)],
-)
-WHOLE = dump(node("n0", labels={"zone": "2"}, taints=("a=b:NoSchedule",)), RICH, *GOOD[1:])
-
-
-@settings(max_examples=cases(150), deadline=None)
-@given(document=spoiled(WHOLE), lenient=st.booleans())
-def test_a_spoiled_dump_is_read_or_refused_in_one_line(document: Any, lenient: bool) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_kubernetes_objects, "_load", lambda _: [document])
-        try:
-            held = read_kubernetes("spoiled.json", lenient=lenient)
-        except InputError as error:
-            lines = [str(error)]
-            assert lines[0].startswith("spoiled.json: ")
-        else:
-            assert (held.problem.gamma.max(axis=1) > 0).all()
-            assert np.isfinite(held.tasks).all()
-            lines = list(held.skipped)
-            assert lenient or not lines
-    for line in lines:
-        assert line.isprintable()
-        assert len(line) < 700

@@ -6,19 +6,15 @@ import math
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import yaml_rs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spoiled_documents import spoiled
 
 from effort import cases
 from equal_problems import assert_same
 from fairlead.errors import InputError
-from fairlead.formats import problem_file
 from fairlead.formats.problem_file import dump, load, load_with_report
 from fairlead.model.problem import Problem
 from faults import fault_of
@@ -186,24 +182,6 @@ def test_problem_files_round_trip(
     again, left_out = load_with_report(path)
     assert left_out == []
     assert_same(problem, again)
-
-
-@settings(max_examples=cases(120), deadline=None)
-@given(document=spoiled(yaml_rs.loads(EXAMPLE)), skip=st.booleans())
-def test_a_spoiled_document_is_read_or_refused_in_one_line(document: Any, skip: bool) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(problem_file, "read_document", lambda _: document)
-        refusal = None
-        try:
-            problem = load("spoiled.yaml", skip_unplaceable=skip)
-        except InputError as error:
-            refusal = str(error)
-    if refusal is None:
-        assert (problem.gamma.max(axis=1) > 0).all()
-    else:
-        assert refusal.startswith("spoiled.yaml: ")
-        assert "\n" not in refusal
-        assert len(refusal) < 600
 
 
 def test_unplaceable_users_are_not_written(tmp_path: Path) -> None:
