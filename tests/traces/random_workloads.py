@@ -1,73 +1,50 @@
-"""Small workloads with a bit of everything, by seed."""
+"""Small workloads with all that a trace may say, by seed, and their comparison."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
+from oracles import random_workloads
 
 
 def random_workload(seed: int) -> Workload:
-    rng = np.random.default_rng(seed)
-    n_groups, n_users, n_jobs = rng.integers(1, 5), rng.integers(1, 5), rng.integers(1, 8)
-    n_resources = int(rng.integers(1, 4))
-    cluster = Cluster(
-        groups=tuple(f'g-{g}, "odd" é' if g % 2 else f"g{g}" for g in range(n_groups)),
-        resources=("cpu", "memory", "nvidia.com/gpu")[:n_resources],
-        capacity=rng.random((n_groups, n_resources)) + 0.1,
-        count=rng.integers(1, 5, n_groups),
-        units=("cores", "", "GPUs")[:n_resources],
-        labels=tuple({"zone": f"a;{g}"} if g % 2 else {} for g in range(n_groups)),
-    )
-    sets = rng.integers(1, 4, n_jobs)
-    n_sets = int(sets.sum())
-    tasks = rng.integers(1, 5, n_sets)
-    places = rng.random((3, n_groups)) < 0.6
-    places[~places.any(axis=1)] = True
-    submit = np.sort(rng.random(n_jobs).round(1) * rng.choice([1, 1e9]) / 3)
-    n_servers = int(cluster.count.sum())
-    coming = rng.permutation(n_servers)[: rng.integers(0, n_servers + 1)]
-    times = np.sort(rng.random(2 * len(coming)) * 100)
-    duration = rng.lognormal(3, 3, tasks.sum())
-    cancel = np.where(rng.random(n_jobs) < 0.5, np.inf, submit + rng.random(n_jobs))
-    recorded = _recorded(rng, submit, cancel, np.repeat(np.repeat(range(n_jobs), sets), tasks))
-    return Workload.from_arrays(
-        cluster,
-        [f"user {n}" for n in range(n_users)],
-        weight=rng.random(n_users) + 0.1,
-        job_names=[f"job,{j}" for j in rng.permutation(n_jobs)],
-        job_user=rng.integers(0, n_users, n_jobs),
-        job_submit=submit,
-        job_gang=rng.random(n_jobs) < 0.5,
-        job_cancel=cancel,
-        job_limit=rng.choice([np.inf, 60.5, 3600.0], n_jobs) if seed % 3 else None,
-        set_job=np.repeat(np.arange(n_jobs), sets),
-        set_tasks=tasks,
-        set_shape=rng.integers(0, 3, n_sets),
-        shapes=rng.random((3, n_resources)) + 1e-9,
-        set_place=rng.integers(0, 3, n_sets),
-        places=places,
-        task_duration=duration,
-        task_start=recorded if seed % 3 else None,
-        task_server=rng.integers(-1, n_servers, len(duration)) if seed % 3 > 1 else None,
-        server_time=times,
-        server_event=[0] * len(coming) + [int(e) for e in rng.integers(1, 3, len(coming))],
-        server=np.concatenate([coming, coming]),
+    """Return a workload with odd names, labels, dates, and numbers that no decimal gives.
+
+    Recorded starts are known unless 3 divides the seed, and servers where it leaves 2.
+    """
+    rng = np.random.default_rng([seed, 2])
+    plain = random_workloads.random_workload(seed)
+    cluster, n_jobs = plain.cluster, plain.n_jobs
+    n_groups, n_resources, n_tasks = len(cluster.groups), len(cluster.resources), plain.n_tasks
+    job = np.repeat(plain.set_job, plain.set_tasks)
+    wait = rng.exponential(5.0, n_tasks).round(1)
+    start = np.minimum(plain.job_submit[job] + wait, plain.job_cancel[job])
+    start[rng.random(n_tasks) < 0.2] = np.inf  # never started
+    start[rng.random(n_tasks) < 0.2] = np.nan  # unknown
+    server = rng.integers(-1, plain.n_servers, n_tasks, dtype=np.int32)
+    return replace(
+        plain,
+        cluster=replace(
+            cluster,
+            groups=tuple(f'g-{g}, "odd" é' if g % 2 else f"g{g}" for g in range(n_groups)),
+            resources=("cpu", "memory", "nvidia.com/gpu")[:n_resources],
+            capacity=cluster.capacity / 3,
+            units=("cores", "", "GPUs")[:n_resources],
+            labels=tuple({"zone": f"a;{g}"} if g % 2 else {} for g in range(n_groups)),
+        ),
+        users=tuple(f"user {n}" for n in range(plain.n_users)),
+        job_names=np.array([f"job,{j}" for j in rng.permutation(n_jobs)]),
+        job_limit=plain.job_limit if seed % 3 else np.full(n_jobs, np.inf),
+        task_duration=rng.lognormal(3, 3, n_tasks),
+        task_start=start if seed % 3 else np.full(n_tasks, np.nan),
+        task_server=server if seed % 3 == 2 else np.full(n_tasks, -1, dtype=np.int32),
         origin=f"seed {seed}",
         start_date=(None, 1.7e9 + rng.random(), 0.0)[seed % 3],
         notes={"something left out": int(rng.integers(1, 9))},
-    )
-
-
-def _recorded(rng, submit, cancel, job):
-    """When tasks started: some never did, and some times are unknown."""
-    wait = rng.exponential(5.0, len(job)).round(1)
-    start = np.minimum(submit[job] + wait, cancel[job])
-    return np.select(
-        [rng.random(len(job)) < 0.2, rng.random(len(job)) < 0.3], [np.nan, np.inf], start
     )
 
 

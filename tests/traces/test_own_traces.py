@@ -163,7 +163,7 @@ def test_damaged_tables(tmp_path: Path, changed: dict[str, pl.Expr], said: str) 
 def test_tables_without_jobs_and_jobs_that_differ(tmp_path: Path) -> None:
     assert refused(rewritten(tmp_path, lambda f: f.head(0))) == "holds no job"
     one = {"job": pl.lit("one"), "submit": pl.int_range(pl.len()) * 1.0}
-    assert refused(rewritten(tmp_path, lambda f: f.with_columns(**one))).startswith("row 2: ")
+    assert "differs within a job" in refused(rewritten(tmp_path, lambda f: f.with_columns(**one)))
 
 
 def test_a_job_that_comes_back_is_a_duplicate(tmp_path: Path) -> None:
