@@ -26,6 +26,7 @@ def random_workload(seed: int) -> Workload:
     start[rng.random(n_tasks) < 0.2] = np.inf  # never started
     start[rng.random(n_tasks) < 0.2] = np.nan  # unknown
     server = rng.integers(-1, plain.n_servers, n_tasks, dtype=np.int32)
+    server[~np.isfinite(start)] = -1
     return replace(
         plain,
         cluster=replace(

@@ -88,7 +88,7 @@ def test_info_of_servers_that_come_and_go(tmp_path: Path, capsys: Capture) -> No
     assert sum(found["server_events"].values()) == len(workload.server)
     assert found["withdrawn"] == np.isfinite(workload.job_cancel).sum()
     workload = random_workload(3)
-    for late in (0.5, 3600.0):
+    for late in (0.01, 3600.0):
         times = {"job_submit": late, "job_cancel": np.inf}
         changed = {name: np.full(workload.n_jobs, time) for name, time in times.items()}
         write_parquet(replace(workload, **changed), tmp_path / "late")
