@@ -1,4 +1,4 @@
-"""Problem files: their meaning, and round trips."""
+"""Problem files: their meaning, round trips, and every fault in one line with its place."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from effort import cases
 from equal_problems import assert_same
-from fairlead.errors import InputError
+from fairlead.formats import problem_file
 from fairlead.formats.problem_file import dump, load, load_with_report
 from fairlead.model.problem import Problem
-from faults import fault_of
+from faults import fault_of, fault_within
 from strategies import ALL_FEATURES, problems
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("**/*.yaml"))
@@ -33,6 +33,7 @@ users:
   - {name: bo,   demand: {cpu: 4, memory: 1Gi}, servers: [big], tasks: 40}
   - {name: cy,   demand: {cpu: 1, memory: 8Gi}, servers: {gpu: T4}}
   - {name: dee,  demand: {cpu: 1}, rates: {big: 80, old: 12}}
+expect: {anything: [1, x]}               # for papers
 """
 
 
@@ -70,19 +71,16 @@ def test_examples_load_and_round_trip(path: Path, tmp_path: Path) -> None:
     assert_same(problem, load(tmp_path / "again.yaml"))
 
 
-def test_columns_in_order_of_first_appearance(tmp_path: Path) -> None:
+def test_columns_in_order_of_first_appearance_or_as_declared(tmp_path: Path) -> None:
     servers = "{name: a, capacity: {gpu: 1, cpu: 4}}, {name: b, capacity: {disk: 9}}"
-    problem = listed(tmp_path, servers, "{name: u, demand: {memory: 0, cpu: 1}}")
+    users = "{name: u, demand: {memory: 0, cpu: 1}}"
+    problem = listed(tmp_path, servers, users)
     assert problem.cluster.resources == ("gpu", "cpu", "disk", "memory")
     assert problem.cluster.units == ("",) * 4
     assert problem.cluster.capacity.tolist() == [[1, 4, 0, 0], [0, 0, 9, 0]]
-
-
-def test_declared_order_and_a_resource_that_nobody_names(tmp_path: Path) -> None:
-    servers, users = "{name: a, capacity: {cpu: 4, memory: 2}}", "{name: u, demand: {cpu: 1}}"
-    problem = listed(tmp_path, servers, users, "resources: [memory, gpu, cpu]\n")
-    assert problem.cluster.resources == ("memory", "gpu", "cpu")
-    assert problem.cluster.capacity.tolist() == [[2, 0, 4]]
+    problem = listed(tmp_path, servers, users, "resources: [memory, net, disk, gpu, cpu]\n")
+    assert problem.cluster.resources == ("memory", "net", "disk", "gpu", "cpu")
+    assert problem.cluster.capacity.tolist() == [[0, 0, 0, 1, 4], [0, 0, 9, 0, 0]]
 
 
 def test_absolute_quantities_without_a_unit(tmp_path: Path) -> None:
@@ -134,12 +132,6 @@ def test_a_whole_server_is_room_for_a_task_of_its_size(tmp_path: Path) -> None:
         " {name: v, demand: {cpu: 0.30000000000000004}}]\n",
     )
     assert problem.n_users == 2
-
-
-def test_expect_is_ignored(tmp_path: Path) -> None:
-    assert_same(
-        loaded(tmp_path, EXAMPLE), loaded(tmp_path, EXAMPLE + "expect: {anything: [1, x]}\n")
-    )
 
 
 NAME = st.one_of(
@@ -269,11 +261,185 @@ def test_a_fault_of_a_tree_is_one_line(tmp_path: Path, old: str, new: str, fault
 
 
 def test_a_chain_of_a_thousand_queues_is_refused(tmp_path: Path) -> None:
-    rows = ["{name: q0}"] + [f"{{name: q{k}, parent: q{k - 1}}}" for k in range(1, 1000)]
-    with pytest.raises(InputError, match=r"queues\[100\].parent: is more than 100 levels deep"):
-        listed(
-            tmp_path,
-            "{name: a, capacity: {cpu: 1}}",
-            "{name: ana, demand: {cpu: 1}}",
-            f"queues: [{', '.join(rows)}]\n",
-        )
+    rows = "".join(f", {{name: q{k}, parent: q{k - 1}}}" for k in range(1, 1000))
+    text = f"{HEAD}queues: [{{name: q0}}{rows}]\n{CPU}{USERS}"
+    assert fault_in(tmp_path, text) == "queues[100].parent: is more than 100 levels deep"
+
+
+HEAD = "fairlead: 1\n"
+SERVERS = "servers: [{name: big, capacity: {cpu: 8, memory: 32}, labels: {zone: a}}]\n"
+CPU = "servers: [{name: a, capacity: {cpu: 8}}]\n"
+USERS = "users: [{name: ana, demand: {cpu: 1}}]\n"
+
+
+def fault_in(folder: Path, text: str) -> str:
+    """Load the text as a file, and return the message without the file's name."""
+    path = folder / "p.yaml"
+    path.write_text(text)
+    message = fault_within(path, load, path)
+    assert len(message) < 400
+    return message
+
+
+TWO = (
+    "servers: [{name: big, capacity: {cpu: 8, memory: 32}, labels: {zone: a, gpu: T4}}, "
+    "{name: old, count: 3, capacity: {cpu: 16, memory: 4}, labels: {zone: b}}]\n"
+)
+
+
+def user(fields: str, servers: str = TWO) -> str:
+    return f"{HEAD}{servers}users: [{{name: ana, {fields}}}]\n"
+
+
+SHAPE = {
+    "": "is empty",
+    "servers: []\n": "the key 'fairlead', the version of the format, is missing: write fairlead: 1",
+    "fairlead: 2\n": "fairlead: unknown format version 2; this reader knows 1",
+    HEAD: "the key 'servers' is missing",
+    f"{HEAD}servers: []\n{USERS}": "servers: must list at least one",
+    f"{HEAD}{SERVERS}{USERS}user: []\n": "user: unknown key; did you mean 'users'?",
+    f"{HEAD}{SERVERS}users: [{{name: 7, demand: {{cpu: 1}}}}, {{name: '7', demand: {{cpu: 1}}}}]": (
+        "users[1].name: duplicate name '7', already the name of users[0]"
+    ),
+}
+
+DECLARE = "declare the unit of 'cpu' under resources (user 'ana')"
+FITS_NONE = ": user 'ana' fits no server:"
+
+# The fields of a user beside its name, and the fault behind users[0].
+OF_USERS = {
+    "demnad: {cpu: 1}": ".demnad: unknown key; did you mean 'demand'?",
+    "demand: {1.5: 3}": ".demand.1.5: is not the name of a resource",
+    "demand: {cpu: 1, cpu: 2}": ".demand.cpu: the key 'cpu' appears twice in one mapping",
+    "demand: {7: 1, '7': 1}": ".demand.7: the key 7 appears twice (user 'ana')",
+    "demand: {cpu: -1}": ".demand.cpu: must not be negative, not -1 (user 'ana')",
+    "demand: {cpu: 1}, weight: -2": ".weight: must be a number from 0, not -2 (user 'ana')",
+    "demand: {cpu: 1}, weight: {memory: 0}": (
+        ".weight: must be 0 for all resources or for none (user 'ana')"
+    ),
+    "demand: {cpu: 1}, weight: {memry: 1}": (
+        ".weight.memry: unknown resource; did you mean 'memory'?"
+    ),
+    "demand: {cpu: 1}, tasks: -1": ".tasks: must be a number from 0, not -1 (user 'ana')",
+    "demand: {cpu: 500m}": (
+        ".demand.cpu: an absolute quantity where servers[0].capacity.cpu is a plain number; "
+        f"{DECLARE}"
+    ),
+    "demand: {cpu: 1}, servers: [bgi]": (
+        ".servers[0]: no group is named 'bgi'; did you mean 'big'?"
+    ),
+    "demand: {cpu: 1}, servers: big": (
+        ".servers: must be a list of names of groups, or a mapping of labels, not 'big'"
+    ),
+    "demand: {cpu: 1}, servers: {zome: a}": (
+        ".servers: no group has a label 'zome'; did you mean 'zone'?"
+    ),
+    "demand: {cpu: 1}, servers: {zone: c}": ".servers.zone: no group has the label zone: c",
+    "rates: {bgi: 3}": ".rates.bgi: no group is named 'bgi'; did you mean 'big'?",
+    "rates: {big: 3}, servers: [old]": (
+        f"{FITS_NONE} its rate is 0 on every group that its placement allows"
+    ),
+    "demand: {cpu: 1}, servers: {zone: b, gpu: T4}": (
+        f"{FITS_NONE} its placement constraint allows no group"
+    ),
+    "demand: {memory: 5}, servers: [old]": (
+        f"{FITS_NONE} one task needs 5 of memory, "
+        "and the largest server that its placement allows has 4"
+    ),
+    "demand: {tpu: 1}": f"{FITS_NONE} no server has tpu",
+    "demand: {cpu: 10, memory: 10}": (
+        f"{FITS_NONE} no server has 10 of cpu and 10 of memory together"
+    ),
+    "demand: {cpu: 17, memory: 33}": (
+        f"{FITS_NONE} one task needs 17 of cpu, and the largest server has 16; "
+        "one task needs 33 of memory, and the largest server has 32"
+    ),
+}
+
+OF_SERVERS = {
+    "capacity: {cpu: 1}": "servers[0]: the key 'name' is missing",
+    "name: 1.10, capacity: {cpu: 1}": "servers[0].name: must be text, not 1.1; put it in quotes",
+    'name: "a\\e[31m", capacity: {cpu: 1}': (
+        r"servers[0].name: must not have control characters: 'a\x1b[31m'"
+    ),
+    "name: a, capacity: {cpu: 1}}, {name: a, capacity: {cpu: 2}": (
+        "servers[1].name: duplicate name 'a', already the name of servers[0]"
+    ),
+    "name: a, count: 0, capacity: {cpu: 1}": (
+        "servers: there is no server: every group has a count of 0"
+    ),
+    "name: a, count: 1.5, capacity: {cpu: 1}": (
+        "servers[0].count: must be a whole number from 0, not 1.5 (group 'a')"
+    ),
+    "name: a, count: 1e30, capacity: {cpu: 1}": (
+        "servers[0].count: must be at most 9,007,199,254,740,992, not 1e+30 (group 'a')"
+    ),
+    "name: a, capacity: {cpu: 8000m}": (
+        "users[0].demand.cpu: a plain number where servers[0].capacity.cpu is an absolute "
+        f"quantity; {DECLARE}"
+    ),
+}
+
+OF_RESOURCES = {
+    "{cpu: normalised}": (
+        "users[0].demand.cpu: must be a plain number, not '500m': an absolute quantity has no "
+        "meaning in the unit 'normalised' (user 'ana')"
+    ),
+    "{cpu: 3}": "resources.cpu: must be the name of a unit, not 3",
+    "[memory]": "servers[0].capacity.cpu: unknown resource",
+    "[cpu, cpu]": "resources[1]: duplicate name 'cpu'",
+    "3": "resources: must be a mapping of names to units, or a list of names, not 3",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        *SHAPE.items(),
+        *((user(fields), f"users[0]{fault}") for fields, fault in OF_USERS.items()),
+        *((f"{HEAD}servers: [{{{s}}}]\n{USERS}", fault) for s, fault in OF_SERVERS.items()),
+        *(
+            (f"resources: {named}\n" + user("demand: {cpu: 500m}", CPU), fault)
+            for named, fault in OF_RESOURCES.items()
+        ),
+    ],
+)
+def test_faults_of_problem_files(tmp_path: Path, text: str, fault: str) -> None:
+    assert fault_in(tmp_path, text) == fault
+
+
+@pytest.mark.parametrize(
+    ("bound", "fault"),
+    [
+        ("MOST_PAIRS", "has too many users (1) for its rows of servers (2)"),
+        ("MOST_CELLS", "has too many resources (2) for its 3 rows"),
+    ],
+)
+def test_tables_too_large_for_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, fault: str
+) -> None:
+    monkeypatch.setattr(problem_file, bound, 1)
+    assert fault_in(tmp_path, user("demand: {cpu: 1}")).startswith(fault)
+
+
+MIXED = (
+    "users: [{name: ana, demand: {cpu: 100}}, {name: bo, weight: 3, demand: {cpu: 1}},"
+    " {name: cy, demand: {tpu: 1}}]\n"
+)
+
+
+def test_skipped_users_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(HEAD + SERVERS + MIXED)
+    problem, left_out = load_with_report(path, skip_unplaceable=True)
+    assert problem.users.names == ("bo",)
+    assert problem.weight.tolist() == [3]
+    assert left_out == [
+        "user 'ana' fits no server: one task needs 100 of cpu, and the largest server has 8",
+        "user 'cy' fits no server: no server has tpu",
+    ]
+    path.write_text(user("demand: {cpu: 100}"))
+    assert fault_within(path, load, path, skip_unplaceable=True) == (
+        "users[0]: no user is left: user 'ana' fits no server: "
+        "one task needs 100 of cpu, and the largest server has 16"
+    )
