@@ -12,13 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import cases
-from fairlead.errors import InputError
 from fairlead.formats.allocation_file import read_allocation
 from fairlead.mechanisms import catalogue
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
-from fairlead.properties.audit import audit
 from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.trials import run_trials
 from faults import fault_within
@@ -96,17 +94,14 @@ def test_yaml_and_whole_numbers_as_names(tmp_path: Path) -> None:
     assert held.source == "by hand"
 
 
-@pytest.mark.parametrize("key", ["trials", "criterion", "select"])
-def test_whole_tasks_of_file_or_argument(tmp_path: Path, key: str) -> None:
-    document = {"users": [row()], key: "1"}
-    assert read(tmp_path, document).whole_tasks is True
-    assert read(tmp_path, document, whole_tasks=False).whole_tasks is False
+def test_whole_tasks_of_file_or_argument(tmp_path: Path) -> None:
+    for key in ("trials", "criterion", "select"):
+        document = {"users": [row()], key: "1"}
+        assert read(tmp_path, document).whole_tasks is True
+        assert read(tmp_path, document, whole_tasks=False).whole_tasks is False
     assert read(tmp_path, {"users": [row()]}, whole_tasks=True).whole_tasks is True
-
-
-def test_whole_tasks_are_true_or_false(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"\.json: whole_tasks: must be True or False, not 'no'"):
-        read(tmp_path, {"users": [row()], "whole_tasks": "no"})
+    unclear = {"users": [row()], "whole_tasks": "no"}
+    assert fault_of(tmp_path, unclear) == "whole_tasks: must be True or False, not 'no'"
 
 
 def test_one_pool(tmp_path: Path) -> None:
@@ -187,29 +182,18 @@ def test_a_row_at_fault(tmp_path: Path, source: Any, fault: str) -> None:
     assert held.tasks.sum() == 1
 
 
-def test_the_same_user_twice(tmp_path: Path) -> None:
+def test_rows_that_cannot_be_used(tmp_path: Path) -> None:
+    """The second row of a user is skipped; if all are, there is no answer."""
     document = {"users": [row(), row("bo"), row()]}
-    assert fault_of(tmp_path, document) == "users[2].name: user 'ana' already has the row users[0]"
+    twice = "users[2].name: user 'ana' already has the row users[0]"
+    assert fault_of(tmp_path, document) == twice
     held = read(tmp_path, document, lenient=True)
     assert held.tasks[:, 0].tolist() == [1, 1, 0, 0]
-    assert held.skipped == ("users[2].name: user 'ana' already has the row users[0]",)
-
-
-def test_nothing_usable(tmp_path: Path) -> None:
+    assert held.skipped == (twice,)
     document = {"users": [row(servers={"big": -1}), row("bo", servers={"x": 1}), 3]}
     assert fault_of(tmp_path, document, lenient=True) == (
         "nothing of it can be used: users[0].servers.big: must not be negative, not -1 (and 2 more)"
     )
-
-
-def test_skipped_rows_leave_verdicts_unknown(tmp_path: Path) -> None:
-    document = {"users": [row(), row("bo", servers={"big": -1}), row("cy")]}
-    found = audit(PROBLEM, read(tmp_path, document, lenient=True))
-    assert {row.verdict for row in found} == {"unknown"}
-    assert "rows were skipped" in found["feasibility"].sentence
-    assert not found.envious.any()
-    whole = read(tmp_path, {"users": [row()]}, lenient=True)
-    assert audit(PROBLEM, whole)["feasibility"].verdict == "holds"
 
 
 def test_allocations_of_another_problem_are_refused(tmp_path: Path) -> None:

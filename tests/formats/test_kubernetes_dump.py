@@ -114,15 +114,12 @@ def test_a_namespace_may_run_where_some_pod_of_it_may_or_does(tmp_path: Path) ->
     assert held.problem.users.eligible.tolist() == [[True, True, True, False]]
 
 
-def test_a_pod_without_a_namespace_is_of_the_default_one(tmp_path: Path) -> None:
+def test_weights(tmp_path: Path) -> None:
     lone = pod("a", SMALL, on="n0")
     del lone["metadata"]["namespace"]
-    assert read(tmp_path, *NODES, lone).problem.users.names == ("default",)
-
-
-def test_weights(tmp_path: Path) -> None:
-    items = [*NODES, pod("a", SMALL, on="n0"), pod("b", SMALL, on="n0", namespace="ml")]
+    items = [*NODES, lone, pod("b", SMALL, on="n0", namespace="ml")]
     held = read(tmp_path, *items, weights={"ml": 2})
+    assert held.problem.users.names == ("default", "ml")
     assert held.problem.weight.tolist() == [1, 2]
     done = pod("c", phase="Failed", namespace="old")
     assert read(tmp_path, *items, done, weights={"old": 3}).problem.weight.tolist() == [1, 1]
@@ -161,22 +158,20 @@ def test_overhead_is_added_and_whole_pods_override(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("cpu", "cores"),
-    [("100m", 0.1), ("1", 1), (2, 2), (0.5, 0.5), ("1e3", 1000), ("1500u", 0.002), ("1n", 0.001),
-     ("0.1n", 0.001), ("2k", 2000), ("0.1", 0.1), (".5", 0.5), ("+1", 1)],
-)  # fmt: skip
-def test_cpu_in_thousandths_of_a_core_rounded_up(tmp_path: Path, cpu: Any, cores: float) -> None:
-    assert request_of(tmp_path, containers=[container({"cpu": cpu})]) == {"cpu": cores}
+CORES = {"100m": 0.1, "1": 1, 2: 2, 0.5: 0.5, "1e3": 1000, "1500u": 0.002, "1n": 0.001,
+         "0.1n": 0.001, "2k": 2000, "0.1": 0.1, ".5": 0.5, "+1": 1}  # fmt: skip
+GIB = {"1Gi": 1, 2**30: 1, str(2**30): 1, "512Mi": 0.5, "1M": 10**6 / 2**30, "1500m": 2 / 2**30,
+       "128974848": 128974848 / 2**30}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("memory", "gib"),
-    [("1Gi", 1), (2**30, 1), (str(2**30), 1), ("512Mi", 0.5), ("1M", 10**6 / 2**30),
-     ("1500m", 2 / 2**30), ("128974848", 128974848 / 2**30)],
-)  # fmt: skip
-def test_memory_in_bytes_rounded_up(tmp_path: Path, memory: Any, gib: float) -> None:
-    assert request_of(tmp_path, containers=[container({"memory": memory})]) == {"memory": gib}
+    ("resource", "text", "amount"),
+    [*(("cpu", *pair) for pair in CORES.items()), *(("memory", *pair) for pair in GIB.items())],
+)
+def test_thousandths_of_cores_and_bytes_are_rounded_up(
+    tmp_path: Path, resource: str, text: Any, amount: float
+) -> None:
+    assert request_of(tmp_path, containers=[container({resource: text})]) == {resource: amount}
 
 
 def test_nano_units_add_up_before_they_are_rounded(tmp_path: Path) -> None:
@@ -249,6 +244,14 @@ TAINTED = [
 ]
 
 
+SCORED = [node(f"n{k}", taints=(f"score={score}:NoSchedule",)) for k, score in
+          enumerate(("500", "1000", "-3", "0800", "high"))]  # fmt: skip
+
+
+def by_score(operator: str, value: str) -> list[dict[str, str]]:
+    return [{"key": "score", "operator": operator, "value": value}]
+
+
 @pytest.mark.parametrize(
     ("tolerations", "allowed"),
     [
@@ -261,32 +264,17 @@ TAINTED = [
         ([{"key": "gpu", "operator": "Exists"}, {"key": "down", "effect": "NoSchedule"}],
          [1, 0, 1, 0]),
         ([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}], [0, 0, 1, 1]),
+        (by_score("Gt", "800"), [0, 1, 0, 0, 0]),  # Gt and Lt compare the number of the taint
+        (by_score("Lt", "800"), [1, 0, 1, 0, 0]),
+        (by_score("Lt", "500"), [0, 0, 1, 0, 0]),
+        (by_score("Gt", "-4"), [1, 1, 1, 0, 0]),
+        (by_score("Gt", "x"), [0, 0, 0, 0, 0]),
     ],
 )  # fmt: skip
 def test_taints(tmp_path: Path, tolerations: list[Any], allowed: list[int]) -> None:
-    found = allowed_of(tmp_path, TAINTED, tolerations=tolerations)
+    nodes = SCORED if len(allowed) == len(SCORED) else TAINTED
+    found = allowed_of(tmp_path, nodes, tolerations=tolerations)
     assert found == [bool(a) for a in allowed]
-
-
-SCORED = [node(f"n{k}", taints=(f"score={score}:NoSchedule",)) for k, score in
-          enumerate(("500", "1000", "-3", "0800", "high"))]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("operator", "value", "allowed"),
-    [
-        ("Gt", "800", [0, 1, 0, 0, 0]),
-        ("Lt", "800", [1, 0, 1, 0, 0]),
-        ("Lt", "500", [0, 0, 1, 0, 0]),
-        ("Gt", "-4", [1, 1, 1, 0, 0]),
-        ("Gt", "x", [0, 0, 0, 0, 0]),
-    ],
-)
-def test_tolerations_compare_the_taints_number(
-    tmp_path: Path, operator: str, value: str, allowed: list[int]
-) -> None:
-    tolerations = [{"key": "score", "operator": operator, "value": value}]
-    assert allowed_of(tmp_path, SCORED, tolerations=tolerations) == [bool(a) for a in allowed]
 
 
 KEYS, VALUES = ("x", "y"), ("1", "2", "z")
@@ -399,12 +387,6 @@ def fault_of(path: Path, **options: Any) -> str:
     return fault_within(path, read_kubernetes, path, **options)
 
 
-def test_dumps_that_lack_pods(tmp_path: Path) -> None:
-    assert fault_of(write(tmp_path, *NODES)) == f"holds no pods; {MADE_BY}"
-    over = write(tmp_path, *NODES, pod("a", phase="Succeeded"))
-    assert fault_of(over) == f"holds no running or waiting pod; {MADE_BY}"
-
-
 def test_tables_too_large_for_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_kubernetes_census, "MOST_CELLS", 5)
     assert fault_of(write(tmp_path, *GOOD)) == (
@@ -498,6 +480,9 @@ def test_a_faulty_node_takes_its_pods_along(tmp_path: Path) -> None:
 
 
 def test_nothing_usable(tmp_path: Path) -> None:
+    assert fault_of(write(tmp_path, *NODES)) == f"holds no pods; {MADE_BY}"
+    over = write(tmp_path, *NODES, pod("a", phase="Succeeded"))
+    assert fault_of(over) == f"holds no running or waiting pod; {MADE_BY}"
     path = write(tmp_path, node("n0", {"cpu": "?"}), node("n1", {"cpu": "?"}))
     assert fault_of(path, lenient=True) == (
         "nothing of it can be used: items[0] (node n0).status.allocatable.cpu: "
@@ -508,15 +493,3 @@ def test_nothing_usable(tmp_path: Path) -> None:
         "items[2] (pod shop/a): no pod runs, and no waiting pod fits any node: "
         "one task needs 64 cores of cpu, and the largest server has 4 cores"
     )
-
-
-@pytest.mark.parametrize(
-    ("weights", "fault"),
-    [
-        ({"shpo": 1}, "weights.shpo: no pod is of the namespace 'shpo'; did you mean 'shop'?"),
-        ({"shop": 0}, "weights.shop: must be a positive number, not 0"),
-        ({"shop": float("nan")}, "weights.shop: must be a finite number, not nan"),
-    ],
-)
-def test_weights_at_fault(tmp_path: Path, weights: dict[str, Any], fault: str) -> None:
-    assert fault_of(write(tmp_path, *GOOD), weights=weights) == fault
