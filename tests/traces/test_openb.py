@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -162,35 +159,3 @@ def test_a_header_that_differs_is_still_that_of_pods(tmp_path: Path) -> None:
     assert fault_of(read_workload, pods).startswith(
         f"{pods}: row 1: the header must be '{HEADER.strip()}', not 'name,cpu_milli,"
     )
-
-
-def test_whole_tables(openb_folder: Path) -> None:
-    """Against figures counted row by row from the text."""
-    pods_file = openb_folder / "openb_pod_list_gpuspec33.csv.gz"
-    nodes_file = openb_folder / "openb_node_list_all_node.csv.gz"
-    seen: list[tuple[int, int]] = []
-    workload = read_openb(
-        pods_file, nodes_file, on_progress=lambda done, total: seen.append((done, total))
-    )
-    with gzip.open(nodes_file, "rt") as text:
-        nodes = list(csv.DictReader(text))
-    with gzip.open(pods_file, "rt") as text:
-        listed = list(csv.DictReader(text))
-    scheduled = [pod for pod in listed if pod["scheduled_time"]]
-    pods = [p for p in scheduled if float(p["deletion_time"]) > float(p["scheduled_time"])]
-    assert workload.n_servers == len(nodes)
-    for column, key, unit in ((0, "cpu_milli", 1000), (1, "memory_mib", 1024), (2, "gpu", 1)):
-        total = sum(int(node[key]) for node in nodes) / unit
-        assert workload.cluster.total_capacity[column] == pytest.approx(total)
-    assert workload.n_jobs == workload.n_tasks == len(pods)
-    assert workload.notes[openb.NEVER_SCHEDULED] == len(listed) - len(scheduled) > 0
-    users = Counter(pod["qos"] for pod in pods)
-    assert dict(zip(workload.users, np.bincount(workload.job_user), strict=True)) == users
-    gpus = sum(
-        float(pod["num_gpu"]) if pod["num_gpu"] != "1" else int(pod["gpu_milli"]) / 1000
-        for pod in pods
-    )
-    assert workload.shapes[workload.set_shape, 2].sum() == pytest.approx(gpus)
-    constrained = sum(bool(pod["gpu_spec"]) for pod in pods)
-    assert (~workload.places[workload.set_place].all(axis=1)).sum() == constrained
-    assert seen[-1] == (pods_file.stat().st_size, pods_file.stat().st_size)
