@@ -121,7 +121,7 @@ def read_dump(document: Any, lenient: bool, patch: Patch) -> Sequence[str]:
     [(PROBLEM, read_problem), (ALLOCATION, read_holdings), (DUMP, read_dump)],
     ids=["problem", "allocation", "dump"],
 )
-@settings(max_examples=cases(100), deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(data=st.data(), lenient=st.booleans())
 def test_spoiled_documents_are_read_or_refused_in_one_line(
     document: Any,

@@ -63,13 +63,9 @@ def test_each_job_is_what_its_object_says(path: Path) -> None:
     assert (workload.task_server == -1).all()
     assert workload.origin == "Batsim workload workload.json, time from second 10 of its clock"
     assert workload.notes == {
-        batsim.NEEDS_PLATFORM: 2,
-        batsim.NO_HOST: 1,
-        batsim.STOPPED: 1,
-        batsim.NO_USER: 3,
-        batsim.DEPENDENCIES: 1,
-        OUT_OF_ORDER: 1,
-    }
+        batsim.NEEDS_PLATFORM: 2, batsim.NO_HOST: 1, batsim.STOPPED: 1, batsim.NO_USER: 3,
+        batsim.DEPENDENCIES: 1, OUT_OF_ORDER: 1,
+    }  # fmt: skip
 
 
 def test_servers_may_be_given_instead(path: Path) -> None:

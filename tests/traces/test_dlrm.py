@@ -67,16 +67,9 @@ def test_each_instance_is_what_its_row_says(table: Path) -> None:
     assert (workload.task_server == -1).all()
     assert workload.origin == "DLRM instances instances.csv"
     assert workload.notes == {
-        dlrm.CREATED_BEFORE: 3,
-        dlrm.DELETED_AFTER: 2,
-        dlrm.NEVER_SCHEDULED: 1,
-        dlrm.NO_LIFE: 1,
-        dlrm.NO_DEMAND: 1,
-        dlrm.NO_START: 1,
-        dlrm.ROUNDED_UP: 1,
-        dlrm.DENSITY: 2,
-        OUT_OF_ORDER: 1,
-    }
+        dlrm.CREATED_BEFORE: 3, dlrm.DELETED_AFTER: 2, dlrm.NEVER_SCHEDULED: 1, dlrm.NO_LIFE: 1,
+        dlrm.NO_DEMAND: 1, dlrm.NO_START: 1, dlrm.ROUNDED_UP: 1, dlrm.DENSITY: 2, OUT_OF_ORDER: 1,
+    }  # fmt: skip
 
 
 def test_times_count_from_the_first_creation(table: Path) -> None:

@@ -89,13 +89,13 @@ def test_arrivals_come_in_bursts_and_waves() -> None:
 
 def test_some_users_have_larger_jobs_than_others() -> None:
     """Half of the variance: of two jobs of a user, the ranks of their sizes go together."""
-    workload = generate_day(10, jobs=40_000, users=400, load=1.0, seed=2)
-    rank = np.argsort(np.argsort(workload.job_tasks, kind="stable"), kind="stable") / 40_000
+    workload = generate_day(10, jobs=20_000, users=200, load=1.0, seed=2)
+    rank = np.argsort(np.argsort(workload.job_tasks, kind="stable"), kind="stable") / 20_000
     mean = np.bincount(workload.job_user, rank) / np.bincount(workload.job_user)
     # By chance of the jobs alone it would be 0.29 over the root of some 100 jobs.
     assert mean.std() == pytest.approx(0.19, abs=0.03)
     sizes = np.sort(workload.job_tasks)
-    assert sizes.tolist() == np.sort(generate_day(10, jobs=40_000, load=1.0).job_tasks).tolist()
+    assert sizes.tolist() == np.sort(generate_day(10, jobs=20_000, load=1.0).job_tasks).tolist()
 
 
 def test_the_same_seed_is_the_same_day() -> None:

@@ -276,8 +276,10 @@ def test_constraints_without_attributes_are_ignored_and_counted(tmp_path: Path) 
     ],
 )
 def test_unusable_tables(tmp_path: Path, table: str, text: str, message: str) -> None:
-    read(tmp_path, life(1, 0, 1, 2, 3), constraints="0,1,0,0,a,b\n", attributes="0,1,a,b,0\n")
-    write(tmp_path, table, text)
+    tables = {"task_events": in_order(life(1, 0, 1, 2, 3)), "machine_events": MACHINES}
+    tables |= {"task_constraints": "0,1,0,0,a,b\n", "machine_attributes": "0,1,a,b,0\n"}
+    for name, good in (tables | {table: text}).items():
+        write(tmp_path, name, good)
     part = tmp_path / table / "part-00000-of-00001.csv.gz"
     assert fault_of(read_google, tmp_path).startswith(f"{part}: {message}")
 

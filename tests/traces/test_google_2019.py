@@ -144,23 +144,12 @@ def test_jobs_arrive_with_their_tasks_last_attempts(folder: Path) -> None:
     # Machine 11 is server 0, and 3 from its update at 50 s; 12 is 2, 13 is 1.
     assert workload.task_server.tolist() == [2, 3, 0, -1, 1]
     assert workload.notes == {
-        google_2019.IN_ALLOC: 1,
-        google_2019.CONSTRAINED: 1,
-        google_2019.NO_SERVER: 1,
-        NO_USER: 1,
-        google_2019.SPREAD: 1,
-        google_2019.AFTER_OTHERS: 1,
-        google_2019.AFTER_END: 1,
-        google.NEVER_RAN: 3,
-        google.NO_REQUEST: 1,
-        google.NO_TIME: 1,
-        google.EARLIER_ATTEMPTS: 1,
-        google.STILL_RUNNING: 2,
-        google.RAN_BEFORE: 1,
-        google.LAST_ATTEMPT.format("failed"): 1,
-        google.LAST_ATTEMPT.format("lost"): 1,
-        _google_machines.NO_CAPACITY: 1,
-    }
+        google_2019.IN_ALLOC: 1, google_2019.CONSTRAINED: 1, google_2019.NO_SERVER: 1, NO_USER: 1,
+        google_2019.SPREAD: 1, google_2019.AFTER_OTHERS: 1, google_2019.AFTER_END: 1,
+        google.NEVER_RAN: 3, google.NO_REQUEST: 1, google.NO_TIME: 1, google.EARLIER_ATTEMPTS: 1,
+        google.STILL_RUNNING: 2, google.RAN_BEFORE: 1, google.LAST_ATTEMPT.format("failed"): 1,
+        google.LAST_ATTEMPT.format("lost"): 1, _google_machines.NO_CAPACITY: 1,
+    }  # fmt: skip
 
 
 def test_an_end_at_a_later_begin_is_of_the_attempt_before(folder: Path) -> None:

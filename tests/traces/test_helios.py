@@ -75,16 +75,10 @@ def test_a_job_is_a_gang_of_its_nodes(log: Path) -> None:
     assert workload.origin == "Helios log cluster_log.csv"
     assert workload.start_date == 1591725600
     assert workload.notes == {
-        helios.NEVER_RAN: 1,
-        helios.STILL_RAN: 2,
-        helios.BACKWARDS: 1,
-        helios.NO_DEMAND: 1,
-        helios.ROUNDED_UP: 1,
-        helios.EARLY_START: 1,
-        helios.NO_USER: 1,
-        helios.FEWER_TASKS: 1,
+        helios.NEVER_RAN: 1, helios.STILL_RAN: 2, helios.BACKWARDS: 1, helios.NO_DEMAND: 1,
+        helios.ROUNDED_UP: 1, helios.EARLY_START: 1, helios.NO_USER: 1, helios.FEWER_TASKS: 1,
         helios.NO_NODES: 1,
-    }
+    }  # fmt: skip
 
 
 def test_servers_are_given_and_have_eight_gpus(log: Path) -> None:

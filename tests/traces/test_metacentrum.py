@@ -102,13 +102,9 @@ def test_simplified_jobs_are_counted(tmp_path: Path) -> None:
         )
     )
     assert workload.notes == {
-        reader.NEVER_RAN: 1,
-        reader.NODE_NAMED: 1,
-        reader.NODE_EXCLUDED: 1,
-        reader.CORES_OF_SPEC: 1,
-        reader.NO_START: 1,
-        EXCERPT: 4,
-    }
+        reader.NEVER_RAN: 1, reader.NODE_NAMED: 1, reader.NODE_EXCLUDED: 1,
+        reader.CORES_OF_SPEC: 1, reader.NO_START: 1, EXCERPT: 4,
+    }  # fmt: skip
     assert workload.origin == "MetaCentrum log tiny.swf, time from second 1001 of its clock"
     assert workload.start_date is None
     assert workload.places[workload.set_place].tolist() == [

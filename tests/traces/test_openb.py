@@ -78,12 +78,9 @@ def test_left_out_records_are_counted(tmp_path: Path) -> None:
     )
     assert workload.job_names.tolist() == ["p0", "p5"]
     assert workload.notes == {
-        openb.NEVER_SCHEDULED: 1,
-        openb.NO_LIFE: 1,
-        openb.NO_DEMAND: 1,
-        openb.UNKNOWN_MODEL: 1,
+        openb.NEVER_SCHEDULED: 1, openb.NO_LIFE: 1, openb.NO_DEMAND: 1, openb.UNKNOWN_MODEL: 1,
         openb.NO_MEMORY: 1,
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -137,7 +134,7 @@ def test_rows_are_numbered_through_all_blocks(
     pods = tmp_path / "pods.csv"
     text = "".join((HEADER, *rows[:9], "\n", rows[9].replace(old, new)))
     pods.write_bytes(text.encode("utf-8", "surrogateescape"))
-    monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 1)
+    monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 7)
     for size in (len(HEADER), 200, 2**20):
         monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", size)
         found = fault_of(read_openb, pods, tmp_path / "nodes.csv")

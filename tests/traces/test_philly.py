@@ -89,18 +89,10 @@ def test_a_job_is_its_last_attempt(folder: Path) -> None:
     assert workload.task_duration.tolist() == [120, 600, 600, 600, 0.5, 60]
     assert workload.places.all()
     assert workload.notes == {
-        philly.NEVER_RAN: 1,
-        philly.STILL_RAN: 1,
-        philly.NO_START: 1,
-        philly.BACKWARDS: 1,
-        philly.NO_GPU: 1,
-        philly.EARLIER_ATTEMPTS: 1,
-        philly.ROUNDED_UP: 1,
-        philly.EARLY_START: 1,
-        philly.NO_USER: 1,
-        philly.MORE_GPUS: 1,
-        philly.NOT_LISTED: 1,
-    }
+        philly.NEVER_RAN: 1, philly.STILL_RAN: 1, philly.NO_START: 1, philly.BACKWARDS: 1,
+        philly.NO_GPU: 1, philly.EARLIER_ATTEMPTS: 1, philly.ROUNDED_UP: 1, philly.EARLY_START: 1,
+        philly.NO_USER: 1, philly.MORE_GPUS: 1, philly.NOT_LISTED: 1,
+    }  # fmt: skip
 
 
 def test_servers_have_the_gpus_that_attempts_used(folder: Path) -> None:

@@ -172,13 +172,9 @@ def test_left_out_and_filled_in_rows_are_counted(tmp_path: Path) -> None:
     assert workload.task_duration.tolist() == [60, 0.5, 60]
     assert workload.users == ("user-unknown", "user-7")
     assert workload.notes == {
-        reader.ROUNDED_UP: 1,
-        reader.NEVER_RAN: 2,
-        reader.PARTS: 2,
-        reader.NO_PROCESSORS: 1,
-        reader.NO_USER: 1,
-        reader.NO_SUBMISSION: 1,
-    }
+        reader.ROUNDED_UP: 1, reader.NEVER_RAN: 2, reader.PARTS: 2, reader.NO_PROCESSORS: 1,
+        reader.NO_USER: 1, reader.NO_SUBMISSION: 1,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -233,12 +229,9 @@ def test_header_numbers_that_are_not_clear_are_refused(tmp_path: Path, value: st
 def test_unused_columns_are_counted(tmp_path: Path) -> None:
     rows = (row(1, last="0 1 -1 -1"), row(2, last="-1 2 1 30"), row(3, run=-1, last="1 1 1 1"))
     assert read(tmp_path, *rows).notes == {
-        reader.NEVER_RAN: 1,
-        UNUSED_COLUMNS["queue"]: 1,
-        UNUSED_COLUMNS["partition"]: 2,
-        UNUSED_COLUMNS["preceding_job"]: 1,
-        UNUSED_COLUMNS["think_time"]: 1,
-    }
+        reader.NEVER_RAN: 1, UNUSED_COLUMNS["queue"]: 1, UNUSED_COLUMNS["partition"]: 2,
+        UNUSED_COLUMNS["preceding_job"]: 1, UNUSED_COLUMNS["think_time"]: 1,
+    }  # fmt: skip
 
 
 @given(st.lists(st.integers(-2, 9), min_size=1, max_size=6), st.booleans())
