@@ -173,7 +173,10 @@ def test_tables_may_be_folders_of_compressed_parts(folder: Path) -> None:
             packed = gzip.compress(lines(part).encode())
             (folder / table / f"{table}-00000000000{k}.json.gz").write_bytes(packed)
     assert is_google_2019(folder)
-    workload = read_google_2019(folder)
+    seen: list[tuple[int, int]] = []
+    workload = read_google_2019(folder, on_progress=lambda *report: seen.append(report))
+    size = sum(path.stat().st_size for path in folder.rglob("*.gz"))
+    assert seen[-1] == (size, size)
     assert workload.notes == whole.notes
     assert workload.task_start.tolist() == whole.task_start.tolist()
 
