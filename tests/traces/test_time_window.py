@@ -78,6 +78,7 @@ def test_starts_are_left_out_where_earlier_jobs_ran(tmp_path: Path, capsys: Capt
 def test_servers_begin_in_their_state_then() -> None:
     part = time_window(four_jobs(), HOUR)
     assert part.task_start[0] == 400
+    assert part.job_cancel.tolist() == [np.inf, 8 * HOUR, np.inf]
     events = zip(part.server_time, part.server_event, part.server, strict=True)
     assert list(events) == [
         (0, LEAVE, 1), (0, DRAIN, 2), (1400, JOIN, 1), (2400, LEAVE, 2), (4400, LEAVE, 0),
