@@ -137,11 +137,13 @@ LAYOUT = {
         "fairlead allocate FILE -m MECHANISM --json"
     ),
     '{"users": []}': "users: must list at least one",
+    '{"users": 3}': "users: must be a list, not 3",
 }  # fmt: skip
 
 ROWS: list[tuple[Any, str]] = [
     (row(None), "users[0].name: must be the name of a user, not empty"),
     ({"name": "ana"}, "users[0]: the key 'servers' is missing"),
+    ({"servers": {}}, "users[0]: the key 'name' is missing"),
     (row("anna"), "users[0].name: no user is named 'anna'; did you mean 'ana'?"),
     (row(servers={"bgi": 1}), "users[0].servers.bgi: no group is named 'bgi'; did you mean 'big'?"),
     (row(servers={"big": -1}), "users[0].servers.big: must not be negative, not -1"),

@@ -357,6 +357,9 @@ OF_USERS = {
 }
 
 OF_SERVERS = {
+    f"name: {10**400}, capacity: {{cpu: 1}}": (
+        "servers[0].name: is too long for a name: a whole number of 401 digits"
+    ),
     "capacity: {cpu: 1}": "servers[0]: the key 'name' is missing",
     "name: 1.10, capacity: {cpu: 1}": "servers[0].name: must be text, not 1.1; put it in quotes",
     'name: "a\\e[31m", capacity: {cpu: 1}': (

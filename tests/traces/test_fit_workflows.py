@@ -10,7 +10,7 @@ import pytest
 from fairlead.traces.logs import swf as _swf
 from fairlead.traces.logs.fit_workflows import read_fit_workflows
 from fairlead.traces.readers import FIT_WORKFLOWS, read_workload
-from faults import fault_within
+from faults import fault_of, fault_within
 
 HEADING = (
     "id submit wait runtime cpus cputimeused usedmem cpusreq walltime memreq status user group "
@@ -80,3 +80,9 @@ def test_odd_jobs_of_workflows_are_counted(tmp_path: Path) -> None:
 def test_unusable_logs_of_workflows(tmp_path: Path, rows: tuple[str, ...], fault: str) -> None:
     log = write(tmp_path, HEADING, *rows)
     assert fault_within(log, read_fit_workflows, log).startswith(fault)
+
+
+def test_a_log_of_workflows_needs_its_machine_file(tmp_path: Path) -> None:
+    log = write(tmp_path, HEADING, row(1))
+    (tmp_path / "flows.swf.machines").unlink()
+    assert "there is no such machine file" in fault_of(read_fit_workflows, log)

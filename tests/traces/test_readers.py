@@ -14,7 +14,7 @@ from random_workloads import assert_equal, random_workload
 
 import small_logs
 from fairlead.errors import InputError
-from fairlead.traces import readers
+from fairlead.traces import _stored_files, readers
 from fairlead.traces.parquet_trace import write_parquet
 from fairlead.traces.readers import NO_OPTIONS, READERS, MachineOptions, read_workload
 from faults import fault_of
@@ -84,6 +84,7 @@ def test_another_package_adds_a_format(tmp_path: Path, monkeypatch: pytest.Monke
     workload, found = read_workload(log, MachineOptions(servers=3))
     assert found == "my own log"
     assert workload.n_servers == 3
+    assert "there is no such file" in fault_of(read_workload, tmp_path / "none")
     log.write_text("another format\n")
     assert "does not begin a trace" in fault_of(read_workload, log)
     point.write_text("[fairlead.traces]\nmine = my_format:NOTHING\n")
@@ -122,7 +123,8 @@ def test_options_that_would_be_ignored(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("log", ["google-2011", "openb", "lab.swf", "metacentrum.swf.gz"])
-def test_progress_ends_with_the_whole_log(log: str) -> None:
+def test_progress_ends_with_the_whole_log(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_stored_files, "ROWS_PER_REPORT", 10)
     reports: list[tuple[int, int]] = []
     read_workload(
         small_logs.FOLDER / log, on_progress=lambda done, size: reports.append((done, size))
@@ -130,3 +132,4 @@ def test_progress_ends_with_the_whole_log(log: str) -> None:
     assert len({size for _, size in reports}) == 1
     assert reports[-1][0] == reports[-1][1] > 0
     assert reports == sorted(reports)
+    assert len(reports) > 3 or log == "openb"  # whose tables are one block each

@@ -364,6 +364,7 @@ def test_arrays_count_job_by_job(files: tuple[Path, Path]) -> None:
     names = [name for name in workload.job_names.tolist() if "_" in name and "." not in name]
     of_six = ["6_1", "6_2", "6_3", "6_7"]
     assert sorted(names) == ["3_1", "3_4", "3_5", *of_six, "8_1", "8_5", "8_9"]
+    assert workload.n_tasks == 15  # job 3_4 has one, as it does not wait, too
     assert active(workload, 299)[1] - active(workload, 300)[1] == 4
     assert read(files).notes[CANCELLED_WHILE_PENDING] == 5
 
