@@ -19,7 +19,7 @@ from fairlead.properties.lies import Lie, declared_problem, search_lies, usable_
 from fairlead.properties.subject import subject_of
 from fairlead.properties.witness_files import check_folder, save_audit_witnesses
 from oracles.sweeps import gamma_of
-from strategies import admitted_by, problems
+from strategies import admitted_by
 
 
 def told_by(problem, witness):
@@ -55,10 +55,7 @@ def true_tasks(truth, told, n, got, *, whole=False):
     return min(could, truth.task_limit[n])
 
 
-LIARS_GAIN = ["max-tasks", "alpha-fair", "proportional", "ps-dsf", "pdrf", "drf-per-server"]
-
-
-@pytest.mark.parametrize("mechanism", [*LIARS_GAIN, "alpha-fair-tdm"])
+@pytest.mark.parametrize("mechanism", ["max-tasks", "alpha-fair-tdm", "pdrf", "ps-dsf"])
 @settings(max_examples=3)
 @given(data=st.data())
 def test_lies_that_pay_pay_when_they_are_told_afresh(mechanism, data):
@@ -89,32 +86,6 @@ def test_lies_that_pay_pay_when_they_are_told_afresh(mechanism, data):
     assert witness["truth"] == truth
     others = [m for m in range(problem.n_users) if m != n]
     np.testing.assert_array_equal(told.demand[others], problem.demand[others])
-    for part, changed in (
-        ("demands", witness["demand"] != truth),
-        ("servers", "servers" in witness),
-        ("rates", "rates" in witness and witness["rates"] != rates_of(problem, n)),
-    ):
-        assert (part in verdict.sentence.split(":")[0]) == changed
-
-
-def rates_of(problem, n):
-    return dict(zip(problem.cluster.groups, problem.users.rates[n].tolist(), strict=True))
-
-
-@given(data=st.data())
-def test_true_tasks_are_counted_by_the_definition(data):
-    truth = data.draw(problems(features=("placement constraints", "finite tasks")))
-    n = data.draw(st.integers(0, truth.n_users - 1))
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    demand = truth.demand[n] * rng.choice([0.3, 1.0, 2.5], truth.n_resources)
-    eligible = truth.users.eligible[n] ^ (rng.random(truth.n_groups) < 0.3)
-    told = declared_problem(truth, Lie(n, demand, eligible, None))
-    got = rng.random((truth.n_users, truth.n_groups)) * gamma_of(told)
-    expected = true_tasks(truth, told, n, got)
-    assert usable_tasks(truth, told, n, got[n]) == pytest.approx(expected)
-    time = np.divide(got[n], gamma_of(told)[n], out=np.zeros(len(got[n])), where=got[n] > 0)
-    on_time = min(float((time * gamma_of(truth)[n]).sum()), truth.task_limit[n])
-    assert usable_tasks(truth, told, n, got[n], by_time=True) == pytest.approx(on_time)
 
 
 # By hand.
@@ -177,18 +148,6 @@ def test_whole_tasks_that_fit_into_what_a_lie_brings():
     many = Problem.from_arrays([[1e7]], [[1.0]])
     told = declared_problem(many, Lie(0, np.array([0.999999]), np.array([True]), None))
     assert usable_tasks(many, told, 0, np.array([1e5]), whole_tasks=True) == 99999
-
-
-@pytest.mark.parametrize("missing", [np.nan, np.inf])
-def test_a_missing_number_is_no_gain(missing):
-    def rule(problem):
-        if problem is SERVER:
-            return np.full((2, 1), 3.0)
-        return np.full((2, 1), missing)
-
-    verdict = ask(SERVER, rule, lies=20)
-    assert (verdict.verdict, verdict.searched) == ("unknown", 0)
-    assert verdict.sentence == "not decided: 20 lies tried, none answered"
 
 
 def test_a_missing_number_does_not_hide_a_lie_that_pays():
@@ -261,11 +220,6 @@ def part_of_pool(problem):
     return (problem.demand / problem.total_capacity).max(axis=1)
 
 
-def by_claim(problem):
-    """To each a part of every server in proportion to what its task takes of the pool."""
-    return problem.gamma * (part_of_pool(problem) / part_of_pool(problem).sum())[:, None]
-
-
 def to_the_largest(problem):
     """Everything to the user of the largest tasks."""
     return problem.gamma * (part_of_pool(problem) == part_of_pool(problem).max())[:, None]
@@ -278,27 +232,14 @@ def first_who_fill_a_server(problem):
     return problem.gamma * (weight / weight.sum())[:, None]
 
 
-@pytest.mark.parametrize("rule", [by_claim, to_the_largest, first_who_fill_a_server])
+@pytest.mark.parametrize("rule", [to_the_largest, first_who_fill_a_server])
 def test_a_lie_that_pays_is_found_in_a_hundred(rule):
     """Some amounts have to be far from the truth before they pay."""
-    example = Problem.from_arrays([[17.68, 4.588], [10.68, 6.729]], [[1.54, 0.8752], [0.6211, 0.0]])
-    rng = np.random.default_rng(28)
-    drawn = [
-        Problem.from_arrays(
-            rng.uniform(8, 20, (groups, resources)),
-            10 ** rng.uniform(-1, 0.5, (users, resources))
-            * rng.choice([0, 1, 1, 1], (users, resources))
-            + 0.05 * np.eye(users, resources),
-        )
-        for users, groups, resources in ((2, 2, 2), (3, 2, 3), (4, 3, 2))
-    ]
-    for seed, problem in enumerate([example, *drawn]):
-        verdict, lie = search_lies(subject_of(problem, rule), 100, seed)
-        assert verdict.verdict == "fails", (rule.__name__, seed)
-        told = declared_problem(problem, lie)
-        gained = true_tasks(problem, told, lie.user, rule(told))
-        assert gained == pytest.approx(lie.gained)
-        assert gained > rule(problem)[lie.user].sum()
+    problem = Problem.from_arrays([[17.68, 4.588], [10.68, 6.729]], [[1.54, 0.8752], [0.6211, 0.0]])
+    verdict, lie = search_lies(subject_of(problem, rule), 100)
+    assert verdict.verdict == "fails"
+    told = declared_problem(problem, lie)
+    assert true_tasks(problem, told, lie.user, rule(told)) == pytest.approx(lie.gained)
 
 
 # Answers that cannot be.
@@ -364,15 +305,9 @@ def test_the_files_of_a_lie_show_it_when_they_are_solved_afresh(tmp_path):
     gained = true_tasks(truth, lie, n, answer.tasks)
     assert gained == pytest.approx(witness["gained"], rel=1e-6)
     assert gained > honest.user_tasks[n]
-    with pytest.raises(InputError):
-        check_folder(folder)  # there is something in it now
-    with pytest.raises(InputError):
-        check_folder(files[0])
-    with pytest.raises(InputError):
-        check_folder(tmp_path / "not" / "there")
-
-
-def test_no_lie_no_files(tmp_path):
-    found = audit(SERVER, "drf", lies=3)
-    assert save_audit_witnesses(found, tmp_path / "none") == []
+    # Into a folder that is not empty, into a file, and into a folder that is not there.
+    for taken in (folder, files[0], tmp_path / "not" / "there"):
+        with pytest.raises(InputError):
+            check_folder(taken)
+    assert save_audit_witnesses(audit(SERVER, "drf", lies=3), tmp_path / "none") == []
     assert not (tmp_path / "none").exists()

@@ -18,9 +18,7 @@ from fairlead.properties.subject import subject_of
 from strategies import problems
 
 FEATURES = {
-    "drf": (LIMITS,),
     "drf-tasks": (LIMITS,),
-    "ps-dsf": (CONSTRAINTS, LIMITS),
     "ps-dsf-tdm": (CONSTRAINTS, LIMITS, RATES),
     "max-tasks": (CONSTRAINTS, LIMITS),
 }
@@ -164,18 +162,6 @@ def test_departures_without_an_answer_are_named():
     verdict = audit(one_server(3), infeasible_without_the_first, lies=0)["population-monotonicity"]
     assert (verdict.verdict, verdict.searched) == ("unknown", 2)
     assert "any of 2 users leaves; 1 departure without an answer (without u1: " in verdict.sentence
-
-
-def test_a_missing_number_does_not_hide_who_loses():
-    def rule(problem):
-        if problem.n_users == 3:
-            return np.full((3, 1), 4.0)
-        if "u1" not in problem.users.names:
-            return np.full((2, 1), np.nan)
-        return np.full((2, 1), 3.0)
-
-    verdict = audit(one_server(3), rule, lies=0)["population-monotonicity"]
-    assert (verdict.witness["leaves"], verdict.searched) == ("u2", 2)
 
 
 def test_some_departures_of_many_decide_nothing():
