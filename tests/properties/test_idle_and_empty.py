@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from fairlead import Problem, audit, fill, solve
 from fairlead.errors import InputError, ProblemError, RefusalError
-from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.model.cluster import Users
 from fairlead.model.holdings import Holdings
@@ -18,7 +17,9 @@ from fairlead.scheduler.policies import find_policy
 from fairlead_papers.distributed.network_setting import AsynchronousSetting
 from strategies import ALL_FEATURES, admitted_by, problems
 
-FILLINGS = [("drf", "best-fit"), ("tsf", "first-fit"), ("ps-dsf", "joint"), ("drf", "rrr")]
+FILLINGS = [("drf", "best-fit"), ("ps-dsf", "joint")]
+# One of each kind of solver, on a pool and on servers; and whole tasks.
+MECHANISMS = ("drf", "drfh", "ps-dsf", "ps-dsf-tdm", "alpha-fair", "drf-tasks")
 
 
 def padded(problem: Problem, users_at: list[int], groups_at: list[int]) -> Problem:
@@ -99,7 +100,7 @@ def test_the_working_part_is_the_rest(data: st.DataObject) -> None:
     assert active_part(plain)[0] is plain
 
 
-@pytest.mark.parametrize("mechanism", CATALOGUE)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @given(data=st.data())
 @settings(max_examples=4)
 def test_who_is_due_nothing_gets_nothing(mechanism: str, data: st.DataObject) -> None:
@@ -143,9 +144,9 @@ def test_filling_passes_idle_users_over(criterion: str, select: str, data: st.Da
     assert np.isfinite(filled.unused).all()
 
 
-@pytest.mark.parametrize("mechanism", ["drf", "drfh", "ps-dsf", "ps-dsf-tdm", "drf-tasks"])
+@pytest.mark.parametrize("mechanism", ["drf", "ps-dsf-tdm", "drf-tasks"])
 @given(data=st.data())
-@settings(max_examples=5)
+@settings(max_examples=3)
 def test_an_audit_asks_nothing_for_them(mechanism: str, data: st.DataObject) -> None:
     more, plain = draw(data, admitted_by(mechanism))
     found, alone = (audit(problem, mechanism, lies=5, departures=3) for problem in (more, plain))
@@ -180,7 +181,7 @@ def test_what_an_idle_user_holds_is_infeasible() -> None:
     assert audit(problem, np.array([[8.0, 0], [0, 0]]))["feasibility"].verdict == "holds"
 
 
-@pytest.mark.parametrize("mechanism", ["drfh", "ps-dsf", "tsf", "max-tasks"])
+@pytest.mark.parametrize("mechanism", ["drfh", "ps-dsf"])
 @given(data=st.data())
 @settings(max_examples=5)
 def test_users_of_weight_0_may_hold_what_is_left(mechanism: str, data: st.DataObject) -> None:
@@ -213,13 +214,6 @@ def test_what_users_of_weight_0_hold_counts_as_free(whole: bool) -> None:
     assert audit(problem, np.array([[0.0], [8.0]]))["pareto-optimality"].verdict == "holds"
 
 
-@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, [[0.0, 1.0], [1.0, 1.0]]])
-def test_other_weights_are_refused(weight: object) -> None:
-    given_weights = weight if isinstance(weight, list) else [1.0, weight]
-    with pytest.raises(ProblemError, match=r"users\[[01]\].weight: must be"):
-        Problem.from_arrays([[8.0, 8.0]], [[1.0, 1.0], [1.0, 2.0]], weight=given_weights)
-
-
 def test_servers_on_their_own_refuse_weight_0() -> None:
     problem = Problem.from_arrays([[8.0]], [[1.0], [1.0]], weight=[0, 1], users=["cy", "ana"])
     with pytest.raises(RefusalError, match="user 'cy' has weight 0"):
@@ -239,7 +233,7 @@ def test_all_idle_or_no_server() -> None:
     with pytest.raises(ProblemError, match="servers: there is no server: every group has a count"):
         Problem.from_arrays([[1.0]], [[1.0]], count=[0])
     idle = Problem.from_arrays([[1.0]], [[1.0], [2.0]], task_limit=[0, 0])
-    for mechanism in CATALOGUE:
+    for mechanism in MECHANISMS:
         allocation = solve(idle, mechanism)
         assert allocation.user_tasks.tolist() == [0, 0]
         assert allocation.certificate.holds
