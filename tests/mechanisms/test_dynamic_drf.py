@@ -1,8 +1,9 @@
-"""Agents that arrive one after another: their shares, and refusals."""
+"""Dynamic DRF: its solvers beside the definition, the users of a problem, and refusals."""
 
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamic_sequences import Sequence, sequences
-from fairlead.errors import InputError
-from fairlead.mechanisms.dynamic_drf import DynamicDRF
+from dynamic_sequences import Sequence, random_sequence, sequences
+from effort import cases
+from fairlead import Problem
+from fairlead.certificates.dynamic_levels import certify_dynamic
+from fairlead.errors import CertificateError, InputError, RefusalError
+from fairlead.mechanisms import dynamic_run as module
+from fairlead.mechanisms.catalogue import solve
+from fairlead.mechanisms.dynamic_drf import SOLVERS, DynamicDRF, _PlainSolver
+from fairlead.mechanisms.dynamic_run import run_dynamic
+from fairlead.properties.dynamic import DynamicShares, check_dynamic
+from fairlead.solvers.level_raising import raise_by_water
+from oracles.dynamic import exact_levels
 
 
 @given(sequences(), st.lists(st.sampled_from([1e-3, 1.0, 7.0]), min_size=4, max_size=4))
@@ -49,55 +59,36 @@ def test_an_example_by_hand() -> None:
     assert agents.arrived == 3
 
 
-def test_agents_without_a_used_up_resource_go_on() -> None:
-    agents = DynamicDRF(2, 3)
-    assert agents.arrive([1, 0, 0.5]) == pytest.approx(1 / 2)
-    assert agents.arrive([0, 1, 0]) == pytest.approx(1.0)
-    assert agents.shares == pytest.approx([1.0, 1.0])
-    assert agents.used == pytest.approx([1.0, 1.0, 0.5])
-
-
 def test_memory_does_not_follow_what_was_announced() -> None:
     agents = DynamicDRF(10**15, 2)
     assert agents.arrive([1, 1]) == pytest.approx(1e-15)
 
 
-def nothing_changed(agents: DynamicDRF) -> bool:
-    return agents.arrived == 1 and agents.budget == 0.5 and agents.levels.tolist() == [0.5]
-
-
-@pytest.mark.parametrize("solver", ["stack", "water"])
 @pytest.mark.parametrize(
     ("demand", "weight", "message"),
     [
         ([1.0], 1.0, "demand: must have 2 amounts each, not 1"),
-        ([1.0, 2.0, 3.0], 1.0, "demand: must have 2 amounts each, not 3"),
         (1.0, 1.0, "demand: must have 2 amounts each"),
-        ([[1.0, 2.0]], 1.0, "demand: must have 2 amounts each"),
         ({"cpu": 1, "memory": 2}, 1.0, "demand: must be numbers, as many in each row"),
         ([1.0, -0.5], 1.0, "demand.memory: must be a finite number >= 0, not -0.5"),
         ([1.0, float("nan")], 1.0, "demand.memory: must be a finite number >= 0, not nan"),
-        ([float("nan"), 1.0], 1.0, "demand.cpu: must be a finite number >= 0, not nan"),
+        (np.array([1.0, np.nan]), 1.0, "demand.memory: must be a finite number >= 0, not nan"),
         ([float("inf"), 1.0], 1.0, "demand.cpu: must be a finite number >= 0, not inf"),
         ([0.0, 0.0], 1.0, "demand: demands nothing"),
-        (["much", 1.0], 1.0, "demand: must be numbers, as many in each row"),
         ([[1.0], 1.0], 1.0, "demand: must be numbers, as many in each row"),
         ([1.0, 1.0], 0.0, "weight: must be a positive number, not 0"),
-        ([1.0, 1.0], -1.0, "weight: must be a positive number, not -1"),
         ([1.0, 1.0], float("nan"), "weight: must be a positive number, not nan"),
         ([1.0, 1.0], 1.01, "weight: weights add up to 2.01, more than the 2 announced"),
         ([1.0, 1.0], "one", "weight: must be numbers, as many in each row"),
     ],
 )
-def test_a_refused_arrival_changes_nothing(
-    demand: Any, weight: Any, message: str, solver: str
-) -> None:
-    agents = DynamicDRF(2, ["cpu", "memory"], solver=solver)
+def test_a_refused_arrival_changes_nothing(demand: Any, weight: Any, message: str) -> None:
+    agents = DynamicDRF(2, ["cpu", "memory"])
     agents.arrive([1, 0.5])
     with pytest.raises(InputError) as caught:
         agents.arrive(demand, weight)
     assert str(caught.value) == message
-    assert nothing_changed(agents)
+    assert (agents.arrived, agents.budget, agents.levels.tolist()) == (1, 0.5, [0.5])
     agents.arrive([1, 1])
     with pytest.raises(InputError, match="an arrival after the last of 2 steps"):
         agents.arrive([1, 1])
@@ -111,16 +102,10 @@ def test_one_by_one_is_the_same_in_any_units() -> None:
     together = DynamicDRF(30, 3, capacity=capacity)
     levels = together.arrive_all(rows)
     alone = DynamicDRF(30, 3, capacity=capacity)
-    assert [alone.arrive(row.tolist()) for row in rows] == levels.tolist()
+    # An array is read like a list.
+    given = [row if n % 2 else row.tolist() for n, row in enumerate(rows)]
+    assert [alone.arrive(row) for row in given] == levels.tolist()
     assert np.array_equal(alone.shares, together.shares)
-
-
-def test_an_array_is_read_like_a_list() -> None:
-    listed, array = DynamicDRF(3, 2), DynamicDRF(3, 2)
-    for row in ([1, 0.3], [0, 2], [7, 7]):
-        assert listed.arrive(row) == array.arrive(np.array(row))
-    with pytest.raises(InputError, match=r"demand\.r2: must be a finite number >= 0, not nan"):
-        DynamicDRF(1, 2).arrive(np.array([1, np.nan]))
 
 
 def test_a_refused_batch_changes_nothing() -> None:
@@ -150,12 +135,10 @@ def test_a_resource_of_capacity_0_cannot_be_demanded() -> None:
     [
         ({"announced": 0}, "announced: must be a positive whole number, not 0"),
         ({"announced": 2.5}, "announced: must be a positive whole number, not 2.5"),
-        ({"announced": True}, "announced: must be a positive whole number, not True"),
         ({"resources": 0}, "resources: must be a positive whole number, not 0"),
         ({"resources": []}, "resources: names no resource"),
         ({"resources": ["cpu", "cpu"]}, "resources: names a resource twice"),
         ({"resources": "cpu"}, "resources: must be a number or several names, not 'cpu'"),
-        ({"total_weight": 0}, "total_weight: must be a positive number, not 0"),
         ({"total_weight": float("nan")}, "total_weight: must be a positive number, not nan"),
         (
             {"solver": "guess"},
@@ -179,19 +162,200 @@ def test_a_step_that_has_not_been(step: int) -> None:
         agents.shares_at(step)
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_copies_are_refused(copied: Callable[[DynamicDRF], object]) -> None:
+    """A shallow copy would share the levels of the original."""
+    agents = DynamicDRF(2, 1)
+    agents.arrive([1])
+    with pytest.raises(TypeError, match="cannot be copied"):
+        copied(agents)
+
+
+def problem_of(sequence: Sequence, **options: Any) -> Problem:
+    """Put the pool into two unlike groups, in units of its own."""
+    m = sequence.demand.shape[1]
+    capacity = np.vstack([np.full(m, 30.0), np.arange(1, m + 1)])
+    return Problem.from_arrays(
+        capacity,
+        sequence.demand * capacity.sum(axis=0) * 0.01,
+        weight=sequence.weight,
+        **options,
+    )
+
+
+@given(sequences())
+def test_the_run_is_what_the_agents_get_one_by_one(sequence: Sequence) -> None:
+    run, agents = run_dynamic(problem_of(sequence)), sequence.run()
+    for k in range(1, run.n_steps + 1):
+        assert run.shares_at(k) == pytest.approx(agents.shares_at(k), rel=1e-9)
+    assert run.used == pytest.approx(agents.used)
+    assert run.certificate.holds
+
+
+@given(sequences())
+def test_the_json_says_all_steps(sequence: Sequence) -> None:
+    run = run_dynamic(problem_of(sequence), "water")
+    answer = json.loads(json.dumps(run.to_dict(), allow_nan=False))
+    assert answer["fairlead"] == 1
+    assert answer["solver"] == "water"
+    assert [s["step"] for s in answer["steps"]] == list(range(1, run.n_steps + 1))
+    names = run.problem.users.names
+    for k, step in enumerate(answer["steps"], start=1):
+        assert step["arrived"] == names[k - 1]
+        assert list(step["shares"]) == list(names[:k])
+        assert list(step["shares"].values()) == run.shares_at(k).tolist()
+        weight = run.problem.weight[:k]
+        assert step["level"] == pytest.approx((run.shares_at(k) / weight).min())
+        assert step["full_knowledge_level"] >= step["level"] * (1 - 1e-9)
+    assert answer["certificate"]["holds"] is True
+    (last,) = run.to_dict(all_steps=False)["steps"]
+    assert last == answer["steps"][-1]
+
+
+@given(sequences())
+def test_full_knowledge_is_drf(sequence: Sequence) -> None:
+    problem = problem_of(sequence)
+    run, drf = run_dynamic(problem), solve(problem, "drf")
+    assert run.full_knowledge_shares == pytest.approx(drf.dominant_share)
+    least = (drf.dominant_share / problem.weight).min()
+    assert run.full_knowledge_levels[-1] == pytest.approx(least, rel=1e-7)
+
+
 @pytest.mark.parametrize(
-    "copied", [copy.deepcopy, lambda agents: pickle.loads(pickle.dumps(agents))]
+    ("options", "reason"),
+    [
+        ({"eligible": [[True, False], [True, True]]}, "placement constraints"),
+        ({"task_limit": [3, np.inf]}, "finite tasks"),
+        ({"rates": [[1, 1], [1, 1]]}, "given rates"),
+        ({"weight": [[1, 2], [2, 1]]}, "weights per resource"),
+    ],
 )
-def test_copies_go_on_by_themselves(copied: Callable[[DynamicDRF], DynamicDRF]) -> None:
-    demands = np.random.default_rng(5).uniform(0.1, 1, (30, 3))
-    demands[::3, 1] = 0
-    whole = DynamicDRF(30, 3)
-    whole.arrive_all(demands)
-    half = DynamicDRF(30, 3)
-    half.arrive_all(demands[:15])
-    other = copied(half)
-    other.arrive_all(demands[15:])
-    assert half.arrived == 15
-    np.testing.assert_array_equal(other.levels, whole.levels)
-    np.testing.assert_array_equal(other.used, whole.used)
-    np.testing.assert_array_equal(other.log.level, whole.log.level)
+def test_what_the_theory_does_not_define_is_refused(options: dict[str, Any], reason: str) -> None:
+    problem = Problem.from_arrays([[4, 4], [4, 4]], [[1, 2], [2, 1]], **options)
+    with pytest.raises(RefusalError, match=f"dynamic: its definition does not admit {reason}"):
+        run_dynamic(problem)
+
+
+def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PORTION", 2)
+    told: list[tuple[int, int]] = []
+    problem = Problem.from_arrays([[4, 4]], np.ones((5, 2)))
+    run_dynamic(problem, "halving", lambda done, total: told.append((done, total)))
+    assert told == [(2, 5), (4, 5), (5, 5)]
+
+
+def test_an_answer_without_proof_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(use: np.ndarray, level: np.ndarray, budget: float) -> np.ndarray:
+        return raise_by_water(use, level, 1.01 * budget)
+
+    monkeypatch.setitem(SOLVERS, "halving", lambda r: _PlainSolver(r, too_much))
+    with pytest.raises(CertificateError, match="dynamic: the answer of halving misses"):
+        run_dynamic(Problem.from_arrays([[4, 4]], [[1, 2], [2, 1], [1, 1]]), "halving")
+
+
+FOR_ZEROS = ("stack", "water", "lp")
+ALL = (*FOR_ZEROS, "halving")
+
+
+def levels_of_all_steps(sequence: Sequence, solver: str) -> list[np.ndarray]:
+    log = sequence.run(solver).log
+    return [log.levels_at(k) for k in range(1, len(sequence.weight) + 1)]
+
+
+@pytest.mark.parametrize(("zeros", "solvers"), [(False, ALL), (True, FOR_ZEROS)])
+@given(data=st.data())
+def test_levels_are_those_of_exact_water_filling(
+    zeros: bool, solvers: tuple[str, ...], data: st.DataObject
+) -> None:
+    sequence = data.draw(sequences(zeros=zeros))
+    exact = exact_levels(sequence.demand.tolist(), sequence.weight.tolist())
+    for solver in solvers:
+        for ours, theirs in zip(levels_of_all_steps(sequence, solver), exact, strict=True):
+            assert ours == pytest.approx([float(level) for level in theirs], rel=1e-9)
+
+
+@pytest.mark.parametrize("tiny", [1e-9, 1e-12])
+def test_demands_next_to_nothing_are_demands(tiny: float) -> None:
+    """HiGHS takes coefficients of 1e-9 for zeros, and what they use is used."""
+    rng = np.random.default_rng(9)
+    for _ in range(6):
+        n, m = rng.integers(2, 7), rng.integers(2, 4)
+        demand = np.where(rng.random((n, m)) < 0.5, tiny, rng.uniform(0.1, 1, (n, m)))
+        demand[np.arange(n), rng.integers(0, m, n)] = 1.0
+        problem = Problem.from_arrays(np.ones((1, m)), demand)
+        run = run_dynamic(problem, "lp")
+        assert run.certificate.violation < 1e-12
+        assert run.levels == pytest.approx(run_dynamic(problem, "stack").levels, rel=1e-9)
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.4])
+def test_demands_and_weights_of_very_different_size(zeros: float) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(cases(8)):
+        n, m = rng.integers(2, 10), rng.integers(1, 5)
+        demand = 10.0 ** rng.uniform(-12, 0, (n, m))
+        demand[rng.random((n, m)) < zeros] = 0.0
+        demand[~(demand > 0).any(axis=1), 0] = 1.0
+        demand /= demand.max(axis=1, keepdims=True)
+        sequence = Sequence(demand, 10.0 ** rng.uniform(-5, 5, n))
+        run = sequence.run()
+        exact = exact_levels(sequence.demand.tolist(), sequence.weight.tolist())[-1]
+        shares = [w * float(level) for w, level in zip(sequence.weight, exact, strict=True)]
+        assert run.shares == pytest.approx(shares, rel=1e-9, abs=1e-14)
+        total = float(sequence.weight.sum())
+        assert certify_dynamic(demand, sequence.weight, total, run.log).holds
+        course = DynamicShares(demand, sequence.weight, total, run.shares_at)
+        assert [v.verdict for v in check_dynamic(course)] == ["holds"] * 3
+
+
+def test_equal_agents_are_raised_together() -> None:
+    """One stair stands for all agents of a kind at a level, up to rounding."""
+    (kind,) = Sequence(np.ones((50, 2)), np.ones(50)).run()._solver._stacks.kinds
+    assert len(kind.levels) <= 10
+
+
+def test_the_right_first_test_takes_its_branch() -> None:
+    """The newcomer takes so little that all rise above the former highest level."""
+    demand = [[1.0, 0.5], [1.0, 0.5], [0.01, 1.0]]
+    agents = DynamicDRF(3, 2, solver="halving")
+    *_, before, after = agents.arrive_all(demand)
+    assert agents.shares_at(2).max() == before < after
+    assert agents.levels == pytest.approx([after] * 3)
+
+
+def test_next_to_nothing_is_not_lost_beside_much() -> None:
+    """Sums from which the many are taken away again may have nothing left of the others."""
+    rng = np.random.default_rng(7)
+    for _ in range(cases(6)):
+        demand = np.where(rng.random((12, 3)) < 0.5, 1.0, 10.0 ** rng.uniform(-300, -14, (12, 3)))
+        demand /= demand.max(axis=1, keepdims=True)
+        sequence = Sequence(demand, 10.0 ** rng.uniform(-4, 4, 12))
+        for solver in ("stack", "water", "halving"):
+            log = sequence.run(solver).log
+            total = float(sequence.weight.sum())
+            assert certify_dynamic(demand, sequence.weight, total, log).holds
+
+
+def test_halving_refuses_zero_demands_and_takes_nobody_in() -> None:
+    agents = DynamicDRF(3, 2, solver="halving")
+    agents.arrive([1.0, 0.5])
+    with pytest.raises(RefusalError, match="'halving' admits no zero demands"):
+        agents.arrive([1.0, 0.0])
+    assert agents.arrived == 1
+    assert len(agents.levels) == 1
+
+
+@pytest.mark.parametrize("solver", ["water", "halving"])
+def test_a_batch_is_the_same_as_one_by_one(solver: str) -> None:
+    sequence = random_sequence(np.random.default_rng(3), 0.0, 40, weighted=True)
+    agents = DynamicDRF(
+        len(sequence.weight),
+        sequence.demand.shape[1],
+        total_weight=sequence.weight.sum(),
+        solver=solver,
+    )
+    for row, weight in zip(sequence.demand, sequence.weight, strict=True):
+        agents.arrive(row.tolist(), float(weight))
+    together = sequence.run(solver)
+    assert np.array_equal(agents.levels, together.levels)
+    assert np.array_equal(agents.used, together.used)

@@ -55,21 +55,6 @@ def test_every_witness_among_the_examples_refutes_something() -> None:
     assert {path.name for path in EXAMPLES.iterdir()} == named
 
 
-def test_lemma_1_of_ps_dsf_does_not_cover_lies_about_servers() -> None:
-    """A user can take from others what it cannot use, and lose nothing.
-
-    Khamse-Ashari et al. 2017, Lemma 1: where all demand everything, a user "cannot decrease the
-    utilization of other users by lying about its resource demands or the set of eligible servers,
-    without decreasing its own utilization". Bo is alone on the second server either way.
-    """
-    problem = Problem.from_arrays([[3], [1]], [[1], [1]], eligible=[[1, 0], [0, 1]])
-    told = declared_problem(problem, Lie(1, problem.demand[1], np.array([True, True]), None))
-    honest, after = solve(problem, "ps-dsf").tasks, solve(told, "ps-dsf").tasks
-    assert honest == pytest.approx(np.array([[3, 0], [0, 1]]))
-    assert after[1, 1] == pytest.approx(1)  # what bo can use of it
-    assert after[0].sum() == pytest.approx(2)  # ana has lost a third
-
-
 def test_declared_rates_can_be_lied_about() -> None:
     problem = Problem.from_arrays([[1], [1]], [[1], [1]], rates=[[4, 1], [8, 4]])
     claim = CATALOGUE["ps-dsf-tdm"].claim("strategy-proofness")
