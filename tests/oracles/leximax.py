@@ -73,12 +73,6 @@ def leximax_totals(problem: Problem, score: Array, rise: float = 1e-7) -> Array:
     return np.array([held[n] for n in range(problem.n_users)])
 
 
-def largest_common_level(problem: Problem, score: Array) -> float:
-    """Return the highest level that all users can have at once, limits aside."""
-    users = list(range(problem.n_users))
-    return _common_level(Shares(problem), problem.users.weight / score, {}, users, np.inf)
-
-
 def _common_level(
     shares: Shares,
     tasks_per_level: Array,
