@@ -77,6 +77,9 @@ def test_reported_levels_that_are_off(sequence: Sequence) -> None:
     assert certify(sequence, log, least).holds
     least[-1] *= 1 + 1e-6
     assert certify(sequence, log, least).detail["misreported"] == pytest.approx(1e-6, rel=1e-3)
+    for wrong in (np.nan, np.inf, -np.inf):
+        least[-1] = wrong
+        assert not certify(sequence, log, least).holds
 
 
 def test_an_optimum_that_is_not_fair_fails() -> None:
@@ -100,14 +103,11 @@ def test_a_level_that_falls() -> None:
     [
         {"step": np.array([1, 3])},
         {"step": np.array([2, 1])},
-        {"step": np.array([0, 2])},
         {"of_kind": np.array([0, 1])},
-        {"of_kind": np.array([-1, 0])},
         {"level": np.array([0.5, np.nan])},
         {"level": np.array([0.5, -0.5])},
         {"level": np.array([0.5])},
         {"kind": np.array([0])},
-        {"kind": np.array([0, 1])},
     ],
 )
 def test_what_is_no_log(broken: dict[str, Any]) -> None:
@@ -117,13 +117,3 @@ def test_what_is_no_log(broken: dict[str, Any]) -> None:
     certificate = certify(Sequence(demand, np.ones(2)), replace(good, **broken))
     assert certificate.violation == 1.0
     assert "fault" in certificate.detail
-
-
-def test_a_reported_level_that_is_no_number() -> None:
-    demand, weight = np.array([[0.1, 0.2], [0.2, 0.1]]), np.ones(2)
-    agents = DynamicDRF(2, 2, total_weight=2.0)
-    least = agents.arrive_all(demand, weight)
-    assert certify_dynamic(demand, weight, 2.0, agents.log, least).holds
-    for wrong in (np.nan, np.inf, -np.inf):
-        least[1] = wrong
-        assert not certify_dynamic(demand, weight, 2.0, agents.log, least).holds

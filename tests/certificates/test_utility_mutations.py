@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from fairlead import Problem
 from fairlead.certificates.max_min_duality import certify_max_min
-from fairlead.certificates.utility_prices import certify_largest_utility
+from fairlead.certificates.utility_prices import Stage, certify_in_stages, certify_largest_utility
 from fairlead.mechanisms.proportional import AlphaUtility
 from oracles.steep import pool_totals
 from strategies import problems
 
-ALPHAS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+ALPHAS = (0.5, 1.0, 4.0, 32.0)
 
 
 def certified(problem, tasks, prices, alpha):
@@ -50,30 +50,18 @@ def isolated(seed, alpha):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_right_answers_pass_and_each_users_fault_is_seen(alpha):
-    for seed in range(2):
-        problem, tasks, prices = isolated(seed, alpha)
-        assert certified(problem, tasks, prices, alpha).violation <= 1e-9
-        for n in range(problem.n_users):
-            for factor in (0.5, 0.99, 1 - 1e-4):
-                less = tasks.copy()
-                less[n] *= factor
-                assert not certified(problem, less, prices, alpha).holds
-                # Nor do prices help that are true of these tasks, or none.
-                worth = less.sum(axis=1)[n] ** -alpha / problem.demand[n, 0]
-                own = np.where(less[n] > 0, worth * problem.group_capacity.T, prices)
-                assert not certified(problem, less, own, alpha).holds
-                none = np.where(less[n] > 0, 0.0, prices)
-                assert not certified(problem, less, none, alpha).holds
-
-
-def test_what_a_poorer_user_lacks_is_not_lost_in_the_sum():
-    problem = Problem.from_arrays([[100], [100]], [[1], [100]], eligible=[[1, 0], [0, 1]])
-    tasks = np.array([[47.65, 0.0], [0.0, 1.0]])
-    for prices in ([[47.65**-7.0, 1.0]], [[1e-14, 1.0]], [[0.0, 1.0]], [[100**-7.0, 1.0]]):
-        certificate = certified(problem, tasks, np.array(prices), 8.0)
-        assert certificate.violation >= 0.1
-    right = np.array([[100.0, 0.0], [0.0, 1.0]])
-    assert certified(problem, right, np.array([[100**-7.0, 1.0]]), 8.0).violation <= 1e-12
+    problem, tasks, prices = isolated(0, alpha)
+    assert certified(problem, tasks, prices, alpha).violation <= 1e-9
+    for n in range(problem.n_users):
+        for factor in (0.5, 1 - 1e-4):
+            less = tasks.copy()
+            less[n] *= factor
+            # Nor do prices help that are true of these tasks, or none.
+            worth = less.sum(axis=1)[n] ** -alpha / problem.demand[n, 0]
+            own = np.where(less[n] > 0, worth * problem.group_capacity.T, prices)
+            none = np.where(less[n] > 0, 0.0, prices)
+            for tried in (prices, own, none):
+                assert not certified(problem, less, tried, alpha).holds
 
 
 SIGNED = st.sampled_from([-1e6, -1.0, -0.055, -1e-9, 0.0, 1.0, np.inf, -np.inf, np.nan])
@@ -99,7 +87,7 @@ def test_a_price_below_zero_is_no_price():
     assert certified(problem, tasks, np.array([[1.0], [-0.055]]), 1.0).violation >= 0.5
 
 
-@pytest.mark.parametrize(("alpha", "demand"), [(4.0, 1e-3), (8.0, 1e-2), (16.0, 0.1), (32.0, 0.3)])
+@pytest.mark.parametrize(("alpha", "demand"), [(4.0, 1e-3), (32.0, 0.3)])
 def test_a_price_may_be_little_to_one_user_and_all_to_another(alpha, demand):
     # User 0 can do without the second resource of the first server, of which user 2 lives.
     problem = Problem.from_arrays(
@@ -123,3 +111,48 @@ def test_what_many_users_have_too_much_is_added_up():
     assert certified(problem, tasks, np.array([[1e9]]), 0.0).violation >= 0.9
     tasks = np.array([[100.0]] + [[0.0]] * n_users)
     assert certified(problem, tasks, np.array([[100.0]]), 0.0).violation <= 1e-12
+
+
+# Two alike servers. The first user takes of both resources, the second of one; the poor third needs
+# the other resource of the first server. So the first belongs on the second server.
+NEED = 1e-3
+PROBLEM = Problem.from_arrays(
+    [[1, 1], [1, 1]], [[1, 0.5], [1, 0], [0, NEED]], eligible=[[1, 1], [1, 1], [1, 0]]
+)
+RIGHT = np.array([[0.0, 1.0], [1.0, 0.0], [1 / NEED, 0.0]])
+SPOILED = np.array([[0.5, 0.5], [0.5, 0.5], [0.75 / NEED, 0.0]])
+
+
+def of_utility(tasks, alpha):
+    total = tasks.sum(axis=1)
+    utility = AlphaUtility(alpha, PROBLEM.weight)
+    return utility.log_marginal(total), utility.elasticity(total)
+
+
+def stages_of(tasks, alpha):
+    """Return the prices of the rich, and those beside which the poor one is seen."""
+    spent = float((1 - alpha) * np.log(tasks[2].sum()))
+    return [
+        Stage(np.array([[1.0, 1.0], [0.0, 0.0]]), 0.0),
+        Stage(np.array([[1.0, 1.0], [1.0 / (NEED * tasks[2].sum()), 0.0]]), spent),
+    ]
+
+
+@pytest.mark.parametrize("alpha", [8.0, 32.0])
+def test_a_rich_user_that_takes_what_a_poor_one_needs_fails(alpha):
+    right = certify_in_stages(PROBLEM, RIGHT, *of_utility(RIGHT, alpha), stages_of(RIGHT, alpha))
+    assert right.violation <= 1e-12
+    for stages in (stages_of(RIGHT, alpha), stages_of(SPOILED, alpha)):
+        wrong = certify_in_stages(PROBLEM, SPOILED, *of_utility(SPOILED, alpha), stages)
+        assert wrong.violation >= 0.1
+
+
+def test_nobody_is_left_out_and_each_fault_is_seen():
+    stages, (logs, bend) = stages_of(RIGHT, 16.0), of_utility(RIGHT, 16.0)
+    assert not certify_in_stages(PROBLEM, RIGHT, logs, bend, stages[:1]).holds
+    assert not certify_in_stages(PROBLEM, RIGHT, logs, bend, stages[1:]).holds
+    assert not certify_in_stages(PROBLEM, RIGHT, logs, bend, stages[::-1]).holds
+    for n in range(3):
+        less = RIGHT.copy()
+        less[n] *= 1 - 1e-4
+        assert not certify_in_stages(PROBLEM, less, *of_utility(less, 16.0), stages).holds

@@ -14,8 +14,6 @@ from fairlead import Problem, solve
 from oracles.steep import largest_gain, pool_totals
 from random_problems import repair
 
-STEEP = (4.0, 6.0, 8.0, 16.0, 32.0)
-
 
 def spread(rng, decades, *shape):
     return 10.0 ** rng.uniform(-decades / 2, decades / 2, shape)
@@ -66,33 +64,30 @@ def wild(seed):
     return Problem.from_arrays(capacity, demand, eligible=eligible, weight=weight, task_limit=limit)
 
 
-FORMS = ("alpha-fair", "alpha-fair-tdm")
-
-
 @pytest.mark.parametrize("alpha", [0.5, 8.0, 32.0])
 def test_isolated_pools_have_what_they_have_alone(alpha):
-    for seed in range(4):
+    for seed in range(2):
         problem, totals = isolated_pools(seed, alpha)
-        answer = solve(problem, FORMS[seed % 2], alpha=alpha)
+        answer = solve(problem, ("alpha-fair", "alpha-fair-tdm")[seed % 2], alpha=alpha)
         np.testing.assert_allclose(answer.user_tasks, totals, rtol=1e-5, err_msg=str(seed))
 
 
 @pytest.mark.parametrize(("alpha", "seeds"), [(0.5, 1), (4.0, 2), (8.0, 2), (32.0, 1)])
 def test_no_user_could_gain_from_much_poorer_ones(alpha, seeds):
     for seed in range(seeds):
-        problem, mechanism = wild(seed), FORMS[seed % 2]
+        problem, mechanism = wild(seed), ("alpha-fair", "alpha-fair-tdm")[seed % 2]
         answer = solve(problem, mechanism, alpha=alpha)
         time_shared = mechanism.endswith("-tdm")
         assert largest_gain(problem, answer.tasks, alpha, time_shared=time_shared) <= 1e-2, seed
 
 
-@pytest.mark.parametrize("alpha", [0.0, *STEEP])
+@pytest.mark.parametrize("alpha", [0.0, 32.0])
 def test_users_alone_on_their_servers_have_all_of_them(alpha):
     problem = Problem.from_arrays([[100], [100]], [[1], [100]], eligible=[[1, 0], [0, 1]])
     np.testing.assert_allclose(solve(problem, "alpha-fair", alpha=alpha).user_tasks, [100, 1])
 
 
-@pytest.mark.parametrize("alpha", [6.0, 7.0, 8.0])
+@pytest.mark.parametrize("alpha", [6.0, 8.0])
 def test_a_small_problem_with_limits_is_not_refused(alpha):
     problem = Problem.from_arrays(
         [[1.036, 9.309]],
@@ -107,7 +102,7 @@ def test_a_small_problem_with_limits_is_not_refused(alpha):
 @pytest.mark.parametrize("mechanism", ["max-tasks", "max-tasks-tdm"])
 def test_max_tasks_leaves_no_usable_resource_idle(mechanism):
     # A user whose weight is 10^-12 of another's still has what the other cannot use.
-    for seed in range(6):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         n_users, n_groups = rng.integers(2, 8), rng.integers(1, 5)
         capacity, demand = rng.uniform(1, 10, (n_groups, 2)), rng.uniform(0.1, 2, (n_users, 2))
@@ -124,3 +119,44 @@ def test_max_tasks_leaves_no_usable_resource_idle(mechanism):
             fits = (left[None] / problem.demand[:, None]).min(axis=2)
             more = np.where(problem.gamma > 0, fits / np.maximum(problem.gamma, 1e-300), 0.0)
         assert more.max() <= 2e-6, seed
+
+
+def rich_and_poor(seed):
+    """Return users with round demands, who tie, and a few with tiny ones; and an alpha."""
+    rng = np.random.default_rng(seed)
+    n_groups, n_resources = int(rng.integers(2, 5)), int(rng.integers(2, 4))
+    rich, poor = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    capacity = np.ones((n_groups, n_resources))
+    if rng.random() < 0.5:
+        capacity = rng.choice([0.5, 1, 2, 3], size=capacity.shape)
+    demand = np.zeros((rich + poor, n_resources))
+    eligible = np.ones((rich + poor, n_groups), dtype=bool)
+    demand[:rich, 0] = rng.choice([1, 2, 0.5, 1.0], size=rich)
+    others = (rich, n_resources - 1)
+    uneven = rng.choice([0, 0, 1, 0.5, 0.25], size=others)
+    demand[:rich, 1:] = uneven * (1 if rng.random() < 0.7 else rng.uniform(0.5, 1.5, others))
+    for n in range(rich, rich + poor):
+        needed = rng.integers(1, n_resources)
+        demand[n, needed] = 10 ** rng.uniform(-3, 0)
+        if rng.random() < 0.3:
+            demand[n, rng.integers(0, n_resources)] += 10 ** rng.uniform(-4, -1)
+        places = rng.choice(n_groups, rng.integers(1, n_groups), replace=False)
+        eligible[n] = np.isin(np.arange(n_groups), places)
+    weight = np.ones(rich + poor)
+    if rng.random() >= 0.6:
+        weight = 10 ** rng.uniform(-2, 2, rich + poor)
+    limit = np.full(rich + poor, np.inf)
+    if rng.random() < 0.3:
+        limited = rng.integers(rich + poor)
+        limit[limited] = 10 ** rng.uniform(-1, 1)
+    problem = Problem.from_arrays(
+        capacity, demand, eligible=eligible, weight=weight, task_limit=limit
+    )
+    return problem, float(rng.choice([0, 0.5, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]))
+
+
+@pytest.mark.parametrize("seed", [86, 169, 229])
+def test_poor_users_get_all_that_rich_ones_can_leave(seed):
+    problem, alpha = rich_and_poor(seed)
+    answer = solve(problem, "alpha-fair", alpha=alpha)
+    assert largest_gain(problem, answer.tasks, alpha, time_shared=False) <= 1e-3

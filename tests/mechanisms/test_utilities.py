@@ -13,19 +13,16 @@ from fairlead.certificates.utility_prices import certify_largest_utility
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES
 from fairlead.mechanisms.proportional import AlphaUtility
 from fairlead.mechanisms.utility import maximize_utility
-from fairlead.properties.envy import measure_envy
 from oracles import definitions, examples, utility
-from oracles.sweeps import ps_dsf_tasks
 from spoilers import each_way
 from strategies import problems
 
 DIVIDED = problems(features=(CONSTRAINTS, LIMITS))
 TIMED = problems(features=(CONSTRAINTS, LIMITS, RATES))
-ALPHAS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
 # Without 0, 1 and 2, which other tests put to eq. 17 as mechanisms.
-@pytest.mark.parametrize("alpha", [0.25, 0.5, 4.0])
+@pytest.mark.parametrize("alpha", [0.25, 4.0])
 @pytest.mark.parametrize("mechanism", ["alpha-fair", "alpha-fair-tdm"])
 @settings(max_examples=4)
 @given(data=st.data())
@@ -35,15 +32,13 @@ def test_no_feasible_allocation_improves_on_it(mechanism, alpha, data):
     try:
         allocation = solve(problem, mechanism, alpha=alpha)
     except CertificateError:
-        # An honest refusal, where totals (x is cost^(-1/alpha)) or prices lie decades apart.
-        assert alpha in (0.25, 4.0)
-        reject()
+        reject()  # an honest refusal, where totals or prices lie decades apart
     assert allocation.certificate.holds
     missed = utility.alpha_fair_violation(problem, allocation.tasks, alpha, time_shared=time_shared)
     assert missed <= 2e-6
 
 
-@pytest.mark.parametrize("alpha", [3.0, 3.5, 4.0, 5.0])
+@pytest.mark.parametrize("alpha", [3.0, 5.0])
 def test_users_with_all_their_tasks_do_not_bid(alpha):
     problem = Problem.from_arrays(
         [[6, 1, 7], [6, 1, 7], [7, 4, 4], [9, 10, 3], [7, 3, 2]],
@@ -66,8 +61,7 @@ def test_users_with_all_their_tasks_do_not_bid(alpha):
     np.testing.assert_allclose(totals, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("alpha", [3.0, 4.0])
-def test_or_bid_where_only_such_prices_lead_there(alpha):
+def test_or_bid_where_only_such_prices_lead_there():
     problem = Problem.from_arrays(
         [[4], [7], [6]],
         [[9], [6], [3], [8], [5], [3]],
@@ -83,8 +77,8 @@ def test_or_bid_where_only_such_prices_lead_there(alpha):
             [11.32, 2.586, 2.802],
         ],
     )
-    tasks = solve(problem, "alpha-fair-tdm", alpha=alpha).tasks
-    assert utility.alpha_fair_violation(problem, tasks, alpha, time_shared=True) <= 2e-6
+    tasks = solve(problem, "alpha-fair-tdm", alpha=4.0).tasks
+    assert utility.alpha_fair_violation(problem, tasks, 4.0, time_shared=True) <= 2e-6
 
 
 @pytest.mark.parametrize(
@@ -121,85 +115,19 @@ def test_spoiled_answers_fail(time_shared, data):
             ).holds, name
 
 
-@given(problem=DIVIDED, seed=st.integers(0, 99))
-def test_no_prices_prove_what_could_be_improved(problem, seed):
-    # The certificate may be loose, never wrong: random allocations, random prices.
-    rng = np.random.default_rng(seed)
-    part = rng.random((problem.n_users, problem.n_groups)) / problem.n_users
-    tasks = np.minimum(part, 1.0) * problem.gamma
-    limit = problem.task_limit / np.maximum(tasks.sum(axis=1), 1e-300)
-    tasks *= np.minimum(limit, 1.0)[:, None]
-    log_marginal = np.log(problem.weight) - np.log(tasks.sum(axis=1))
-    certificate = certify_largest_utility(
-        problem,
-        tasks,
-        log_marginal,
-        np.ones(problem.n_users),
-        rng.random((problem.n_resources, problem.n_groups)),
-    )
-    true = utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=False)
-    assert true <= 1e-4 or not certificate.holds
-
-
 # The tie between the two papers: PS-DSF under TDM is weighted proportional fairness.
 
 
-@given(problem=problems(features=(CONSTRAINTS, RATES)))
-def test_ps_dsf_by_time_is_proportionally_fair(problem):
-    tasks = ps_dsf_tasks(problem, time_shared=True)
-    assert utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=True) <= 1e-6
-
-
-@settings(max_examples=5)
-@given(problem=problems(features=(CONSTRAINTS, RATES)))
+@settings(max_examples=8)
+@given(problem=TIMED)
 def test_proportional_by_time_is_ps_dsf(problem):
     allocation = solve(problem, "proportional-tdm")
     assert definitions.theorem_2_violation(problem, allocation.tasks) <= 1e-5
     assert certify_time_sharing(problem, allocation.tasks).violation <= 1e-5
-    other = solve(problem, "ps-dsf-tdm").user_tasks
-    np.testing.assert_allclose(allocation.user_tasks, other, rtol=1e-5)
-
-
-@settings(max_examples=5)
-@given(problem=problems(features=(CONSTRAINTS, LIMITS), force=(LIMITS,)))
-def test_with_finite_tasks_proportional_is_ps_dsf(problem):
-    # Not the other way round: Theorem 2 leaves several totals where a user has all it wants.
-    allocation = solve(problem, "proportional-tdm")
-    assert definitions.theorem_2_violation(problem, allocation.tasks) <= 1e-5
-
-
-def test_printed_totals_of_ps_dsf_by_time():
-    totals = solve(examples.ps_dsf_section_v(), "proportional-tdm").user_tasks
-    np.testing.assert_allclose(totals, [210, 105, 82.5, 27.5], rtol=1e-8)
-
-
-# Proportional fairness is a market in which each user spends its weight.
-
-
-@pytest.mark.parametrize("mechanism", ["proportional", "proportional-tdm"])
-@settings(max_examples=5)
-@given(data=st.data())
-def test_proportional_is_envy_free_and_beats_slices(mechanism, data):
-    time_shared = mechanism.endswith("-tdm")
-    problem = data.draw(TIMED if time_shared else DIVIDED)
-    allocation = solve(problem, mechanism)
-    envy = measure_envy(problem, allocation.tasks, time_shared=time_shared)
-    assert envy.gain.max() <= 1e-5
-    slices = problem.gamma.sum(axis=1) * problem.weight / problem.weight.sum()
-    wanted = np.minimum(slices, problem.task_limit)
-    assert (allocation.user_tasks >= wanted * (1 - 1e-6)).all()
-
-
-# What alpha does.
-
-
-@settings(max_examples=5)
-@given(problem=problems(features=(CONSTRAINTS, LIMITS)), alpha=st.sampled_from(ALPHAS))
-def test_nothing_runs_more_than_max_tasks(problem, alpha):
-    # Between other alphas the sum need not fall as alpha grows: there are counterexamples.
-    most = problem.weight @ solve(problem, "max-tasks").user_tasks
-    fair = problem.weight @ solve(problem, "alpha-fair", alpha=alpha).user_tasks
-    assert fair <= most * (1 + 1e-6)
+    # With finite tasks, Theorem 2 leaves several totals where a user has all it wants.
+    if not problem.has_limits:
+        other = solve(problem, "ps-dsf-tdm").user_tasks
+        np.testing.assert_allclose(allocation.user_tasks, other, rtol=1e-5)
 
 
 def test_two_users_of_one_resource_by_hand():
@@ -209,13 +137,6 @@ def test_two_users_of_one_resource_by_hand():
     for alpha, expected in ((1.0, [5, 1.25]), (2.0, [10 / 3, 5 / 3]), (0.0, [10, 0])):
         totals = solve(problem, "alpha-fair", alpha=alpha).user_tasks
         np.testing.assert_allclose(totals, expected, rtol=1e-7, atol=1e-7)
-
-
-def test_weights_of_alike_users_by_hand():
-    # x^2 is in proportion to phi for alpha = 2.
-    problem = Problem.from_arrays([[12.0]], [[1.0], [1.0]], weight=[1, 4])
-    totals = solve(problem, "alpha-fair", alpha=2).user_tasks
-    np.testing.assert_allclose(totals, [4, 8], rtol=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [-1, -1e-9, float("nan"), float("inf"), 33, "x", "3", True, None])
