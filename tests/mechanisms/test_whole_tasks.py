@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from effort import cases
-from fairlead import Problem, RefusalError, load, solve
-from fairlead.cli.main import run
+from fairlead import Problem, RefusalError, solve
 from fairlead.mechanisms.catalogue import CATALOGUE, DIVISIBLE, LIMITS, RESOURCE_WEIGHTS
 from fairlead.mechanisms.pdrf import precompute_tasks
 from fairlead.model.quanta import WholePool, to_whole_pool
 from fairlead.solvers.level_bisection import serve_by_turns, top_up
 from oracles import whole_tasks as oracle
-from random_pools import MOST_TASKS, count_at_most, random_pool
+from random_pools import MOST_TASKS, count_at_most
 from strategies import problems
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "papers"
 WHOLE = tuple(name for name in CATALOGUE if name not in DIVISIBLE)
-OTHERS = tuple(name for name in WHOLE if name != "drf-tasks")
 FEATURES = (LIMITS, RESOURCE_WEIGHTS)
 
 
@@ -37,30 +31,9 @@ def in_big_integers(pool: WholePool) -> WholePool:
     return replace(pool, **{name: getattr(pool, name).astype(object) for name in names})
 
 
-def test_what_algorithm_1_leaves_in_the_papers_example() -> None:
-    # Metin, 6.2: (33, 3) are left, and 3 more tasks of B fit.
-    allocation = solve(load(EXAMPLES / "drf-pareto.yaml"), "drf-algorithm-1")
-    left = allocation.problem.total_capacity - allocation.usage[0]
-    assert left.tolist() == [33, 3]
-
-
-def test_random_pools_are_served_as_by_turns() -> None:
-    rng = np.random.default_rng(20)
-    deviations, in_words = [], 0
-    for k in range(cases(120)):
-        problem = random_pool(rng)
-        in_words += to_whole_pool(problem).demand.dtype == np.int64
-        for mechanism in ("drf-tasks", OTHERS[k % len(OTHERS)]):
-            ours, exact = tasks_of(problem, mechanism), oracle.oracle_tasks(problem, mechanism)
-            if ours != exact:
-                deviations.append((k, mechanism, ours, exact))
-    assert deviations == []
-    assert 0 < in_words < cases(120)  # both ways to count were tested
-
-
 def test_larger_pools_where_most_users_leave_late() -> None:
     rng = np.random.default_rng(21)
-    for largest in (3, 10, 100):
+    for largest in (3, 100):
         demand = rng.integers(0, largest + 1, (120, 3)).astype(float)
         demand[~(demand > 0).any(axis=1)] = 1.0
         problem = Problem.from_arrays(rng.integers(500, 900, (1, 3)) * largest, demand)
@@ -69,7 +42,7 @@ def test_larger_pools_where_most_users_leave_late() -> None:
 
 
 @pytest.mark.parametrize("mechanism", WHOLE)
-@settings(max_examples=15)
+@settings(max_examples=25)
 @given(problem=problems(features=FEATURES, kinds=("whole", "few", "any", "wide")))
 def test_answers_are_those_of_serving_task_by_task(mechanism: str, problem: Problem) -> None:
     if count_at_most(problem) > MOST_TASKS:
@@ -106,14 +79,6 @@ def test_identical_users_are_served_in_the_order_of_the_file() -> None:
     assert tasks_of(problem, "pdrf") == [2, 2, 1]
 
 
-def test_of_equal_shares_the_larger_task_goes_first() -> None:
-    # Both at 0, the larger takes 4 of 5; the smaller one the rest; then both are at 4/5 or below.
-    assert tasks_of(Problem.from_arrays([[5]], [[1], [4]]), "drf-tasks") == [1, 1]
-    # At 4 tasks the first has as much as the second: the second goes first, and does not fit.
-    assert tasks_of(Problem.from_arrays([[10]], [[1], [4]]), "drf-tasks") == [6, 1]
-    assert tasks_of(Problem.from_arrays([[10]], [[1], [4]]), "drf-algorithm-1") == [4, 1]
-
-
 def test_billions_of_tasks() -> None:
     # A cycle is one task of the second user and two of the first: 4 units.
     problem = Problem.from_arrays([[4e12]], [[1], [2]])
@@ -141,25 +106,9 @@ def test_amounts_of_several_groups_are_added_up_without_rounding() -> None:
         assert tasks_of(problem, mechanism) == [4, 3]
 
 
-def test_a_part_of_a_task_is_no_task() -> None:
-    problem = Problem.from_arrays([[10]], [[1], [1]], task_limit=[0.9, 3.9])
-    for mechanism in WHOLE:
-        assert tasks_of(problem, mechanism) == [0, 3]
-
-
 @pytest.mark.parametrize("mechanism", WHOLE)
 def test_more_tasks_than_can_be_counted_are_refused(mechanism: str) -> None:
     with pytest.raises(RefusalError, match=r"user 'u2' could run 1e\+16 tasks"):
         solve(Problem.from_arrays([[1e16]], [[1e9], [1]]), mechanism)
     limited = Problem.from_arrays([[1e16]], [[1e9], [1]], task_limit=[np.inf, 7])
     assert tasks_of(limited, mechanism)[1] == 7
-
-
-def test_compare_sets_whole_tasks_side_by_side_when_asked(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    case = str(EXAMPLES / "drf-pareto.yaml")
-    assert run(["compare", case, "--json"]) == 0
-    assert set(WHOLE).isdisjoint(json.loads(capsys.readouterr().out)["mechanisms"])
-    assert run(["compare", case, "-m", "drf-tasks", "-m", "drf", "-m", "pdrf", "--json"]) == 0
-    assert list(json.loads(capsys.readouterr().out)["mechanisms"]) == ["drf-tasks", "drf", "pdrf"]
