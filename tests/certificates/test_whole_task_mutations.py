@@ -15,7 +15,6 @@ from fairlead.certificates.turn_order import certify_precomputed, certify_turns
 from fairlead.mechanisms.catalogue import LIMITS, RESOURCE_WEIGHTS
 from fairlead.model.allocation import Certificate
 from oracles import whole_tasks as oracle
-from random_pools import MOST_TASKS, count_at_most
 from strategies import problems
 
 CERTIFY: dict[str, Callable[..., Certificate]] = {
@@ -25,7 +24,7 @@ CERTIFY: dict[str, Callable[..., Certificate]] = {
     "pdrf-without-top-up": partial(certify_precomputed, topped_up=False),
 }
 POOLS = problems(features=(LIMITS, RESOURCE_WEIGHTS), largest_users=6).filter(
-    lambda p: count_at_most(p) <= MOST_TASKS
+    lambda p: oracle.count_at_most(p) <= oracle.MOST_TASKS
 )
 
 Mutation = Callable[[st.DrawFn, np.ndarray], None]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from fairlead import Problem, RefusalError, solve
+from fairlead.cli.main import run
 from fairlead.mechanisms.catalogue import CATALOGUE, DIVISIBLE, LIMITS, RESOURCE_WEIGHTS
 from fairlead.mechanisms.pdrf import precompute_tasks
 from fairlead.model.quanta import WholePool, to_whole_pool
 from fairlead.solvers.level_bisection import serve_by_turns, top_up
 from oracles import whole_tasks as oracle
-from random_pools import MOST_TASKS, count_at_most
 from strategies import problems
 
 WHOLE = tuple(name for name in CATALOGUE if name not in DIVISIBLE)
@@ -45,7 +47,7 @@ def test_larger_pools_where_most_users_leave_late() -> None:
 @settings(max_examples=25)
 @given(problem=problems(features=FEATURES, kinds=("whole", "few", "any", "wide")))
 def test_answers_are_those_of_serving_task_by_task(mechanism: str, problem: Problem) -> None:
-    if count_at_most(problem) > MOST_TASKS:
+    if oracle.count_at_most(problem) > oracle.MOST_TASKS:
         problem = replace(
             problem,
             users=replace(problem.users, task_limit=np.minimum(problem.users.task_limit, 60.0)),
@@ -112,3 +114,9 @@ def test_more_tasks_than_can_be_counted_are_refused(mechanism: str) -> None:
         solve(Problem.from_arrays([[1e16]], [[1e9], [1]]), mechanism)
     limited = Problem.from_arrays([[1e16]], [[1e9], [1]], task_limit=[np.inf, 7])
     assert tasks_of(limited, mechanism)[1] == 7
+
+
+def test_compare_leaves_whole_tasks_out_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    case = str(Path(__file__).resolve().parents[2] / "examples" / "papers" / "drf-pareto.yaml")
+    assert run(["compare", case, "--json"]) == 0
+    assert set(WHOLE).isdisjoint(json.loads(capsys.readouterr().out)["mechanisms"])

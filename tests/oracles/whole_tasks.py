@@ -14,6 +14,15 @@ from fairlead.model.quantity import exact
 
 Amounts = list[int]
 
+# Few enough tasks to place them one by one.
+MOST_TASKS = 3_000
+
+
+def count_at_most(problem: Problem) -> float:
+    """Return a bound on the tasks that fit."""
+    alone = problem.pooled().gamma[:, 0]
+    return float(np.minimum(alone, problem.task_limit).sum())
+
 
 class ExactPool:
     """The pool's capacity, the demands and the dominant share of one task of each user.

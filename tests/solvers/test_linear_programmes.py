@@ -75,25 +75,6 @@ def test_any_prices_bound_the_gain(programme, seed):
     assert _bound_gains(*programme, prices) >= largest_gain(*programme) - 1e-7
 
 
-def one_user(**changes):
-    given = {"have": [0.0], "limit": [np.inf], "capacity": [[4.0]], "allowed": [[True]]} | changes
-    return improve(
-        np.array([[[2.0]]]),
-        np.array(given["allowed"]),
-        np.array(given["have"]),
-        np.array(given["limit"]),
-        np.array(given["capacity"]),
-    )
-
-
-def test_by_hand():
-    assert one_user().gain == pytest.approx(2)
-    assert one_user(limit=[1.5]).split[0, 0] == pytest.approx(1.5)
-    assert one_user(have=[2.0]).gain == pytest.approx(0)
-    assert one_user(have=[2.0]).bound == pytest.approx(0)
-    assert one_user(capacity=[[0.0]]).bound == pytest.approx(0)
-
-
 def test_who_may_be_nowhere_has_nothing_to_gain():
     use = np.array([[[1.0], [0.0]]])
     allowed = np.array([[True], [False]])
@@ -104,7 +85,13 @@ def test_who_may_be_nowhere_has_nothing_to_gain():
 
 def test_what_cannot_be_held_cannot_be_bettered():
     with pytest.raises(NoConvergenceError):
-        one_user(have=[3.0])
+        improve(
+            np.array([[[2.0]]]),
+            np.array([[True]]),
+            np.array([3.0]),
+            np.array([np.inf]),
+            np.array([[4.0]]),
+        )
 
 
 def test_a_little_is_gained_where_much_can_be():
