@@ -177,6 +177,15 @@ def test_shares_are_compared_where_a_demand_differs(problem: fairlead.Problem) -
     assert reason == pytest.approx(found.gains["bo"])
 
 
+def test_two_units_of_a_resource_are_refused() -> None:
+    one, two = (
+        fairlead.Problem.from_arrays([[4.0]], [[1.0]], resources=["memory"], units=[unit])
+        for unit in ("GiB", "MiB")
+    )
+    with pytest.raises(ProblemError, match="units GiB and MiB"):
+        compare_problems(one, two)
+
+
 def test_users_who_come_and_go_have_no_gain(problem: fairlead.Problem) -> None:
     alone = fairlead.Problem.from_arrays([[4.0, 8.0]], [[1.0, 2.0]], users=["cy"], groups=["a"],
                                          resources=["cpu", "memory"])  # fmt: skip
@@ -187,12 +196,3 @@ def test_users_who_come_and_go_have_no_gain(problem: fairlead.Problem) -> None:
     assert rows[2]["tasks"][0] is None
     assert rows[0]["tasks"][1] is None
     assert rows[2]["gain"] is None
-
-
-def test_two_units_of_a_resource_are_refused() -> None:
-    one, two = (
-        fairlead.Problem.from_arrays([[4.0]], [[1.0]], resources=["memory"], units=[unit])
-        for unit in ("GiB", "MiB")
-    )
-    with pytest.raises(ProblemError, match="units GiB and MiB"):
-        compare_problems(one, two)

@@ -1,7 +1,8 @@
-"""Amounts in quanta are what their writers meant."""
+"""Amounts: quantities as text, and as whole numbers of quanta, against exact fractions."""
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 from math import floor
 
@@ -11,8 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead import Problem
+from fairlead.errors import ProblemError
 from fairlead.model.quanta import LARGEST_QUANTA, to_quanta
-from fairlead.model.quantity import exact
+from fairlead.model.quantity import (
+    exact,
+    parse_quantity,
+    read_amount,
+    read_number,
+    show,
+    typed_number,
+    unit_size,
+)
 from strategies import problems
 
 
@@ -74,3 +84,142 @@ def test_random_floats_of_one_size_are_exact() -> None:
     rng = np.random.default_rng(1)
     problem = Problem.from_arrays(np.ones((1, 2)), rng.uniform(0.01, 0.1, (50, 2)))
     assert to_quanta(problem).is_exact
+
+
+SIZES = {
+    "": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000),
+    "k": Fraction(1000), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),
+    "P": Fraction(10**15), "E": Fraction(10**18), "Ki": Fraction(1024), "Mi": Fraction(1024**2),
+    "Gi": Fraction(1024**3), "Ti": Fraction(1024**4), "Pi": Fraction(1024**5),
+    "Ei": Fraction(1024**6),
+}  # fmt: skip
+UNITS = {
+    "": Fraction(1), "cores": Fraction(1), "millicores": Fraction(1, 1000), "bytes": Fraction(1),
+    "GiB": Fraction(1024**3), "GB": Fraction(10**9), "MiB": Fraction(1024**2),
+    "Mb/s": Fraction(10**6), "TiB": Fraction(1024**4), "kB": Fraction(1000),
+}  # fmt: skip
+
+
+@given(
+    whole=st.integers(0, 10**12),
+    part=st.text("0123456789", max_size=6),
+    suffix=st.sampled_from(sorted(SIZES)),
+    unit=st.sampled_from(sorted(UNITS)),
+)
+def test_amount_is_the_exact_one_rounded_once(
+    whole: int, part: str, suffix: str, unit: str
+) -> None:
+    exact = Fraction(f"{whole}.{part or 0}")
+    if suffix:
+        exact = exact * SIZES[suffix] / UNITS[unit]
+    text = f"{whole}.{part}{suffix}"
+    assert parse_quantity(text, unit) == (float(exact), bool(suffix))
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "amount", "suffixed"),
+    [
+        ("500m", "cores", 0.5, True),
+        ("500m", "millicores", 500.0, True),
+        ("4Gi", "GiB", 4.0, True),
+        ("1e3", "GiB", 1000.0, False),
+        ("1E", "", 1e18, True),
+        ("1e-3", "", 0.001, False),
+        (".5", "", 0.5, False),
+        ("+5", "", 5.0, False),
+        ("16", "of the largest server", 16.0, False),
+        ("0e99999999999", "", 0.0, False),
+    ],
+)
+def test_examples(text: str, unit: str, amount: float, suffixed: bool) -> None:
+    assert read_amount(text, unit) == (amount, suffixed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ".",
+        "m",
+        "1 Gi",
+        "1gi",
+        "1e3Ki",
+        "1e",
+        "0x10",
+        "1_000",
+        "nan",
+        "1,5",
+        "٣",
+        "1Gi\n",
+        "9" * 301,
+    ],
+)
+def test_what_is_no_quantity(text: str) -> None:
+    with pytest.raises(ProblemError, match="must be a number or a quantity such as 500m or 4Gi"):
+        read_amount(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        (True, "must be a number or a quantity such as 500m or 4Gi, not true"),
+        (None, "must be a number or a quantity such as 500m or 4Gi, not empty"),
+        ({}, "must be a number or a quantity such as 500m or 4Gi, not a mapping"),
+        (float("nan"), "must be a finite number, not nan"),
+        (-1, "must not be negative, not -1"),
+        (1e308, "must be 0 or a number between 1e-100 and 1e+100, not 1e+308"),
+        (
+            10**400,
+            "must be 0 or a number between 1e-100 and 1e+100, not a whole number of 401 digits",
+        ),
+        ("1e400", "must be 0 or a number between 1e-100 and 1e+100, not '1e400'"),
+        ("1e-400E", "must be a number or a quantity such as 500m or 4Gi, not '1e-400E'"),
+    ],
+)
+def test_refusals(value: object, fault: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        read_amount(value)
+    assert str(caught.value) == fault
+
+
+@pytest.mark.parametrize("text", ["1e999999999", "1e-999999999", "1e" + "9" * 200, "9" * 299])
+def test_huge_numbers_cost_nothing(text: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ProblemError, match="must be 0 or a number between"):
+        parse_quantity(text)
+    assert time.process_time() - start < 1
+
+
+def test_suffix_without_an_absolute_unit() -> None:
+    with pytest.raises(ProblemError) as caught:
+        read_amount("500m", "of the largest server")
+    assert str(caught.value) == (
+        "must be a plain number, not '500m': "
+        "an absolute quantity has no meaning in the unit 'of the largest server'"
+    )
+
+
+def test_units_are_known_in_any_sensible_case() -> None:
+    assert unit_size("Cores") == 1
+    assert unit_size("GPUs") == 1
+    assert unit_size("Mb/s") == 10**6
+    assert unit_size("mb/s") is None
+    assert unit_size("normalised") is None
+
+
+def test_plain_numbers_only() -> None:
+    assert read_number(3) == 3.0
+    with pytest.raises(ProblemError, match="must be a number, not '3'"):
+        read_number("3")
+
+
+def test_what_is_shown_stays_short() -> None:
+    assert len(show("x" * 10**6)) < 50
+    assert show("a\nb") == r"'a\nb'"
+
+
+def test_a_typed_number_is_of_plain_digits() -> None:
+    assert [typed_number(text) for text in ("2", "-0.5", "1e3")] == [2, -0.5, 1000]
+    for text in ("1_0", "\u0663", " 2", "2\n"):
+        with pytest.raises(ValueError, match="is not a plain number"):
+            typed_number(text)

@@ -54,12 +54,9 @@ def test_counts_and_offsets() -> None:
     assert workload.first_server.tolist() == [0, 2, 5]
     assert workload.n_servers == 5
     assert workload.span == 5.0
+    assert build(server_time=[1.0, 2.0, 9.0]).span == 9.0  # the last event of a server counts
     assert workload.there_at_start.tolist() == [True, True, True, True, False]
     assert workload.weight.tolist() == [1, 1]
-
-
-def test_the_last_event_of_a_server_counts_for_the_span() -> None:
-    assert build(server_time=[1.0, 2.0, 9.0]).span == 9.0
 
 
 def test_a_server_may_come_and_go() -> None:
@@ -145,18 +142,13 @@ NAN = float("nan")
     ("changes", "said"),
     [
         ({"job_submit": [0, NAN]}, "jobs[1].submit: must be a number of seconds from 0, not nan"),
-        ({"job_submit": [-1, 0]}, "jobs[0].submit: must be a number of seconds from 0, not -1.0"),
         ({"job_submit": [5, 4]}, "jobs[1].submit: time runs backwards to 4.0"),
         ({"job_submit": [[0, 1]]}, "jobs submit: must have one dimension"),
         ({"job_submit": [], "job_user": []}, "jobs: there is no job"),
         ({"job_submit": ["a", "b"]}, "jobs submit: must be numbers"),
         ({"job_user": [0, 2]}, "jobs[1].user: must be from 0 to 1, not 2"),
-        ({"job_user": [0, -1]}, "jobs[1].user: must be from 0 to 1, not -1"),
         ({"job_user": [0, 0.5]}, "jobs[1].user: must be a whole number, not 0.5"),
-        ({"job_user": [0]}, "jobs user: must have shape (2,)"),
         ({"job_names": ["x", "x"]}, "jobs[1].name: duplicate name 'x'"),
-        ({"job_names": ["x", ""]}, "jobs[1].name: is empty"),
-        ({"job_names": ["x"]}, "job names: must have shape (2,)"),
         (
             {"job_cancel": [1, 4.9]},
             "jobs[1].cancel: must be a time at or after its submission, not 4.9",
@@ -168,17 +160,13 @@ NAN = float("nan")
         ({"set_tasks": [2, 1, 4]}, "task duration: must have shape (7,)"),
         ({"set_tasks": [2, 1, 2**31]}, "sets[2].tasks: must be from 0 to"),
         ({"set_tasks": [2**30, 2**30, 2**30]}, "sets: there are 2^31 tasks or more"),
-        ({"set_shape": [0, 0, 2]}, "sets[2].shape: must be from 0 to 1, not 2"),
         ({"set_shape": None}, "shapes: 2 rows for 3 sets"),
         ({"shapes": [[1, 1], [1, NAN]]}, "shapes[1].memory: must be 0 or a usable positive"),
         ({"shapes": [[0, 0], [1, 1]]}, "shapes[0]: takes nothing of any resource"),
         ({"shapes": [[1], [1]]}, "shapes: must have shape (rows, 2)"),
         ({"places": [[True, True], [False, False]]}, "places[1]: allows no group"),
         ({"places": [[True], [True]]}, "places: must be booleans of shape (E, 2)"),
-        ({"set_place": [0, 0, 5]}, "sets[2].place: must be from 0 to 1, not 5"),
         ({"task_duration": [1, 1, 1, 1, 1, 0]}, "tasks[5].duration: must be a positive number"),
-        ({"task_duration": [1, 1, NAN, 1, 1, 1]}, "tasks[2].duration: must be a positive number"),
-        ({"task_start": [1, 2, 3]}, "task start: must have shape (6,)"),
         (
             {"task_start": [9, 9, 0.5, 9, 9, 9], "job_submit": [1, 1]},
             "tasks[2].start: must be a time at or after its job's submission, not 0.5",
@@ -189,12 +177,8 @@ NAN = float("nan")
         ),
         ({"task_server": [0, 1, 2, 3, 5, -1]}, "tasks[4].server: must be from 0 to 4, not 5"),
         ({"server_time": [1, 3, 2]}, "server events[2].time: time runs backwards to 2.0"),
-        ({"server_event": [2, 1, 3]}, "server events[2].event: must be from 0 to 2, not 3"),
-        ({"server": [0, 0, 5]}, "server events[2].server: must be from 0 to 4, not 5"),
-        ({"server_event": [0, 0, 0]}, "server events[1]: a join cannot follow a join"),
         ({"server_event": [1, 2, 0]}, "server events[1]: a drain cannot follow a leave"),
         ({"weight": [1, -1]}, "users[1].weight: must be a number from 0, not -1.0"),
-        ({"weight": [1, NAN]}, "users[1].weight: must be a number from 0, not nan"),
     ],
 )
 def test_refusals_name_the_entry(changes: dict[str, Any], said: str) -> None:
@@ -207,7 +191,6 @@ def test_refusals_name_the_entry(changes: dict[str, Any], said: str) -> None:
     ("changes", "said"),
     [
         ({"count": np.array([2, 0])}, "groups[1].count: must be a positive number, not 0"),
-        ({"count": np.array([2])}, "count: must have shape (2,), not (1,)"),
         ({"capacity": np.array([[1.0, 1], [NAN, 1]])}, "groups[1].cpu: must be 0 or a usable"),
         ({"groups": ("a", "a")}, "groups[1].name: duplicate name 'a'"),
         ({"labels": ()}, "labels: must have shape (2,), not (0,)"),
@@ -221,11 +204,6 @@ def test_unusable_clusters(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ProblemError) as caught:
         Workload.from_arrays(Cluster(**(vars(CLUSTER) | changes)), ("ana", "bo"), **GOOD)
     assert str(caught.value).startswith(said)
-
-
-def test_duplicate_users() -> None:
-    with pytest.raises(ProblemError, match=r"users\[1\]\.name: duplicate name 'ana'"):
-        Workload.from_arrays(CLUSTER, ("ana", "ana"), **GOOD)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
