@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import ProblemError
-from fairlead.model.cluster import Cluster, Users
 from fairlead.model.problem import Problem
 
 
@@ -35,25 +34,12 @@ def test_users_are_refused_exactly_when_gamma_is_zero_everywhere(
     if with_rates:
         rates = rng.integers(0, 2, (n_users, n_groups)).astype(float)
         rates[rng.random(n_users) < 0.5] = np.nan
-    unchecked = Problem(
-        Cluster(
-            tuple(f"g{g}" for g in range(n_groups)),
-            tuple(f"r{r}" for r in range(n_resources)),
-            capacity,
-            np.ones(n_groups, dtype=np.int64),
-            ("",) * n_resources,
-            ({},) * n_groups,
-        ),
-        Users(
-            tuple(f"u{n}" for n in range(n_users)),
-            demand,
-            np.ones(n_users),
-            eligible,
-            np.full(n_users, np.inf),
-            rates,
-        ),
-    )
-    placeable = unchecked.runnable.any(axis=1)
+    placeable = np.zeros(n_users, dtype=bool)
+    for n in range(n_users):
+        runs = (capacity[:, demand[n] > 0] > 0).all(axis=1)
+        if rates is not None and not np.isnan(rates[n, 0]):
+            runs = rates[n] > 0
+        placeable[n] = (runs & eligible[n]).any()
     if placeable.all():
         Problem.from_arrays(capacity, demand, eligible=eligible, rates=rates)
     else:

@@ -43,25 +43,23 @@ def test_what_stays_is_as_it_was(data):
     assert small.cluster.groups == tuple(cluster.groups[k] for k in g)
     assert small.cluster.resources == tuple(cluster.resources[k] for k in r)
     assert small.cluster.units == tuple(cluster.units[k] for k in r)
-    for i, group in enumerate(g):
-        assert small.cluster.labels[i] == cluster.labels[group]
-        assert small.count[i] == problem.count[group]
-        for j, resource in enumerate(r):
-            assert small.cluster.capacity[i, j] == cluster.capacity[group, resource]
-    for i, user in enumerate(n):
-        assert small.task_limit[i] == problem.task_limit[user]
-        for j, resource in enumerate(r):
-            assert small.demand[i, j] == problem.demand[user, resource]
-            if users.resource_weight is not None:
-                weight = small.users.resource_weight
-                kept = small.weight[i] if weight is None else weight[i, j]
-                assert kept == users.resource_weight[user, resource]
-        if users.resource_weight is None:
-            assert small.weight[i] == problem.weight[user]
-        for j, group in enumerate(g):
-            assert small.users.eligible[i, j] == users.eligible[user, group]
-            if users.rates is not None and not np.isnan(users.rates[user, group]):
-                assert small.users.rates[i, j] == users.rates[user, group]
+    assert small.cluster.labels == tuple(cluster.labels[k] for k in g)
+    for ours, whole in (
+        (small.count, problem.count[g]),
+        (small.cluster.capacity, cluster.capacity[np.ix_(g, r)]),
+        (small.demand, problem.demand[np.ix_(n, r)]),
+        (small.task_limit, problem.task_limit[n]),
+        (small.users.eligible, users.eligible[np.ix_(n, g)]),
+    ):
+        np.testing.assert_array_equal(ours, whole)
+    if users.rates is not None and small.users.rates is not None:
+        np.testing.assert_array_equal(small.users.rates, users.rates[np.ix_(n, g)])
+    if users.resource_weight is None:
+        np.testing.assert_array_equal(small.weight, problem.weight[n])
+    else:
+        weight = small.users.resource_weight
+        ours = np.repeat(small.weight[:, None], len(r), axis=1) if weight is None else weight
+        np.testing.assert_array_equal(ours, users.resource_weight[np.ix_(n, r)])
 
 
 def can_run(problem, user, groups, resources):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, audit, fill, solve
@@ -181,25 +181,6 @@ def test_what_an_idle_user_holds_is_infeasible() -> None:
     assert audit(problem, np.array([[8.0, 0], [0, 0]]))["feasibility"].verdict == "holds"
 
 
-@pytest.mark.parametrize("mechanism", ["drfh", "ps-dsf"])
-@given(data=st.data())
-@settings(max_examples=5)
-def test_users_of_weight_0_may_hold_what_is_left(mechanism: str, data: st.DataObject) -> None:
-    """Whether they use what others cannot, or leave it: nothing else fails or holds."""
-    plain = data.draw(admitted_by(mechanism))
-    assume(plain.users.rates is None)  # their tasks are served in turn: time is free
-    more = with_weight_0(plain, [data.draw(st.integers(0, plain.n_users - 1))])
-    alone = solve(plain, mechanism)
-    free = np.maximum(plain.group_capacity - alone.usage, 0.0)
-    asks = more.demand[0] > 0
-    part = data.draw(st.sampled_from([0.25, 0.5, 1.0]))
-    fits = (free[:, asks] / more.demand[0, asks]).min(axis=1) * more.runnable[0] * part
-    fits *= min(1.0, more.task_limit[0] / max(fits.sum(), 1e-9))
-    found = audit(more, np.vstack([fits, alone.tasks]))
-    assert [v.verdict for v in found] == [v.verdict for v in audit(plain, alone.tasks)]
-    assert found.to_dict()["users"][0]["tasks"] == pytest.approx(fits.sum())
-
-
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_users_of_weight_0_hold_counts_as_free(whole: bool) -> None:
     problem = Problem.from_arrays([[8.0]], [[1.0], [1.0]], weight=[0, 1], users=["cy", "ana"])
@@ -241,11 +222,3 @@ def test_all_idle_or_no_server() -> None:
     for refused in (lambda: audit(idle, "drf"), lambda: run_dynamic(idle)):
         with pytest.raises(InputError, match="no user is due anything"):
             refused()
-
-
-@pytest.mark.parametrize("wrong", [-1.0, np.nan])
-def test_negative_numbers_are_no_numbers_of_tasks(wrong: float) -> None:
-    with pytest.raises(ProblemError, match=r"users\[0\].tasks: must be a number from 0"):
-        Problem.from_arrays([[1.0]], [[1.0]], task_limit=[wrong])
-    with pytest.raises(ProblemError, match=r"servers\[0\].count: must be a whole number from 0"):
-        Problem.from_arrays([[1.0]], [[1.0]], count=[wrong])

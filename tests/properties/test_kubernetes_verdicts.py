@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from effort import cases
 from fairlead.errors import InputError
 from fairlead.formats.kubernetes import read_kubernetes
 from fairlead.properties.audit import Audit, audit
@@ -21,7 +18,6 @@ WASTE, SLICES = "non-wastefulness", "sharing-incentive"
 FEASIBLE, ENVY, PARETO = "feasibility", "envy-freeness", "pareto-optimality"
 CLAIM: dict[str, Any] = {"resourceClaims": [{"name": "gpu"}]}
 CORES = {"cpu": 4, "pods": 9}
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def look(path: Path, *items: Any, **options: Any) -> Audit:
@@ -327,75 +323,6 @@ def test_skipped_objects_leave_all_verdicts_unknown(tmp_path: Path, broken: dict
     assert len(found.subject.holdings.skipped) == 1
     overused = look(tmp_path, N1, RUNS, web(0, 4, on="n"), broken, lenient=True)
     assert verdicts(overused) == unknown(*verdicts(found)) | fails(FEASIBLE)
-
-
-def random_items(draw: random.Random) -> list[dict[str, Any]]:
-    """Return a small cluster with labels, taints, waiting pods and required anti-affinity."""
-    nodes = [
-        node(
-            f"n{k}",
-            {"cpu": draw.choice([1, 2, 4, 8]), "memory": f"{draw.choice([2, 4])}Gi", "pods": 9},
-            taints=draw.choice([(), (), (), ("old:NoSchedule",)]),
-        )
-        for k in range(draw.randint(1, 3))
-    ]
-    pods = []
-    for k in range(draw.randint(2, 7)):
-        request: dict[str, Any] = {"cpu": draw.choice([1, 1, 2, 3])}
-        if draw.random() < 0.3:
-            request["memory"] = "1Gi"
-        on = draw.choice(nodes)["metadata"]["name"] if draw.random() < 0.6 else ""
-        item = pod(f"p{k}", request, on=on, namespace=draw.choice(["a", "b", "c"]))
-        item["metadata"]["labels"] = draw.choice([{}, {"team": "x"}, {"team": "y"}])
-        if draw.random() < 0.1:
-            term = {"labelSelector": {"matchLabels": {"team": "x"}}, "topologyKey": "zone"}
-            item["spec"]["affinity"] = {"podAntiAffinity": {REQUIRED: [term]}}
-        pods.append(item)
-    items = [*nodes, *pods]
-    draw.shuffle(items)
-    return items
-
-
-def spoil(draw: random.Random, item: dict[str, Any]) -> None:
-    """Make an object unreadable in one place."""
-    places: list[tuple[str, str, Any]] = [("metadata", "name", None), ("", "kind", 5)]
-    if item["kind"] == "Node":
-        places += [("spec", "taints", [{"key": 5}]), ("status", "allocatable", {"cpu": "x"})]
-    else:
-        places += [
-            ("", "spec", None),
-            ("", "metadata", []),
-            ("metadata", "namespace", 5),
-            ("metadata", "labels", 5),
-            ("spec", "containers", [{"resources": {"requests": {"cpu": "abc"}}}]),
-            ("spec", "nodeName", draw.choice(["nowhere", 5]) if "nodeName" in item["spec"] else 5),
-            ("spec", "tolerations", [{"operator": "Near"}]),
-            ("status", "phase", 5),
-        ]
-    inside, key, value = draw.choice(places)
-    (item[inside] if inside else item)[key] = value
-
-
-def test_a_definite_verdict_is_that_of_the_whole_dump(tmp_path: Path) -> None:
-    draw, definite = random.Random(0), 0
-    for _ in range(cases(40)):
-        items = random_items(draw)
-        options: dict[str, Any] = {"user_from": draw.choice(["namespace", "label:team"])}
-        options["ignore"] = draw.choice([(), ("pods",)])
-        spoilt = copy.deepcopy(items)
-        spoil(draw, draw.choice(spoilt))
-        try:
-            found = look(tmp_path, *spoilt, lenient=True, **options)
-            if all(row.verdict == "unknown" for row in found):
-                continue
-            whole = look(tmp_path, *items, **options)
-        except InputError:
-            continue
-        for row in found:
-            if row.verdict != "unknown":
-                assert row.verdict == whole[row.name].verdict, (row.name, items, spoilt)
-                definite += 1
-    assert definite
 
 
 @pytest.mark.parametrize("left", [{"continue": "abc"}, {"remainingItemCount": 1200}])

@@ -136,12 +136,6 @@ def test_what_is_to_be_shown_is_kept_and_all_else_goes():
     assert not small.has_constraints
 
 
-def test_nothing_simpler_shows_it():
-    problem = Problem.from_arrays([[2.5]], [[1.25]])
-    assert shrink(problem, lambda _: False, 300) is problem
-    assert shrink(problem, lambda _: True, attempts=0) is problem
-
-
 # Surveys.
 
 LOOK = Distribution(constrained=0.5, limited=0.3)
