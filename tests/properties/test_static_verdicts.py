@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from fairlead import Problem
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS
 from fairlead.model.holdings import Holdings
-from fairlead.properties.envy import measure_envy
 from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject, certain_whole_tasks
 from oracles import fairness
@@ -278,11 +277,3 @@ def test_room_in_a_group_of_several_servers_is_room_in_sum():
     verdict = look(problem, [[2.0, 1.0]], whole=True)["non-wastefulness"]
     assert (verdict.verdict, verdict.witness) == ("unknown", {})
     assert look(problem, [[3.0, 1.0]], whole=True)["non-wastefulness"].verdict == "holds"
-
-
-def test_a_user_without_tasks_has_infinite_envy():
-    problem = Problem.from_arrays([[10.0]], [[1.0], [1.0]])
-    envy = measure_envy(problem, np.array([[10.0], [0.0]]))
-    assert envy.gain.tolist() == [0, np.inf]
-    assert envy.envied.tolist() == [0, 0]
-    assert envy.count(1e-6) == 1
