@@ -154,12 +154,12 @@ def test_what_has_no_meaning_is_refused(arguments: dict[str, Any], message: str)
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("step", [0, 2, -1])
-def test_a_step_that_has_not_been(step: int) -> None:
+def test_a_step_that_has_not_been() -> None:
     agents = DynamicDRF(2, 1)
     agents.arrive([1])
-    with pytest.raises(InputError, match=f"step: must be between 1 and 1, not {step}"):
-        agents.shares_at(step)
+    for step in (0, 2):
+        with pytest.raises(InputError, match=f"step: must be between 1 and 1, not {step}"):
+            agents.shares_at(step)
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fairlead import Problem, RefusalError, solve
 from fairlead.cli.main import run
@@ -16,6 +18,7 @@ from fairlead.mechanisms.catalogue import CATALOGUE, DIVISIBLE, LIMITS, RESOURCE
 from fairlead.mechanisms.pdrf import precompute_tasks
 from fairlead.model.quanta import WholePool, to_whole_pool
 from fairlead.solvers.level_bisection import serve_by_turns, top_up
+from fairlead.solvers.turn_heap import UserInTurn, precedes
 from oracles import whole_tasks as oracle
 from strategies import problems
 
@@ -120,3 +123,42 @@ def test_compare_leaves_whole_tasks_out_unless_asked(capsys: pytest.CaptureFixtu
     case = str(Path(__file__).resolve().parents[2] / "examples" / "papers" / "drf-pareto.yaml")
     assert run(["compare", case, "--json"]) == 0
     assert set(WHOLE).isdisjoint(json.loads(capsys.readouterr().out)["mechanisms"])
+
+
+def user(number: int, share: Fraction, taken: int = 0) -> UserInTurn:
+    """Return a user whose tasks have this dominant share."""
+    return UserInTurn(
+        number, taken, float("inf"), [], share.numerator, share.denominator, float(share)
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(
+                st.fractions(Fraction(1, 12), 3, max_denominator=12),
+                # Apart by less than a float can tell.
+                st.integers(2**58, 2**58 + 3).map(lambda k: Fraction(k, 2**58 + 1)),
+                # Products of these fit no machine word.
+                st.integers(2**70, 2**70 + 3).map(lambda k: Fraction(k, 2**70 + 1)),
+            ),
+            st.integers(0, 12),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_the_order_is_level_then_larger_share_then_index(
+    drawn: list[tuple[Fraction, int]],
+) -> None:
+    users = [user(n, share, taken) for n, (share, taken) in enumerate(drawn)]
+    expected = sorted(range(len(drawn)), key=lambda n: (drawn[n][1] * drawn[n][0], -drawn[n][0], n))
+    assert [one.number for one in sorted(users)] == expected
+
+
+def test_a_difference_beyond_floats_decides() -> None:
+    one, other = user(1, Fraction(2**58 + 1, 2**58)), user(0, Fraction(1))
+    assert one.step == other.step
+    assert precedes(other, 3, one, 3)
+    assert not precedes(one, 3, other, 3)
+    assert precedes(one, 0, other, 0)  # of equal levels the larger share goes first

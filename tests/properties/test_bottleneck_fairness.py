@@ -20,7 +20,7 @@ from fairlead.properties.special_cases import (
     find_bottleneck,
     find_single_resource,
 )
-from fairlead.properties.subject import Subject, subject_of
+from fairlead.properties.subject import Subject
 from oracles import fairness
 from oracles.drf import drf_totals
 from random_holdings import any_tasks
@@ -111,26 +111,6 @@ def test_on_one_server_the_definition_is_drf(data):
         n = problem.users.names.index(verdict.witness["user"])
         assert verdict.witness["tasks"] == tasks[n].sum()
         assert verdict.witness["drf"] == pytest.approx(drf[n], rel=1e-6)
-
-
-def test_the_papers_example_against_tsf():
-    """Khamse-Ashari et al., Fig. 1: the second resource is dominant wherever users may run."""
-    problem = Problem.from_arrays(
-        [[9.0, 12.0, 100.0], [12.0, 12.0, 0.0]],
-        [[1.0, 2.0, 10.0], [1.0, 2.0, 1.0], [1.0, 2.0, 0.0]],
-        weight=[1.0, 1.0, 2.0],
-        resources=["cpu", "memory", "bandwidth"],
-        units=["", "GB", ""],
-    )
-    assert find_bottleneck(problem) == 1
-    fair = np.array([6.0, 6.0, 12.0])
-    np.testing.assert_allclose(fair_amounts(problem, 1), fair)
-    assert check_bottleneck_fairness(subject_of(problem, "ps-dsf")).verdict == "holds"
-    verdict = check_bottleneck_fairness(subject_of(problem, "tsf"))  # prints 2, 2 and 8 tasks
-    assert verdict.witness["held"] == pytest.approx(4)
-    assert verdict.sentence == (
-        "memory is every user's bottleneck, and u1 has 4 GB of it where max-min fairness gives 6 GB"
-    )
 
 
 def test_more_than_fair_is_not_fair_either():
