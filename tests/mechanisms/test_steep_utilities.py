@@ -121,11 +121,42 @@ def test_max_tasks_leaves_no_usable_resource_idle(mechanism):
         assert more.max() <= 2e-6, seed
 
 
-@pytest.mark.parametrize("alpha", [4.0, 16.0, 32.0])
-def test_rich_users_leave_what_a_poor_one_needs(alpha):
-    """The first user may run on either server; the last needs all of one resource of one."""
+def rich_and_poor(seed):
+    """Return users with round demands, who tie, and a few with tiny ones; and an alpha."""
+    rng = np.random.default_rng(seed)
+    n_groups, n_resources = int(rng.integers(2, 5)), int(rng.integers(2, 4))
+    rich, poor = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    capacity = np.ones((n_groups, n_resources))
+    if rng.random() < 0.5:
+        capacity = rng.choice([0.5, 1, 2, 3], size=capacity.shape)
+    demand = np.zeros((rich + poor, n_resources))
+    eligible = np.ones((rich + poor, n_groups), dtype=bool)
+    demand[:rich, 0] = rng.choice([1, 2, 0.5, 1.0], size=rich)
+    others = (rich, n_resources - 1)
+    uneven = rng.choice([0, 0, 1, 0.5, 0.25], size=others)
+    demand[:rich, 1:] = uneven * (1 if rng.random() < 0.7 else rng.uniform(0.5, 1.5, others))
+    for n in range(rich, rich + poor):
+        needed = rng.integers(1, n_resources)
+        demand[n, needed] = 10 ** rng.uniform(-3, 0)
+        if rng.random() < 0.3:
+            demand[n, rng.integers(0, n_resources)] += 10 ** rng.uniform(-4, -1)
+        places = rng.choice(n_groups, rng.integers(1, n_groups), replace=False)
+        eligible[n] = np.isin(np.arange(n_groups), places)
+    weight = np.ones(rich + poor)
+    if rng.random() >= 0.6:
+        weight = 10 ** rng.uniform(-2, 2, rich + poor)
+    limit = np.full(rich + poor, np.inf)
+    if rng.random() < 0.3:
+        limited = rng.integers(rich + poor)
+        limit[limited] = 10 ** rng.uniform(-1, 1)
     problem = Problem.from_arrays(
-        [[1, 1], [1, 1]], [[1, 0.5], [1, 0], [0, 1e-3]], eligible=[[1, 1], [1, 1], [1, 0]]
+        capacity, demand, eligible=eligible, weight=weight, task_limit=limit
     )
-    answer = solve(problem, "alpha-fair", alpha=alpha).user_tasks
-    np.testing.assert_allclose(answer, [1, 1, 1000], rtol=1e-6)
+    return problem, float(rng.choice([0, 0.5, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]))
+
+
+@pytest.mark.parametrize("seed", [86, 229])
+def test_poor_users_get_all_that_rich_ones_can_leave(seed):
+    problem, alpha = rich_and_poor(seed)
+    answer = solve(problem, "alpha-fair", alpha=alpha)
+    assert largest_gain(problem, answer.tasks, alpha, time_shared=False) <= 1e-3
