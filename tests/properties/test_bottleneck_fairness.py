@@ -20,7 +20,7 @@ from fairlead.properties.special_cases import (
     find_bottleneck,
     find_single_resource,
 )
-from fairlead.properties.subject import Subject
+from fairlead.properties.subject import Subject, subject_of
 from oracles import fairness
 from oracles.drf import drf_totals
 from random_holdings import any_tasks
@@ -142,3 +142,10 @@ def test_what_cannot_be_compared_is_left_open():
         [[10.0, 10.0]], [[3.0, 1.0], [3.0, 1.0]], weight=[[1.0, 2.0], [2.0, 1.0]]
     )
     assert check_bottleneck_fairness(subject(weighted, [[1.0], [1.0]])).verdict == "unknown"
+
+
+def test_several_servers_are_not_one():
+    problem = Problem.from_arrays([[1.0], [1.0]], [[1.0]])
+    verdict = check_single_server_drf(subject(problem, [[0.0, 0.0]]))
+    assert (verdict.verdict, verdict.applies) == ("holds", False)
+    assert check_single_server_drf(subject_of(problem, "drf")).applies  # all as one pool
