@@ -45,6 +45,10 @@ class Queue:
     task_limit: float = inf  # of running tasks
     quotas: list[tuple[object, dict[int, int]]] = field(default_factory=list)  # `where`, quanta
 
+    def path(self) -> list[Queue]:
+        """Return the queue and the queues above it, from the bottom up."""
+        return [self, *(self.parent.path() if self.parent else [])]
+
     def is_in(self, queue: Queue) -> bool:
         """Return whether it is a given queue, or below it."""
         return self is queue or (self.parent is not None and self.parent.is_in(queue))
@@ -370,16 +374,11 @@ class Choosing:
         """Return the index of the next task, or those of all tasks of a gang, the largest first."""
         if not group.gang:
             return [next(group.waiting_indices())]
-        indices = group.waiting_indices()
-        return sorted(indices, key=lambda index: -self.dominant_demand(group, index))
-
-    def dominant_demand(self, group: Group, index: int) -> Fraction | float:
-        """Return the largest share of the pool that a task takes."""
-        demand = self.demand(group, index)
-        capacities = [self.capacity(s) for s in self.servers_in_order()]
-        pool = column_sums([[0] * len(demand), *capacities])
-        rows = zip(demand, pool, strict=True)
-        return max(Fraction(d, t) if t else inf for d, t in rows if d > 0)
+        indices = list(group.waiting_indices())
+        if len(group.members) == 1:
+            return indices
+        pool = self.pool()
+        return sorted(indices, key=lambda index: -dominant_share(self.demand(group, index), pool))
 
     def waiting_groups(self, queue: Queue) -> list[Group]:
         """Return the groups of a queue with waiting tasks: by priority, then time, then id."""
@@ -398,9 +397,12 @@ class Choosing:
 
     def is_within_limits(self, group: Group) -> bool:
         """Return whether the next start is within the limits of the queue and those above it."""
-        queue, indices = group.queue, self.next_indices(group)
+        limited = [q for q in group.queue.path() if q.limits or q.task_limit < inf]
+        if not limited:
+            return True
+        indices = self.next_indices(group)
         rows = [group.member(index)[0] for index in indices]
-        while queue is not None:
+        for queue in limited:
             run = [t for t in self.running.values() if t.group.queue.is_in(queue)]
             held = [t.group.member(t.index)[0] for t in run]
             for r, most in queue.limits.items():
@@ -409,7 +411,6 @@ class Choosing:
                     return False
             if len(run) + len(indices) > queue.task_limit:
                 return False
-            queue = queue.parent
         return True
 
     def first_plan(self, queue: Queue, server: Server | None = None):
@@ -769,6 +770,12 @@ class Choosing:
 def tasks_that_fit(demand: list[int], amounts: list[int]) -> Fraction:
     """Return the number of tasks, whole or not, that fit in some amounts."""
     return min(Fraction(a, d) for a, d in zip(amounts, demand, strict=True) if d > 0)
+
+
+def dominant_share(demand: list[int], pool: list[int]) -> Fraction | float:
+    """Return the largest share of a pool that a task takes; infinite if the pool has none."""
+    pool = pool or [0] * len(demand)  # without servers
+    return max(Fraction(d, t) if t else inf for d, t in zip(demand, pool, strict=True) if d > 0)
 
 
 def column_sums(rows: list[list[int]]) -> list[int]:

@@ -44,7 +44,7 @@ def explain_group(s: Scheduler, group: Group, now: float) -> Explained:
     first, servers = next(group.waiting_indices()), s.servers_in_order()
     allowed = [x for x in servers if s.admits(group, first, x)]
     open_ = [x for x in allowed if not x.draining]
-    starts = is_placed(s, group.id, now)
+    starts = starts_now(copy_of(s), group.id, now)
     return Explained(
         len(allowed),
         len(open_),
@@ -112,24 +112,24 @@ def try_changes(s: Scheduler, group: Group, first: int, servers: list[Server], n
     for limit in shorter_limits(s, group, now):
         starts = starts_if_changed(s, group, now, first, limit=limit)
         found.append(("limit", "time_limit", limit, starts))
-    for queue in path(group.queue):
+    for queue in group.queue.path():
         if queue.limits or queue.task_limit < inf:
             other = copy_of(s)
             other.set_limit(queue.name)
-            found.append(("queue limit", queue.name, None, is_placed(other, group.id, now)))
-    for queue in path(group.queue):
+            found.append(("queue limit", queue.name, None, starts_now(other, group.id, now)))
+    for queue in group.queue.path():
         other = copy_of(s)
         weight = other.queues[queue.name].weight = queue.weight * 2 or Fraction(1)
-        found.append(("weight", queue.name, weight, is_placed(other, group.id, now)))
+        found.append(("weight", queue.name, weight, starts_now(other, group.id, now)))
     other = copy_of(s)
     other.set_priority(group.id, 2**62)
-    found.append(("priority", group.queue.name, None, is_placed(other, group.id, now)))
+    found.append(("priority", group.queue.name, None, starts_now(other, group.id, now)))
     roomy = [x for x in s.servers_in_order() if x.draining and s.admits(group, first, x)]
     roomy = [x for x in roomy if not short(s.demand(group, first), s.free(x))]
     for server in sorted(roomy, key=lambda x: x.order)[:1]:
         other = copy_of(s)
         other.undrain(server.name)
-        found.append(("drain", server.name, None, is_placed(other, group.id, now)))
+        found.append(("drain", server.name, None, starts_now(other, group.id, now)))
     for like in classes(s):
         other, name = copy_of(s), f"{like.name} again"
         while name in other.servers:
@@ -138,7 +138,7 @@ def try_changes(s: Scheduler, group: Group, first: int, servers: list[Server], n
         starts = False
         with suppress(InputError):  # more than can be counted
             other.add_server(name, {r: a * q for r, a, q in amounts}, like.labels)
-            starts = is_placed(other, group.id, now)
+            starts = starts_now(other, group.id, now)
         found.append(("server", like.name, None, starts))
     return found
 
@@ -170,7 +170,7 @@ def ahead(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list
 
 def may_start(s: Scheduler, queue: Queue) -> bool:
     """Return whether all tasks of some waiting group of a queue fit on empty servers."""
-    groups = [g for g in s.groups.values() if g.n_waiting() and queue in path(g.queue)]
+    groups = [g for g in s.groups.values() if g.n_waiting() and queue in g.queue.path()]
     return any(all(fits_empty(s, g, i) for i in g.waiting_indices()) for g in groups)
 
 
@@ -190,7 +190,7 @@ def ahead_in_order(
     if not servers:
         return None
     closest = min(servers, key=lambda x: (lacking_part(s, group, first, x), x.order))
-    levels = reversed(path(group.queue))
+    levels = reversed(group.queue.path())
     try:
         return [name for own in levels for name in siblings_ahead(s, group, first, own, closest)]
     except ZeroDivisionError:
@@ -254,9 +254,12 @@ def copy_of(s: Scheduler) -> Scheduler:
     return pickle.loads(pickle.dumps(s))
 
 
-def is_placed(s: Scheduler, group: object, now: float) -> bool:
-    """Return whether a task of a group starts if tasks are placed now."""
-    return any(p.group == group for p in copy_of(s).place(now))
+def starts_now(copy: Scheduler, group: float, now: float) -> bool:
+    """Place tasks on a copy until one of a group starts; return whether one does."""
+    while placed := copy.place(now, limit=1):
+        if any(p.group == group for p in placed):
+            return True
+    return False
 
 
 def reservation(s: Scheduler, now: float) -> tuple[Group, Reservation] | None:
@@ -316,7 +319,7 @@ def starts_if_changed(s, group, now, first, *, lower=None, where=KEPT, limit=Non
     s.forget_ended()
     s.groups[anew.id] = anew
     s.forget_declines(anew.queue)
-    return is_placed(s, anew.id, now)
+    return starts_now(s, anew.id, now)
 
 
 def classes(s: Scheduler) -> list[Server]:
@@ -353,11 +356,6 @@ def never_fits(s: Scheduler, group: Group, first: int, servers: list[Server]) ->
         and all(s.admits(group, i, x) for i in waiting)
         for x in servers
     )
-
-
-def path(queue: Queue | None) -> list[Queue]:
-    """Return a queue and the queues above it, from the bottom up."""
-    return [] if queue is None else [queue, *path(queue.parent)]
 
 
 def siblings_ahead(s: Scheduler, group: Group, first: int, own: Queue, server: Server) -> list[str]:

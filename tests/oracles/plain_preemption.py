@@ -62,13 +62,13 @@ class PlainRound:
         """
         before, after = self.lasting(), [*self.lasting(victims), *taker]
         asked = self.amounts(taker)
-        own = path(taker[0].group.queue)
+        own = taker[0].group.queue.path()[::-1]
         for victim in victims:
             if victim.id in self.s.fresh or victim.id in self.s.stopping:
                 return "it has just started, or is to stop"
             if victim.since + self.min_run > self.s.now:
                 return "it has not run long enough"
-            other = path(victim.group.queue)
+            other = victim.group.queue.path()[::-1]
             pairs = enumerate(zip(own, other, strict=False))
             depth = next((k for k, (a, b) in pairs if a is not b), None)
             if depth is None:
@@ -218,8 +218,3 @@ class PlainRound:
         for victim in self.lasting():
             if victim.server is server and not victim.group.gang and self.has_room(taker, [victim]):
                 assert self.objection(taker, [victim]), (group, server, victim)
-
-
-def path(queue: Queue | None) -> list[Queue]:
-    """Return the queues above a queue, from the top down, and then the queue."""
-    return [] if queue is None else [*path(queue.parent), queue]

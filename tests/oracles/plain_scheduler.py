@@ -58,7 +58,7 @@ class Scheduler(Choosing):
         if isinstance(policy, str) and "/half-life:" in policy:
             policy, _, seconds = policy.rpartition("/half-life:")
             self.half_life = float(seconds)
-        self.history: list[tuple[Task, float]] = []  # ended tasks, where past use counts
+        self.history: list[tuple[Task, float]] = []  # ended tasks, if past use counts
         if isinstance(policy, str) and "/over-" in policy:
             policy, _, self.preempts = policy.rpartition("/")
         self.slots = 0
@@ -251,7 +251,7 @@ class Scheduler(Choosing):
 
     def finish(self, task) -> None:
         ended = self.running.pop(find(self.running, task, "task").id)
-        self.history.append((ended, float(self.now)))
+        self.note_end(ended)
         self.free_up(ended.server)
         self.forget_ended()
 
@@ -291,13 +291,17 @@ class Scheduler(Choosing):
         stopped = [t for t in self.running.values() if t in lost or t.group in gangs]
         for task in stopped:
             del self.running[task.id]
-            self.history.append((task, float(self.now)))
+            self.note_end(task)
             self.free_up(task.server)
             if again and not task.group.is_over:
                 insort(task.group.returned, task.index)
                 self.forget_declines(task.group.queue)
         self.forget_ended()
         return [task.id for task in stopped]
+
+    def note_end(self, task: Task) -> None:
+        if self.half_life:
+            self.history.append((task, float(self.now)))
 
     def forget_ended(self) -> None:
         """Forget groups without waiting and running tasks."""
