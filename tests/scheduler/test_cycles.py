@@ -8,11 +8,8 @@ from random import Random
 
 import pytest
 
-from effort import cases
 from fairlead.scheduler.criteria.residual import is_less
 from fairlead.scheduler.scheduler import Scheduler
-from oracles.plain_gangs import ParkingScheduler
-from scheduler.random_life import RESOURCES, RandomLife, life_quanta
 
 RESIDUAL = ["drf/first-fit/residual", "tsf/best-fit/residual", "ps-dsf/rrr/residual"]
 VARIED = [
@@ -20,38 +17,6 @@ VARIED = [
     *("ps-dsf/joint", "ps-dsf/joint/residual", "drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),
 ]
 OFFERS = ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
-
-
-@pytest.mark.parametrize("policy", [*RESIDUAL, "ps-dsf/rrr", "ps-dsf/joint", OFFERS[1]])
-def test_task_scores_are_as_defined(policy: str) -> None:
-    compared = 0
-    for seed in range(cases(3)):
-        arguments = (RESOURCES, policy, life_quanta(seed))
-        s, plain = Scheduler(*arguments), ParkingScheduler(*arguments)
-        lives = [RandomLife(s, seed), RandomLife(plain, seed)]
-        for _ in range(80):
-            for life in lives:
-                life.step()
-            compared += compare_scores(s, plain)
-    assert compared > 150
-
-
-def compare_scores(s: Scheduler, plain: ParkingScheduler) -> int:
-    """Compare the scores of all queues' first tasks on all servers with room."""
-    state, compared = s._state, 0
-    for queue in plain.queues.values():
-        for group in plain.groups_within_limits(queue)[:1]:
-            index = next(group.waiting_indices())
-            for server in plain.servers.values():
-                if plain.fits(group, index, server):
-                    expected = plain.score(queue, group, index, server).value
-                    shape = state.groups[group.id].shape_of(index)
-                    queue_and_task = (state.queues[queue.name], shape)
-                    assert state.criterion.bound(*queue_and_task, None) <= expected
-                    on = state.servers[server.name]
-                    assert state.criterion.score_of(*queue_and_task, on) == expected
-                    compared += 1
-    return compared
 
 
 def test_ratios_are_compared_exactly() -> None:

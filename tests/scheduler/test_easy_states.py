@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from effort import cases
-from scheduler.random_life import Both, ComparedLife, make_life
+from scheduler.random_life import Both, ComparedLife, lives, make_life
 
 
 class EasyLife(ComparedLife):
@@ -32,12 +31,12 @@ class EasyLife(ComparedLife):
 @pytest.mark.parametrize("policy", ["easy/first-fit", "easy/best-fit"])
 def test_later_groups_start_as_defined(policy: str) -> None:
     finished = 0
-    for seed in range(cases(16)):
+    for seed in range(lives(12)):
         life = make_life(policy, seed, EasyLife)
         for _ in range(100):
             life.step()
         finished += life.s.seen["finish"]
-    assert finished > cases(16)
+    assert finished > lives(12)
 
 
 def both(policy: str, resources: list[str], servers: dict[str, dict[str, float]]) -> Both:

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from effort import cases
 from fairlead.errors import InputError
 from fairlead.scheduler import _explain
 from fairlead.scheduler.explanation import NAMED, Explanation, Reservation, ServerShortage
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_explaining
 from scheduler.consistency import check
-from scheduler.random_life import VARIED_POLICIES, ComparedLife, make_life
+from scheduler.random_life import VARIED_POLICIES, ComparedLife, lives, make_life
 
 
 class ExplainedLife(ComparedLife):
@@ -76,12 +75,12 @@ class ExplainedLife(ComparedLife):
 @pytest.mark.parametrize("policy", VARIED_POLICIES)
 def test_an_explanation_is_as_defined(policy: str) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(24, 24 + (lives := cases(6))):
+    for seed in range(24, 24 + (number := lives(4))):
         life = make_life(policy, seed, ExplainedLife)
         for _ in range(90):
             life.step()
         seen += life.s.seen
-    assert seen["waits"] >= 2 * lives
+    assert seen["waits"] >= 2 * number
     assert seen["ahead"] >= 1
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.problem import Problem
-from fairlead.scheduler.policies import CRITERIA, SELECTIONS, find_policy, parse_policy
+from fairlead.scheduler.policies import CRITERIA, ROWS, SELECTIONS, find_policy, parse_policy
 from fairlead.simulation import filling
 from fairlead.simulation.filling import fill, fill_by
 
@@ -63,17 +63,61 @@ def test_a_policy_has_the_name_that_finds_it(name: str) -> None:
     assert policy.name == name
 
 
-def test_a_number_of_slots_loses_leading_zeros() -> None:
-    assert parse_policy("slots:014").name == "slots:14"
+@pytest.mark.parametrize(
+    ("name", "known_as"),
+    [
+        ("slots:014", "slots:14"),
+        ("drf/best-fit/over-share:6e2", "drf/best-fit/over-share:600"),
+    ],
+)
+def test_a_number_in_a_name_is_written_in_one_way(name: str, known_as: str) -> None:
+    assert parse_policy(name).name == known_as
+
+
+def test_a_name_may_have_several_suffixes() -> None:
+    policy = parse_policy("drf/best-fit/half-life:60/reserve:2/spare:nvidia.com/gpu")
+    assert (policy.spares, policy.reserves, policy.half_life) == ("nvidia.com/gpu", 2, 60)
+    for suffix in ("", "/reserve", "/spare:gpu"):
+        assert parse_policy(f"drf/first-fit/residual{suffix}").residual
+        assert not parse_policy(f"drf/first-fit{suffix}").residual
 
 
 NO_NAMES = ["drf", "fair/first-fit", "drf/worst-fit", "drf/rrr/odd", "", "/", "drf/rrr/"]
-NO_SLOTS = [f"slots:{slots}" for slots in ("", "0", "-1", "1000001", "x", "\u00b2")]
+NO_NAMES += ["drf/over-share", "over-share", "drf/best-fit/spare:"]
+NO_NUMBERS = [f"slots:{slots}" for slots in ("", "0", "-1", "1000001", "x", "\u00b2")]
+NO_NUMBERS += [f"drf/first-fit/reserve:{n}" for n in ("0", "1.5", "", "10001", "x", "9" * 400)]
+NO_NUMBERS += [f"drf/best-fit/half-life:{seconds}" for seconds in ("0", "-1", "x", "", "inf")]
+NO_NUMBERS += ["slots:3/over-share:-1"]
 
 
-@pytest.mark.parametrize("name", [*NO_NAMES, *NO_SLOTS, None, 5, ["drf"], b"drf/first-fit"])
+@pytest.mark.parametrize("name", [*NO_NAMES, *NO_NUMBERS, None, 5, ["drf"], b"drf/first-fit"])
 def test_unknown_policies_are_refused(name: Any) -> None:
     with pytest.raises(InputError):
+        parse_policy(name)
+
+
+WITHOUT_HALF_LIFE = [*(set(ROWS) - {"drf/first-fit", "drf/best-fit"}), "slots:3"]
+MEANINGLESS = [f"{policy}/half-life:10" for policy in sorted(WITHOUT_HALF_LIFE)]
+MEANINGLESS += [
+    "drf/rrr/oblivious/reserve",
+    "fifo/first-fit/reserve",
+    "easy/best-fit/reserve",
+    "drf/best-fit/over-share/reserve",
+    "drf/best-fit/reserve/over-share",
+    "drf/best-fit/reserve/reserve:2",
+    "drf/best-fit/half-life:9/over-share",
+    "drf/best-fit/over-share/half-life:9",
+    "drf/best-fit/over-share/over-share",
+    "slots:3/over-quota",
+    "tsf/best-fit/over-share",
+    "ps-dsf/joint/over-share",
+    "drf/rrr/over-share",
+]
+
+
+@pytest.mark.parametrize("name", MEANINGLESS)
+def test_suffixes_without_meaning_are_refused(name: str) -> None:
+    with pytest.raises(RefusalError):
         parse_policy(name)
 
 
@@ -134,9 +178,3 @@ def test_a_long_filling_reports_its_progress(monkeypatch: pytest.MonkeyPatch) ->
     assert len(reports) > 2
     assert reports == sorted(reports)
     assert reports[-1] == (400, 400)
-
-
-@pytest.mark.parametrize("suffix", ["", "/reserve", "/spare:gpu"])
-def test_a_suffix_keeps_the_score(suffix: str) -> None:
-    assert parse_policy(f"drf/first-fit/residual{suffix}").residual
-    assert not parse_policy(f"drf/first-fit{suffix}").residual

@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from effort import cases
 from fairlead.errors import InputError, RefusalError
-from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_preemption import PlainRound
 from scheduler.consistency import check
-from scheduler.random_life import Both, ComparedLife, life_quanta
+from scheduler.random_life import Both, ComparedLife, life_quanta, lives
 from scheduler.test_trees import LifeInATree
 
 POLICIES = ["drf/first-fit/over-share", "drf/best-fit/over-quota", "slots:3/over-share"]
-POLICIES += ["drf/best-fit/over-share", "drf/first-fit/over-share:0.75"]
+POLICIES += ["drf/best-fit/over-share:0.75"]
 
 
 class BothPreempting(Both):
@@ -96,15 +94,15 @@ class PreemptingLifeInATree(LifeInATree, PreemptingLife):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_rules_hold_in_random_lives(policy: str, kind: type[PreemptingLife]) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(cases(6)):
+    for seed in range(lives(4)):
         both = BothPreempting(
-            ["cpu", "memory"], policy, life_quanta(seed), strict_fifo=seed % 5 == 4
+            ["cpu", "memory"], policy, life_quanta(seed), strict_fifo=seed % 4 == 3
         )
         life = kind(both, seed)
         for _ in range(120):
             life.step()
         seen += both.seen
-    assert seen["place"] > 100
+    assert seen["place"] > 25 * lives(4)
 
 
 QUEUES = {"left": None, "right": None, "n": "left", "p": "left", "q": "right", "r": None}
@@ -172,7 +170,7 @@ class Crowd:
 def test_rounds_keep_the_rules_and_end(policy: str) -> None:
     """Without arrivals no task is stopped twice."""
     seen: Counter[str] = Counter()
-    for seed in range(cases(30)):
+    for seed in range(lives(20)):
         crowd = Crowd(policy, seed)
         stopped = list[tuple[int, int]]()
         while victims := crowd.preempt():
@@ -181,7 +179,7 @@ def test_rounds_keep_the_rules_and_end(policy: str) -> None:
             assert len(set(stopped)) == len(stopped)
         seen += crowd.s.seen
         seen["rounds"] += len(stopped) > 0
-    assert seen["preempted"] >= (10 if policy in POLICIES[::3] else 2)
+    assert seen["preempted"] >= 2
 
 
 def lab(policy: str = "drf/first-fit/over-share", servers: int = 1, gpus: int = 4) -> Scheduler:
@@ -210,7 +208,9 @@ def running(s: Scheduler) -> Counter[str]:
     return Counter(task.group.waiting_list.queue.name for task in s._state.running.values())
 
 
-@pytest.mark.parametrize("policy", [POLICIES[0], POLICIES[3], "slots:4/over-share"])
+@pytest.mark.parametrize(
+    "policy", ["drf/first-fit/over-share", "drf/best-fit/over-share", "slots:4/over-share"]
+)
 def test_a_queue_that_is_due_half_gets_half(policy: str) -> None:
     s = lab(policy, servers=2)
     s.submit("ana", {"gpu": 1}, 20)
@@ -339,20 +339,6 @@ def test_preemption_without_meaning_is_refused() -> None:
             s.preempt(**wrong)
     with pytest.raises(RefusalError, match="has no preemption"):
         lab("drf/best-fit").preempt()
-
-
-REFUSED = ["drf/over-share", "over-share", "drf/best-fit/over-share/over-share"]
-REFUSED += ["slots:3/over-share:-1", "slots:3/over-quota", "tsf/best-fit/over-share"]
-
-
-@pytest.mark.parametrize("name", [*REFUSED, "ps-dsf/joint/over-share", "drf/rrr/over-share"])
-def test_policies_without_preemption_are_refused(name: str) -> None:
-    with pytest.raises((InputError, RefusalError)):
-        parse_policy(name)
-
-
-def test_a_least_time_is_named_in_seconds() -> None:
-    assert parse_policy("drf/best-fit/over-share:6e2").name == "drf/best-fit/over-share:600"
 
 
 def test_an_explanation_names_the_victims_queue() -> None:

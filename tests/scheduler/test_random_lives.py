@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from effort import cases
-from scheduler.random_life import POLICIES, REFUSED, RESOURCES, Both, make_life
+from scheduler.random_life import POLICIES, REFUSED, RESOURCES, Both, lives, make_life
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_event_is_as_defined(policy: str) -> None:
-    placed, refused, lives = 0, 0, cases(4)
-    for seed in range(lives):
+    placed, refused, number = 0, 0, lives(4)
+    for seed in range(number):
         life = make_life(policy, seed)
         for _ in range(100):
             life.step()
         placed += len(life.tasks)
         refused += life.s.seen[REFUSED]
-    assert placed > 2 * lives
-    assert refused > 10 * lives
+    assert placed > 2 * number
+    assert refused > 10 * number
 
 
 @pytest.mark.parametrize("policy", ["drf/first-fit", "drf/rrr", "fifo/best-fit", "easy/first-fit"])

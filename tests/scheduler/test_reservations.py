@@ -6,43 +6,53 @@ from random import Random
 
 import pytest
 
-from effort import cases
-from fairlead.compiled import plain_is_asked
-from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_reservations import SnapshotState
 from scheduler.consistency import check
-from scheduler.random_life import RESOURCES, RandomLife, life_quanta
+from scheduler.random_life import RESOURCES, RandomLife, life_quanta, lives
 
 POLICIES = [
     "drf/first-fit/reserve",
-    "drf/best-fit/reserve:3",
     "drf/best-fit/half-life:5/reserve:2",
     "drf/best-fit/residual/reserve",
     "drf/rrr/reserve:2",
-    "tsf/best-fit/reserve",
-    "ps-dsf/joint/reserve:2",
+    "tsf/best-fit/reserve:3",
     "ps-dsf/joint/residual/reserve:50",
     "slots:4/reserve",
 ]
-if plain_is_asked():  # the same source runs more slowly
-    POLICIES = POLICIES[1::4]
 TREES = ["drf/first-fit/reserve:2", "drf/best-fit/half-life:5/reserve"]
+CPUS, GPUS, GPUS_OR_PARTS = [0, 1, 1, 2, 5, 8], [0, 0, 0, 1, 4], [0, 0.1, 0.3, 0.5, 0.6, 0.6, 1, 2]
 
 
 class Crowd:
     """Random tasks that end at their limits or before, on three servers."""
 
-    def __init__(self, policy: str, seed: int, *, tree: bool = False, strict: bool = False) -> None:
+    def __init__(
+        self,
+        policy: str,
+        seed: int,
+        *,
+        tree: bool = False,
+        strict: bool = False,
+        devices: bool = False,
+    ) -> None:
         self.random = Random(seed)
-        self.s = Scheduler(["cpu", "gpu"], policy, {"cpu": 1, "gpu": 1}, seed, strict_fifo=strict)
+        self.s = Scheduler(
+            ["cpu", "gpu"],
+            policy,
+            {"cpu": 1, "gpu": 0.1 if devices else 1},
+            seed,
+            strict_fifo=strict,
+            devices=["gpu"] if devices else [],
+        )
+        self.gpus = GPUS_OR_PARTS if devices else GPUS
         self.now = 0.0
         self.ends: dict[int, float] = {}  # of running tasks
         self.limits: dict[int, float] = {}  # time limits of groups
         self.bounds: dict[int, float] = {}  # the earliest reserved time so far of each group
         for name in "uvw":
-            gpus = self.random.choice([0, 0, 4])
+            gpus = self.random.choice([0, 2, 4] if devices else [0, 0, 4])
             self.s.add_server(name, {"cpu": 8, "gpu": gpus}, {"gpu": str(gpus)})
         self.parents = [None, None, None]
         if tree:
@@ -53,7 +63,7 @@ class Crowd:
 
     def submit(self) -> None:
         choice = self.random.choice
-        demand = {"cpu": choice([0, 1, 1, 2, 5, 8]), "gpu": choice([0, 0, 0, 1, 4])}
+        demand = {"cpu": choice(CPUS), "gpu": choice(self.gpus)}
         if not any(demand.values()):
             demand = {"cpu": 1}
         limit, tasks = choice([1, 2, 3, 5, 9, 12.5]), choice([1, 1, 2, 4])
@@ -110,38 +120,37 @@ class Crowd:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_reservations_are_earliest_and_room_is_used(policy: str) -> None:
-    reserved = waited = 0
+def test_reservations_are_earliest_and_kept(policy: str) -> None:
+    """No group starts after its reserved time, and other tasks use the remaining amounts."""
+    reserved = kept = 0
     most = parse_policy(policy).reserves
-    for seed in range(cases(6)):
+    for seed in range(lives(4)):
         crowd = Crowd(policy, seed)
         for _ in range(40):
-            crowd.step()
+            kept += crowd.check_bounds(crowd.step())
             state = SnapshotState(crowd.s.snapshot())
+            assert crowd.bounds.keys() == state.reserved.keys()
             if not policy.startswith("slots"):
                 state.check_reservations(most)
             reserved += len(state.reserved)
-            waited += len(state.reserved) > 0 and len(state.running) > 0
         check(crowd.s)
-    assert reserved >= waited > 20 * cases(6) // 6
+    assert reserved > 20 * lives(4) // 4
+    assert kept > lives(4)
 
 
-@pytest.mark.parametrize("tree", [False, True])
-@pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("policy", TREES)
-def test_no_start_is_later_than_its_reservation(policy: str, tree: bool, strict: bool) -> None:
+def test_reservations_are_kept_in_trees_and_strict_order(policy: str) -> None:
     kept = 0
-    for seed in range(cases(6)):
-        crowd = Crowd(policy, seed, tree=tree, strict=strict)
+    for seed in range(lives(8)):
+        crowd = Crowd(policy, seed, tree=seed % 4 > 0, strict=seed % 2 == 0)
         for _ in range(60):
             kept += crowd.check_bounds(crowd.step())
-            assert crowd.bounds.keys() == SnapshotState(crowd.s.snapshot()).reserved.keys()
-    assert kept > 10
+    assert kept > 3 * lives(8)
 
 
 def test_the_queue_with_the_least_share_reserves_first() -> None:
     found = 0
-    for seed in range(cases(20)):
+    for seed in range(lives(8)):
         crowd = Crowd("drf/first-fit/reserve", seed)
         before: set[int] = set()
         for _ in range(40):
@@ -153,16 +162,13 @@ def test_the_queue_with_the_least_share_reserves_first() -> None:
                 found += 1
                 state.reserved = {}
                 assert state.next_to_reserve() in new
-    assert found > 20
+    assert found > 2 * lives(8)
 
 
 MIXED = [
     *("drf/best-fit/reserve:3", "drf/best-fit-first/reserve:5", "tsf/best-fit/residual/reserve:2"),
-    *(
-        "ps-dsf/joint/reserve:2/spare:memory",
-        "drf/rrr/reserve",
-        "drf/first-fit/over-share/spare:cpu",
-    ),
+    *("ps-dsf/joint/reserve:2/spare:memory", "drf/rrr/reserve"),
+    "drf/first-fit/over-share/spare:cpu",
 ]
 
 
@@ -170,7 +176,7 @@ MIXED = [
 def test_any_events_leave_consistent_tables(policy: str) -> None:
     """Random events keep the tables consistent; snapshots and `what_if` give the same starts."""
     reserved = 0
-    for seed in range(cases(4)):
+    for seed in range(lives(4)):
         s = Scheduler(RESOURCES, policy, life_quanta(seed), seed, strict_fifo=seed % 3 == 0)
         life = RandomLife(s, seed)
         for k in range(100):
@@ -192,10 +198,10 @@ def test_any_events_leave_consistent_tables(policy: str) -> None:
     assert reserved > 0 or "reserve" not in policy
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", ["drf/first-fit/reserve", "drf/rrr/reserve:2"])
 def test_a_limit_of_starts_holds_for_reserved_ones(policy: str) -> None:
     due = 0
-    for seed in range(cases(6)):
+    for seed in range(lives(4)):
         crowd, again = Crowd(policy, seed), Crowd(policy, seed)
         for _ in range(30):
             crowd.now = again.now = crowd.now + 1
@@ -222,38 +228,7 @@ def test_a_limit_of_starts_holds_for_reserved_ones(policy: str) -> None:
             for each in (crowd, again):
                 for task in SnapshotState(each.s.snapshot()).tasks:
                     each.ends.setdefault(task, each.now + 2)
-    assert due > 20
-
-
-def test_a_gang_starts_in_time_under_endless_small_jobs() -> None:
-    """A gang of 400 tasks needs all servers, so without a reservation it never starts."""
-    starts = {}
-    for policy in ("drf/first-fit", "drf/first-fit/reserve"):
-        s = Scheduler(["cpu"], policy, {"cpu": 1})
-        for number in range(50):
-            s.add_server(f"n{number}", {"cpu": 8})
-        for queue in ("small", "large"):
-            s.add_queue(queue)
-        gang, bound, ends = -1, 0.0, dict[int, float]()
-        for now in range(0, 200, 10):
-            for task in [task for task, end in ends.items() if end <= now]:
-                del ends[task]
-                s.finish(task)
-            s.submit("small", {"cpu": 1}, 120, time_limit=60, now=now)
-            if now == 100:
-                gang = s.submit("large", {"cpu": 1}, 400, gang=True, time_limit=30, now=now)
-            for start in s.place(now):
-                if start.group == gang:
-                    starts[policy] = now
-                ends[start.task] = now + (30 if start.group == gang else 20 + 5 * (start.task % 9))
-            if now == 100 and policy.endswith("reserve"):
-                reservation = s.explain(gang, now).reservation
-                assert reservation is not None
-                bound = reservation.at
-                assert reservation.group == gang
-                assert (bound, reservation.sure, len(reservation.servers)) == (160, True, 50)
-    assert list(starts) == ["drf/first-fit/reserve"]
-    assert starts["drf/first-fit/reserve"] <= 160
+    assert due > 5 * lives(4)
 
 
 def test_past_run_times_replace_missing_time_limits() -> None:
@@ -374,25 +349,3 @@ def test_a_task_too_long_for_a_reservation_says_so() -> None:
     assert (change.starts, change.to) == (True, 10)
     s.submit("a", {"cpu": 1}, time_limit=10)
     assert len(s.place(0)) == 1
-
-
-MEANINGLESS = [
-    "drf/rrr/oblivious/reserve",
-    "fifo/first-fit/reserve",
-    "easy/best-fit/reserve",
-    "drf/best-fit/over-share/reserve",
-    "drf/best-fit/reserve/over-share",
-    "drf/best-fit/reserve/reserve:2",
-]
-
-
-@pytest.mark.parametrize("name", MEANINGLESS)
-def test_reservations_without_meaning_are_refused(name: str) -> None:
-    with pytest.raises(RefusalError):
-        parse_policy(name)
-
-
-@pytest.mark.parametrize("number", ["0", "-1", "1.5", "", "10001", "x", "9" * 400])
-def test_wrong_numbers_of_reservations_are_refused(number: str) -> None:
-    with pytest.raises(InputError):
-        parse_policy(f"drf/first-fit/reserve:{number}")

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-import numpy as np
 import pytest
 
 from effort import cases
 from fairlead.errors import RefusalError
-from fairlead.model.problem import Problem
-from fairlead.scheduler._entities import Placement
 from fairlead.scheduler.scheduler import Scheduler
-from fairlead.solvers.tree_filling import TreeFilling
 from random_trees import random_queues
 from scheduler.random_life import Both
 
-SWEEPS = 10
 SHAPES = [{"cpu": 1}, {"gpu": 1}, {"cpu": 1, "gpu": 1}, {"cpu": 2, "gpu": 1}, {"cpu": 1, "gpu": 3}]
 
 
@@ -70,70 +65,6 @@ def test_one_server_is_divided_as_a_pool(seed: int) -> None:
             s.submit(f"u{n}", random.choice(SHAPES), 30)
         placed.append([p.queue for p in s.place()])
     assert placed[0] == placed[1]
-
-
-def random_cluster(random: Random) -> tuple[Problem, list[dict[str, object]], list[str | None]]:
-    """Return up to three servers of 300 or 600, and four users without limits in queues."""
-    groups = random.randint(1, 3)
-    capacity = [[random.choice([300, 600]) for _ in "cg"] for _ in range(groups)]
-    demand = np.array([[random.choice([0, 1, 2, 3]) for _ in "cg"] for _ in range(4)])
-    demand[~demand.any(axis=1)] = 1
-    eligible = np.array([[random.random() < 0.7 for _ in range(groups)] for _ in range(4)])
-    eligible[~eligible.any(axis=1), 0] = True
-    problem = Problem.from_arrays(capacity, demand, eligible=eligible)
-    rows, of_user = random_queues(random, 4)
-    return problem.with_queues(rows, of_user), rows, of_user
-
-
-def amounts_of(row: np.ndarray) -> dict[str, int]:
-    return {name: int(amount) for name, amount in zip(("cpu", "gpu"), row, strict=True) if amount}
-
-
-def tasks_on_servers(running: list[Placement]) -> Counter[tuple[str, str]]:
-    return Counter((placement.queue, placement.server) for placement in running)
-
-
-@pytest.mark.parametrize("seed", range(cases(15)))
-def test_small_tasks_are_placed_as_the_servers_are_divided(seed: int) -> None:
-    """Each server in turn is emptied and filled, like the sweeps of the solver, until all stay."""
-    problem, rows, of_user = random_cluster(Random(seed))
-    s = Scheduler(("cpu", "gpu"), "ps-dsf/rrr")
-    servers = [f"s{g}" for g in range(problem.n_groups)]
-    for name, capacity in zip(servers, problem.group_capacity, strict=True):
-        s.add_server(name, amounts_of(capacity))
-    for row in rows:
-        if row["name"] in {*of_user, *(other["parent"] for other in rows)}:
-            s.add_queue(row["name"], row["weight"], row["parent"])
-    for n, queue in enumerate(of_user):
-        s.add_queue(f"u{n}", parent=queue)
-        where = [name for name, runs in zip(servers, problem.runnable[n], strict=True) if runs]
-        s.submit(f"u{n}", amounts_of(problem.demand[n]), 10**6, where=where)
-    running = s.place()
-    for _ in range(SWEEPS):
-        before = tasks_on_servers(running)
-        for name in servers:
-            for placement in [p for p in running if p.server == name]:
-                s.finish(placement.task)
-            running = [p for p in running if p.server != name] + s.place()
-        held = tasks_on_servers(running)
-        if held == before:
-            break
-    tasks = np.array([[held[f"u{n}", name] for name in servers] for n in range(4)])
-    for g in range(problem.n_groups):
-        here = np.flatnonzero(problem.runnable[:, g])
-        queues = problem.users.queues
-        if not len(here):
-            continue
-        filling = TreeFilling(
-            queues.weight.tolist(),
-            queues.parent.tolist(),
-            [1.0] * len(here),
-            queues.of_user[here].tolist(),
-            (problem.demand[here] / problem.group_capacity[g]).tolist(),
-        )
-        elsewhere = (tasks.sum(axis=1) - tasks[:, g])[here]
-        divided = filling.fill(elsewhere.tolist(), [np.inf] * len(here))[-1]
-        assert tasks[here, g] == pytest.approx(np.array(divided), abs=12)
 
 
 def test_a_team_counts_on_a_server_with_members_admitted_there() -> None:

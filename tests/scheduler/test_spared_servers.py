@@ -7,18 +7,14 @@ from typing import Any
 
 import pytest
 
-from effort import cases
-from fairlead.compiled import plain_is_asked
 from fairlead.errors import InputError
-from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_reservations import SnapshotState
 from scheduler.consistency import check
+from scheduler.random_life import lives
 
 POLICIES = ["drf/best-fit", "drf/first-fit/over-share", "tsf/best-fit-first", "ps-dsf/joint"]
-POLICIES += ["ps-dsf/first-fit", "drf/rrr", "slots:4", "easy/best-fit", "drf/first-fit/reserve"]
-if plain_is_asked():  # the same source runs more slowly
-    POLICIES = POLICIES[::4]
+POLICIES += ["drf/rrr", "slots:4", "easy/best-fit", "drf/first-fit/reserve"]
 
 
 def may_start(state: SnapshotState, shape: dict[str, Any], name: str) -> bool:
@@ -39,7 +35,7 @@ def may_start(state: SnapshotState, shape: dict[str, Any], name: str) -> bool:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_tasks_start_only_on_servers_that_admit_them(policy: str) -> None:
     kept_off = on_spared = 0
-    for seed in range(cases(3)):
+    for seed in range(lives(3)):
         random = Random(seed)
         s = Scheduler(["cpu", "gpu"], f"{policy}/spare:gpu", {"cpu": 1, "gpu": 1}, seed)
         for name in "uvwx":
@@ -110,10 +106,6 @@ def test_a_gpu_task_starts_although_small_tasks_wait() -> None:
     assert {start.server for start in s.place()} == {"gpus"}
 
 
-def test_a_resource_may_have_any_name() -> None:
-    policy = parse_policy("drf/best-fit/half-life:60/reserve:2/spare:nvidia.com/gpu")
-    assert (policy.spares, policy.reserves, policy.half_life) == ("nvidia.com/gpu", 2, 60)
+def test_a_spared_resource_exists() -> None:
     with pytest.raises(InputError):
         Scheduler(["cpu"], "drf/best-fit/spare:gpu")
-    with pytest.raises(InputError):
-        parse_policy("drf/best-fit/spare:")
