@@ -36,9 +36,10 @@ def plain_best(demand: list[int], free: list[list[int]], pool: list[int]) -> int
     return best
 
 
-@pytest.mark.parametrize("spread", [1e-3, 1e-2, 0.9])
-@pytest.mark.parametrize("resources", [2, 3])
-@pytest.mark.parametrize("lead", [0, 1])
+@pytest.mark.parametrize(
+    ("lead", "resources", "spread"),
+    [(0, 2, 1e-3), (1, 2, 1e-2), (0, 3, 1e-2), (1, 3, 1e-3), (0, 3, 0.9)],
+)
 def test_the_best_of_many_similar_servers_is_found(
     lead: int, resources: int, spread: float
 ) -> None:

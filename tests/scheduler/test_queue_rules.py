@@ -59,6 +59,17 @@ def test_a_gang_counts_as_a_whole() -> None:
     assert len(s.place()) == 4
 
 
+def test_a_gang_is_added_to_the_holdings_of_its_queue() -> None:
+    s = cluster()
+    s.set_limit("ana", {"cpu": 3})
+    s.submit("ana", {"cpu": 2})
+    assert len(s.place()) == 1
+    s.submit("ana", {"cpu": 1}, 2, gang=True)
+    assert s.place() == []
+    s.set_limit("ana", {"cpu": 4})
+    assert len(s.place()) == 2
+
+
 def test_a_lowered_limit_stops_nothing() -> None:
     s = cluster()
     s.submit("ana", {"cpu": 1}, 20)

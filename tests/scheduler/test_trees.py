@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 import pytest
 
+from effort import cases
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler._entities import Placement
 from fairlead.scheduler.policies import ROWS, parse_policy
 from fairlead.scheduler.scheduler import Scheduler
+from random_trees import random_queues
 from scheduler.consistency import check
-from scheduler.random_life import WEIGHTS, ComparedLife, lives, make_life
+from scheduler.random_life import WEIGHTS, Both, ComparedLife, lives, make_life
 from scheduler.test_explanations import ExplainedLife
 
 POLICIES = ["drf/best-fit", "slots:3", "fifo/first-fit", "easy/best-fit"]
 POLICIES += ["drf/best-fit/half-life:2", "ps-dsf/rrr"]
 TREE = {"left": None, "right": None, "inner": "left", "n": "inner", "p": "right", "q": "inner"}
+SHAPES = [{"cpu": 1}, {"gpu": 1}, {"cpu": 1, "gpu": 1}, {"cpu": 2, "gpu": 1}, {"cpu": 1, "gpu": 3}]
 
 
 class LifeInATree(ComparedLife):
@@ -147,6 +151,77 @@ def test_a_large_team_gets_no_more_than_its_part(members: int) -> None:
     assert Counter(p.queue for p in s.place())["alone"] == 50
 
 
+# Under ps-dsf/rrr each server is divided by hierarchical DRF, as a pool.
+
+
+def add_random_tree(s: Scheduler | Both, random: Random, leaves: int) -> None:
+    """Add a random tree whose leaves are u0, u1, ..."""
+    rows, of_leaf = random_queues(random, leaves)
+    used = {*of_leaf, *(row["parent"] for row in rows)}
+    for row in rows:
+        if row["name"] in used:
+            s.add_queue(row["name"], row["weight"], row["parent"])
+    for n, queue in enumerate(of_leaf):
+        s.add_queue(f"u{n}", random.choice([1, 1, 2, 3, 0]), queue)
+
+
+@pytest.mark.parametrize("seed", range(cases(8)))
+def test_crowded_servers_are_filled_as_defined(seed: int) -> None:
+    """Many tasks on each server, leaves that may run on some servers only, and ending tasks."""
+    random = Random(seed)
+    s = Both(("cpu", "gpu"), "ps-dsf/rrr", seed=seed)
+    names = "abc"[: random.randint(1, 3)]
+    for name in names:
+        s.add_server(name, {"cpu": random.randint(4, 12), "gpu": random.randint(4, 12)})
+    add_random_tree(s, random, 5)
+    for n in range(5):
+        for _ in range(2):
+            where = random.choice([None, None, random.sample(names, 1)])
+            s.submit(f"u{n}", random.choice(SHAPES), random.randint(2, 10), where=where)
+    running = s.place()
+    placed = len(running)
+    for _ in range(12):
+        ended = random.sample(running, min(2, len(running)))
+        for placement in ended:
+            s.finish(placement.task)
+            running.remove(placement)
+        started = s.place()
+        running += started
+        placed += len(started)
+    assert placed >= 10
+
+
+@pytest.mark.parametrize("seed", range(cases(4)))
+def test_one_server_is_divided_as_a_pool(seed: int) -> None:
+    placed = []
+    for policy in ("ps-dsf/rrr", "drf/first-fit"):
+        random = Random(seed)
+        s = Scheduler(("cpu", "gpu"), policy)
+        s.add_server("pool", {"cpu": 60, "gpu": 90})
+        add_random_tree(s, random, 6)
+        for n in range(6):
+            s.submit(f"u{n}", random.choice(SHAPES), 30)
+        placed.append([p.queue for p in s.place()])
+    assert placed[0] == placed[1]
+
+
+def test_a_team_counts_on_a_server_with_members_admitted_there() -> None:
+    """Members on the other server do not count, so each user gets 20 of the 60 cores."""
+    s = Scheduler(("cpu",), "ps-dsf/rrr")
+    for name in ("left", "right"):
+        s.add_server(name, {"cpu": 30})
+    s.add_queue("team")
+    for name, where in (("ana", ["left"]), ("bo", ["right"])):
+        s.add_queue(name, parent="team")
+        s.submit(name, {"cpu": 1}, 100, where=where)
+    s.add_queue("cy")
+    s.submit("cy", {"cpu": 1}, 100)
+    assert Counter(p.queue for p in s.place()) == {"ana": 20, "bo": 20, "cy": 20}
+
+
+# Limits and refusals
+
+
 @pytest.mark.parametrize("policy", ["ps-dsf/rrr", "drf/first-fit", "drf/first-fit/half-life:9"])
 def test_a_gang_beyond_a_limit_is_explained(policy: str) -> None:
     s = cluster(policy, cpu=4)
@@ -193,7 +268,7 @@ def test_only_leaves_take_tasks_and_can_be_removed() -> None:
 
 
 def test_other_policies_refuse_trees() -> None:
-    for policy in [*ROWS, "slots:8"]:
+    for policy in [*ROWS, "slots:8", "ps-dsf/rrr/reserve"]:
         s = Scheduler(["cpu"], policy)
         s.add_queue("team")
         before = s.snapshot()
