@@ -11,9 +11,9 @@ from fairlead.scheduler.scheduler import Scheduler
 from scheduler.consistency import check
 
 
-def cluster() -> Scheduler:
+def cluster(policy: str = "drf/first-fit", *, strict_fifo: bool = False) -> Scheduler:
     """Return two servers of 12 CPUs and 6 GPUs, and queues ana and bo."""
-    s = Scheduler(["cpu", "gpu"], "drf/first-fit")
+    s = Scheduler(["cpu", "gpu"], policy, strict_fifo=strict_fifo)
     s.add_server("new", {"cpu": 12, "gpu": 6}, {"type": "new"})
     s.add_server("old", {"cpu": 12, "gpu": 6})
     for name in ("ana", "bo"):
@@ -43,6 +43,17 @@ def test_a_team_shares_its_limit() -> None:
     assert sum(placed(s).values()) == 4
     s.set_limit("team")
     assert sum(placed(s).values()) == 8
+
+
+@pytest.mark.parametrize("policy", ["drf/first-fit", "ps-dsf/joint", "drf/rrr/oblivious"])
+def test_strict_order_holds_behind_a_limited_group(policy: str) -> None:
+    s = cluster(policy, strict_fifo=True)
+    s.set_limit("ana", {"gpu": 1})
+    first = s.submit("ana", {"gpu": 2}, 1)
+    s.submit("ana", {"cpu": 1}, 2)
+    assert s.place() == []
+    s.cancel(first)
+    assert len(s.place()) == 2
 
 
 def test_a_gang_counts_as_a_whole() -> None:
