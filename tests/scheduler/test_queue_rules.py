@@ -203,6 +203,20 @@ def test_a_queue_that_used_much_lately_is_served_later() -> None:
     assert placed(s, 100.0) == {"bo": 5, "ana": 3}
 
 
+def test_past_use_ranks_teams_level_by_level() -> None:
+    s = lab()
+    s.add_queue("team")
+    s.add_queue("cy", parent="team")
+    s.submit("cy", {"gpu": 8})
+    (start,) = s.place(0.0)
+    s.advance(100.0)
+    s.finish(start.task)
+    s.add_queue("di", parent="team")
+    for name in ("ana", "di", "cy"):
+        s.submit(name, {"gpu": 1}, 9)
+    assert placed(s, 100.0) == {"ana": 6, "di": 2}
+
+
 def test_past_use_is_kept_and_undone() -> None:
     s = lab()
     s.submit("ana", {"gpu": 4}, 2)
