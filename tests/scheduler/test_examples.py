@@ -19,9 +19,9 @@ def make(request):
     return request.param
 
 
-def one_server(policy="drf/first-fit"):
-    s = Scheduler(["cpu", "memory"], policy)
-    s.add_server("a", {"cpu": 4, "memory": 8})
+def one_server(make, policy="drf/first-fit", cpu=4, **options):
+    s = make(["cpu", "memory"], policy, **options)
+    s.add_server("a", {"cpu": cpu, "memory": 8})
     s.add_queue("ana")
     s.add_queue("bo")
     return s
@@ -32,7 +32,7 @@ def one_server(policy="drf/first-fit"):
 )
 def test_starts_do_not_depend_on_the_origin_of_time(policy):
     def starts(origin):
-        s = one_server(policy)
+        s = one_server(Scheduler, policy)
         s.submit("ana", {"cpu": 3}, tasks=3, time_limit=15, now=origin)
         s.submit("bo", {"cpu": 4}, tasks=2, time_limit=7, now=origin + 1)
         s.submit("ana", {"cpu": 1}, tasks=3, time_limit=3, now=origin + 2)
@@ -46,6 +46,94 @@ def test_starts_do_not_depend_on_the_origin_of_time(policy):
 
     assert starts(-1024) == starts(0)
     assert sum(map(len, starts(0))) == 8
+
+
+def started(s, **options):
+    """Place, and return the queue, server, index and attempt of each placement."""
+    placed = s.place(**options)
+    check(s)
+    return [(p.queue, p.server, p.index, p.attempt) for p in placed]
+
+
+def test_a_cancelled_group_ends_with_its_last_task(make) -> None:
+    s = one_server(make, cpu=2)
+    g = s.submit("ana", {"cpu": 1}, tasks=5)
+    first, second = s.place()
+    assert s.cancel(g) == [first.task, second.task]
+    assert s.place() == []  # the running tasks hold their amounts
+    assert s.evict(first.task) == [first.task]
+    assert s.place() == []
+    assert s.cancel(g) == [second.task]
+    with pytest.raises(InputError):
+        s.remove_queue("ana")
+    s.finish(second.task)
+    with pytest.raises(InputError):
+        s.cancel(g)
+    s.remove_queue("ana")
+    with pytest.raises(InputError):
+        s.submit("ana", {"cpu": 1})
+
+
+def test_an_assumed_task_may_overcommit_a_server(make) -> None:
+    s = one_server(make)
+    g = s.submit("ana", {"memory": 9}, tasks=2)
+    assert s.assume(g, "a") is not None
+    s.submit("bo", {"cpu": 1, "memory": 1})
+    assert s.place() == []
+    task = s.assume(g, "a")
+    with pytest.raises(InputError):
+        s.assume(g, "a")
+    assert s.evict(task) == [task]
+    s.set_server("a", {"cpu": 4, "memory": 10})
+    assert started(s) == [("bo", "a", 0, 1)]
+
+
+def test_failures_are_bounded_and_losses_are_not_failures(make) -> None:
+    s = one_server(make, cpu=1)
+    g = s.submit("ana", {"cpu": 1}, attempts=2)
+    for attempt, event in enumerate((s.evict, s.fail, s.evict), start=1):
+        (p,) = s.place()
+        assert p.attempt == attempt
+        assert event(p.task) == [p.task]
+    (p,) = s.place()
+    assert s.fail(p.task) == [p.task]
+    assert s.place() == []
+    with pytest.raises(InputError):
+        s.cancel(g)
+
+
+def test_a_gang_of_two_shapes_starts_and_stops_as_one(make) -> None:
+    s = one_server(make)
+    s.add_server("b", {"cpu": 1, "memory": 8})
+    g = s.submit_gang("ana", [({"cpu": 3}, 1), ({"cpu": 1}, 2)], attempts=2)
+    placed = s.place()
+    assert [(p.server, p.index) for p in placed] == [("a", 0), ("a", 1), ("b", 2)]
+    tasks = [p.task for p in placed]
+    assert s.remove_server("b") == tasks
+    assert s.place() == []  # not all of it fits
+    s.add_server("b", {"cpu": 1})
+    placed = s.place()
+    assert [(p.index, p.attempt) for p in placed] == [(0, 2), (1, 2), (2, 2)]
+    assert s.fail(placed[1].task) == [p.task for p in placed]
+    (first, second, third) = s.place()
+    s.finish(first.task)
+    assert s.fail(third.task) == [second.task, third.task]  # the second failure of the gang
+    assert s.place() == []
+    with pytest.raises(InputError):
+        s.cancel(g)
+
+
+def test_best_fit_counts_the_totals_of_present_servers(make) -> None:
+    """H is 1/2 C/M on a and 2/5 C/D on b, where the pool has C CPU, M memory and D disk."""
+    for memory, expected in ((0, "b"), (95, "a")):
+        s = make(["cpu", "memory", "disk"], "drf/best-fit")
+        s.add_server("a", {"cpu": 10, "memory": 5, "disk": 10})
+        s.add_server("b", {"cpu": 10, "memory": 10, "disk": 6})
+        s.add_server("c", {"memory": memory})
+        s.drain("c")
+        s.add_queue("ana")
+        s.submit("ana", {"cpu": 1, "memory": 1, "disk": 1})
+        assert [server for _, server, _, _ in started(s)] == [expected]
 
 
 def test_amounts_are_counted_in_quanta_and_never_wrap(make) -> None:
@@ -70,7 +158,7 @@ def test_amounts_are_counted_in_quanta_and_never_wrap(make) -> None:
 
 
 def test_what_if_is_undone_after_an_error() -> None:
-    s = one_server()
+    s = one_server(Scheduler)
     before = s.snapshot()
     with suppress(InputError), s.what_if():
         s.add_server("new", {"cpu": 5})

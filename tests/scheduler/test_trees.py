@@ -139,6 +139,19 @@ def test_the_second_printed_tree_is_divided_as_printed() -> None:
     assert end_tasks(s, tasks, 50, "n4") == expected
 
 
+def test_a_resource_is_saturated_for_larger_tasks_only() -> None:
+    s = cluster(cpu=100, gpu=100)
+    s.add_server("b", {"cpu": 1})
+    add_tree(
+        s,
+        {"n1": None, "n2": None, "n21": "n2", "n22": "n2", "n23": "n2"},
+        {"n22": "gpu", "n1": "gpu"},
+    )
+    s.submit("n21", {"cpu": 2}, 100)
+    s.submit("n23", {"cpu": 1})
+    assert Counter(p.queue for p in s.place()) == {"n1": 51, "n22": 49, "n21": 49, "n23": 1}
+
+
 @pytest.mark.parametrize("members", [1, 200])
 def test_a_large_team_gets_no_more_than_its_part(members: int) -> None:
     s = cluster(cpu=100)
