@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,11 +17,11 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import fairlead
+from fairlead.compiled import record_build
 from wheel_building import ROOT, build_wheel, copy_of_sources, source_distribution, the_wheel
 
 PURE = f"fairlead-{fairlead.__version__}-py3-none-any.whl"
-# Neither PATH leads to a C compiler.
-WITHOUT_COMPILER = {"PATH": str(Path(sys.executable).parent)}
+COMPILER = str(shutil.which("cc"))
 WITHOUT_MYPYC = Path(__file__).parent / "without_mypyc"
 
 
@@ -29,56 +30,58 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy_of_sources(tmp_path_factory.mktemp("source"))
 
 
+def build_extensions(source: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Compile modules in the sources themselves; PATH leads to neither a C compiler nor npm."""
+    command = [sys.executable, "-W", "ignore", "setup.py", "--quiet", "build_ext", "--inplace"]
+    path = {"PATH": str(Path(sys.executable).parent)}
+    return subprocess.run(
+        command, cwd=source, env=path | environment, capture_output=True, text=True, check=False
+    )
+
+
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [
-        (WITHOUT_COMPILER, "no C compiler"),
-        ({"FAIRLEAD_PLAIN": "1"}, "FAIRLEAD_PLAIN is set"),
-        ({"CC": "cc -nostdinc"}, "Python's headers"),
-        ({"PYTHONPATH": str(WITHOUT_MYPYC)}, "mypyc cannot be imported"),
+        ({}, "no C compiler"),
+        ({"CC": COMPILER, "FAIRLEAD_PLAIN": "1"}, "FAIRLEAD_PLAIN is set"),
+        ({"CC": f"{COMPILER} -nostdinc"}, "Python's headers"),
+        ({"CC": COMPILER, "PYTHONPATH": str(WITHOUT_MYPYC)}, "mypyc cannot be imported"),
     ],
 )
-def test_a_build_without_compiling_is_pure(
-    source: Path, tmp_path: Path, environment: dict[str, str], reason: str
+def test_a_build_that_compiles_nothing_removes_the_last_one(
+    source: Path, environment: dict[str, str], reason: str
 ) -> None:
-    done = build_wheel(source, tmp_path, **environment)
+    package = source / "src" / "fairlead"
+    (package / "scheduler" / f"gone{EXTENSION_SUFFIXES[0]}").touch()
+    record_build("of the last build", str(package))
+    done = build_extensions(source, **environment)
     assert done.returncode == 0, done.stderr
-    assert reason in done.stdout + done.stderr
-    assert the_wheel(tmp_path).name == PURE
-    names = zipfile.ZipFile(the_wheel(tmp_path)).namelist()
-    assert "fairlead/scheduler/build.py" in names
-    assert [name for name in names if name.endswith((".so", ".c"))] == []
+    assert reason in done.stderr
+    assert [*package.rglob("*.so"), *package.rglob("*.checksum")] == []
 
 
-def test_faulty_sources_fail_where_there_is_a_compiler(tmp_path: Path) -> None:
-    source = copy_of_sources(tmp_path / "source")
+def test_faulty_sources_fail_where_there_is_a_compiler(source: Path) -> None:
     faulty = source / "src" / "fairlead" / "scheduler" / "faulty.py"
     faulty.write_text('"""Faulty."""\n\nWORD: int = "word"\n')
-    done = build_wheel(source, tmp_path)
+    done = build_extensions(source, CC=COMPILER)
+    faulty.unlink()
     assert done.returncode != 0
     assert "faulty.py:3: error" in done.stdout + done.stderr
-    assert list(tmp_path.glob("*.whl")) == []
-    assert build_wheel(source, tmp_path, FAIRLEAD_PLAIN="1").returncode == 0
 
 
 def test_a_source_distribution_builds_in_plain_python(source: Path, tmp_path: Path) -> None:
     """The wheel of test_wheel.py is one that is compiled from a source distribution."""
+    (source / "src" / "fairlead" / "scheduler" / f"old{EXTENSION_SUFFIXES[0]}").touch()
     packed = source_distribution(source, tmp_path)
     with tarfile.open(packed) as archive:
         names = archive.getnames()
     assert [name for name in names if name.endswith((".so", ".c", ".checksum"))] == []
-    assert build_wheel(packed, tmp_path, FAIRLEAD_PLAIN="1").returncode == 0
+    done = build_wheel(packed, tmp_path, FAIRLEAD_PLAIN="1")
+    assert done.returncode == 0, done.stderr
     assert the_wheel(tmp_path).name == PURE
-
-
-def test_a_build_in_a_checkout_replaces_the_last_one(tmp_path: Path) -> None:
-    source = copy_of_sources(tmp_path)
-    scheduler = source / "src" / "fairlead" / "scheduler"
-    (scheduler / f"gone{EXTENSION_SUFFIXES[0]}").touch()
-    command = [sys.executable, "-W", "ignore", "setup.py", "--quiet", "build_ext", "--inplace"]
-    subprocess.run(command, cwd=source, env=WITHOUT_COMPILER, capture_output=True, check=True)
-    assert list(scheduler.rglob("*.so")) == []
-    assert list(scheduler.rglob("*.checksum")) == []
+    names = zipfile.ZipFile(the_wheel(tmp_path)).namelist()
+    assert "fairlead/scheduler/build.py" in names
+    assert [name for name in names if name.endswith((".so", ".c"))] == []
 
 
 def test_the_build_admits_the_compiler_of_the_constraints() -> None:
