@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,21 +24,23 @@ from fairlead.errors import FairleadError
 from fairlead.ray.connection import answer_of, running_dispatcher
 
 Value = TypeVar("Value")
+Connect = Callable[..., fairlead.ray.Fair]
 STORE = 80 * 2**20
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """A head without processors, and two nodes of two: n0 has a T4, n1 a resource of its own."""
+    # Else each worker would import the tests and what they import, which takes seconds.
+    for module in list(sys.modules.values()):
+        if Path(getattr(module, "__file__", None) or "").parent == Path(__file__).parent:
+            ray.cloudpickle.register_pickle_by_value(module)
     head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
     made = Cluster(initialize_head=True, head_node_args=head | {"node_name": "head"})
     more: tuple[dict[str, Any], ...] = ({"labels": {"gpu": "T4"}}, {"resources": {"license": 1}})
     for n, given in enumerate(more):
         made.add_node(num_cpus=2, object_store_memory=STORE, node_name=f"n{n}", **given)
-    # Workers import these modules, and fairlead from where this process has it.
-    paths = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
-    here = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, paths))}}
-    ray.init(address=made.address, logging_level="warning", log_to_driver=False, runtime_env=here)
+    ray.init(address=made.address, logging_level="warning", log_to_driver=False)
     yield made
     ray.shutdown()
     made.shutdown()
@@ -53,7 +56,7 @@ def drivers(cluster: Cluster) -> Iterator[dict[str, fairlead.ray.Fair]]:
 
 
 @pytest.fixture
-def connect(drivers: dict[str, fairlead.ray.Fair]) -> Iterator[Callable[..., fairlead.ray.Fair]]:
+def connect(drivers: dict[str, fairlead.ray.Fair]) -> Iterator[Connect]:
     """Connect users; cancel all of their jobs at the end."""
     used: set[str] = set()
 
@@ -85,3 +88,14 @@ def until(true: Callable[[], Value], seconds: float = 90.0) -> Value:
         assert time.monotonic() < end, "it did not come about"
         time.sleep(0.05)
     return answer
+
+
+def running(fair: fairlead.ray.Fair) -> int:
+    """Return the number of running tasks of a user."""
+    return sum(job["running"] for job in fair.jobs())
+
+
+def wait_for(file: Path) -> None:
+    """Last until a file is there."""
+    while not file.exists():
+        time.sleep(0.05)

@@ -1,11 +1,13 @@
-"""``fairlead ray``, as typed."""
+"""``fairlead ray`` as typed, and the pages that show Ray."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,15 +16,15 @@ import ray
 from ray._private import services
 from ray.cluster_utils import Cluster
 
-from conftest import until
+import fairlead.ray
+from conftest import Connect, running, state, until
 from fairlead.cli import main
 from fairlead.cli._application import RAY
 from fairlead.errors import InputError
-from fairlead.ray import Fair
 from fairlead.ray.connection import join
 
-pytestmark = pytest.mark.timeout(120)
-Connect = Callable[..., Fair]
+pytestmark = pytest.mark.timeout(200)
+ROOT = Path(__file__).parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -43,28 +45,29 @@ def here(capsys: pytest.CaptureFixture[str]) -> Run:
     return here
 
 
-def test_the_verbs_show_the_cluster(connect: Connect, here: Run) -> None:
+def test_the_verbs_show_and_cancel(connect: Connect, here: Run) -> None:
     fair = connect("ana")
-    held = [fair.submit(__import__("time").sleep, 100) for _ in range(6)]
-    until(lambda: sum(j["running"] for j in fair.jobs()) == 4)
+    held = [fair.submit(time.sleep, 600, demand={"cpu": 2}) for _ in range(3)]
+    until(lambda: running(fair) == 2)
     view = json.loads(here("status", "--json").stdout)
     assert view["policy"] == "drf/best-fit"
     assert {"head", "n0", "n1"} <= view["nodes"].keys()
     assert "ana" in here("status").stdout
     shares = json.loads(here("shares", "--json").stdout)
-    assert {u["name"]: u["running"] for u in shares["users"]}["ana"] == 4
+    assert {u["name"]: u["running"] for u in shares["users"]}["ana"] == 2
     assert shares["certificate"]["holds"]
     listed = json.loads(here("jobs", "--json").stdout)["jobs"]
     pending = next(j for j in listed if j["running"] < j["tasks"] - j["ended_tasks"])
     why = json.loads(here("explain", pending["id"], "--json").stdout)
     assert why["servers"]
+    assert "there is no job 123456" in here("explain", "123456", status=2).stderr
     here("users", "ana", "--weight", "2")
     assert json.loads(here("users", "--json").stdout)["users"][0]["weight"] == 2.0
     here("users", "ana", "--weight", "1")
     here("cancel", *(job["id"] for job in listed))
     for ref in held:
         with pytest.raises(ray.exceptions.RayError):
-            ray.get(ref, timeout=20)
+            ray.get(ref, timeout=60)
 
 
 SCRIPT = """
@@ -91,7 +94,7 @@ def test_a_driver_is_captured_with_its_tasks(cluster: Cluster, here: Run, tmp_pa
         text=True,
         check=False,
         env=os.environ | {"RAY_ADDRESS": cluster.address},
-        timeout=100,
+        timeout=180,
     )
     assert done.returncode == 3, done.stderr
     assert "10 x" in done.stdout + done.stderr
@@ -103,9 +106,7 @@ def test_a_driver_is_captured_with_its_tasks(cluster: Cluster, here: Run, tmp_pa
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("explain", "123456"), "there is no job 123456"),
         (("start", "--user", "ana=x"), "must be a number"),
-        (("submit", "--cpu", "64", "--", "true"), "no node can ever hold cpu 64"),
         (("submit", "--cpu", "1"), "give a command after --"),
         (("submit", "--", "no-such-command"), "no-such-command: there is no such command"),
         (("submit", "--", "python", "no.py"), "no.py: there is no such file"),
@@ -132,8 +133,6 @@ def test_a_missing_cluster_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(InputError, match="no Ray cluster is there; ray start --head starts one"):
         join()
-    with pytest.raises(InputError, match="no Ray cluster is there"):
-        join("127.0.0.1:9")
     monkeypatch.setattr(ray, "init", lambda **_: int("no address"))
     with pytest.raises(InputError, match=r"no Ray cluster is there \(.*'no address'\)"):
         join("nonsense")
@@ -148,3 +147,27 @@ def test_the_cluster_of_this_machine_is_joined_by_auto(monkeypatch: pytest.Monke
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     join()
     assert asked == ["auto"]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_what_the_pages_show_runs(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fair = fairlead.ray.connect(user="eve")
+    monkeypatch.setattr(fairlead.ray, "connect", lambda **_: fair)
+    agents = len(state()["agents"])
+    for page in ("README.md", "docs/ray.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        pieces = re.findall(r"^```python ray\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        assert pieces
+        names: dict[str, object] = {"__name__": "__main__"}
+        for piece in pieces:
+            exec(compile(piece, page, "exec"), names)
+        assert "[0, 1, 4, 9]" in capfd.readouterr().out
+    held = [fair.submit(time.sleep, 600, demand={"cpu": 2}) for _ in range(3)]
+    until(lambda: running(fair) == 2)
+    fair.close()
+    until(lambda: len(state()["agents"]) == agents - 1 and not fair.jobs())
+    for ref in held:
+        with pytest.raises(ray.exceptions.RayError):
+            ray.get(ref, timeout=60)

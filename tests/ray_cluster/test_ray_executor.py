@@ -26,25 +26,6 @@ from fairlead.executors.ray_tasks import RayExecutor, ray_executor
 
 ROOT = Path(__file__).parents[2]
 PARK, LOG = str(ROOT / "examples/google-park.yaml"), str(ROOT / "examples/logs/lab.swf")
-TWENTIETH = """
-fairlead: 1
-resources: {cpu: servers, memory: servers}
-servers:
-  - {name: half, count: 337, capacity: {cpu: 0.50, memory: 0.50}}
-  - {name: half-lean, count: 193, capacity: {cpu: 0.50, memory: 0.25}}
-  - {name: full, count: 40, capacity: {cpu: 1.00, memory: 1.00}}
-users:
-  - {name: web-search, demand: {cpu: 0.060, memory: 0.030}, weight: 3}
-  - {name: video-encoding, demand: {cpu: 0.200, memory: 0.050}, weight: 2}
-  - {name: photo-index, demand: {cpu: 0.030, memory: 0.120}}
-"""
-
-
-@pytest.fixture
-def park(tmp_path: Path) -> str:
-    """A part of Google's park, which is filled in less than a second."""
-    (tmp_path / "park.yaml").write_text(TWENTIETH, encoding="utf-8")
-    return str(tmp_path / "park.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -56,18 +37,15 @@ def executor(cluster: Cluster) -> RayExecutor:
 @pytest.mark.parametrize(
     "command",
     [
-        ["simulate", LOG, "--policy", "drf/best-fit", "--policy", "easy/first-fit"],
         ["simulate", LOG, "--policy", "drf/best-fit", "--policy", "fifo/best-fit", "--seeds", "2"],
         ["audit", "--random", "5", "-m", "tsf", "--lies", "3"],
-        ["fill", "PARK", "--select", "rrr", "--trials", "7", "--seed", "4"],
         ["reproduce", "dynamic/algorithm-1", "--set", "sequences=5"],
     ],
-    ids=lambda command: f"{command[0]} {command[-2]}",
+    ids=lambda command: command[0],
 )
 def test_the_answer_is_the_same_to_the_last_bit(
-    cluster: Cluster, command: list[str], park: str, capsys: pytest.CaptureFixture[str]
+    cluster: Cluster, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [park if word == "PARK" else word for word in command]
     alone = run_command([*command, "--json"]), capsys.readouterr().out
     spread = run_command([*command, "--ray", cluster.address, "--json"]), capsys.readouterr().out
     assert spread == alone
@@ -77,17 +55,16 @@ def test_the_answer_is_the_same_to_the_last_bit(
 def test_jobs_run_on_all_nodes_and_report(executor: RayExecutor) -> None:
     def work(job: int, report: Callable[..., None]) -> tuple[int, str]:
         report("begun", job)
-        time.sleep(0.8)
+        time.sleep(1.2 * ray_tasks.SECONDS_BETWEEN_REPORTS)
         report("nearly over", job)
-        time.sleep(0.5)
         return job**2, ray.get_runtime_context().get_node_id()
 
     found: dict[int, tuple[int, str]] = {}
     heard: set[tuple[int, str, int]] = set()
-    executor.do_all(work, range(6), found.__setitem__, lambda *report: heard.add(report))
-    assert {number: square for number, (square, _) in found.items()} == {k: k**2 for k in range(6)}
+    executor.do_all(work, range(4), found.__setitem__, lambda *report: heard.add(report))
+    assert {number: square for number, (square, _) in found.items()} == {k: k**2 for k in range(4)}
     assert len({node for _, node in found.values()}) == 2
-    assert {(k, "nearly over", k) for k in range(6)} <= heard
+    assert {(k, "nearly over", k) for k in range(4)} <= heard
 
 
 def test_a_lost_node_costs_time_only(
@@ -124,24 +101,21 @@ def test_a_lost_node_costs_time_only(
 
 
 def test_a_job_that_kills_its_workers_is_reported_alone(
-    cluster: Cluster, capfd: pytest.CaptureFixture[str]
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def work(job: int) -> int:
         if job == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         return job
 
-    said = r"ended without an answer \(5 times"
+    monkeypatch.setattr(ray_tasks, "MOST_DEATHS", 2)
+    said = r"ended without an answer \(2 times"
     with (
         pytest.raises(WorkerDiedError, match=said) as caught,
         executor_on(cluster.address) as executor,
     ):
         executor.do_all(work, range(4), lambda *_: None)
     assert caught.value.number == 2
-    out, err = capfd.readouterr()
-    assert out == "" or "Raylet is terminated" in out  # of a node that an earlier test took away
-    assert "A worker died" not in out
-    assert err == ""
 
 
 def refuse(_: int) -> None:
@@ -178,21 +152,15 @@ def test_other_sources_are_refused(cluster: Cluster, monkeypatch: pytest.MonkeyP
         executor.do_all(abs, [-1], lambda *_: None)
 
 
-def fairlead(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead", *words],
+def test_ray_started_for_one_command_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["simulate", LOG, "--policy", "drf/best-fit", "--json"]
+    spread = subprocess.run(
+        [sys.executable, "-m", "fairlead", *command, "--ray"],
         capture_output=True,
         text=True,
         check=False,
         timeout=180,
     )
-
-
-def test_ray_started_for_one_command_says_nothing(
-    park: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["fill", park, "--select", "rrr", "--trials", "5", "--json"]
-    spread = fairlead(*command, "--ray")
     assert (spread.returncode, spread.stderr) == (0, "")
     assert run_command(command) == 0
     assert spread.stdout == capsys.readouterr().out
@@ -215,20 +183,15 @@ def test_a_cluster_that_is_not_there_is_one_line(
     assert err.startswith(f"fairlead: {said}")
 
 
-def test_a_node_without_fairlead_is_refused(
-    cluster: Cluster, park: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "fairlead").mkdir()
-    (tmp_path / "fairlead" / "__init__.py").touch()
-    with monkeypatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(tmp_path))
-        other = cluster.add_node(num_cpus=1, object_store_memory=STORE, node_name="other")
-    try:
-        done = fairlead(
-            "fill", park, "--select", "rrr", "--trials", "200", "--ray", cluster.address
-        )
-    finally:
-        cluster.remove_node(other)
-    assert (done.returncode, done.stdout) == (2, "")
-    said = "has no fairlead that works on Ray"
-    assert re.fullmatch(rf"fairlead: {cluster.address}: --ray: node .* {said}.*\n", done.stderr)
+def test_a_node_without_fairlead_is_refused() -> None:
+    script = "import pickle, sys; sys.modules['fairlead'] = None; data = sys.stdin.buffer.read(); "
+    script += "print(pickle.loads(data)(None, None, 0, None)[0])"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=ray.cloudpickle.dumps(ray_tasks._node_function()),
+        capture_output=True,
+        check=False,
+        timeout=180,
+    )
+    said = rb"node [\d.]+ has no fairlead that works on Ray, with Python [\d.]+\n"
+    assert re.fullmatch(said, done.stdout), done.stderr

@@ -11,25 +11,41 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import ray
 from ray.cluster_utils import Cluster
 
 import fairlead.ray
-from conftest import STORE, state, until
+from conftest import STORE, Connect, running, state, until, wait_for
 from fairlead.errors import InputError
-from fairlead.ray import Fair
-from fairlead.ray._ray_calls import AGENT, LostError
+from fairlead.ray import Fair, _agent
+from fairlead.ray._agent import Agent
+from fairlead.ray._ray_calls import AGENT, CallOptions, LostError
 from fairlead.ray._ray_engine import RayEngine, RayNode
 from fairlead.ray.connection import NoDispatcherError, stop
 from fairlead.service.bounds import PREEMPTED
 from fairlead.service.engines.protocol import EngineNode, JobSpec, Start
 
-pytestmark = pytest.mark.timeout(120)
-Connect = Callable[..., Fair]
+pytestmark = pytest.mark.timeout(200)
+NODE = {"cpu": 2}  # all of a node
+
+
+@pytest.fixture
+def restart(connect: Connect) -> Iterator[Callable[..., None]]:
+    """Replace the dispatcher by one with other options; the default one is back at the end."""
+    connect("ana")
+
+    def restarted(*policy: str, **options: Any) -> None:
+        stop()
+        fairlead.ray.start(*policy, **options)
+
+    yield restarted
+    restarted()
 
 
 def starts(folder: Path, name: object) -> int:
@@ -77,36 +93,44 @@ def test_an_agent_hears_of_a_stop_when_it_joins_again() -> None:
     assert asyncio.run(begin()) == ["start", "stop"]
 
 
-def test_the_call_of_a_dead_worker_is_repeated(connect: Connect, tmp_path: Path) -> None:
+def test_an_agent_fails_where_no_other_dispatcher_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_there(*_: object, **__: object) -> None:
+        raise ValueError("no actor")
+
+    async def gone(*_: object) -> None:
+        raise ray.exceptions.ActorDiedError
+
+    async def call() -> None:
+        dispatcher = SimpleNamespace(submit=SimpleNamespace(remote=gone))
+        agent = Agent("ana-1", "ana", dispatcher)
+        await agent.define(1, b"", "abs")
+        with pytest.raises(NoDispatcherError, match="was stopped"):
+            await agent.run(CallOptions("tasks", 1, "{}", 4), (-8,), {})
+
+    monkeypatch.setattr(ray, "get_actor", none_there)
+    monkeypatch.setattr(_agent, "REPLACEMENT_SECONDS", 0.0)
+    asyncio.run(call())
+
+
+def test_lost_calls_are_repeated_as_often_as_allowed(connect: Connect, tmp_path: Path) -> None:
     fair = connect("ana")
 
-    def dies_once() -> int:
-        noting(tmp_path, "once", 0)
-        if starts(tmp_path, "once") == 1:
+    def dies(name: str, often: int) -> int:
+        noting(tmp_path, name, 0)
+        if starts(tmp_path, name) <= often:
             os._exit(1)
         return 5
 
-    assert ray.get(fair.submit(dies_once), timeout=60) == 5
-    assert starts(tmp_path, "once") == 2
-    until(lambda: not fair.jobs())
-    assert fair.client.jobs("ana", is_all=True)[0].attempts == 2
-
-
-def test_attempts_are_limited_and_seen(connect: Connect, tmp_path: Path) -> None:
-    fair = connect("ana")
-
-    @fair.remote(attempts=2)
-    def dies() -> None:
-        noting(tmp_path, "dies", 0)
-        os._exit(1)
-
+    once = fair.submit(dies, "once", 1)
+    always = fair.remote(attempts=2)(dies).remote("always", 9)
     with pytest.raises(LostError, match="was lost 2 times, at last by WorkerCrashedError"):
-        ray.get(dies.remote(), timeout=60)
-    assert starts(tmp_path, "dies") == 2
+        ray.get(always, timeout=60)
+    assert ray.get(once, timeout=60) == 5
+    assert (starts(tmp_path, "once"), starts(tmp_path, "always")) == (2, 2)
     until(lambda: not fair.jobs())
-    job = fair.client.jobs("ana", is_all=True)[0]
-    assert (job.state, job.attempts) == ("failed", 2)
-    assert "WorkerCrashedError" in job.reason
+    failed, ended = fair.client.jobs("ana", is_all=True)[:2]
+    assert [(job.state, job.attempts) for job in (failed, ended)] == [("failed", 2), ("done", 2)]
+    assert "WorkerCrashedError" in failed.reason
 
 
 def test_calls_of_a_lost_node_run_elsewhere(
@@ -115,88 +139,55 @@ def test_calls_of_a_lost_node_run_elsewhere(
     fair = connect("ana")
     more = cluster.add_node(num_cpus=2, object_store_memory=STORE, node_name="n2")
     until(lambda: "n2" in state()["nodes"])
-    before = state()["nodes"]["n2"]
-    here = [fair.submit(lasting_once, tmp_path, f"n2-{k}", where=["n2"]) for k in range(2)]
+    held = fair.submit(wait_for, tmp_path / "end", demand=NODE, where=["n1"])
+    until(lambda: running(fair) == 1)
+    lost = [fair.submit(lasting_once, tmp_path, f"n2-{k}", where=["n1", "n2"]) for k in range(2)]
+    until(lambda: starts(tmp_path, "n2-*") == 2)
     anywhere = [fair.submit(noting, tmp_path, k, 0.5) for k in range(4)]
-    until(lambda: all(starts(tmp_path, f"n2-{k}") for k in range(2)), 60)
-    moved = fair.submit(noting, tmp_path, "moved", 0.1)
     cluster.remove_node(more, allow_graceful=False)
-    until(lambda: "n2" not in state()["nodes"], 60)
-    assert len(set(ray.get([*anywhere, moved], timeout=60))) >= 1
-    assert [starts(tmp_path, name) for name in (*range(4), "moved")] == [1] * 5
-    # The agent may still hold the lost calls when their next starts come.
-    again = cluster.add_node(num_cpus=2, object_store_memory=STORE, node_name="n2")
-    ray.get(here, timeout=60)
-    assert state()["nodes"]["n2"] not in ("", before)
+    until(lambda: "n2" not in state()["nodes"])
+    (tmp_path / "end").touch()
+    ray.get([held, *lost, *anywhere], timeout=60)
     assert [starts(tmp_path, f"n2-{k}") for k in range(2)] == [2, 2]
+    assert [starts(tmp_path, k) for k in range(4)] == [1] * 4
     until(lambda: not fair.jobs())
     # Ray may tell of lost calls before it tells of their node: then a start fails there once more.
-    lost = [job for job in fair.client.jobs("ana", is_all=True) if job.where == ["n2"]]
-    assert {job.attempts for job in lost} & {2, 3}
-    cluster.remove_node(again)
-    # Until then, calls of the next test may start on this node, and again after its loss.
-    until(lambda: "n2" not in state()["nodes"], 60)
+    jobs = [job for job in fair.client.jobs("ana", is_all=True) if job.where == ["n1", "n2"]]
+    assert {job.attempts for job in jobs} & {2, 3}
 
 
-def test_a_killed_dispatcher_goes_on_where_it_was(connect: Connect, tmp_path: Path) -> None:
-    fairs = [connect("ana"), connect("bo", weight=2.0)]
-    refs = [f.submit(noting, tmp_path, f"{f.user}-{k}", 0.4) for k in range(12) for f in fairs]
+def test_a_killed_dispatcher_goes_on_where_it_was(
+    connect: Connect, restart: Callable[..., None], tmp_path: Path
+) -> None:
+    fairs, fay = [connect("ana"), connect("bo")], connect("fay")
+    restart(users={"ana": 1.0, "bo": 2.0})
+    refs = [f.submit(noting, tmp_path, f"{f.user}-{k}", 0.4) for k in range(8) for f in fairs]
     until(lambda: starts(tmp_path, "*") >= 4)
     before = state()["process"]
     os.kill(before, signal.SIGKILL)
-    until(lambda: state()["process"] != before, 60)
+    until(lambda: state()["process"] != before)
     ray.get(refs, timeout=60)
-    names = [f"{f.user}-{k}" for k in range(12) for f in fairs]
+    names = [f"{f.user}-{k}" for k in range(8) for f in fairs]
     assert {name: starts(tmp_path, name) for name in names} == dict.fromkeys(names, 1)
-    assert {u.name: u.weight for u in fairs[0].client.users()}["bo"] == 2.0
+    assert {u.name: u.weight for u in fairs[0].client.users()} == {"ana": 1.0, "bo": 2.0}
     until(lambda: not fairs[0].jobs() and not fairs[1].jobs())
-    fairs[1].set_weight(1.0)
+    with pytest.raises(InputError, match="there is no user 'guy'"):
+        fairlead.ray.connect("guy")
+    with pytest.raises(NoDispatcherError, match="there is no user 'fay'"):
+        ray.get(fay.submit(abs, -1), timeout=60)
 
 
-def test_allowed_users_survive_a_restart(connect: Connect, tmp_path: Path) -> None:
-    bo = connect("bo")
-    stop()
-    fairlead.ray.start(users={"ana": 1.0})
-    before = state()["process"]
-    os.kill(before, signal.SIGKILL)
-    until(lambda: state()["process"] != before, 60)
-    with pytest.raises(InputError, match="there is no user 'fay'"):
-        connect("fay")
-    assert ray.get(connect("ana").submit(abs, -1), timeout=30) == 1
-    with pytest.raises(NoDispatcherError, match="there is no user 'bo'"):
-        ray.get(bo.submit(abs, -1), timeout=30)
-    stop()
-    with pytest.raises(InputError, match="service: has its own policy and seed"):
-        fairlead.ray.start("drf/rrr", service="http://127.0.0.1:9")
-    fairlead.ray.start("tsf/rrr", seed=5, journal=f"{tmp_path}/./of-another.db")
-    assert (state()["policy"], state()["seed"]) == ("tsf/rrr", 5)
-    assert ray.get(connect("fay").submit(abs, -1), timeout=30) == 1  # another one knows of nothing
-    stop()
-    fairlead.ray.start()
-
-
-def wait_for(file: Path) -> None:
-    """Last until a file is there."""
-    while not file.exists():
-        time.sleep(0.05)
-
-
-def test_calls_go_on_with_the_next_dispatcher(connect: Connect, tmp_path: Path) -> None:
+def test_calls_go_on_with_the_next_dispatcher(
+    connect: Connect, restart: Callable[..., None], tmp_path: Path
+) -> None:
     fair = connect("ana")
-    running = [fair.submit(wait_for, tmp_path / "end") for _ in range(4)]
-    until(lambda: sum(job["running"] for job in fair.jobs()) == 4)
-    waiting = fair.submit(abs, -7)
+    refs = [fair.submit(wait_for, tmp_path / "end", demand=NODE) for _ in range(2)]
+    until(lambda: running(fair) == 2)
+    refs.append(fair.submit(abs, -7))
     until(lambda: len(fair.jobs()) >= 2)
-    stop()
-    fairlead.ray.start()
+    restart()
     (tmp_path / "end").touch()
-    assert ray.get([*running, waiting], timeout=60) == [None] * 4 + [7]
-    stop()
-    with pytest.raises(NoDispatcherError, match="was stopped"):
-        ray.get(fair.submit(abs, -8), timeout=60)
-    fairlead.ray.start()
-    assert ray.get(fair.submit(abs, -9), timeout=60) == 9
-    until(lambda: not fair.jobs())
+    assert ray.get(refs, timeout=60) == [None, None, 7]
 
 
 class Idle:
@@ -222,40 +213,38 @@ def interrupted(folder: Path, name: object, seconds: float) -> str:
 
 
 def test_preempted_calls_are_interrupted_or_killed_and_made_again(
-    connect: Connect, tmp_path: Path
+    connect: Connect, restart: Callable[..., None], tmp_path: Path
 ) -> None:
     """Ana holds both nodes, of which one is due to bo; her later call lost less work."""
     ana, bo = connect("ana"), connect("bo")
-    stop()
-    fairlead.ray.start("drf/best-fit/over-share", grace=1.0)
-    held = ana.submit(time.sleep, 100, demand={"cpu": 2})
-    until(lambda: sum(job["running"] for job in ana.jobs()) == 1)
+    options = {"policy": "drf/best-fit/over-share", "seed": 5, "grace": 1.0}
+    restart(**options, journal=f"{tmp_path}/./of-another.db")
+    there = options | {"journal": f"{tmp_path}/of-another.db"}
+    assert {what: state()[what] for what in there} == there
+    held = ana.submit(wait_for, tmp_path / "end", demand=NODE)
+    until(lambda: running(ana) == 1)
     for name in ("polite", "careless", "stubborn"):
-        later = ana.submit(interrupted, tmp_path, name, 100, demand={"cpu": 2})
+        later = ana.submit(interrupted, tmp_path, name, 600, demand=NODE)
         until(lambda name=name: starts(tmp_path, name) == 1)
-        assert ray.get(bo.submit(noting, tmp_path, "bo", 0.1, demand={"cpu": 2}), timeout=30)
-        assert ray.get(later, timeout=30) == f"{name} done"
+        assert ray.get(bo.submit(noting, tmp_path, "bo", 0.1, demand=NODE), timeout=60)
+        assert ray.get(later, timeout=60) == f"{name} done"
         assert starts(tmp_path, name) == 2
         assert starts(tmp_path, f"{name}-interrupted") == 1
-    actor = ray.get(ana.remote(cpu=2)(Idle).submit(), timeout=30)
-    assert ray.get(bo.submit(abs, -1, demand={"cpu": 2}), timeout=30) == 1
+    actor = ray.get(ana.remote(cpu=2)(Idle).submit(), timeout=60)
+    assert ray.get(bo.submit(abs, -1, demand=NODE), timeout=60) == 1
     with pytest.raises(ray.exceptions.ActorDiedError):
-        ray.get(actor.rest.remote(), timeout=30)
+        ray.get(actor.rest.remote(), timeout=60)
     assert [job["running"] for job in ana.jobs()] == [1]
-    ray.cancel(held)
-    until(lambda: not ana.jobs())
-    stop()
-    fairlead.ray.start()
+    (tmp_path / "end").touch()
+    ray.get(held, timeout=60)
 
 
 DRIVER = """
-import sys, time, ray, fairlead.ray
-ray.init(address=sys.argv[1], logging_level="warning")
-fair = fairlead.ray.connect("cy")
-refs = [fair.submit(time.sleep, 100) for _ in range(6)]
-group = None
+import sys, time, fairlead.ray
+fair = fairlead.ray.connect("cy", address=sys.argv[1])
+refs = [fair.submit(time.sleep, 600, demand={"cpu": 2}) for _ in range(3)]
 print("ready", flush=True)
-time.sleep(100)
+time.sleep(600)
 """
 
 
@@ -268,11 +257,11 @@ def test_a_killed_driver_frees_its_amounts(
     )
     assert driver.stdout is not None
     assert driver.stdout.readline() == "ready\n"
-    until(lambda: sum(j.running for j in fair.client.jobs("cy")) >= 4)
+    until(lambda: sum(j.running for j in fair.client.jobs("cy")) == 2)
     waiting = fair.submit(lambda: 3)
     driver.kill()
     driver.wait()
-    assert ray.get(waiting, timeout=30) == 3
+    assert ray.get(waiting, timeout=60) == 3
     until(lambda: not fair.client.jobs("cy"))
     until(lambda: "cy" not in {agent["user"] for agent in state()["agents"]})
     actors = ray._private.state.actors().values()
