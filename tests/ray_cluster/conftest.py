@@ -17,6 +17,7 @@ SOONER = {"initial_delay_ms": 500, "period_ms": 500, "timeout_ms": 1000, "failur
 os.environ |= {f"RAY_health_check_{what}": str(number) for what, number in SOONER.items()}
 
 import ray
+from ray import exceptions
 from ray.cluster_utils import Cluster
 
 import fairlead.ray
@@ -26,6 +27,8 @@ from fairlead.ray.connection import answer_of, running_dispatcher
 Value = TypeVar("Value")
 Connect = Callable[..., fairlead.ray.Fair]
 STORE = 80 * 2**20
+# Errors of calls that were ended; not `RayError`, of which a timeout of `ray.get` is one, too.
+ENDED = (exceptions.RayTaskError, exceptions.TaskCancelledError, exceptions.ActorDiedError)
 
 
 @pytest.fixture(scope="session")

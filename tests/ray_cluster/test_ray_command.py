@@ -17,7 +17,7 @@ from ray._private import services
 from ray.cluster_utils import Cluster
 
 import fairlead.ray
-from conftest import Connect, running, state, until
+from conftest import ENDED, Connect, running, state, until
 from fairlead.cli import main
 from fairlead.cli._application import RAY
 from fairlead.errors import InputError
@@ -66,7 +66,7 @@ def test_the_verbs_show_and_cancel(connect: Connect, here: Run) -> None:
     here("users", "ana", "--weight", "1")
     here("cancel", *(job["id"] for job in listed))
     for ref in held:
-        with pytest.raises(ray.exceptions.RayError):
+        with pytest.raises(ENDED):
             ray.get(ref, timeout=60)
 
 
@@ -169,5 +169,5 @@ def test_what_the_pages_show_runs(
     fair.close()
     until(lambda: len(state()["agents"]) == agents - 1 and not fair.jobs())
     for ref in held:
-        with pytest.raises(ray.exceptions.RayError):
+        with pytest.raises(ENDED):
             ray.get(ref, timeout=60)

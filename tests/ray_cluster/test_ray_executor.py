@@ -25,7 +25,9 @@ from fairlead.executors.executor import WorkerDiedError
 from fairlead.executors.ray_tasks import RayExecutor, ray_executor
 
 ROOT = Path(__file__).parents[2]
-PARK, LOG = str(ROOT / "examples/google-park.yaml"), str(ROOT / "examples/logs/lab.swf")
+PAPER, LOG = (
+    str(ROOT / "examples" / name) for name in ("papers/psdsf-figure-1.yaml", "logs/lab.swf")
+)
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +155,7 @@ def test_other_sources_are_refused(cluster: Cluster, monkeypatch: pytest.MonkeyP
 
 
 def test_ray_started_for_one_command_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["simulate", LOG, "--policy", "drf/best-fit", "--json"]
+    command = ["fill", PAPER, "--select", "rrr", "--trials", "5", "--json"]
     spread = subprocess.run(
         [sys.executable, "-m", "fairlead", *command, "--ray"],
         capture_output=True,
@@ -177,7 +179,7 @@ def test_a_cluster_that_is_not_there_is_one_line(
     address: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    assert run_command(["fill", PARK, "--ray", address]) == 2
+    assert run_command(["fill", PAPER, "--ray", address]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(f"fairlead: {said}")

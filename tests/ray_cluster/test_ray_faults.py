@@ -77,6 +77,26 @@ def test_a_start_on_a_node_that_is_gone_is_lost() -> None:
     assert asyncio.run(begin()) == [((1, 0, 1), None)]
 
 
+def test_a_node_that_returns_has_another_id_and_lost_its_tasks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = {"Alive": True, "NodeName": "n0", "Resources": {"CPU": 1.0}, "Labels": {}}
+
+    async def lost() -> list[tuple[object, object]]:
+        engine = RayEngine()
+        job = JobSpec(user="ana", command=[AGENT, "driver"], environment={})
+        monkeypatch.setattr(ray, "nodes", lambda: [row | {"NodeID": "before"}])
+        await engine.update_nodes()
+        await engine.start([Start((1, 0, 1), "n0", {"cpu": 1.0}, None, job)])
+        assert engine.endings() == []
+        monkeypatch.setattr(ray, "nodes", lambda: [row | {"NodeID": "after"}])
+        await engine.update_nodes()
+        assert engine.ray_nodes["n0"].id == "after"
+        return [(ending.key, ending.status) for ending in engine.endings()]
+
+    assert asyncio.run(lost()) == [((1, 0, 1), None)]
+
+
 def test_an_agent_hears_of_a_stop_when_it_joins_again() -> None:
     """Ended at once, the task would be started again while the agent still runs it."""
 
