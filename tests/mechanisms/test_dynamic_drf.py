@@ -162,13 +162,22 @@ def test_a_step_that_has_not_been() -> None:
             agents.shares_at(step)
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_copies_are_refused(copied: Callable[[DynamicDRF], object]) -> None:
-    """A shallow copy would share the levels of the original."""
-    agents = DynamicDRF(2, 1)
-    agents.arrive([1])
-    with pytest.raises(TypeError, match="cannot be copied"):
-        copied(agents)
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda agents: pickle.loads(pickle.dumps(agents))]
+)
+def test_copies_go_on_by_themselves(copied: Callable[[DynamicDRF], DynamicDRF]) -> None:
+    demands = np.random.default_rng(5).uniform(0.1, 1, (30, 3))
+    demands[::3, 1] = 0
+    whole = DynamicDRF(30, 3)
+    whole.arrive_all(demands)
+    half = DynamicDRF(30, 3)
+    half.arrive_all(demands[:15])
+    other = copied(half)
+    other.arrive_all(demands[15:])
+    assert half.arrived == 15
+    np.testing.assert_array_equal(other.levels, whole.levels)
+    np.testing.assert_array_equal(other.used, whole.used)
+    np.testing.assert_array_equal(other.log.level, whole.log.level)
 
 
 def problem_of(sequence: Sequence, **options: Any) -> Problem:

@@ -302,7 +302,7 @@ def _finding(problem: Problem, lie: Lie) -> Finding:
         "Wrong for servers. Servers of 3 and 1 units, user 1 only on the first, user 2 only on the "
         f"second. If user 2 claims both, user 1 falls from {before} tasks to {after}, and user 2 "
         f"can run {number(own)} task as before.",
-        "pytest tests/properties/test_published_table.py -k lemma_1",
+        "pytest tests/papers/test_psdsf_theorem_1.py -k lemma_does_not_cover",
     )
 
 
