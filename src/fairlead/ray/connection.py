@@ -15,7 +15,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from fairlead.errors import InputError
 from fairlead.executors.ray_tasks import join_cluster, last_line
 from fairlead.model.arguments import number, whole_number
-from fairlead.ray._dispatcher import Dispatcher
 from fairlead.ray._ray_calls import NAME, NAMESPACE, NoDispatcherError
 from fairlead.scheduler.policies import parse_policy
 from fairlead.service.bounds import NAME as NAME_OF_USER
@@ -83,6 +82,27 @@ def start(
     if service is not None and (policy is not None or seed is not None):
         raise InputError("has its own policy and seed; do not give these", "service")
     join(address)
+    listed = None if users is None else list(users)
+    try:
+        dispatcher = ray.get_actor(NAME, namespace=NAMESPACE)
+    except ValueError:
+        dispatcher = _create(policy, seed, service, token, journal, listed, grace)
+    there = answer_of(dispatcher.state.remote(), BEGIN_SECONDS)
+    asked = {"policy": policy, "seed": seed, "service": service, "grace": grace}
+    asked |= {"journal": None if journal is None else str(Path(journal))}
+    for what, wanted in asked.items():
+        if wanted is not None and there.get(what) != wanted:
+            fault = f"a dispatcher with {there.get(what)} runs already; fairlead ray stop ends it"
+            raise InputError(fault, what)
+    if users is not None:
+        answer_of(dispatcher.allow.remote(dict(users)), BEGIN_SECONDS)
+    return dispatcher
+
+
+def _create(*arguments: Any) -> Any:
+    """Create a dispatcher, or return one that was created meanwhile."""
+    from fairlead.ray._dispatcher import Dispatcher  # noqa: PLC0415 (loads the service)
+
     heads = [n["NodeID"] for n in ray.nodes() if n["Alive"] and HEAD in n["Resources"]]
     where = NodeAffinitySchedulingStrategy(heads[0], soft=True) if heads else "DEFAULT"
     made = ray.remote(Dispatcher).options(
@@ -96,18 +116,7 @@ def start(
         num_cpus=0,
         scheduling_strategy=where,
     )
-    listed = None if users is None else list(users)
-    dispatcher = made.remote(policy, seed, service, token, journal, listed, grace)
-    there = answer_of(dispatcher.state.remote(), BEGIN_SECONDS)
-    asked = {"policy": policy, "seed": seed, "service": service, "grace": grace}
-    asked |= {"journal": None if journal is None else str(Path(journal))}
-    for what, wanted in asked.items():
-        if wanted is not None and there.get(what) != wanted:
-            fault = f"a dispatcher with {there.get(what)} runs already; fairlead ray stop ends it"
-            raise InputError(fault, what)
-    if users is not None:
-        answer_of(dispatcher.allow.remote(dict(users)), BEGIN_SECONDS)
-    return dispatcher
+    return made.remote(*arguments)
 
 
 def check_user(name: object, weight: object = None) -> None:
