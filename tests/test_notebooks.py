@@ -381,3 +381,12 @@ def test_a_mechanism_needs_a_name_and_known_properties(problem: fairlead.Problem
         fairlead.solve(problem, "psdsf")
     with pytest.raises(InputError, match="no property is named 'envy-fre'"):
         fairlead.mechanism("claims", proved=["sharing-incentive", "envy-fre"])
+
+
+def test_frames_of_a_filling(problem: fairlead.Problem) -> None:
+    filling = fairlead.fill(problem)
+    assert filling.to_frame()["tasks"].to_list() == filling.user_tasks.tolist()
+    np.testing.assert_array_equal(filling.to_frame("tasks").drop("user_"), filling.tasks)
+    unused = filling.to_frame("unused")
+    assert unused.columns == ["group", "cpu", "memory"]
+    np.testing.assert_array_equal(unused.drop("group"), filling.unused)

@@ -156,3 +156,11 @@ def test_nobody_is_left_out_and_each_fault_is_seen():
         less = RIGHT.copy()
         less[n] *= 1 - 1e-4
         assert not certify_in_stages(PROBLEM, less, *of_utility(less, 16.0), stages).holds
+
+
+@pytest.mark.parametrize("alpha", [8.0, 32.0])
+def test_prices_that_agree_to_the_last_digit_are_no_proof(alpha):
+    for tasks, holds in ((RIGHT, True), (SPOILED, False)):
+        logs, bend = of_utility(tasks, alpha)
+        prices = np.array([[1.0, 1.0], [np.exp(logs[2]) / NEED, 0.0]])
+        assert certify_largest_utility(PROBLEM, tasks, logs, bend, prices).holds == holds

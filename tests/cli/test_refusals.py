@@ -89,6 +89,7 @@ REPLAYS = [
     ),
     ("simulate missing.swf -p drf/rrr --runs no/where", "no/where: "),  # before it is read
     (f"simulate {LAB} -p drf/rrr --warm-up 2013-01-01T06:00 --load 0", "must be a positive number"),
+    (f"simulate {LAB} -p drf/rrr --warm-up 2023-01-01T06:00", "before the last submission"),
     (f"simulate {LAB} {LAB} -p drf/rrr --warm-up 2013-01-01T06:00", "several traces"),
     (
         f"simulate {LAB} -p drf/rrr --warm-up 2013-01-01T03:00 --from 2013-01-01T05:00",

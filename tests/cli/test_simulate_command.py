@@ -282,3 +282,11 @@ def test_a_finished_run_is_said_to_be_found(trace: Path, tmp_path: Path, capsys:
 
 def test_without_a_folder_no_run_is_kept() -> None:
     assert run_processes.resume_text(("drf/best-fit",), 2, None).startswith("nothing is kept (")
+
+
+def test_a_tree_names_resources_of_the_trace(trace: Path, tmp_path: Path, capsys: Capture) -> None:
+    typo = tmp_path / "typo.yaml"
+    typo.write_text("fairlead: 1\nlimits: {ana: {gpus: 1}}\n")
+    assert run(["simulate", str(trace), "--policy", "drf/best-fit", "--queues", str(typo)]) == 2
+    fault = "limits.ana.gpus: the trace has no such resource; it has cpu, memory"
+    assert fault in capsys.readouterr().err

@@ -222,3 +222,10 @@ def test_all_idle_or_no_server() -> None:
     for refused in (lambda: audit(idle, "drf"), lambda: run_dynamic(idle)):
         with pytest.raises(InputError, match="no user is due anything"):
             refused()
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, [[0.0, 1.0], [1.0, 1.0]]])
+def test_other_weights_are_refused(weight: object) -> None:
+    given_weights = weight if isinstance(weight, list) else [1.0, weight]
+    with pytest.raises(ProblemError, match=r"users\[[01]\].weight: must be"):
+        Problem.from_arrays([[8.0, 8.0]], [[1.0, 1.0], [1.0, 2.0]], weight=given_weights)

@@ -399,3 +399,22 @@ async def test_a_token_that_is_taken_back_is_worth_nothing(ask: Asked, tmp_path:
     other.close()
     await asyncio.sleep(0.2)
     await ask("GET", "/v1/jobs", status=401, **as_("ana"))
+
+
+@served
+async def test_a_throttle_is_explained_and_not_for_gangs(ask: Asked) -> None:
+    await ask.join("a")
+    (job,) = await ask.submit({"tasks": 3, "at_most": 1, "checkpoint_signal": "USR1"})
+    assert (await ask("GET", f"/v1/jobs/{job}"))["running"] == 1
+    why = await ask("GET", f"/v1/jobs/{job}/explain")
+    assert why["reason"] == "at most 1 of its tasks run at a time"
+    assert "at_most has no meaning" in await ask.refused({"tasks": 2, "gang": True, "at_most": 1})
+
+
+@served
+async def test_a_task_without_a_limit_does_not_make_a_large_job_wait(ask: Asked) -> None:
+    await ask.join("a", cpu=1)
+    await ask.submit({})
+    (large,) = await ask.submit({"cpu": 2})
+    found = await ask("GET", f"/v1/jobs/{large}/when")
+    assert (found["starts"], found["never"]) == (None, True)

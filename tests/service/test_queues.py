@@ -217,3 +217,9 @@ async def test_a_service_reserves_and_spares(ask: Asked) -> None:
     ended = [[*start[1], 0, ""] for start in orders["start"]]
     orders = await ask.sync(session, orders["seen"], ended)
     assert [start[1][0] for start in orders["start"]] == [int(large)]
+
+
+def test_limits_of_amounts_need_amounts(tmp_path: Path) -> None:
+    tree = QueueFile([], {}, {"ana": {"cpu": 1}})
+    with pytest.raises(FairleadError, match="limit their number instead"):
+        run(tmp_path / "j.db", "slots:3", tree)

@@ -408,3 +408,10 @@ def test_a_page_has_the_hours_of_each_user(hog: list[str], tmp_path: Path, capsy
     hours = sorted((u["held_cluster_hours"], u["due_cluster_hours"]) for u in users.values())
     rows = Reader(page.read_text()).numbers("What each user held and was due")
     assert sorted(row[:2] for row in rows) == pytest.approx(np.array(hours))
+
+
+def test_users_that_are_due_little_are_not_judged(hog: list[str], capsys: Capture) -> None:
+    window = ["--from", f"{DAY}10:00", "--to", f"{DAY}20:00", "--max-under", "50%"]
+    assert run([*hog, *window, "--min-due", "3.3"]) == 1
+    assert run([*hog, *window, "--min-due", "3.4"]) == 0
+    assert "no user's share is judged" in capsys.readouterr().out

@@ -126,3 +126,16 @@ def test_recorded_starts_are_not_explained() -> None:
     started = replace(workload, task_start=np.repeat(workload.job_submit, workload.job_tasks))
     with pytest.raises(RefusalError, match="why tasks waited"):
         explain_job(started, recorded_run(started), job, 0.0)
+
+
+def test_a_declined_offer_explains_a_wait() -> None:
+    reasons = set()
+    for seed in range(1, 9):
+        workload = random_workload(seed)
+        workload = replace(workload, job_gang=np.zeros(workload.n_jobs, dtype=bool))
+        log = replay(workload, "drf/rrr/oblivious")
+        for user in workload.users:
+            found = longest_wait(workload, log, user)
+            if found is not None:
+                reasons.add(explain_job(workload, log, *found).explanation.held_by)
+    assert "declined" in reasons

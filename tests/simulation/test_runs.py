@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fairlead.errors import FairleadError, InputError, RefusalError
+from fairlead.errors import FairleadError, InputError, ProblemError, RefusalError
 from fairlead.executors.local_processes import Processes
 from fairlead.formats.run_log_file import read_run_log
 from fairlead.model.run_log import RunLog
@@ -407,3 +407,12 @@ def test_digests_depend_on_names_and_servers_not_on_notes() -> None:
     same = replace(workload, origin="elsewhere", notes={"x": 1}, job_names=wider)
     assert same.job_names.dtype != workload.job_names.dtype
     assert workload_digest(same) == digest == workload_digest(random_workload(0))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [InputError("fault", "place", "file"), ProblemError("f"), RefusalError("drf", "reason")],
+)
+def test_errors_travel_between_processes(error: FairleadError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), vars(copy), str(copy)) == (type(error), vars(error), str(error))
