@@ -13,8 +13,8 @@ INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --quiet --pyth
 # The project is built in .venv itself, so that constraints.txt pins the compiler, too.
 BUILD_REQUIRES := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
 PYTEST := -m pytest -n 2
-TESTS_OF_LOOPS := $(addprefix tests/,solvers/test_stair_stack.py solvers/test_turn_heap.py \
-	solvers/test_water_filling.py simulation/metrics/test_over_time.py \
+TESTS_OF_LOOPS := $(addprefix tests/,mechanisms/test_dynamic_drf.py mechanisms/test_whole_tasks.py \
+	mechanisms/test_queue_trees.py solvers/test_water_filling.py simulation/metrics/test_over_time.py \
 	certificates/test_dynamic_mutations.py certificates/test_whole_task_mutations.py)
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
