@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairlead.service.bounds import PREEMPTED
 from fairlead.service.jobs import RUNS, WAITS
 from fairlead.service.service_state import ServiceState
 from scheduler.consistency import check as check_scheduler
@@ -38,5 +39,14 @@ def check(state: ServiceState) -> None:
     after = {(other, job.id) for job in jobs for other in job.after}
     assert after == {(job, k) for job, waiting in state._dependents.items() for k in waiting}
     assert all(state._dependents.values())
+    runs = [run for job in jobs for run in job.running.values()]
+    awaited = [(key, run.key) for run in runs for key in run.awaits]
+    listed = [(key, run.key) for key, waiting in state._awaiting.items() for run in waiting]
+    assert sorted(awaited) == sorted(listed)
+    for key, _ in awaited:
+        victim = state.find(key)
+        assert victim is not None
+        is_stopping = victim.task in state.scheduler._state.stopping
+        assert is_stopping or victim.stopping != PREEMPTED
     for why, tasks in state.withheld.items():
         assert tasks == sum(waits[job.id] for job in jobs if job.withheld == why)

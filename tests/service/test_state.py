@@ -491,3 +491,27 @@ def test_holds_of_a_long_job_keep_no_lists() -> None:
         state.apply("release", {"job": 1}, 1.0)
     check(state)
     assert sum(len(entry.indices) for entry in state.jobs[1].entries.values()) == 1000 - 20
+
+
+def test_a_task_that_a_worker_ended_too_early_never_starts() -> None:
+    """A worker may report any attempt, also one whose victims still run."""
+    state = full_lab()
+    victims = stopped(state)
+    end(state, "2.0.1", 0, 2.5)
+    check(state)
+    for key in victims:
+        end(state, key, 143, 3.0)
+    assert [run.key for run in state.take_effects().starts] == [TaskKey(2, 1, 1)]
+
+
+def test_a_cancelled_victim_stays_cancelled() -> None:
+    state = with_servers("drf/best-fit/over-share", a=2, b=2)
+    submit(state, tasks=8)
+    assert len(place(state)) == 4
+    submit(state, user="bo", tasks=2)
+    state.apply("cancel", {"job": 1}, 1.5)
+    assert len(stopped(state)) == 4
+    assert len(state.apply("preempt", {"limit": 100}, 2.0)) == 2
+    assert stopped(state) == []
+    assert {run.stopping for run in state.jobs[1].running.values()} == {"cancelled"}
+    check(state)
