@@ -330,7 +330,7 @@ TEAM = QueueFile(
 async def test_jobs_beyond_a_limit_are_refused(ask: Asked) -> None:
     (first,) = await ask.submit({})
     refused = await ask.refused({}, status=429)
-    assert refused == "1 jobs of 'ana' wait or run; 1 more exceed the limit of 1"
+    assert refused == "'ana' has 1 unfinished job; 1 more would exceed the limit of 1"
     await ask.submit({"user": "bo"})
     assert "2 jobs of 'team'" in await ask.refused({"user": "bo"}, status=429)
     await ask.submit({"user": "cy"}, {"user": "cy", "tasks": 7})

@@ -595,8 +595,8 @@ def _check_live_jobs(state: ServiceState, more: Mapping[str, int]) -> None:
         live, most = sum(state.live_jobs.get(user, 0) for user in users), state.limits[name][JOBS]
         if asked and live + asked > most:
             raise FullError(
-                f"{live:,} jobs of {name!r} wait or run; {asked:,} more exceed the limit of "
-                f"{most:,.0f}"
+                f"{name!r} has {live:,} unfinished {'job' if live == 1 else 'jobs'}; {asked:,} "
+                f"more would exceed the limit of {most:,.0f}"
             )
 
 
