@@ -332,7 +332,7 @@ async def test_jobs_beyond_a_limit_are_refused(ask: Asked) -> None:
     refused = await ask.refused({}, status=429)
     assert refused == "'ana' has 1 unfinished job; 1 more would exceed the limit of 1"
     await ask.submit({"user": "bo"})
-    assert "2 jobs of 'team'" in await ask.refused({"user": "bo"}, status=429)
+    assert "'team' has 2 unfinished jobs" in await ask.refused({"user": "bo"}, status=429)
     await ask.submit({"user": "cy"}, {"user": "cy", "tasks": 7})
     refused = await ask.refused({"user": "cy", "tasks": 3}, status=429)
     assert refused.startswith("8 tasks of 'cy' wait")
