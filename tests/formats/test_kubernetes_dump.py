@@ -470,6 +470,13 @@ def test_an_item_at_fault(tmp_path: Path, item: Any, fault: str) -> None:
     assert held.waiting == ()
 
 
+def test_a_running_pod_with_faulty_constraints_holds_its_amounts(tmp_path: Path) -> None:
+    runs = pod("x", SMALL, on="n1", tolerations=[{"operator": "Ge"}])
+    held = read(tmp_path, *GOOD, runs, lenient=True)
+    assert held.skipped[0].startswith("items[3] (pod shop/x).spec.tolerations[0].operator")
+    assert held.tasks.tolist() == [[1, 1]]
+
+
 def test_a_faulty_node_takes_its_pods_along(tmp_path: Path) -> None:
     broken = node("n2", {"cpu": "?"})
     held = read(tmp_path, *GOOD, broken, pod("x", SMALL, on="n2"), lenient=True)
