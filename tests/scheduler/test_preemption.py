@@ -310,6 +310,18 @@ def test_a_queue_of_weight_0_gives_way_and_takes_nothing() -> None:
     assert taken(s) == []
 
 
+def test_a_queue_of_weight_0_gives_way_first() -> None:
+    """It holds a third of the amounts of ana, which also holds more than its quota."""
+    s = lab("drf/first-fit/over-quota")
+    s.set_weight("cy", 0)
+    for queue, tasks in (("cy", 1), ("ana", 3)):
+        s.submit(queue, {"gpu": 1}, tasks)
+        s.place()
+    s.set_quota("bo", {"gpu": 1})
+    s.submit("bo", {"gpu": 1})
+    assert taken(s) == ["cy"]
+
+
 def test_victims_hold_their_amounts_until_they_end() -> None:
     s = lab()
     s.submit("ana", {"gpu": 1}, 8)
