@@ -129,17 +129,6 @@ class Cluster:
         said = [text.buffer.getvalue().decode() for text in (out, err)]  # type: ignore[attr-defined]
         return subprocess.CompletedProcess(words, status, *said)
 
-    def run_apart(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run one command that holds something until its process ends."""
-        return subprocess.run(
-            [sys.executable, "-m", "fairlead", *words],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-
     def client(self) -> Client:
         return Client(self.address)
 
