@@ -132,7 +132,7 @@ def test_a_worker_gives_the_gpus_of_the_order(tmp_path: Path) -> None:
         run(worker, start(4, 0.5, 2))  # the ordered GPU has no room, but another one is free
         assert shown(worker, 4) == "0 of 0.5\n"
         again = worker_in(tmp_path / "other")
-        again._unreported = worker._unreported
+        again._attempts = worker._attempts
         assert again._devices_for(start(5, 0.25, 2)) == [2]
         assert again._devices_for(start(5, 0.5)) == [0]
     finally:

@@ -50,11 +50,11 @@ def test_a_link_is_not_followed(root: Path, tmp_path: Path) -> None:
         (task / name).symlink_to(secret)
     assert attempt.poll() is None
     assert attempt.output("stdout") is None
-    attempt.forget_front("stdout", 10)
+    attempts.trim_output(attempt.path, "stdout", 10)
     (task / "stdout").unlink()
     os.link(secret, task / "stdout")
     assert attempt.output("stdout") is None
-    attempt.forget_front("stdout", 10)
+    attempts.trim_output(attempt.path, "stdout", 10)
     assert secret.read_text() == "0" * 4 * 2**20
 
 
@@ -104,7 +104,7 @@ def test_a_file_of_another_account_is_not_read(
     secret.rename(attempt.path / "task" / name)
     again = found_again(attempt)
     assert again.output("stdout") is None or name != "stdout"
-    again.forget_front("stdout", 10)
+    attempts.trim_output(again.path, "stdout", 10)
     assert ended(again).status is None
     moved = (attempt.path / "task" / name).stat()
     assert moved.st_uid == owner

@@ -236,11 +236,14 @@ def test_a_damaged_directory_is_passed_over(root: Path) -> None:
 # Output
 
 
-def test_output_that_is_no_longer_kept_is_skipped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_reported", [False, True])
+def test_output_that_is_no_longer_kept_is_skipped(tmp_path: Path, is_reported: bool) -> None:
     worker = worker_in(tmp_path, largest_output=10**6)
     job = a_job("/bin/sh", "-c", "yes 0123456789 | head -c 8000000")
     run(worker, Start(KEY, "a", {"cpu": 1.0}, None, job))
     ended(worker._attempts[KEY])
+    if is_reported:
+        worker.forget(worker.endings())
     asyncio.run(worker._clean())
     piece = asyncio.run(worker.output(KEY, "stdout", 0))
     data = base64.b64decode(piece["data"])
@@ -328,6 +331,29 @@ def test_a_folder_has_one_worker(tmp_path: Path) -> None:
     assert worker_in(tmp_path).identity == identity
 
 
+def test_reported_attempts_are_only_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, out = worker_in(tmp_path), tmp_path / "out"
+    script = f"echo ran >>{out}; echo said"
+    task = Start(KEY, "a", {}, None, a_job("/bin/sh", "-c", script, submitted=1.5))
+    run(worker, task)
+    ended(worker._attempts[KEY])
+    with monkeypatch.context() as disk:  # so the record on disk misses that the end is known
+        disk.setattr(attempts, "append", full)
+        worker.forget(worker.endings())
+    assert worker._attempts == {}
+    piece = asyncio.run(worker.output(KEY, "stdout", 0))
+    assert (base64.b64decode(piece["data"]), piece["is_over"]) == (b"said\n", True)
+    run(worker, task)  # a repeated order
+    assert worker._attempts == {}
+    assert out.read_text() == "ran\n"
+    other = Start(KEY, "a", {}, None, a_job("echo", "other", submitted=2.5))
+    run(worker, other)
+    assert ended(worker._attempts[KEY]) == AttemptEnd(0, "")
+    assert text(worker._attempts[KEY]) == "other\n"
+
+
 def test_only_old_reported_output_is_dropped_after_a_restart(tmp_path: Path) -> None:
     worker = worker_in(tmp_path)
     for index in range(2):
@@ -341,15 +367,15 @@ def test_only_old_reported_output_is_dropped_after_a_restart(tmp_path: Path) -> 
     assert again.endings() == [unreported]
     piece = asyncio.run(again.output(reported.key, "stdout", 0))
     assert (base64.b64decode(piece["data"]), piece["is_over"]) == (b"said\n", True)
+    folders = [tmp_path / "attempts" / f"1.{index}.1" for index in range(2)]
     asyncio.run(again._clean())
-    assert len(again._attempts) == 2
+    assert [folder.exists() for folder in folders] == [True, True]
     long_ago = time.time() - 7200
-    folders = {key: attempt.path for key, attempt in again._attempts.items()}
-    for folder in folders.values():
+    for folder in folders:
         os.utime(folder / attempts.RECORD, (long_ago, long_ago))
     asyncio.run(again._clean())
-    assert list(again._attempts) == [unreported.key]
-    assert not folders[reported.key].exists()
+    assert [folder.exists() for folder in folders] == [False, True]
+    assert asyncio.run(again.output(reported.key, "stdout", 0)).keys() == {"fault"}
 
 
 def test_a_full_disk_keeps_no_task_from_its_end(

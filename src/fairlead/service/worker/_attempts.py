@@ -134,6 +134,14 @@ def read_record(folder: Path) -> Record | None:
     return record
 
 
+def trim_output(folder: Path, stream: str, kept: int) -> None:
+    """Free the disk space of an attempt's old output; the last `kept` bytes stay."""
+    file = open_plain(folder / "task", stream, os.O_RDWR)
+    if file is not None:
+        with file:
+            forget_front(file, kept)
+
+
 def time_of_last_change(folder: Path) -> float:
     return os.stat(folder / RECORD).st_mtime
 
@@ -145,7 +153,6 @@ class Attempt:
     path: Path  # its directory, named after its key
     record: Record
     reported_from: float = 0.0  # when its end may be reported, by the monotonic clock
-    is_trimmed: bool = False  # whether its output was shortened after its end
     process: subprocess.Popen[bytes] | None = None  # its shell program, if this worker started it
     outcome: AttemptEnd | None = None  # None while it runs, as far as this worker knows
     stopped_at: float | None = None  # time of the first signal, by the monotonic clock
@@ -170,7 +177,7 @@ class Attempt:
         One sync serves all attempts made before it. After a crash, at least the names of their
         directories exist, and an attempt whose directory exists never starts again.
         """
-        path = root / _folder_name(key)
+        path = root / folder_name(key)
         if path.exists():
             raise FileExistsError(errno.EEXIST, "it was started before, and its record is damaged")
         draft = root / f".{path.name}"
@@ -204,13 +211,13 @@ class Attempt:
     def failed(cls, root: Path, key: Key, reason: str, status: int | None = None) -> Attempt:
         """Return an attempt that has ended because its directory could not be made."""
         record = Record(key=key, devices=[], time_limit=None, memory=0.0, boot="")
-        return cls(root / _folder_name(key), record, outcome=AttemptEnd(status, reason))
+        return cls(root / folder_name(key), record, outcome=AttemptEnd(status, reason))
 
     @classmethod
     def from_folder(cls, path: Path) -> Attempt | None:
         """Return the attempt of an earlier worker in a directory; None if there is no record."""
         record = read_record(path)
-        if record is None or _folder_name(record.key) != path.name:
+        if record is None or folder_name(record.key) != path.name:
             return None
         return cls(path, record)
 
@@ -315,13 +322,6 @@ class Attempt:
         if stream == "stderr" and ended is not None and self.record.leader is None:
             return BytesIO(f"fairlead: {ended.reason}\n".encode())
         return open_plain(self.path / "task", stream)
-
-    def forget_front(self, stream: str, kept: int) -> None:
-        """Free the disk space of old output; the last `kept` bytes stay."""
-        file = open_plain(self.path / "task", stream, os.O_RDWR)
-        if file is not None:
-            with file:
-                forget_front(file, kept)
 
     def processes(self) -> list[psutil.Process]:
         """Return its processes, the shell program first; none after its end."""
@@ -465,7 +465,7 @@ class Attempt:
             append_field(self.path, self.record, field)
 
 
-def _folder_name(key: Key) -> str:
+def folder_name(key: Key) -> str:
     if len(key) != 3 or not all(type(part) is int and part >= 0 for part in key):
         raise ValueError(f"a task's key is three numbers, not {key!r:.80}")
     return ".".join(map(str, key))

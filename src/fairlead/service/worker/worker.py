@@ -21,7 +21,13 @@ from fairlead.service.bounds import GPU_PARTS
 from fairlead.service.engines.protocol import Ending, EngineNode, JobSpec, Key, Start
 from fairlead.service.engines.worker_loop import do_all, repeat
 from fairlead.service.messages import MOST_INTEGER
-from fairlead.service.worker._attempts import CANNOT_START, Attempt, time_of_last_change
+from fairlead.service.worker._attempts import (
+    CANNOT_START,
+    Attempt,
+    folder_name,
+    time_of_last_change,
+    trim_output,
+)
 from fairlead.service.worker._files import (
     first_kept_byte,
     lock_folder,
@@ -121,19 +127,22 @@ class LocalProcesses:
         if accounts.shared is not None:
             make_homes(self._homes, accounts.shared)
         self.changed = asyncio.Event()
+        # Attempts whose ends the service has not acknowledged. All others are only on disk.
         self._attempts: dict[Key, Attempt] = {}
-        self._unreported: dict[Key, Attempt] = {}  # attempts whose ends are not acknowledged
+        self._untrimmed: list[Path] = []  # folders of attempts reported since the last `_clean`
         self._starting: dict[Key, Starting] = {}
         for path in sorted(self._root.iterdir()):
             if path.name.startswith("."):
                 with suppress(OSError):  # a folder that cannot be removed is ignored
                     discard(path)
             elif (attempt := Attempt.from_folder(path)) is not None:
-                self._attempts[attempt.key] = attempt
                 attempt.grace = grace
-                if not attempt.is_reported:
-                    self._unreported[attempt.key] = attempt
-        LOG.info("%d attempts of an earlier run", len(self._attempts))
+                if attempt.is_reported:
+                    self._untrimmed.append(path)
+                else:
+                    self._attempts[attempt.key] = attempt
+        kept = len(self._attempts) + len(self._untrimmed)
+        LOG.info("%d attempts of an earlier run", kept)
 
     def nodes(self) -> Sequence[EngineNode]:
         server = self.server
@@ -142,15 +151,22 @@ class LocalProcesses:
 
     async def start(self, tasks: Sequence[Start]) -> None:
         """Start the commands of tasks whose attempts have not run before."""
-        starting = {task.key: Starting(task) for task in tasks if self._is_new(task)}
+        starting, others = {}, []
+        for task in tasks:
+            if task.key in self._starting:
+                continue
+            earlier = self._attempts.get(task.key) or self._read(task.key)
+            if earlier is not None:
+                if task.job is None or earlier.record.submitted == task.job.submitted:
+                    continue
+                others.append(earlier)  # of another journal, with a job of the same number
+            starting[task.key] = Starting(task)
         self._starting |= starting
         try:
-            others = [self._attempts[key] for key in starting if key in self._attempts]
-            if others:  # attempts of another journal, with a job of the same number
+            if others:
                 await asyncio.to_thread(do_all, Attempt.drop, others)
                 for other in others:
-                    del self._attempts[other.key]
-                    self._unreported.pop(other.key, None)
+                    self._attempts.pop(other.key, None)
             for each in starting.values():
                 each.devices = self._devices_for(each.task)
             await asyncio.to_thread(self._start_in_thread, list(starting.values()))
@@ -160,18 +176,13 @@ class LocalProcesses:
                 if each.attempt is not None:
                     self._add(each.attempt, each.why_stopped)
 
-    def _is_new(self, task: Start) -> bool:
-        """Return whether this attempt of a task has not been started yet for this journal."""
-        if task.key in self._starting:
-            return False
-        earlier = self._attempts.get(task.key)
-        if earlier is None:
-            return True
-        return task.job is not None and earlier.record.submitted != task.job.submitted
+    def _read(self, key: Key) -> Attempt | None:
+        """Return the attempt with a key from its folder, or None if it has none."""
+        return Attempt.from_folder(self._root / folder_name(key))
 
     def _add(self, attempt: Attempt, why_stopped: str | None) -> None:
         """Add an attempt that was started, or failed to start."""
-        self._attempts[attempt.key] = self._unreported[attempt.key] = attempt
+        self._attempts[attempt.key] = attempt
         attempt.grace = self.grace
         if why_stopped is not None:
             attempt.stop(why_stopped)
@@ -206,28 +217,34 @@ class LocalProcesses:
     def keep_only(self, keys: Collection[Key]) -> None:
         for key in self._starting.keys() - set(keys):
             self._starting[key].why_stopped = GIVEN_UP
-        do_all(self._give_up, [a for key, a in self._unreported.items() if key not in keys])
+        do_all(self._give_up, [a for key, a in self._attempts.items() if key not in keys])
 
     def endings(self) -> Sequence[Ending]:
         now = monotonic()
         return [
             Ending(attempt.key, attempt.outcome.status, attempt.outcome.reason)
-            for attempt in self._unreported.values()
+            for attempt in self._attempts.values()
             if attempt.outcome and attempt.reported_from <= now
         ]
 
     def forget(self, endings: Sequence[Ending]) -> None:
         for ending in endings:
-            attempt = self._unreported.get(ending.key)
+            attempt = self._attempts.get(ending.key)
             # Without an outcome, another journal's attempt has the key now.
             if attempt is not None and attempt.outcome is not None:
                 self._note_reported(attempt)
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
-        attempt = self._attempts.get(key)
-        if attempt is None or stream not in STREAMS:
-            return {"fault": "the output is no longer kept"}
-        return await asyncio.to_thread(_piece, attempt, stream, offset)
+        unreported = self._attempts.get(key)
+        is_reported = unreported is None and key not in self._starting
+
+        def read() -> Mapping[str, Any]:
+            attempt = unreported or self._read(key)
+            if attempt is None or stream not in STREAMS:
+                return {"fault": "the output is no longer kept"}
+            return _piece(attempt, is_reported, stream, offset)
+
+        return await asyncio.to_thread(read)
 
     async def attend(self) -> None:
         """Find ended tasks, enforce limits, and delete old output."""
@@ -337,7 +354,7 @@ class LocalProcesses:
         """
         free = dict.fromkeys(self.server.devices, GPU_PARTS)
         held = [
-            (a.record.devices, a.record.parts) for a in self._unreported.values() if not a.outcome
+            (a.record.devices, a.record.parts) for a in self._attempts.values() if not a.outcome
         ]
         held += [
             (starting.devices, parts_of(starting.task)) for starting in self._starting.values()
@@ -363,11 +380,12 @@ class LocalProcesses:
 
     def _note_reported(self, attempt: Attempt) -> None:
         attempt.note_reported()
-        del self._unreported[attempt.key]
+        del self._attempts[attempt.key]
+        self._untrimmed.append(attempt.path)
 
     async def _check_tasks(self) -> None:
         """Find ended tasks, and stop tasks that exceed a limit."""
-        do_all(self._check_task, list(self._unreported.values()))
+        do_all(self._check_task, list(self._attempts.values()))
 
     def _check_task(self, attempt: Attempt) -> None:
         if attempt.outcome is None and attempt.poll() is not None:
@@ -375,39 +393,37 @@ class LocalProcesses:
 
     async def _watch_memory(self) -> None:
         """Kill tasks that hold more memory than their demand."""
-        running = list(self._unreported.values())
+        running = list(self._attempts.values())
         exceeding = await asyncio.to_thread(lambda: [a for a in running if a.exceeds_memory()])
         for attempt in exceeding:
             attempt.kill("memory")
 
     async def _clean(self) -> None:
-        """Trim output, and forget attempts whose folder was removed."""
-        gone = await asyncio.to_thread(self._trim, list(self._attempts.values()))
-        for attempt in gone:
-            if self._attempts.get(attempt.key) is attempt:
-                del self._attempts[attempt.key]
+        """Delete the start of long output, and the folders of attempts that ended long ago."""
+        reported, self._untrimmed = self._untrimmed, []
+        paths = [*(attempt.path for attempt in self._attempts.values()), *reported]
+        await asyncio.to_thread(self._trim, paths)
+        old = await asyncio.to_thread(self._find_old)
+        held = {folder_name(key) for key in (*self._attempts, *self._starting)}
+        await asyncio.to_thread(do_all, discard, [path for path in old if path.name not in held])
 
-    def _trim(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """Delete old output and the start of long output; return the attempts without a folder."""
-        gone = []
+    def _trim(self, paths: Sequence[Path]) -> None:
+        """Delete the start of long output in some attempts' folders."""
 
-        def trim(attempt: Attempt) -> None:
-            if attempt.is_reported:
-                with suppress(OSError):
-                    if time() - time_of_last_change(attempt.path) > self.output_age:
-                        discard(attempt.path)
-                if not attempt.path.exists():
-                    gone.append(attempt)
-                    return
-            if attempt.is_trimmed:
-                return
-            is_over = attempt.is_over  # read before trimming, as a running task may still write
+        def trim(path: Path) -> None:
             for stream in STREAMS:
-                attempt.forget_front(stream, self.largest_output)
-            attempt.is_trimmed = is_over
+                trim_output(path, stream, self.largest_output)
 
-        do_all(trim, attempts)
-        return gone
+        do_all(trim, paths)
+
+    def _find_old(self) -> list[Path]:
+        """Return the folders of attempts whose record has not changed for `output_age` seconds."""
+        latest, found = time() - self.output_age, []
+        for path in self._root.iterdir():
+            with suppress(OSError):
+                if not path.name.startswith(".") and time_of_last_change(path) < latest:
+                    found.append(path)
+        return found
 
     async def _remove(self) -> None:
         """Remove discarded folders for a turn, and pause."""
@@ -415,9 +431,10 @@ class LocalProcesses:
         await asyncio.sleep(REMOVE_SECONDS if is_more else CLEAN_SECONDS)
 
 
-def _piece(attempt: Attempt, stream: str, offset: int) -> dict[str, Any]:
+def _piece(attempt: Attempt, is_reported: bool, stream: str, offset: int) -> dict[str, Any]:
     """Return a piece of a task's output from an offset; `fault` if it cannot be read."""
-    is_over, size, data = attempt.is_over, 0, b""
+    # Read before the output, as a running task may still write.
+    is_over, size, data = is_reported or attempt.is_over, 0, b""
     file = attempt.output(stream)
     if file is not None:
         try:
