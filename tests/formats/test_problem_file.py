@@ -358,7 +358,7 @@ OF_USERS = {
 
 OF_SERVERS = {
     f"name: {10**400}, capacity: {{cpu: 1}}": (
-        "servers[0].name: is too long for a name: a whole number of 401 digits"
+        "servers[0].name: is too long for a name: a whole number of more than 40 digits"
     ),
     "capacity: {cpu: 1}": "servers[0]: the key 'name' is missing",
     "name: 1.10, capacity: {cpu: 1}": "servers[0].name: must be text, not 1.1; put it in quotes",
