@@ -170,7 +170,8 @@ def test_what_is_no_quantity(text: str) -> None:
         (1e308, "must be 0 or a number between 1e-100 and 1e+100, not 1e+308"),
         (
             10**400,
-            "must be 0 or a number between 1e-100 and 1e+100, not a whole number of more than 40 digits",
+            "must be 0 or a number between 1e-100 and 1e+100, "
+            "not a whole number of more than 40 digits",
         ),
         ("1e400", "must be 0 or a number between 1e-100 and 1e+100, not '1e400'"),
         ("1e-400E", "must be a number or a quantity such as 500m or 4Gi, not '1e-400E'"),

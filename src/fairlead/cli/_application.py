@@ -197,13 +197,14 @@ def _run(words: Sequence[str]) -> None:
 
 
 def _load(path: str, found: Verb, rest: Sequence[str]) -> Callable[..., int | None]:
-    """Import a verb's function, or another package's function for an unknown option of the verb.
+    """Import the function of a verb.
 
-    The package names its entry point by the verb and the option, as in ``audit --random``.
+    Another package may add an option to a verb by an entry point whose name is the verb and the
+    option, such as ``audit --random``; a command with this option calls the entry point instead.
     """
     verb = found.load()
     words = path.removeprefix("fairlead ")
-    if words in WITHOUT_LOGGING:  # later words may be a command of the user
+    if words in WITHOUT_LOGGING:  # a client's, whose further words may be a command of the user
         return verb
     known = {"--help", *(name for each in parameters_of(verb) for name in each.spellings)}
     for option in (word.partition("=")[0] for word in rest if word.startswith("--")):

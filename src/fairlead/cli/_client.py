@@ -43,9 +43,8 @@ def client(server: str | None) -> Iterator[PlainClient]:
 
         exchange = RayExchange(running_dispatcher(server.removeprefix(RAY_PREFIX) or None))
         server = None
-    report = (
-        complain if sys.stderr.isatty() else lambda _: None
-    )  # a script gets one line per failure
+    # Without a terminal only the failure is reported, not each repeated attempt before it.
+    report = complain if sys.stderr.isatty() else lambda _: None
     with PlainClient(server, None, exchange, report) as service:
         try:
             yield service

@@ -121,7 +121,7 @@ def compare(
             "--mechanism",
             metavar="MECHANISM",
             help="Mechanism to compare, or FILE.py:NAME; may be repeated. [default: all "
-            "mechanisms for divisible tasks that accept the problem]",
+            "mechanisms of fairlead for divisible tasks that accept the problem]",
         ),
     ] = None,
     *,

@@ -111,9 +111,9 @@ def worker(
     """Run tasks of a service on this machine.
 
     Tasks go on when the worker stops; a worker that is restarted with the same folder finds them.
-    Tasks run under the worker's account, never as root. A worker that runs as root starts each task
-    under the account of its user: the one in --accounts, or without that file the account with the
-    user's name, or nobody if there is none.
+    Tasks run under the worker's account. A worker that runs as root starts each task under the
+    account of its user instead: the one in --accounts, or without that file the account with the
+    user's name, or nobody if there is none. No task runs as root.
 
     \b
     Example:
@@ -171,7 +171,7 @@ def _first_of(fault: Exception) -> Exception:
 
 
 def _own_folder(name: str, *, is_root: bool) -> Path:
-    """Return the default folder of a worker; tasks cannot enter root's home."""
+    """Return the default folder of a worker: for root outside root's home, closed to tasks."""
     if is_root and not os.environ.get("XDG_STATE_HOME"):
         return Path(f"/var/lib/fairlead-worker-{name}")
     return state_folder() / f"worker-{name}"

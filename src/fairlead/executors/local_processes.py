@@ -34,7 +34,7 @@ class Processes:
     this process.
     """
 
-    # Whether mechanisms were added to this process that only forked processes inherit.
+    # Whether this process has user-defined mechanisms, which only forked processes inherit.
     needs_fork: ClassVar[bool] = False
 
     def __init__(self, count: int | None = None) -> None:
@@ -67,8 +67,8 @@ class Processes:
                 reporters = () if on_report is None else (partial(on_report, number),)
                 on_finished(number, work(job, *reporters))
             return
-        # A forked process shares the jobs and imported modules at no cost. It only computes: this
-        # process keeps the work with threads, such as writing files.
+        # A forked process shares the jobs and imported modules at no cost. The child only
+        # computes; what needs threads, such as writing files, stays in this process.
         context: Any = get_context("fork" if FORKS else None)
         waiting = iter(range(len(jobs)))
         running: dict[Any, tuple[Any, int]] = {}  # by connection: the process and its job's number
@@ -184,8 +184,8 @@ def follow_parent() -> None:
 def interruptions_blocked() -> Iterator[None]:
     """Block interruptions while child processes start.
 
-    A child would print a traceback for an interruption before it calls `follow_parent`, which drops
-    blocked interruptions.
+    An interrupted child would print a traceback until it has called `follow_parent`, which also
+    drops the interruptions blocked so far.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

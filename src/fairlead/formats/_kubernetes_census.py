@@ -35,7 +35,7 @@ class Census:
     pods: list[Pod]  # (P,)
     user: IntArray  # (P,): user of each pod
     node: IntArray  # (P,): node of each bound pod, -1 for pending ones
-    # (P, R): in whole units (thousandths of a core, bytes, pieces); of GPUs also parts.
+    # (P, R): in whole units (thousandths of a core, bytes, pieces); GPUs may be fractions.
     request: FloatArray
     size: FloatArray  # (R,): whole units per displayed unit of each resource
     allowed: dict[int, BoolArray]  # for each pending pod: (G,) whether it may run on a node
@@ -60,7 +60,7 @@ class Census:
 class _OpenNodes:
     """The pods that are kept, and the nodes open to each."""
 
-    # Positions in the dump of the kept pods; the census numbers pods by their position here.
+    # The position in the dump of each kept pod. Pods are numbered by their index in this list.
     kept: list[int] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)  # number of each user
     allowed: dict[int, BoolArray] = field(default_factory=dict)  # as in the census
@@ -177,7 +177,7 @@ def _split_requests(
     requests: list[Mapping[str, float]] = []
     first_not_modelled: dict[int, str] = {}
     for p, pod in enumerate(dump.pods):
-        # A pending pod may get a claim for any resource that some pod claims.
+        # The ResourceClaim of a pending pod may not exist yet, so any claimed resource is possible.
         claimed = pod.claimed if pod.node else dump.claimed
         counted, uncounted = split_request(pod.request, listed, claimed)
         request: dict[str, float] = dict(counted)

@@ -74,8 +74,9 @@ def mechanism(
     proved : sequence of str
         Properties that are proved for the mechanism, as an audit names them.
     accepts : sequence of str
-        Optional features of problems that the mechanism admits, as `fairlead mechanisms` lists
-        them; all when absent. `solve` refuses problems with other features.
+        Optional features of problems that the mechanism admits, of ``placement constraints``,
+        ``finite tasks``, ``given rates``, ``weights per resource`` and ``queues``; all when absent.
+        `solve` refuses problems with other features.
     whole_tasks : bool
         Whether the mechanism gives only whole tasks.
     time_shared : bool

@@ -366,9 +366,9 @@ def find_mechanism(name: str) -> Mechanism:
         )
     row = known_mechanism(name)
     if row is None:
-        known = ", ".join(dict.fromkeys([*CATALOGUE, *ADDED, *entry_points(group=GROUP).names]))
-        near = did_you_mean(name, [*CATALOGUE, *ADDED])
-        fault = f"no mechanism is named {name!r:.60}{near}; known: {known}"
+        known = list(dict.fromkeys([*CATALOGUE, *ADDED, *entry_points(group=GROUP).names]))
+        near = did_you_mean(name, known)
+        fault = f"no mechanism is named {name!r:.60}{near}; known: {', '.join(known)}"
         raise InputError(fault, "mechanism")
     return row
 

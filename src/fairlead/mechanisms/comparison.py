@@ -74,7 +74,7 @@ def compare(
     problem : Problem
     mechanisms : str or sequence of str, optional
         One or several names from the catalogue, or of user-defined mechanisms. When absent: all
-        mechanisms for divisible tasks that admit the problem, without variants.
+        mechanisms of this package for divisible tasks that admit the problem, without variants.
     **options
         Options of mechanisms, such as ``alpha``; each mechanism gets the options that it takes.
 

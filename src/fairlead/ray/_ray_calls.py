@@ -1,4 +1,4 @@
-"""Calls and their batches, in agents, dispatchers and Ray workers.
+"""Calls and their batches, in agents (of drivers), dispatchers and Ray workers.
 
 This module does not import the dispatcher, so that agents start in half the time.
 """
@@ -42,7 +42,7 @@ class CallOptions(NamedTuple):
     kind: str  # tasks, actor or group
     function: int  # its number in `Agent.define`
     request: str  # the amounts and the placement constraint of a job request; JSON
-    attempts: int  # largest number of starts of a call that is lost again and again
+    attempts: int  # how often a call is started at most if it is lost each time
 
 
 class StoredResult:
@@ -71,7 +71,7 @@ class RayCall:
     index: int = 0  # in the batch
     key: Key | None = None  # the start under which it runs
     tries: int = 0  # number of lost starts
-    is_alone: bool = False  # whether it shares no start, because it was lost together with others
+    is_alone: bool = False  # whether it gets a start of its own, as a shared one was lost
 
     @property
     def waits(self) -> bool:
@@ -101,7 +101,9 @@ class CallBatch:
     calls: list[RayCall]  # by index of the task
     job: str = ""  # the job's id; empty until it is submitted
     starts_left: int = 0  # number of tasks that have neither ended nor been skipped
-    starts: dict[int, str] = field(default_factory=dict)  # of a group: nodes' ids, by bundle
+    starts: dict[int, str] = field(
+        default_factory=dict
+    )  # of a placement group: nodes' ids, by bundle
     is_gone: bool = False  # whether the dispatcher reported its end
 
     @property
@@ -113,8 +115,9 @@ class CallBatch:
 def worker_function(pickled: bytes, name: str) -> Callable[..., Any]:
     """Return the function that a Ray worker runs: it calls `pickled` for each row of arguments.
 
-    That function returns two objects: the mean seconds of a call with the outcomes, each a kind and
-    a small value or an error; and the large values, which stay on the node.
+    The returned function returns two objects. The first has the mean seconds of a call and the
+    outcomes, each a kind with a small value or an error. The second has the large values, which
+    stay on the node.
     """
     small, short = SMALL, SHORT
     function: Any = None

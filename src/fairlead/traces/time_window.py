@@ -22,7 +22,7 @@ def why_no_starts(workload: Workload) -> str:
 
 
 def end_of_run(workload: Workload) -> float:
-    """Return the last time of a trace, in seconds; no task that ends then is active. O(tasks)."""
+    """Return the last time of a trace, in seconds: of its events and recorded ends. O(tasks)."""
     if workload.recorded_until is not None:
         return workload.recorded_until
     job = np.repeat(workload.set_job, workload.set_tasks)
@@ -57,7 +57,7 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
     - Earlier jobs are left out, even if they still ran at `begin`. If any of them waited or ran
       then, all recorded starts are left out, too: without these jobs the servers would be less full
       than they were.
-    - Servers start in their state at `begin`: a server that is absent then leaves at time 0.
+    - Servers start in their state at `begin`: a server that is absent at `begin` leaves at time 0.
     - Servers that first join at `end` or later are removed.
 
     O(jobs + sets + tasks + servers + their events).

@@ -41,7 +41,7 @@ class NodeTable:
     count: IntArray  # (G,): number of nodes
     partitions: tuple[frozenset[str], ...]  # (G,): names; empty if the list has no partitions
     labels: tuple[Mapping[str, str], ...]  # (G,): labels of the nodes
-    numbers: Mapping[str, int]  # the server of each node, by name
+    numbers: Mapping[str, int]  # the number of each node's server, by name
     out: tuple[str, ...] = ()  # names of nodes in one of the states `OUT`, if states are known
 
     @classmethod
