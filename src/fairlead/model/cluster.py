@@ -20,7 +20,7 @@ BoolArray = NDArray[np.bool_]
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
-    """Make a new array read-only, in place; return it."""
+    """Make an array read-only, in place, and return it."""
     array.setflags(write=False)
     return array
 
@@ -99,8 +99,8 @@ class Users(ReadOnlyArrays):
     # (N, G): whether the placement constraint allows the group (delta), even if no task fits there.
     eligible: BoolArray
     task_limit: FloatArray  # (N,): total tasks of each user; infinite if unlimited
-    # (N, G): given rates (gamma): tasks per unit of time that the user completes with *one* server
-    # of the group to itself; 0 where it cannot run. NaN rows for users without given rates.
+    # (N, G): given rates: tasks per unit of time that the user completes with *one* server of the
+    # group to itself; 0 where it cannot run. NaN rows for users without given rates.
     rates: FloatArray | None = None
     # (N, R): weight per resource, for one-pool mechanisms that define such weights.
     resource_weight: FloatArray | None = None

@@ -79,7 +79,7 @@ class Audit(Sequence[Verdict], Shown):
     frames = ("properties",)
 
     subject: Subject  # without users that are due nothing and groups without a server
-    whole: Subject  # with these users and groups
+    whole: Subject  # with them
     verdicts: tuple[Verdict, ...]  # one for each checked property
     slices: FloatArray  # (N,): tasks that each user could run with its slice of every server
     envy: Envy
@@ -343,7 +343,7 @@ def audit_subject(
         nonlocal lie
         if name == feasibility.NAME:
             verdict = feasibility.check_feasibility(whole)
-            # Skipped rows cannot make up for an overused server.
+            # An overused server stays overused, whatever the skipped rows hold.
             if verdict.verdict == "fails" or not incomplete:
                 return verdict
         if incomplete:

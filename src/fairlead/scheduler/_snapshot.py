@@ -65,7 +65,7 @@ class ServerRow(TypedDict):
 
 
 class QuotaRow(TypedDict):
-    """The amounts (W,) of a quota in quanta, -1 for none; labels and names of its servers."""
+    """The amounts of a quota in quanta, -1 for none; labels and names of its servers."""
 
     amounts: list[int]
     labels: list[tuple[str, str]]
@@ -176,7 +176,7 @@ class Body(TypedDict):
     """The second line of a snapshot.
 
     ``ids``, ``joined`` and ``added`` are the numbers of ids, servers and queues so far. Tasks with
-    ids from ``settled`` on started after the last change from outside.
+    ids from ``settled`` on started after the last change from outside, and are not preempted.
     """
 
     settings: Settings
@@ -251,8 +251,8 @@ def read_snapshot(data: object) -> Body:
 def restore_state(state: State, body: Body) -> None:
     """Fill an empty state with the content of a snapshot.
 
-    The order matters: a server, queue, shape or group comes before its users. Counters and the time
-    come last, because adding entities changes them.
+    The order matters: a server, queue, shape or group comes before what refers to it. Counters and
+    the time come last, because adding entities changes them.
     """
     for server in body["servers"]:
         restore_server(state, server)

@@ -3,8 +3,8 @@
 Every change has an inverse: stopping undoes starting, leaving undoes joining. `WhatIf` collects the
 inverse of each event, and calls them in reverse order at its end. That is exact, because decisions
 depend on whole numbers and sort keys only. Inverse events update derived data (indexes, ranks,
-parked waiting lists) like any other event. Only the parking of a gang has an inverse of its own,
-because it decides which gangs are tried.
+parked waiting lists) like any other event. Of derived data only the parking of a gang is undone
+explicitly, because it decides which gangs are tried.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class PlannedStart:
     def __init__(self, group: TaskGroup, plan: Plan, at: float, devices: list[vec[i64]]) -> None:
         self.group = group
         self.plan = plan
-        self.devices = devices  # the columns of the devices of each task of the plan
+        self.devices = devices  # of each planned task: the columns of its devices (`_devices`)
         self.at = at  # time of the start, in seconds
 
     def device_numbers(self) -> list[dict[int, list[int]]]:
@@ -96,9 +96,8 @@ class State:
     joined: int = 0  # number of servers added so far
     added: int = 0  # number of queues added so far
     number_of_quotas: i64 = 0  # of all queues
-    first_new_id: int = (
-        0  # tasks with this id or a larger one started after the last outside change
-    )
+    # The first id given after the last change from outside (not a placement or preemption).
+    first_new_id: int = 0
 
     def __init__(
         self,
@@ -132,8 +131,8 @@ class State:
         self.gangs_parked: dict[int, Gang] = {}  # of all queues, by id
         self.freed = FreedServers(compared)
         self.rounds = rounds  # of round-robin and offers
-        # (R,) quanta: an upper bound of the sum over servers of the capacity, or of the held
-        # amounts where these are larger. It must not exceed `LARGEST`.
+        # (R,) quanta: an upper bound of the sum over servers of max(capacity, held amounts). It
+        # must not exceed `LARGEST`.
         self.amount_sums = [0] * int(counting.resources)
 
     def set_time(self, now: float) -> None:
@@ -176,7 +175,7 @@ class State:
         return server
 
     def join(self, server: Server) -> None:
-        """Enter a server, which is still draining, in the tables."""
+        """Enter a server in the tables, closed; `open` lets tasks start on it."""
         self.servers[server.name] = server
         self.rounds.note_new_servers()
         self.server_kinds.add_server(server)
@@ -415,7 +414,7 @@ class State:
         del self.stopping[task.id]
 
     def note_outside_change(self) -> None:
-        """Allow preemption of all tasks that run now, because the state changed from outside."""
+        """Note a change from outside, after which all tasks that run now may be preempted."""
         self.first_new_id = self.ids
 
     def undo_start(self, task: Task, was_returned: bool) -> None:
@@ -835,7 +834,7 @@ class State:
             count_in_quotas(task, 1)
 
     def refresh_limited_leaves(self, queue: Queue, *, may_start: bool) -> None:
-        """Refresh the leaves below the highest limited queue of a path, as its tasks changed."""
+        """Refresh the leaves below the highest limited queue among a queue and those above it."""
         highest: Queue | None = None
         node = queue
         while node.parent is not None:
@@ -852,7 +851,7 @@ class State:
         return [below for below in self.queues.values() if queue in path_of(below)]
 
     def refresh_leaves(self, queue: Queue, *, may_start: bool) -> None:
-        """Re-rank the leaves below a queue, as other groups may be first within the limits.
+        """Re-rank the leaves below a queue: limits may now allow other groups to be first.
 
         If `may_start`, tasks that were held back may be within a limit again.
         """

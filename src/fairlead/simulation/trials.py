@@ -98,7 +98,7 @@ class Trials:
     def _by_server(
         self, n: int, in_all: FloatArray | None, on_group: FloatArray | None
     ) -> dict[str, Any] | None:
-        """Lay out deviations or margins of user `n` like its tasks; None where there are none."""
+        """Return deviations or margins of user `n`, in all and by group; None if there are none."""
         if in_all is None or on_group is None:
             return None
         groups = self.problem.cluster.groups

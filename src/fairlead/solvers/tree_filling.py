@@ -1,4 +1,4 @@
-"""Water-filling by hierarchical DRF, for divisible tasks: of one server, or of any capacity.
+"""Fill one server, or any vector of capacities, with divisible tasks by hierarchical DRF.
 
 Leaves of the tree are users, inner nodes are queues. The level of a node is its share over its
 weight; the share is the largest fraction that it holds of a resource. From the root down, the
@@ -6,14 +6,16 @@ active children of lowest level grow together. The rules:
 
 - A leaf is active until it has all its tasks or demands a used-up resource; an inner node is active
   as long as a leaf below it is.
-- In the sum of a queue, the amounts of an active child above the lowest level are scaled down to
-  that level. Leaves that are not active count with the tasks that they hold on this server.
+- In the sum of a queue, an active child whose level is above that of the lowest active child counts
+  only up to that level. Active leaves count with their tasks on all servers, others only with those
+  on this server.
 - Used-up resources do not count in the share of an inner node.
-- If several children can grow without a rise of their levels, only the first one grows.
+- An inner node may grow without a rise of its level, in resources that do not dominate. If some of
+  the lowest children can, only the first of these grows.
 
 Bhattacharya, Culler, Friedman, Ghodsi, Shenker and Stoica, SoCC 2013, in the limit of small tasks.
-Tasks that a user has on other servers count as if they were on this one, as in the server procedure
-of Khamse-Ashari et al. 2017, III-C. A tree without inner nodes is filled as by `water_filling`.
+Tasks on other servers count as if they were on this one, as in the server procedure of
+Khamse-Ashari et al. 2017, III-C. A tree without inner nodes is filled as by `water_filling`.
 """
 
 from __future__ import annotations
@@ -117,7 +119,7 @@ class TreeFilling:
             user.is_active = user.tasks < user.limit * (1 - SAME)
 
     def fill(self, start: Sequence[float], limit: Sequence[float]) -> list[list[float]]:
-        """Fill the server; return the tasks (K,) here each time that users stopped growing.
+        """Fill the server; return users' tasks (K,) here for each time that a user stopped.
 
         For the arguments see `begin`. The last row is the answer. O((Q + K) R) for each change of
         the growing nodes or of a dominant resource, of which there are a few for each row.

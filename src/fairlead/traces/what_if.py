@@ -19,6 +19,7 @@ from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import check_cluster, check_weights
 from fairlead.traces._stored_files import listed
 
+# In messages. `preempt` changes the policy, in `simulation.planned_runs`, not the workload.
 CHANGES = (
     "weight:USER=NUMBER, quota:QUEUE.RESOURCE=NUMBER, limit:QUEUE.RESOURCE=NUMBER, "
     "servers:GROUP+NUMBER, servers:GROUP-NUMBER or preempt:MODE"
@@ -53,8 +54,8 @@ def change_workload(workload: Workload, change: str) -> Workload:
 
     Notes
     -----
-    O(users + servers + their events), and O(tasks) to change servers. The result shares all other
-    arrays of tasks with the given workload.
+    O(users + servers + their events), and O(tasks) to change servers. The result shares the
+    unchanged arrays with the given workload.
     """
     kind, colon, rest = change.partition(":")
     try:

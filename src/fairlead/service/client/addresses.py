@@ -43,7 +43,7 @@ class Address(NamedTuple):
     url: str  # for messages
     token: str = ""  # empty for none
     socket: Path | None = None  # None for a URL
-    is_default: bool = False  # whether no address was given, so that one was looked up
+    is_default: bool = False  # whether it was looked up, as none was given
 
     @classmethod
     def of(cls, server: str | None, token: str | None) -> Address:
@@ -167,8 +167,8 @@ def own_socket() -> Path:
 def find_socket() -> Path:
     """Return the socket of a service on this machine: this account's, else the system's.
 
-    If this account has the folder of its socket, it runs or ran a service. If neither service is
-    there, this account's socket is returned, since one may start.
+    If this account owns the folder of its socket, it has run a service at some time. Its own socket
+    is also returned if there is neither, as a service may start later.
     """
     own, system = own_socket(), SYSTEM_FOLDER / NAME
     if own == system or _owner(own.parent) == os.geteuid():

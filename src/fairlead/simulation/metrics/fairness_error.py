@@ -28,8 +28,8 @@ class FairnessError:
     """Held and fair shares of N users at I instants.
 
     A share is a dominant share divided by the user's weight. An instant counts if a user is active
-    and the fair shares are proved. A user of weight 0 is due nothing, and may hold what others
-    leave. It never counts as active, nor as holding anything.
+    and the fair shares are proved. A user of weight 0 is due nothing, and what it holds is
+    left out: it has 0 in `held`, and never counts as active.
     """
 
     mechanism: str  # defines the fair shares
@@ -69,7 +69,7 @@ class FairnessError:
         apart = np.abs(self.held - self.fair).sum(axis=1)
         all_fair = self.fair.sum(axis=1)
         error = np.where(apart > 0, np.inf, 0.0)
-        # NaN, without a proved answer, is not <= 0, and so becomes the error.
+        # Without a proved answer `all_fair` is NaN, which is not <= 0, so the error becomes NaN.
         np.divide(apart, all_fair, out=error, where=~(all_fair <= 0))
         return np.where(self.active.any(axis=1), error, np.nan)
 
@@ -100,8 +100,8 @@ class FairnessError:
     def held_hours(self) -> FloatArray:
         """(N,) float: cluster-hours that each user held, over all instants with a proved answer.
 
-        NaN if `has_no_answer`. The cluster-hours times the cluster's amount of the user's dominant
-        resource, such as GPUs, are GPU-hours.
+        NaN if `has_no_answer`. For a user whose dominant resource is GPUs, these hours times the
+        GPUs of the cluster are GPU-hours.
         """
         return self._hours(self.held)
 
@@ -125,9 +125,9 @@ class FairnessError:
     def over(self, window: float) -> float:
         """Return the mean error of windows of `window` seconds, the first from `since` on.
 
-        In a window, a larger share at one time makes up for a smaller one at another time. Its
-        error is ``sum over users of |sum over instants of (held - fair)|``, divided by the sum of
-        its fair shares. NaN if a window has fewer than two instants.
+        The error of a window is ``sum over users of |sum over instants of (held - fair)|``, divided
+        by the sum of the fair shares in it. So a larger share at one time makes up for a smaller
+        one at another time. NaN if a window has fewer than two instants.
         """
         if not window >= 2 * self.interval:
             return np.nan
@@ -150,8 +150,9 @@ class FairnessError:
     def jain(self) -> float:
         """Jain's index of held over fair shares, each summed up while the user is active.
 
-        It is 1 if all users hold their fair shares. The index of held shares (`Shares.jain`) is
-        then below 1 if some users have small demands. NaN if all fair or all held shares are 0.
+        It is 1 if all users hold their fair shares. Even then `Shares.jain`, the index of the held
+        shares, is below 1 if some users have small demands. NaN if all fair or all held shares are
+        0.
         """
         counts = self.active & ~np.isnan(self.fair)
         held, fair = (np.where(counts, share, 0.0).sum(axis=0) for share in (self.held, self.fair))
@@ -254,9 +255,9 @@ def snapshots(
 
 
 def _by_instant(sets: IndexArray, time: FloatArray, instants: FloatArray) -> list[IndexArray]:
-    """Return for each instant the sets of the events since the previous instant.
+    """Return for each instant the indices of sets, one for each event since the instant before.
 
-    `sets` and `time` (E,) are the set of tasks and the time of each event.
+    `sets` and `time` (E,): the index of the set of equal tasks, and the time, of each event.
     """
     instant = np.searchsorted(instants, time, side="left")  # the first one not before the event
     order = np.argsort(instant.astype(np.min_scalar_type(len(instants))), kind="stable")
