@@ -143,7 +143,7 @@ def submit(
         Option(
             min=1,
             metavar="N",
-            help="Number of bundles, each of --cpu, --memory and --gpu, on any nodes.",
+            help="Number of bundles, each of --cpu, --memory and --gpu, perhaps on several nodes.",
         ),
     ] = 1,
     address: Address = None,
@@ -186,7 +186,7 @@ def submit(
 
 
 def shares(address: Address = None, as_json: AsJson = False) -> None:
-    """Compare each user's share with the fair one, and show whether that is proved.
+    """Compare each user's share with the fair one, and show whether the fair shares are proved.
 
     \b
     Example:

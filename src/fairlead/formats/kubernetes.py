@@ -70,15 +70,18 @@ def read_kubernetes(
         - A user's demand is the mean effective request of its bound and pending pods.
         - ``tasks`` has the user's holding on a node in such mean tasks, by their dominant resource.
           ``task_limit`` is the number of the user's pods.
-        - ``amounts`` are the requests of bound pods. They are None if all pods of each user have
-          equal requests, so that ``tasks`` are pods.
-        - GPUs of which pods request parts are devices if all pods of each user request equal
-          amounts of GPUs.
+        - ``amounts`` are the requests of bound pods. They are None if ``tasks`` times demand gives
+          them: all pods of each user have equal requests, and no node lacks a resource that its
+          pods hold.
+        - If pods request parts of GPUs, and all pods of each user equal parts, GPUs are devices of
+          the problem: a part must fit on one GPU.
         - A user is eligible on a node if one of its pods runs or may run there.
         - ``waiting`` are the pending pods, except gated ones.
         - ``unrunnable`` are pending pods that fit no node, even an empty one; no other field counts
           them.
-        - ``idle`` are users without a pod that counts.
+        - ``idle`` are users without a pod that counts. A pod counts if it requests a resource that
+          counts, fits some node if pending, and the nodes of its user have not lost all resources
+          that the user's pods request.
 
     Raises
     ------
@@ -147,7 +150,8 @@ def _compute_holdings(
     user_number = np.full(len(census.names), -1)
     user_number[users] = np.arange(len(users))
 
-    # Requests, holdings and means are in whole units; capacity is in displayed units.
+    # Requests, holdings and means are in units of the census, such as bytes; `size` of these are a
+    # displayed unit, in which capacity is.
     cluster, size = census.cluster, census.size[requested]
     columns = np.flatnonzero(requested)
     resources = [cluster.resources[r] for r in columns]
@@ -189,6 +193,7 @@ def _compute_holdings(
     # A node may have lost a resource that its pods still hold; tasks cannot express that.
     holds_lost_resource = ((held > 0).any(axis=0) & ~(capacity > 0)).any()
     tasks_suffice = is_uniform.all() and not cut and not holds_lost_resource
+    # Users with pods that fit nodes on which the mean task does not, so their slice is too small.
     partial: BoolArray = np.logical_or.reduce(pod_fits & ~problem.runnable, axis=1)
     missing = ["nodes or pods were skipped"] if skipped else []
     missing += ["parts of GPUs are not counted"] if census.gpu_parts else []
@@ -220,7 +225,7 @@ def _compute_holdings(
 def _find_counting_pods(
     census: Census, selected: BoolArray
 ) -> tuple[BoolArray, BoolArray, BoolArray]:
-    """Find the pods that count, and the stranded ones, which are those of `_stranded_users`.
+    """Find the pods that count, and the stranded ones: of users whose nodes have lost all they ask.
 
     Returns whether each pod (P,) counts, whether these or stranded pods request each selected
     resource (R,), and whether each pod (P,) is stranded. Raises InputError if no pod counts.
@@ -233,7 +238,9 @@ def _find_counting_pods(
     stranded = pod_counts & _stranded_users(census, pod_counts, requested)[census.user]
     pod_counts &= ~stranded
     if not pod_counts.any():
-        raise InputError("no node has any of the resources that count and that its pods hold")
+        raise InputError(
+            "the nodes of each user have lost all counted resources that its pods request"
+        )
     return pod_counts, requested, stranded
 
 
@@ -339,7 +346,8 @@ def _pending_pods(
 ) -> tuple[WaitingTask, ...]:
     """Return the pending pods that count.
 
-    A pod is allowed on a node only if enough is free there of the resources that do not count.
+    A pod is allowed on a node only if enough is free there of the resources that do not count. If
+    GPUs do not count, and running pods share some, it is not known whether enough of one is free.
     """
     other = ~requested
     bound = np.flatnonzero(census.node >= 0)

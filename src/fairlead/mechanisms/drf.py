@@ -6,7 +6,7 @@ for DRF per server Wang, Liang and Li 2015, III-D, where it is the naive baselin
 Whole tasks, all servers as one pool: the user with the lowest dominant share over its weight takes
 the next task. Ties go to the user whose task is the larger share, then to the earlier user. A user
 without remaining tasks leaves. Algorithm 1 of Ghodsi et al. 2011 stops at the first task that does
-not fit. In the Pareto-efficient variant (Metin, 6.2) only the user of that task leaves.
+not fit. In the Pareto-efficient variant only the user of that task leaves (Metin, on PDRF, 6.2).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def solve_drf(problem: Problem) -> Allocation:
     share_per_task = _pool_share_per_task(pool)
     tasks = _fill(pool, share_per_task[:, None])
     share = tasks * share_per_task[:, None]
-    condition = "every user has a bottleneck in the pool (DRF)"
+    condition = "every user below its task limit has a bottleneck in the pool (DRF)"
     return Allocation(pool, "drf", tasks, certify_shares(pool, tasks, share, condition))
 
 
@@ -47,13 +47,16 @@ def solve_drf_per_server(problem: Problem) -> Allocation:
     with np.errstate(divide="ignore"):
         share_per_task = np.where(problem.runnable, 1.0 / (gamma * problem.weight[:, None]), 0.0)
     tasks = _fill(problem, share_per_task)
-    condition = "every user has a bottleneck on every server, counting only its tasks there (DRF)"
+    condition = (
+        "every user below its task limit has a bottleneck on every server, counting only its tasks "
+        "there (DRF)"
+    )
     certificate = certify_shares(problem, tasks, tasks * share_per_task, condition)
     return Allocation(problem, "drf-per-server", tasks, certificate)
 
 
 def _pool_share_per_task(pool: Problem) -> FloatArray:
-    """Return (N,) the dominant share of one task over the user's weight."""
+    """Return (N,) one task's largest share of a resource over the user's weight for it."""
     weight = pool.users.resource_weight
     if weight is None:
         weight = np.broadcast_to(pool.weight[:, None], pool.demand.shape)
@@ -104,7 +107,7 @@ def countable_pool(problem: Problem, mechanism: str) -> WholePool:
         raise RefusalError(
             mechanism,
             f"user {problem.users.names[n]!r} could run {pool.alone[n]:.2g} tasks; "
-            "at most 2**53 can be counted",
+            "fewer than 2**53 can be counted",
         )
     return pool
 

@@ -1,9 +1,9 @@
 """Amounts of a resource: plain numbers, Kubernetes quantities, units, and exact ratios.
 
 A plain number (``0.5``, ``16``, ``1e3``, in quotes or not) is in the declared unit of the
-resource. A number with a suffix (``500m``, ``4Gi``, ``100M``) is absolute, in the base unit:
-cores, bytes, or bits a second. An exponent is not a suffix: as in Kubernetes, ``1E3`` is a
-thousand and ``1E`` an exa.
+resource. A number with a suffix (``500m``, ``4Gi``, ``100M``) is absolute, in the base unit of the
+resource: cores, pieces, bytes, or bytes or bits a second, as the declared unit has it. An exponent
+is not a suffix: as in Kubernetes, ``1E3`` is a thousand and ``1E`` an exa.
 
 Source: the serialisation format of ``resource.Quantity`` in the Kubernetes API. Arithmetic is exact
 and rounds once, so that ``500m`` is 0.5. Unlike in Kubernetes, amounts are not rounded up to

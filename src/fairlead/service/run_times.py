@@ -40,8 +40,8 @@ class Survival:
     ) -> None:
         """Estimate the distribution from run times of `ended` and `running` tasks, in seconds.
 
-        Each running task counts as `weight` tasks: 1, or the fraction of the ended tasks that are
-        in `ended`.
+        Each running task counts as `weight` tasks: 1, or, if only the latest run times are kept,
+        the fraction of all ended tasks of which `ended` has the run time.
         """
         times, censored = sorted(ended), sorted(running)
         self.times: list[float] = []  # distinct run times, ascending
@@ -64,6 +64,7 @@ class Survival:
         k = bisect_left(self.ended_by, 1.0 - 0.5 * left, first)
         if k < len(self.times):
             return self.times[k]
+        # In the exponential tail, or beyond all times: until half of the fraction `left` has ended.
         last = 1.0 - self.ended_by[-1]
         return max(elapsed, self.times[-1]) + self.mean * log(2.0 * last / left if left else 2.0)
 
@@ -181,7 +182,7 @@ def _kinds_of(entry: JobGroup) -> Iterator[Hashable]:
 
 
 def _kinds(job: int, user: str, program: str, demand: Mapping[str, float]) -> Iterator[Hashable]:
-    """Yield the kinds of tasks that a task belongs to, the most similar tasks first."""
+    """Yield the groups of comparable tasks to which a task belongs, the narrowest first."""
     amounts = tuple(sorted((name, amount) for name, amount in demand.items() if amount))
     yield "job", job
     if program:  # not known of jobs in journals of earlier versions

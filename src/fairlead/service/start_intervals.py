@@ -6,10 +6,11 @@ from their ratios of the waiting time to the expected waiting time.
 
 Loads change, so intervals from past ratios may miss starts. Each start below or above its interval
 widens that side of later intervals; each other start narrows it a little, as in adaptive conformal
-inference (Gibbs and Candès, NeurIPS 2021). In the long run, at least the fraction `PART` of starts
-is within the intervals. But no interval becomes narrower than the past ratios: it would be too
-narrow on a busy day after quiet weeks. A job that still waits at the end of its interval counts as
-a miss at once, not only when it starts.
+inference (Gibbs and Candès, NeurIPS 2021). So about the fraction `PART` of starts is within the
+intervals; it is no guarantee, as an interval never exceeds the range of similar past ratios. Nor
+does it become narrower than the middle `PART` of them, which would be too narrow on a busy day
+after quiet weeks. A job that still waits at the end of its interval counts as a late miss at the
+next forecast, not only when it starts.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import NamedTuple
 
 KEPT = 5000  # past forecasts of started jobs
 MOST_NOTED = 1000  # forecasts of waiting jobs
-LEAST = 20  # past forecasts that an interval needs; texts name the number
+LEAST = 20  # past forecasts that an interval needs; pages in docs state the number
 ALIKE = 10  # the most similar 1/10 of past forecasts counts
 PART = 0.8  # the wanted fraction of starts within the interval
 BEYOND = 0.5 * (1.0 - PART)  # largest fraction of past ratios beyond each side
@@ -46,7 +47,7 @@ class StartIntervals:
         self._beyond = [BEYOND] * 2  # the fractions of ratios below and above an interval
 
     def ask(self, job: int, now: float, expected: float) -> None:
-        """Note the first forecast of a waiting job: it starts in `expected` seconds."""
+        """Count overdue jobs as late misses; note a job's first forecast, in `expected` seconds."""
         for late, asked in self._noted.items():
             if asked.interval is not None and now - asked.at > asked.interval[1]:
                 self._adapt(1, is_missed=True)
@@ -72,7 +73,7 @@ class StartIntervals:
         self._noted.pop(job, None)
 
     def interval(self, expected: float) -> tuple[float, float] | None:
-        """Return the shortest and longest likely wait in seconds; None before `LEAST` forecasts."""
+        """Return the shortest and longest likely wait in seconds; None before `LEAST` starts."""
         if len(self._past) < LEAST:
             return None
         here = _scale(expected)

@@ -54,9 +54,9 @@ def read_lines(
     """Yield the rows of a text file one by one: the number, from 1, and the stripped text.
 
     `progress` is called every few thousand rows and at the end. `on_cut` is called if the last row
-    has no line end, as in a truncated file. Rows that begin with `comment` may be in Latin-1; all
-    others must be UTF-8. Raises InputError with file and row for a file that cannot be opened, is
-    damaged, is truncated, is compressed in an unknown way, or is not text.
+    has no line end, because a plain file may be truncated there. Rows that begin with `comment` may
+    be in Latin-1; all others must be UTF-8. Raises InputError with file and row for a file that
+    cannot be opened, is damaged or not text, or is compressed in an unknown way or incompletely.
     """
     source = str(path)
     row, last = 0, b"\n"

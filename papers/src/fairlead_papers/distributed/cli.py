@@ -43,7 +43,8 @@ def converge(
         float | None,
         Option(
             metavar="S",
-            help="Seconds between two runs of a server. [default: 1; with --ray the minimum]",
+            help="Seconds between two runs of a server's procedure. [default: 1; with --ray the "
+            "shortest that Ray's messages allow]",
         ),
     ] = None,
     jitter: Annotated[

@@ -32,7 +32,7 @@ PROPERTIES = {
 LEMMAS = {
     "lemma 1": "Lemma 1: each agent has the larger of the least share and its share before",
     "lemma 2": "Lemma 2: earlier agents have at least the shares of later ones",
-    "lemma 3": "Lemma 3: an agent with more than another came before it and got nothing since",
+    "lemma 3": "Lemma 3: an agent with more than another came first and has got nothing since then",
 }
 # Four agents, two of them with a zero demand; and a lie of the first that pays.
 WITH_ZEROS = ((1.0, 0.5, 0.5), (1.0, 0.0, 0.5), (0.0, 1.0, 0.5), (0.5, 0.5, 1.0))
@@ -57,7 +57,7 @@ NOTE = (
     ),
 )
 def reproduce(setting: Setting) -> Reproduction:
-    """Check properties and lemmas on random sequences; twenty seconds or so."""
+    """Check properties and lemmas on random sequences."""
     sequences, lies = setting.value(SEQUENCES), setting.value(LIES)
     failing = partial(_find_failures, lies, setting.seed)
     each = setting.do_all("sequences, each with its lies", failing, range(sequences))
@@ -102,7 +102,10 @@ def failing_properties(demand: FloatArray, lies: int, seed: int) -> list[str]:
 
 
 def lemmas_missed(shares: list[FloatArray], least: FloatArray) -> list[str]:
-    """Name the lemmas that fail for shares after each step k, (k,) each, with (N,) least shares."""
+    """Name the lemmas that fail; `shares[k - 1]` (k,) are the shares after step k.
+
+    `least[k - 1]` is the lowest of these.
+    """
     missed = set()
     before = np.zeros(0)
     for k, now in enumerate(shares, start=1):
@@ -141,8 +144,8 @@ def find_lie_with_zero_demands() -> Finding:
     worth = float(lied) * float((declared[0] / np.array(WITH_ZEROS[0])).min())
     return Finding(
         "Section 2 assumes positive demands, and does not say which properties need them.",
-        "With zero demands a lie can pay, if unused resources are given to agents that demand no "
-        "others. Demands (1, 1/2, 1/2), (1, 0, 1/2), (0, 1, 1/2), (1/2, 1/2, 1): the first agent "
+        "With zero demands a lie can pay, if agents that demand no used-up resource rise on. "
+        "Demands (1, 1/2, 1/2), (1, 0, 1/2), (0, 1, 1/2), (1/2, 1/2, 1): the first agent "
         f"ends with {number(float(honest))}, and with {number(worth)} if it declares (1, 1, 1/2).",
         "pytest tests/papers/test_dynamic_claims.py -k lie_that_pays",
     )

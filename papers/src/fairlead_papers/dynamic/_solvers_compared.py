@@ -1,4 +1,8 @@
-"""Reproduce Theorem 1 and Algorithm 1 of Li et al. 2019: solvers of dynamic DRF."""
+"""Check Theorem 1 and Algorithm 1 of Li et al. 2019 on random sequences.
+
+Theorem 1 gives the answer of dynamic DRF, so other solvers must find the shares of ours. Algorithm
+1, as printed, does not.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,6 @@ from fairlead_papers.dynamic._agent_sequences import divide, draw_demands
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
 from fairlead_papers.setting import Parameter, Setting
 
-OURS = "stack"
 OTHERS = {
     "lp": "the linear programme (1)",
     "water": "water-filling",
@@ -41,7 +44,7 @@ NOTE_OF_THEOREM_1 = (
     parameters=(SEQUENCES_OF_THEOREM_1,),
 )
 def reproduce_theorem_1(setting: Setting) -> Reproduction:
-    """Divide among agents of random sequences by four solvers; ten seconds or so."""
+    """Divide among agents of random sequences by four solvers."""
     sequences = setting.value(SEQUENCES_OF_THEOREM_1)
     each = setting.do_all(
         "sequences, by four solvers", _divide_by_solvers, setting.generators(sequences)
@@ -89,8 +92,8 @@ def judge_solvers(
 ) -> tuple[PrintedClaim, ...]:
     """Judge whether the solvers agree, and whether ours is certified.
 
-    `apart` has, by solver, the largest difference from our shares on each of S sequences, (S,);
-    `violation` that of our certificate, (S,).
+    `apart` has, by solver, the largest difference from our shares on each of S sequences, (S,).
+    `violation` (S,) is the violation of our certificate.
     """
     agree = [
         PrintedClaim(
@@ -118,7 +121,7 @@ NOTE_OF_ALGORITHM_1 = (
     "Line 6 tests whether all shares of the step before fit, with 0 for the newcomer. They always "
     "do. Line 7 then divides the whole budget as if no agent held anything, but agents with larger "
     "shares keep them. The text above the algorithm tests another condition: whether all agents "
-    "fit at the share of the first agent. With this test the algorithm as printed is right."
+    "fit at the share of the first agent. With this test in line 6 the rest is right as printed."
 )
 
 Row = Sequence[Fraction]
@@ -130,8 +133,8 @@ def printed_algorithm_1(
     """Return all shares after each step by Algorithm 1, in fractions.
 
     Rows of demand are in order of arrival, each with a maximum of 1. If `corrected`, line 6 tests
-    whether all agents fit at the largest share. Source: Li, Liu, Zhang and Zhang 2019,
-    Algorithm 1, lines 3 to 22, but sums are computed anew where the paper updates them.
+    whether all agents fit at the share of the first agent, the largest. Source: Li, Liu, Zhang and
+    Zhang 2019, Algorithm 1, lines 3 to 22, but sums are computed anew where the paper updates them.
     """
     d = [[Fraction(v) for v in row] for row in demand]
     n, resources = len(d), range(len(d[0]))
@@ -161,7 +164,7 @@ def printed_algorithm_1(
     parameters=(SEQUENCES_OF_ALGORITHM_1,),
 )
 def reproduce_algorithm_1(setting: Setting) -> Reproduction:
-    """Run the algorithm on random sequences, and compare with ours; ten seconds or so."""
+    """Run the algorithm on random sequences, and compare with ours."""
     sequences = setting.value(SEQUENCES_OF_ALGORITHM_1)
     each = setting.do_all(
         "sequences, by Algorithm 1", _run_algorithm, setting.generators(sequences)
@@ -253,7 +256,11 @@ def _total(d: Sequence[Row], first: int, last: int, r: int, x: Row | None = None
 def _find_alpha_beta(
     d: Sequence[Row], x: Row, budget: Fraction
 ) -> tuple[list[Fraction], list[Fraction]]:
-    """Return alpha and beta after lines 9 to 19: halve the range of tau until it is found."""
+    """Return alpha and beta after lines 9 to 19: halve the range of tau until it is found.
+
+    Agents before tau keep their shares, which use `alpha` of each resource. The others rise to one
+    level, and use `beta` per unit of it. tau is the first agent at whose share all of these fit.
+    """
     k, resources = len(x), range(len(d[0]))
     low, high = 1, k
     while True:

@@ -15,11 +15,11 @@ from fairlead.errors import InputError
 from fairlead.service.journal._journal_file import meta, tokens
 
 ACCOUNT = "uid "  # prefix of the names of callers identified by a Unix account
-CLOSED = "closed"  # key in `meta`, set when the first token is added
+CLOSED = "closed"  # key in `meta`: TCP requires a token, even if there is none any more
 
 
 class Token(NamedTuple):
-    """A caller of the API."""
+    """A caller of the API and its role: the holder of a token, or of a Unix account without one."""
 
     name: str  # of the token, or of the Unix account of a caller without one
     role: str  # admin, user or worker
@@ -91,9 +91,9 @@ class Tokens:
 
 
 def check_name(name: str) -> None:
-    """Raise `InputError` for a name of a token that callers from local accounts have."""
+    """Raise `InputError` for a token's name that would name a caller without a token."""
     if name.startswith(ACCOUNT):
-        raise InputError(f"must not begin with {ACCOUNT!r}, as local accounts do", "NAME")
+        raise InputError(f"must not begin with {ACCOUNT!r}, which names callers by account", "NAME")
 
 
 def digest_of(secret: str) -> str:

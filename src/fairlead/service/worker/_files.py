@@ -100,7 +100,7 @@ def replace(path: Path, content: str) -> None:
 
 
 def first_kept_byte(file: BinaryIO, size: int) -> int:
-    """Return the offset of a file's first kept byte; the bytes before it are a hole."""
+    """Return where a file's data begin after a leading hole; 0 if that is not known."""
     try:
         return min(size, os.lseek(file.fileno(), 0, os.SEEK_DATA))
     except OSError:  # the whole file is a hole, or the file system does not report holes
@@ -113,7 +113,7 @@ def forget_front(file: BinaryIO, kept: int) -> None:
     found = os.fstat(number)
     if found.st_blocks * 512 <= kept + SPARE or found.st_size <= kept:
         return
-    # Only whole blocks, because the hole in a part of a block would read as zeros.
+    # Only whole blocks: a part of a block would become zeros, and `first_kept_byte` would not know.
     length = str((found.st_size - kept) // found.st_blksize * found.st_blksize)
     punch = ["fallocate", "--punch-hole", "--offset", "0", "--length", length]
     with suppress(OSError, subprocess.SubprocessError):  # some file systems make no holes
@@ -130,7 +130,11 @@ def sync(path: Path) -> None:
 
 
 def make_folder(path: Path, *, is_root: bool) -> None:
-    """Make a folder or use an existing one; remove other accounts' right to read or write it."""
+    """Make a folder and those above it, or use an existing one, closed to other accounts.
+
+    Other accounts may only pass through it. Raises `InputError` if another account owns it, if
+    everybody can write to it, or if another account could replace a folder above root's one.
+    """
     above = os.open("/", os.O_PATH | FOLDER)
     try:
         for k, name in enumerate(path.parts[1:], 1):
@@ -164,7 +168,10 @@ def lock_folder(state: Path) -> int:
 
 
 def read_identity(state: Path) -> str:
-    """Return the worker's identity; a process that knows it can take the worker's place."""
+    """Return the worker's identity, drawn at its first start.
+
+    It is secret, because a process that knows it can take the worker's place.
+    """
     path = state / IDENTITY
     if not os.path.lexists(path):
         replace(path, secrets.token_hex(16))
@@ -193,7 +200,7 @@ def _is_open_to_others(found: os.stat_result) -> bool:
 
 
 def _close_to_others(folder: int, path: Path) -> None:
-    """Let other accounts only pass through a folder; raise `InputError` if they own or write it."""
+    """Let other accounts only pass through a folder, or raise `InputError`; see `make_folder`."""
     found = os.fstat(folder)
     if found.st_uid != os.geteuid():
         raise InputError("belongs to another account; give the worker its own", "", str(path))

@@ -56,7 +56,7 @@ NODE_EXCLUDED = "jobs that exclude single nodes; the exclusion is ignored"
 WHOLE_NODES = "jobs with exclusive nodes, read as requests for whole nodes"
 NOT_WHOLE_NODES = "jobs with exclusive nodes of several kinds, whose exclusiveness is ignored"
 NO_START = "jobs whose start is not in the log"
-CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread evenly"
+CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread over their nodes"
 
 
 @dataclass(slots=True)
@@ -97,9 +97,9 @@ def read_metacentrum(
       is given.
     - Times are seconds from the first submission. A task starts at the end of its job's wait, and
       lasts for the job's run time.
-    - Recorded servers are unknown, as the log does not name the groups of its hosts.
-    - A job with exclusive nodes (``#excl``) requests whole nodes if all nodes open to it are equal,
-      otherwise the stated cores and memory.
+    - Recorded servers are unknown, as the machine file does not tell the groups of the log's hosts.
+    - Tasks with exclusive nodes (``#excl``) request whole nodes if all nodes open to them are
+      equal, otherwise the stated cores and memory.
     - Users are ``user-<id>`` by ascending id.
     """
     park = machines_of(path, machines)
