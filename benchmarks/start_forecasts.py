@@ -76,8 +76,8 @@ def answers_of(workload: Workload, policy: str, every: int) -> Iterator[Answer]:
             elif kind == END:
                 state.apply("end", {"tasks": [[*what, 0, ""]]}, now)
             elif what in state.jobs and state.jobs[what].started is None and what % every == 0:
-                expected = state.forecast_start(what, now, run_times).starts
-                by_limits = state.forecast_start(what, now).starts
+                expected = state.simulate_starts(now, run_times, what).of(what).starts
+                by_limits = state.simulate_starts(now, None, what).of(what).starts
                 if expected is not None:
                     early, late = intervals.interval(expected - now) or (np.nan, np.nan)
                     limit = np.nan if by_limits is None else by_limits - now

@@ -20,13 +20,12 @@ from fairlead.service.alerts import (
     EndedTasks,
     Finding,
     Thresholds,
-    UnplaceableJob,
     find_failing_servers,
     find_full_disk,
-    find_unplaceable_jobs,
+    unplaceable_job,
 )
 from fairlead.service.http.serving import RepeatFilter
-from fairlead.service.jobs import EndedAttempt, TaskKey
+from fairlead.service.jobs import EndedAttempt, TaskKey, Where
 from fairlead.service.journal.event_journal import JournalError
 from fairlead.service.journal.samples import ClusterSample, UserShare
 from fairlead.service.service import Settings
@@ -220,12 +219,13 @@ async def test_a_job_too_large_is_an_alert(ask: Asked, caplog: pytest.LogCapture
 
 
 def test_an_alert_names_the_labels_that_no_server_has() -> None:
-    for unmatched, says in (
+    cases: list[tuple[Where, str]] = [
         (None, "no server that it may use is large enough"),
         ({"gpu": "A100", "zone": "b"}, "no present server has all of gpu=A100, zone=b ("),
         ([f"s{k}" for k in range(9)], "no present server is named s0, s1, s2, s3, ... ("),
-    ):
-        text = find_unplaceable_jobs([UnplaceableJob(7, "ana", unmatched)])["7"].text
+    ]
+    for unmatched, says in cases:
+        text = unplaceable_job(7, "ana", unmatched).text
         assert f"job 7 of ana can never run: {says}" in text
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asked_service import Asked, served
-from fairlead.service import _start_forecasts, run_times, start_intervals
+from fairlead.service import _forks, _start_forecasts, run_times, start_intervals
 from fairlead.service import service as service_module
 from fairlead.service._forks import AnswerFork
 from fairlead.service._start_forecasts import StartOutlook
@@ -153,16 +153,16 @@ def test_a_start_is_expected_from_run_times() -> None:
     for seconds in (50.0, 60.0, 70.0):
         found.add(attempt(seconds, 77))
     before = state.snapshot()
-    assert state.forecast_start(jobs[2], 110.0).starts == 100.0 + 2 * 3600.0
-    assert state.forecast_start(jobs[2], 110.0, found).starts == 100.0 + 2 * 60.0
+    assert state.simulate_starts(110.0, None, jobs[2]).of(jobs[2]).starts == 100.0 + 2 * 3600.0
+    assert state.simulate_starts(110.0, found, jobs[2]).of(jobs[2]).starts == 100.0 + 2 * 60.0
     assert state.snapshot() == before
     # A task that has run longer than all others is expected to run on, up to its limit.
-    late = state.forecast_start(jobs[1], 100.0 + 3000.0, found).starts
+    late = state.simulate_starts(100.0 + 3000.0, found, jobs[1]).of(jobs[1]).starts
     assert late is not None
     assert 3100.0 < late <= 3700.0
     end(state, f"{jobs[0]}.0.1", now=3200.0)
     place(state, 3200.0)
-    assert state.forecast_start(jobs[2], 3200.0, found).starts == 3200.0 + 60.0
+    assert state.simulate_starts(3200.0, found, jobs[2]).of(jobs[2]).starts == 3200.0 + 60.0
 
 
 # Intervals
@@ -345,7 +345,7 @@ async def test_a_simulation_that_is_killed_is_refused(
     await ask.sync(await ask.join("a", cpu=1))
     await ask.submit({}, {})
     with monkeypatch.context() as slow:
-        slow.setattr(_start_forecasts, "FORK_SECONDS", 0.0)
+        slow.setattr(_forks, "ANSWER_SECONDS", 0.0)
         slow.setattr(_start_forecasts, "simulate", lambda *_: sleep(60))
         refused = await ask("GET", "/v1/jobs/2/when", status=503)
     assert "failed, or took more than" in refused["detail"]

@@ -91,9 +91,9 @@ def test_a_start_is_forecast_from_time_limits() -> None:
     second, third = submit(state, time_limit=50.0), submit(state, time_limit=10.0)
     assert place(state, 1.0) == [f"{first}.0.1 a"]
     before = state.snapshot()
-    assert state.forecast_start(second, 20.0) == (101.0, 101.0, 0, 1, "a", "ana")
+    assert state.simulate_starts(20.0, None, second).of(second) == (101.0, 101.0, 0, 1, "a", "ana")
     # The first task ends late.
-    assert state.forecast_start(third, 200.0) == (250.0, 250.0, 0, 2, "a", "ana")
+    assert state.simulate_starts(200.0, None, third).of(third) == (250.0, 250.0, 0, 2, "a", "ana")
     assert state.snapshot() == before
 
 
@@ -109,7 +109,7 @@ def test_forecast_starts_come_true(policy: str, seed: int) -> None:
         submit(state, float(n), user=rng.choice(["ana", "bo"]), demand=demand, tasks=tasks, **asked)
     place(state, 18.0)
     foreseen = {
-        job: state.forecast_start(job, 18.0).starts
+        job: state.simulate_starts(18.0, None, job).of(job).starts
         for job in list(state.jobs)
         if state.jobs[job].started is None
     }

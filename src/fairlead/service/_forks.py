@@ -16,6 +16,7 @@ from fairlead.errors import FairleadError
 from fairlead.service.messages import UnavailableError
 
 PART_BYTES = 2**20
+ANSWER_SECONDS = 30.0  # after which a child that computes an answer is killed
 LOW_PRIORITY = 5  # niceness of children that may take long, so that the service comes first
 
 
@@ -70,7 +71,7 @@ class AnswerFork(Generic[Answer]):
     """
 
     def __init__(
-        self, compute: Callable[[], Answer], work: str, seconds: float, niceness: int = LOW_PRIORITY
+        self, compute: Callable[[], Answer], work: str, niceness: int = LOW_PRIORITY
     ) -> None:
         def compute_bytes() -> bytes:
             try:
@@ -78,22 +79,21 @@ class AnswerFork(Generic[Answer]):
             except FairleadError as fault:
                 return pickle.dumps(fault)
 
-        self._work, self._seconds = work, seconds
+        self._work = work
         try:
             self._fork = Fork(compute_bytes, niceness)
         except OSError as fault:
             raise UnavailableError(f"{work} cannot start: {fault.strerror}") from None
 
     def answer(self) -> Answer:
-        """Wait for the answer, and kill the child after `seconds`; raise the error of the child."""
-        timer = Timer(self._seconds, self._fork.kill)
+        """Wait for the answer; raise the error of the child, or of a child that is too slow."""
+        timer = Timer(ANSWER_SECONDS, self._fork.kill)
         timer.start()
         try:
             found = pickle.loads(b"".join(self._fork.parts()))
         except ForkError:
-            raise UnavailableError(
-                f"{self._work} failed, or took more than {self._seconds:.0f} s"
-            ) from None
+            fault = f"{self._work} failed, or took more than {ANSWER_SECONDS:.0f} s"
+            raise UnavailableError(fault) from None
         finally:
             timer.cancel()
         if isinstance(found, FairleadError):

@@ -19,8 +19,8 @@ from fairlead.service.alerts import (
     Alerts,
     EndedTask,
     EndedTasks,
+    Finding,
     Thresholds,
-    UnplaceableJob,
 )
 from fairlead.service.bounds import STOPPED
 from fairlead.service.jobs import Effects
@@ -46,7 +46,7 @@ class Sample:
 
     shares_input: SharesQuestion
     resources: tuple[str, ...]
-    unplaceable: list[UnplaceableJob]
+    unplaceable: dict[str, Finding]  # by job
     last_tasks: dict[str, list[EndedTask]]  # by server
     servers: frozenset[str]
     lost: dict[str, float]  # by server: time of the loss
@@ -142,13 +142,13 @@ class StateHistory:
         """Copy the parts of the state for a sample."""
         state = tx.state
         shares_input = state.scheduler.shares_question()
-        unplaceable: list[UnplaceableJob] = []
+        unplaceable: dict[str, Finding] = {}
         if shares_input.too_large:
             found = state.scheduler.unplaceable_groups(rules.MOST_OF_A_USER)
             for group, held_by in found.items():
                 job = state.job_of(group)
                 where = job.where if held_by == "where" else None
-                unplaceable.append(UnplaceableJob(job.id, job.user, where))
+                unplaceable[str(job.id)] = rules.unplaceable_job(job.id, job.user, where)
         last_tasks = self._ended_tasks.last_tasks(state.servers.keys())
         return Sample(
             shares_input=shares_input,
@@ -179,7 +179,7 @@ class StateHistory:
         samples = self.journal.samples.cluster(now - GROWTH_SECONDS)
         found = {
             rules.OWED: self.alerts.debts.add(short, seconds, cluster.capacity, now),
-            rules.NEVER_RUNS: rules.find_unplaceable_jobs(sample.unplaceable),
+            rules.NEVER_RUNS: sample.unplaceable,
             rules.FAILING: rules.find_failing_servers(sample.last_tasks, now),
             rules.LOST: lost_now,
             rules.JOURNAL: rules.find_full_disk(self.journal.path, size, samples, now),

@@ -7,21 +7,12 @@ only the latest 100,000 are searched; they are in the journal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from fairlead.service.jobs import Job
+from fairlead.service.messages import JobQuery
 
 ENDED_STATES = ("ended", "finished", "failed", "cancelled")  # "ended" is any of the others
-
-
-class JobFilter(NamedTuple):
-    """Which jobs are wanted, and in which order; see `JobQuery`."""
-
-    user: str | None  # None for all users
-    state: str
-    text: str  # in the name of the job or user, or equal to the id; empty for all
-    sort: str
-    descending: bool
 
 
 SORT_KEYS: dict[str, Callable[[Job], Any]] = {
@@ -37,7 +28,7 @@ SORT_KEYS: dict[str, Callable[[Job], Any]] = {
 }
 
 
-def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
+def find_live(jobs: Sequence[Job], wanted: JobQuery) -> list[int]:
     """Return the ids of the wanted jobs in order; ties go to the smaller id."""
     text = wanted.text.casefold()
     found = [
@@ -52,6 +43,5 @@ def find_live(jobs: Sequence[Job], wanted: JobFilter) -> list[int]:
             or text == str(job.id)
         )
     ]
-    key = SORT_KEYS[wanted.sort]
-    found.sort(key=key, reverse=wanted.descending)
+    found.sort(key=SORT_KEYS[wanted.sort], reverse=wanted.descending)
     return [job.id for job in found]

@@ -111,18 +111,6 @@ class StateCopy:
         return others | {"room": sum(self.pending.values()) - sum(others.values())}
 
 
-@dataclass
-class UserMetrics:
-    """The gauges of a user; shares are divided by the weight."""
-
-    name: str
-    weight: float
-    pending: int
-    running: int
-    share: float
-    fair_share: float
-
-
 def copy_state(tx: Transaction) -> StateCopy:
     """Copy the state. O(users + servers + kinds of tasks), however many tasks wait."""
     state = tx.state
@@ -146,7 +134,7 @@ class MetricsPage:
     async def text(self) -> bytes:
         """Return the page; if the state cannot be copied, with few gauges."""
         copy, found = None, None
-        users: list[UserMetrics] = []
+        users: dict[str, dict[str, float]] = {}
         with suppress(UnavailableError):  # the counters are still known
             copy = await asyncio.wrap_future(self.state_thread.enqueue(copy_state))
             most_age = max(self.most_age, SHARES_FACTOR * self._shares.took)
@@ -155,19 +143,20 @@ class MetricsPage:
         ready, counters = self.state_thread.ready, self.state_thread.counters.registry
         return await asyncio.to_thread(_page, ready, copy, users, found, counters)
 
-    def _users(self, copy: StateCopy, found: FoundShares | None) -> list[UserMetrics]:
-        """Return the gauges of the users with the most running tasks, then waiting tasks."""
+    def _users(self, copy: StateCopy, found: FoundShares | None) -> dict[str, dict[str, float]]:
+        """Return gauges, by name, of the users with the most running, then waiting tasks."""
         shares_input, pending = copy.shares_input, copy.pending
         running = dict(zip(shares_input.names, shares_input.running.tolist(), strict=True))
         queues = {} if found is None else {q.name: q for q in found.shares.queues}
         missing = nan if found is None else 0.0  # the share of a user that was added later
-        users: list[UserMetrics] = []
-        for name in nlargest(self.most_users, copy.weight, lambda n: (running[n], pending[n])):
-            queue = queues.get(name)
-            share, fair = (missing, missing) if queue is None else (queue.share, queue.fair_share)
-            user = UserMetrics(name, copy.weight[name], pending[name], running[name], share, fair)
-            users.append(user)
-        return users
+        names = nlargest(self.most_users, copy.weight, lambda n: (running[n], pending[n]))
+        return {
+            "share": {n: queues[n].share if n in queues else missing for n in names},
+            "fair_share": {n: queues[n].fair_share if n in queues else missing for n in names},
+            "weight": {n: copy.weight[n] for n in names},
+            "pending_tasks": {n: pending[n] for n in names},
+            "running_tasks": {n: running[n] for n in names},
+        }
 
 
 def fairness_error(shares: LiveShares) -> float:
@@ -183,7 +172,7 @@ def fairness_error(shares: LiveShares) -> float:
 def _page(
     is_ready: bool,
     copy: StateCopy | None,
-    users: list[UserMetrics],
+    users: Mapping[str, Mapping[str, float]],
     found: FoundShares | None,
     counters: CollectorRegistry,
 ) -> bytes:
@@ -201,14 +190,14 @@ def _page(
 
     add("ready", "Whether the service carries out requests.", is_ready)
     if copy is not None:
-        for name, what, field in (
-            ("share", "Dominant share of the usable capacity, divided by the weight.", "share"),
-            ("fair_share", "Fair share, divided by the weight.", "fair_share"),
-            ("weight", "Weight of a user.", "weight"),
-            ("pending_tasks", "Waiting tasks.", "pending"),
-            ("running_tasks", "Running tasks.", "running"),
+        for name, what in (
+            ("share", "Dominant share of the usable capacity, divided by the weight."),
+            ("fair_share", "Fair share, divided by the weight."),
+            ("weight", "Weight of a user."),
+            ("pending_tasks", "Waiting tasks."),
+            ("running_tasks", "Running tasks."),
         ):
-            add_by("user", name, what, {user.name: getattr(user, field) for user in users})
+            add_by("user", name, what, users[name])
         shares_input = copy.shares_input
         add_by("reason", "pending_by_reason", "Waiting tasks by reason.", copy.reasons)
         servers = {state: copy.servers.get(state, 0) for state in STATES}

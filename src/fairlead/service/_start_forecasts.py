@@ -23,7 +23,6 @@ LEARN_SECONDS = 60.0  # between noted forecasts, and shortest wait of a job that
 NEWEST = 1000  # newest jobs, from which the noted one is drawn
 ATTEMPTS = 10_000  # ended attempts whose run times are read at the start
 MOST_RUNNING = 5000  # a state with more running tasks is simulated in a copy of the process
-FORK_SECONDS = 30.0  # longest simulation in a copy of the process
 FRESH_SECONDS = 10.0  # for which a simulation in a copy is used; it takes .5 s of a core
 TIMES = {"starts", "not_before", "expected", "earliest", "latest"}
 
@@ -116,7 +115,7 @@ class StartForecasts:
         """
         if self._simulation is None or self._simulation.done():
             compute = partial(simulate, state, self.run_times, now)
-            fork = AnswerFork(compute, "the forecast of starts", FORK_SECONDS, niceness=0)
+            fork = AnswerFork(compute, "the forecast of starts", niceness=0)
             self._simulation = self._reader.submit(self._read, fork)
         return self._simulation
 

@@ -14,7 +14,6 @@ from fairlead.service._forks import AnswerFork
 from fairlead.service.messages import UnavailableError, WhatIfRequest
 from fairlead.service.service_state import ServiceState
 
-FORK_SECONDS = 30.0  # longest trial of another policy
 MOST_STARTS = 5000  # starts in a trial; they take some 0.1 s
 
 
@@ -63,10 +62,7 @@ def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> An
     parse_policy(request.policy or "")
     if sys.platform != "linux":
         raise UnavailableError("another policy can be tried only on Linux")
-
-    return AnswerFork(
-        partial(try_changes, state, request, now), "the trial of another policy", FORK_SECONDS
-    )
+    return AnswerFork(partial(try_changes, state, request, now), "the trial of another policy")
 
 
 def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Trial:

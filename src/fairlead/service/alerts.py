@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from pydantic_core import from_json, to_json
 
-from fairlead.service.jobs import EndedAttempt
+from fairlead.service.jobs import EndedAttempt, Where
 from fairlead.service.journal.samples import ClusterSample, UserShare
 
 OWED, NEVER_RUNS, FAILING, LOST = "owed", "never-runs", "failing-server", "lost-server"
@@ -60,14 +60,6 @@ class Finding(NamedTuple):
 
     text: str
     user: str = ""
-
-
-class UnplaceableJob(NamedTuple):
-    """A job that can never run; `unmatched` is its `where` if no server matches that."""
-
-    job: int
-    user: str
-    unmatched: dict[str, str] | list[str] | None
 
 
 @dataclass(frozen=True)
@@ -248,19 +240,18 @@ def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dic
     return found
 
 
-def find_unplaceable_jobs(jobs: Iterable[UnplaceableJob]) -> dict[str, Finding]:
-    """Return the findings by job, for jobs that can never run."""
-    found = {}
-    for row in jobs:
-        why = "no server that it may use is large enough, even when empty"
-        if row.unmatched is not None:
-            verb = "is named"
-            if isinstance(row.unmatched, dict):
-                verb = "has all of" if len(row.unmatched) > 1 else "has"
-            why = f"no present server {verb} {_servers_in_words(row.unmatched)}"
-        text = f"job {row.job} of {row.user} can never run: {why} (fairlead explain {row.job})"
-        found[str(row.job)] = Finding(text, row.user)
-    return found
+def unplaceable_job(job: int, user: str, unmatched: Where) -> Finding:
+    """Return the finding for a job that can never run.
+
+    `unmatched` is its constraint if no server satisfies that.
+    """
+    why = "no server that it may use is large enough, even when empty"
+    if unmatched is not None:
+        verb = "is named"
+        if isinstance(unmatched, dict):
+            verb = "has all of" if len(unmatched) > 1 else "has"
+        why = f"no present server {verb} {_servers_in_words(unmatched)}"
+    return Finding(f"job {job} of {user} can never run: {why} (fairlead explain {job})", user)
 
 
 def _servers_in_words(where: dict[str, str] | list[str]) -> str:

@@ -21,7 +21,7 @@ from fairlead.formats.queue_file import QueueFile
 from fairlead.model.queues import JOBS
 from fairlead.service._current_shares import CurrentShares
 from fairlead.service._history import StateHistory
-from fairlead.service._job_search import ENDED_STATES, JobFilter, find_live
+from fairlead.service._job_search import ENDED_STATES, find_live
 from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._overview import Overview
 from fairlead.service._start_forecasts import (
@@ -42,6 +42,7 @@ from fairlead.service.messages import (
     DeniedError,
     FullError,
     JobChange,
+    JobQuery,
     JobRequest,
     MissingError,
     UnavailableError,
@@ -276,22 +277,20 @@ class Service:
             page["jobs"] = live_jobs + ended
         return page
 
-    async def search(
-        self, caller: Token, wanted: JobFilter, offset: int, limit: int
-    ) -> dict[str, Any]:
+    async def search(self, caller: Token, wanted: JobQuery) -> dict[str, Any]:
         """Return a page of the wanted jobs in order, and the number of all wanted jobs."""
         if caller.role == "user":
-            wanted = wanted._replace(user=caller.subject)
+            wanted = wanted.model_copy(update={"user": caller.subject})
         async with in_turn(self._search_lock):
             if wanted.state in ENDED_STATES:
-                search = self.journal.jobs.search_ended
-                rows, found = await asyncio.to_thread(search, wanted, offset, limit)
+                rows, found = await asyncio.to_thread(self.journal.jobs.search_ended, wanted)
                 return {"jobs": rows, "found": found}
             live = await self.state_thread.ask(lambda tx: list(tx.state.jobs.values()))
             ids = await asyncio.to_thread(find_live, live, wanted)
 
         def read(tx: Transaction) -> list[dict[str, Any]]:
-            page = (tx.state.jobs.get(job) for job in ids[offset : offset + limit])
+            first = wanted.offset
+            page = (tx.state.jobs.get(job) for job in ids[first : first + wanted.limit])
             return [job_view(job) for job in page if job is not None]
 
         return {"jobs": await self.state_thread.ask(read), "found": len(ids)}

@@ -442,13 +442,6 @@ class ServiceState:
             raise InputError(f"there is no job {job!r:.60} that waits or runs", "job")
         return self.jobs[job]
 
-    def forecast_start(
-        self, job: int, now: float, run_times: RunTimes | None = None
-    ) -> StartForecast:
-        """Return when the first waiting task of a job starts: see `simulate_starts`."""
-        self.job(job)  # raises for an unknown job
-        return self.simulate_starts(now, run_times, job).of(job)
-
     def simulate_starts(
         self, now: float, run_times: RunTimes | None = None, until: int | None = None
     ) -> SimulatedStarts:

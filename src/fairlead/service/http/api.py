@@ -28,7 +28,6 @@ from starlette.staticfiles import StaticFiles
 
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 from fairlead.service import messages
-from fairlead.service._job_search import JobFilter
 from fairlead.service._metrics_page import CONTENT_TYPE
 from fairlead.service.bounds import INTERRUPTED
 from fairlead.service.http._pages import PAGE_FILES, pages
@@ -189,8 +188,7 @@ async def search_jobs(
 
     ``found`` counts the jobs of all pages.
     """
-    wanted = JobFilter(query.user, query.state, query.text, query.sort, query.descending)
-    return _json(await service.search(caller, wanted, query.offset, query.limit))
+    return _json(await service.search(caller, query))
 
 
 @router.get("/v1/jobs/{job}", response_model=messages.JobView, tags=["jobs"])

@@ -15,9 +15,9 @@ import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 from sqlalchemy.dialects import sqlite
 
-from fairlead.service._job_search import JobFilter
 from fairlead.service.jobs import EndedAttempt, Job, TaskKey
 from fairlead.service.journal._journal_file import attempts, jobs, past_usage
+from fairlead.service.messages import JobQuery
 from fairlead.service.run_times import command_name
 from fairlead.service.service_state import RESOURCES
 
@@ -151,9 +151,7 @@ class JobRecords:
                 views.append(view | {"ended": row.ended})
         return views
 
-    def search_ended(
-        self, wanted: JobFilter, offset: int, limit: int
-    ) -> tuple[list[dict[str, Any]], int]:
+    def search_ended(self, wanted: JobQuery) -> tuple[list[dict[str, Any]], int]:
         """Return a page of the wanted jobs, and the number of jobs on all pages.
 
         Only the latest 100,000 ended jobs are searched.
@@ -185,9 +183,10 @@ class JobRecords:
             key = sql.func.coalesce(key, NEVER)
         order = [key.desc(), rows.c.id.desc()] if wanted.descending else [key, rows.c.id]
         with self._engine.connect() as connection:
-            found = connection.execute(chosen.order_by(*order).offset(offset).limit(limit)).all()
+            page = chosen.order_by(*order).offset(wanted.offset).limit(wanted.limit)
+            found = connection.execute(page).all()
             number = found[0][3] if found else 0
-            if offset and not found:
+            if wanted.offset and not found:
                 every = chosen.with_only_columns(sql.func.count())
                 number = int(connection.scalar(every) or 0)
         views = []
