@@ -78,7 +78,7 @@ async def test_old_jobs_are_deleted_and_their_hours_stay(ask: Asked) -> None:
     orders = await ask.sync(session)
     await ask.sync(session, orders["seen"], [[1, 0, 1, 0, ""]])
     before = await ask("GET", "/v1/history")
-    assert ask.service.journal.jobs.delete_old(2.0**40) == 1
+    ask.service.journal.jobs.delete_old(2.0**40)
     assert await ask("GET", "/v1/history") == before
     await ask("GET", "/v1/jobs/1", status=404)
     await ask.refused({"after": ["1"]})

@@ -133,20 +133,9 @@ class Dispatcher:
     ) -> list[tuple[int, str, Any]] | None:
         """Record an agent's report; return numbered orders: start and stop tasks, forget jobs.
 
-        Returns None if the agent has to join again; else the ends are in the journal.
-
-        Parameters
-        ----------
-        seen : int
-            The number of the last order that the agent received.
-        ended : sequence of Ending
-            Ended tasks.
-        skipped : mapping
-            By job: indices of tasks that need no start, because another start ran their calls.
-        cancelled : sequence of str
-            Jobs to cancel.
-        wait : float
-            Seconds to wait for an order if there is none.
+        Returns None if the agent has to join again; else the ends are in the journal. `skipped`
+        has, by job, tasks that need no start, because another start ran their calls. If there is
+        no order after number `seen`, one is awaited for `wait` seconds.
         """
         await self._ready()
         agent = self._engine.agents.get(name)

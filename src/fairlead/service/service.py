@@ -66,6 +66,9 @@ ATTEMPTS_LISTED = 100
 TASKS_OF_SERVER = 100  # listed tasks of a server
 VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one transaction
 PENDING_TASKS = 1_000_000  # limit on the waiting tasks of one user
+# Fields of a request that a worker gets, and that are copied into the event of its submission.
+OF_SPEC = {"command", "name", "directory", "environment", "tasks", "checkpoint_signal"}
+OF_EVENT = {"name", "checkpoint_signal", "at_most", "notify"}
 LIVE_BYTES = 256 * 2**20  # limit on the requests of one user's waiting and running jobs
 
 
@@ -656,25 +659,15 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
         raise InputError("must be given, because the token belongs to no user", "user")
     if caller.role == "user" and user != caller.subject:
         raise DeniedError(f"you are {caller.subject!r}, and may not submit for {user!r}")
-    spec = request.model_dump(include={"command", "name", "directory", "environment", "tasks"})
-    spec["user"] = user
-    signal: dict[str, str] = {}
-    if request.checkpoint_signal is not None:
-        signal = {"checkpoint_signal": request.checkpoint_signal}
-    spec |= signal
-    throttle = {} if request.at_most is None else {"at_most": request.at_most}
-    notify = {"notify": True} if request.notify else {}
+    spec = request.model_dump(include=OF_SPEC) | {"user": user}
     event = {
         "user": user,
         **_amounts(request),
         "where": request.where,
         "priority": request.priority,
         "time_limit": request.time_limit,
-        **({} if request.name is None else {"name": request.name}),
         "program": command_name(request.command),
-        **signal,
-        **throttle,
-        **notify,
+        **request.model_dump(include=OF_EVENT, exclude_defaults=True),
     }
     event["size"] = len(to_json(spec)) + len(to_json(event))
     return event, spec

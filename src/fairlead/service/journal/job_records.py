@@ -270,12 +270,10 @@ class JobRecords:
                     total[name] += entry[name]
         return [hours[key] for key in sorted(hours)]
 
-    def delete_old(self, before: float) -> int:
-        """Delete jobs that ended before a time, and their attempts; return the number of jobs."""
-        deleted = 0
-        while part := self._delete_some(before):
-            deleted += part
-        return deleted
+    def delete_old(self, before: float) -> None:
+        """Delete jobs that ended before a time, and their attempts."""
+        while self._delete_some(before):
+            pass
 
     def _delete_some(self, before: float) -> int:
         old = sql.select(jobs.c.id).where(jobs.c.ended < before).limit(DELETED_AT_ONCE)

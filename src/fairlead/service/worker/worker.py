@@ -81,27 +81,8 @@ class LocalProcesses:
     """Runs tasks on this machine; see `TaskEngine`.
 
     Its tables belong to the event loop's thread. Other threads get attempts as arguments, and
-    return results.
-
-    Parameters
-    ----------
-    server : Declaration
-        The server to register.
-    state : Path
-        The worker's folder, which outlives restarts.
-    accounts : Accounts
-        The Unix accounts that run tasks.
-    largest_output : float
-        Bytes of each stream of a task that are kept.
-    output_age : float
-        Seconds for which the output of ended tasks is kept.
-    grace : float, optional
-        Seconds until a stopped task is killed.
-
-    Raises
-    ------
-    InputError
-        If another worker uses the folder, or the folder is unusable.
+    return results. Raises `InputError` if the folder `state` is unusable, or another worker uses
+    it. After `grace` seconds a stopped task is killed.
     """
 
     def __init__(
