@@ -120,14 +120,6 @@ async def _charged(queue: Callable[[], QueuedRequest]) -> Any:
             caller.charge(seconds=queued.seconds)
 
 
-def _nothing(_: Transaction) -> None:
-    return None
-
-
-def _apply(kind: str, body: dict[str, Any], tx: Transaction) -> None:
-    tx.apply(kind, **body)
-
-
 class StateThread:
     """Carries out requests one after the other, in its own thread.
 
@@ -199,7 +191,7 @@ class StateThread:
 
     def start(self) -> None:
         for kind, body in self._first_events:
-            self.enqueue(partial(_apply, kind, body))
+            self.enqueue(partial(Transaction.apply, kind=kind, **body))
         self.ready = True
         self._thread.start()
 
@@ -234,8 +226,11 @@ class StateThread:
     def _queue_question(self, question: Request) -> QueuedRequest:
         queued = QueuedRequest(question, "", "", Future(), monotonic())
         self._questions.put(queued)
-        self._queue(_nothing, "", "")  # wakes the thread
+        self._wake()
         return queued
+
+    def _wake(self) -> None:
+        self._queue(lambda _: None, "", "")
 
     # The thread
 
@@ -287,7 +282,7 @@ class StateThread:
             while monotonic() < until:
                 self._answer(self._questions.get_nowait())
         if not self._questions.empty():
-            self._queue(_nothing, "", "")  # so that `_next_requests` does not wait
+            self._wake()  # so that `_next_requests` does not wait
 
     def _answer(self, queued: QueuedRequest) -> None:
         """Answer a question; read the state again after an unexpected error."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from time import time
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 from pydantic_core import to_json
@@ -86,14 +86,6 @@ class Settings:
     keep: float = 0.0  # seconds for which ended jobs are kept; 0 keeps them for ever
     receiver: Receiver | None = None  # the webhook that receives notices
     thresholds: Thresholds = field(default_factory=Thresholds)  # of alerts
-
-
-class ExplainedJob(NamedTuple):
-    """The user of an explained job, and the forecast of its start at the time `now`."""
-
-    user: str
-    forecast: dict[str, Any]  # empty if unknown
-    now: float
 
 
 class Service:
@@ -341,26 +333,20 @@ class Service:
             if silent := [s.name for s in tx.state.servers.values() if not s.reachable]:
                 names = ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")
                 text += f"\nUnresponsive servers count as drained: {len(silent):,} ({names})."
-            answer = {"job": str(job), **why.to_dict(), "state": view["state"], "text": text}
-            return answer | {"explained": ExplainedJob(found.user, forecast, tx.now)}
+            if forecast:
+                text = f"{expected_in_words(forecast, tx.now)}\n{text}"
+            answer = {"job": str(job), **why.to_dict(), "state": view["state"]}
+            return answer | {"forecast": forecast, "text": text}
 
         answer = await self.state_thread.ask(explain)
-        if "explained" in answer:
-            answer |= await self._with_share(answer.pop("explained"), answer["text"])
+        if "forecast" in answer and (recent := await self.shares.recent(SHARES_PATIENCE)):
+            for user in recent.shares.queues:
+                if user.name == answer["queue"]:
+                    answer |= {"held": user.held, "fair": user.fair}
+                    of_all = f"{100 * user.held:.3g} % of the cluster"
+                    share = f"{user.name} holds {of_all}; {100 * user.fair:.3g} % is fair."
+                    answer["text"] = f"{share}\n{answer['text']}"
         return answer
-
-    async def _with_share(self, explained: ExplainedJob, text: str) -> dict[str, Any]:
-        """Return the user's shares and the job's forecast, and `text` after both in words."""
-        shares, lines = {}, []
-        recent = await self.shares.recent(SHARES_PATIENCE)
-        for user in () if recent is None else recent.shares.queues:
-            if user.name == explained.user:
-                shares = {"held": user.held, "fair": user.fair}
-                parts = f"{100 * user.held:.3g} % of the cluster; {100 * user.fair:.3g} % is fair"
-                lines.append(f"{user.name} holds {parts}.")
-        if explained.forecast:
-            lines.append(expected_in_words(explained.forecast, explained.now))
-        return shares | {"forecast": explained.forecast, "text": "\n".join([*lines, text])}
 
     async def when(self, job: int, caller: Token) -> dict[str, Any]:
         """Return a `WhenView`: when the first waiting task of a job starts, as far as known."""

@@ -19,9 +19,8 @@ MOST_CONNECTIONS = 100
 class Connections:
     """Connections to a service, each for one request at a time; see `Exchange`."""
 
-    def __init__(self, address: Address, timeout: float | None = None) -> None:
-        self._address = address
-        self._timeout = TIMEOUT if timeout is None else timeout
+    def __init__(self, address: Address, timeout: float = TIMEOUT) -> None:
+        self._address, self._timeout = address, timeout
         self._idle: list[_Connection] = []
         self._at_once = asyncio.Semaphore(MOST_CONNECTIONS)
 

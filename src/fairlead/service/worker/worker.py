@@ -9,6 +9,7 @@ import errno
 import logging
 import math
 import os
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -331,26 +332,21 @@ class LocalProcesses:
     def _devices_for(self, task: Start) -> list[int]:
         """Return the GPUs for a task: those that the service chose, or others if these are in use.
 
-        A task that an earlier version started may hold them, because workers chose GPUs then.
+        A task of a lost session may hold them until it has stopped. Under slots, the service
+        chooses none.
         """
-        free = dict.fromkeys(self.server.devices, GPU_PARTS)
-        held = [
-            (a.record.devices, a.record.parts) for a in self._attempts.values() if not a.outcome
-        ]
-        held += [
-            (starting.devices, parts_of(starting.task)) for starting in self._starting.values()
-        ]
-        for devices, parts in held:
-            for device in devices:
-                if device in free:
-                    free[device] -= parts
-        wanted = math.ceil(task.demand.get("gpu", 0.0))
-        with_room = [device for device in free if free[device] >= parts_of(task)]
-        known = self.server.devices
+        held = Counter[int]()  # parts by device
+        for attempt in self._attempts.values():
+            if not attempt.outcome:
+                held.update(dict.fromkeys(attempt.record.devices, attempt.record.parts))
+        for starting in self._starting.values():
+            held.update(dict.fromkeys(starting.devices, parts_of(starting.task)))
+        known, wanted = self.server.devices, math.ceil(task.demand.get("gpu", 0.0))
+        with_room = [device for device in known if held[device] + parts_of(task) <= GPU_PARTS]
         ordered = [known[number] for number in task.devices if number < len(known)]
         if len(ordered) == wanted and set(ordered) <= set(with_room):
             return ordered
-        return sorted(with_room, key=free.__getitem__)[:wanted]
+        return sorted(with_room, key=held.__getitem__, reverse=True)[:wanted]
 
     def _give_up(self, attempt: Attempt) -> None:
         """Stop an attempt that the service does not know; do not report its end."""
