@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from fairlead.service.worker._attempts import Attempt, AttemptEnd
+from fairlead.service.worker._attempts import Attempt, AttemptEnd, Record
 from fairlead.service.worker.accounts import Account
 from live_cluster import until
 
@@ -27,7 +27,8 @@ def started(
     account: Account | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Attempt:
-    attempt = Attempt.make(root, key, [], time_limit, memory, account)
+    record = Record(key=key, time_limit=time_limit, memory=memory)
+    attempt = Attempt.make(root, record, account)
     attempt.start(command, "/tmp", {"PATH": PATH} | dict(environment or {}), account)
     return attempt
 

@@ -14,7 +14,14 @@ import pytest
 
 from fairlead.service.worker import _attempts as attempts
 from fairlead.service.worker import _files as files
-from fairlead.service.worker._attempts import KILLED, Attempt, AttemptEnd, Leader, append_field
+from fairlead.service.worker._attempts import (
+    KILLED,
+    Attempt,
+    AttemptEnd,
+    Leader,
+    Record,
+    append_field,
+)
 from fairlead.service.worker.machine import members, state_of
 from live_cluster import until
 from real_attempts import (
@@ -71,7 +78,7 @@ def test_a_pipe_blocks_no_worker(root: Path) -> None:
 def test_the_number_of_another_process_is_not_believed(root: Path) -> None:
     other = subprocess.Popen(["sleep", "300"], start_new_session=True)
     try:
-        attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+        attempt = Attempt.make(root, Record(key=KEY))
         state = state_of(other.pid)
         assert state is not None
         attempt.record.leader = Leader(other.pid, state.began - 1)
@@ -244,7 +251,7 @@ def test_a_status_that_cannot_be_written_is_heard(root: Path) -> None:
 def test_nothing_runs_that_cannot_be_written_down(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+    attempt = Attempt.make(root, Record(key=KEY))
     with monkeypatch.context() as disk:
         disk.setattr(attempts, "append_field", full)
         attempt.start(["touch", str(root / "ran")], "/tmp", {"PATH": "/usr/bin:/bin"}, None)
@@ -259,7 +266,7 @@ def test_nothing_runs_that_cannot_be_written_down(
 
 def test_without_its_workers_word_nothing_runs(root: Path) -> None:
     """A worker that is killed while it starts a task leaves no running task."""
-    attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+    attempt = Attempt.make(root, Record(key=KEY))
     words = ["/bin/sh", "-c", attempts.SHIM, "task", "/tmp", "touch", str(root / "ran")]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, cwd=attempt.path / "task", check=False)
     assert done.returncode == 0

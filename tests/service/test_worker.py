@@ -18,7 +18,14 @@ from fairlead.errors import InputError
 from fairlead.service.engines.protocol import Start
 from fairlead.service.worker import _attempts as attempts
 from fairlead.service.worker import machine
-from fairlead.service.worker._attempts import KILLED, Attempt, AttemptEnd, Leader, append_field
+from fairlead.service.worker._attempts import (
+    KILLED,
+    Attempt,
+    AttemptEnd,
+    Leader,
+    Record,
+    append_field,
+)
 from fairlead.service.worker._removal import DISCARDED
 from live_cluster import until
 from real_attempts import (
@@ -59,7 +66,7 @@ def test_streams_are_apart_and_the_input_is_empty(root: Path) -> None:
 def test_a_failed_start_has_a_reason(
     command: list[str], directory: str, says: str, root: Path
 ) -> None:
-    attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+    attempt = Attempt.make(root, Record(key=KEY))
     attempt.start(command, directory, {"PATH": PATH}, None)
     status = ended(attempt).status
     assert status not in (0, None)
@@ -75,7 +82,7 @@ def test_no_shell_reads_the_words_of_a_command(root: Path) -> None:
 
 
 def test_a_refusal_is_an_end_that_is_found_again(root: Path) -> None:
-    attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+    attempt = Attempt.make(root, Record(key=KEY))
     attempt.refuse("there is no account 'ana'")
     expected = AttemptEnd(attempts.CANNOT_START, "there is no account 'ana'")
     assert attempt.poll() == expected
@@ -133,7 +140,7 @@ def test_a_task_that_ignores_the_signal_is_killed(root: Path) -> None:
 
 def test_a_preempted_task_gets_the_signal_that_it_asked_for(root: Path) -> None:
     line = "trap 'echo saved; exit 4' USR1; echo ready; while :; do sleep .05; done"
-    attempt = Attempt.make(root, KEY, [], None, 0.0, None, checkpoint_signal="USR1")
+    attempt = Attempt.make(root, Record(key=KEY, checkpoint_signal="USR1"))
     attempt.start(["/bin/sh", "-c", line], "/tmp", {"PATH": PATH}, None)
     until(lambda: attempt.output("stdout") and "ready" in text(attempt))
     attempt.stop("preempted")
@@ -203,7 +210,7 @@ def test_after_a_boot_an_attempt_without_status_is_lost(root: Path) -> None:
     append_field(attempt.path, attempt.record.model_copy(update={"boot": "another"}), "boot")
     assert ended(found_again(attempt)).status is None
     assert attempt.poll() is None, "the number may be another process's now"
-    assert ended(found_again(Attempt.make(root, (8, 0, 1), [], None, 0.0, None))).status is None
+    assert ended(found_again(Attempt.make(root, Record(key=(8, 0, 1))))).status is None
 
 
 def test_after_a_boot_a_written_status_counts(root: Path) -> None:
@@ -218,7 +225,8 @@ def test_after_a_boot_a_written_status_counts(root: Path) -> None:
 @pytest.mark.parametrize("cut", ["\n", '\n{"sto', "\n[]", '\n{"key": 5}'])
 def test_a_damaged_line_hides_no_other(root: Path, cut: str) -> None:
     """A full disk may cut a line off anywhere."""
-    attempt = Attempt.make(root, KEY, [2], 9.5, 2e9, None, submitted=1.5)
+    record = Record(key=KEY, devices=[2], time_limit=9.5, memory=2e9, submitted=1.5)
+    attempt = Attempt.make(root, record)
     with (attempt.path / attempts.RECORD).open("a") as file:
         file.write(cut)
     attempt.record.leader = Leader(31, 7)
@@ -227,7 +235,7 @@ def test_a_damaged_line_hides_no_other(root: Path, cut: str) -> None:
 
 
 def test_a_damaged_directory_is_passed_over(root: Path) -> None:
-    attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+    attempt = Attempt.make(root, Record(key=KEY))
     for damage in ("", "{", "[]", '{"key": [1]}'):
         (attempt.path / attempts.RECORD).write_text(damage)
         assert Attempt.from_folder(attempt.path) is None, damage

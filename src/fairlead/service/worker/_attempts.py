@@ -95,11 +95,11 @@ class Record(BaseModel):
     """The record of an attempt, which outlives the worker."""
 
     key: TaskKey
-    devices: list[int]  # the GPUs of this attempt
+    devices: list[int] = []  # the GPUs of this attempt
     parts: int = GPU_PARTS  # used part of each of these GPUs, in 1,024ths
-    time_limit: float | None  # seconds
-    memory: float  # limit in bytes, 0 for none
-    boot: str  # `boot_id` of the machine at its start
+    time_limit: float | None = None  # seconds
+    memory: float = 0.0  # limit in bytes, 0 for none
+    boot: str = ""  # `boot_id` of the machine at its start
     submitted: float | None = None  # tells apart jobs of two journals with the same number
     leader: Leader | None = None  # None until the shell program is started
     stop: str = ""  # why the worker asked the attempt to end
@@ -160,37 +160,17 @@ class Attempt:
     _rest_since: float | None = None  # since when other processes outlive its shell program
 
     @classmethod
-    def make(
-        cls,
-        root: Path,
-        key: Key,
-        devices: list[int],
-        time_limit: float | None,
-        memory: float,
-        account: Account | None,
-        submitted: float | None = None,
-        checkpoint_signal: str = "",
-        parts: int = GPU_PARTS,
-    ) -> Attempt:
+    def make(cls, root: Path, record: Record, account: Account | None = None) -> Attempt:
         """Make the directory of a new attempt. Sync `root` before `start`.
 
         One sync serves all attempts made before it. After a crash, at least the names of their
         directories exist, and an attempt whose directory exists never starts again.
         """
-        path = root / folder_name(key)
+        path = root / folder_name(record.key)
         if path.exists():
             raise FileExistsError(errno.EEXIST, "it was started before, and its record is damaged")
         draft = root / f".{path.name}"
-        record = Record(
-            key=key,
-            devices=devices,
-            parts=parts,
-            time_limit=time_limit,
-            memory=memory,
-            boot=boot_id(),
-            submitted=submitted,
-            checkpoint_signal=checkpoint_signal,
-        )
+        record.boot = boot_id()
         draft.mkdir(mode=0o711)
         try:
             task = draft / "task"
@@ -210,8 +190,7 @@ class Attempt:
     @classmethod
     def failed(cls, root: Path, key: Key, reason: str, status: int | None = None) -> Attempt:
         """Return an attempt that has ended because its directory could not be made."""
-        record = Record(key=key, devices=[], time_limit=None, memory=0.0, boot="")
-        return cls(root / folder_name(key), record, outcome=AttemptEnd(status, reason))
+        return cls(root / folder_name(key), Record(key=key), outcome=AttemptEnd(status, reason))
 
     @classmethod
     def from_folder(cls, path: Path) -> Attempt | None:

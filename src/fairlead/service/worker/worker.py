@@ -25,6 +25,7 @@ from fairlead.service.messages import MOST_INTEGER
 from fairlead.service.worker._attempts import (
     CANNOT_START,
     Attempt,
+    Record,
     folder_name,
     time_of_last_change,
     trim_output,
@@ -265,23 +266,20 @@ class LocalProcesses:
                 account = self.accounts.of(job.user)
             except InputError as error:
                 fault = str(error)
-        memory = float(task.demand.get("memory", 0.0)) * GIB
-        submitted = None if job is None else job.submitted
+        record = Record(
+            key=task.key,
+            devices=starting.devices,
+            parts=parts_of(task),
+            time_limit=task.time_limit,
+            memory=task.demand.get("memory", 0.0) * GIB,
+        )
+        if job is not None:
+            record.submitted, record.checkpoint_signal = job.submitted, job.checkpoint_signal or ""
         try:
             if job is not None and account is not None and account.is_shared:
                 home = make_home(self._homes, job.user, account)
                 account = dataclasses.replace(account, home=str(home))
-            attempt = Attempt.make(
-                self._root,
-                task.key,
-                starting.devices,
-                task.time_limit,
-                memory,
-                account,
-                submitted,
-                checkpoint_signal=(job.checkpoint_signal if job is not None else None) or "",
-                parts=parts_of(task),
-            )
+            attempt = Attempt.make(self._root, record, account)
         except OSError as error:
             return self._failed(task.key, error)
         starting.account = account
