@@ -83,7 +83,7 @@ async def pass_without_requests(ask: Asked, server: str, seconds: float, state: 
             found = {each["name"]: each["state"] for each in servers}.get(server, "gone")
 
 
-@served(settings=Settings(silent=60.0, grace=150.0))
+@served(settings=Settings(grace=150.0))
 async def test_silent_servers_are_drained_and_then_given_up(
     ask: Asked, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -105,7 +105,7 @@ async def test_silent_servers_are_drained_and_then_given_up(
     assert (await ask("GET", "/v1/jobs/1"))["attempts"] == 2
 
 
-@served(settings=Settings(silent=60.0, grace=150.0))
+@served(settings=Settings(grace=150.0))
 async def test_a_silent_server_that_is_heard_again_is_used_again(ask: Asked) -> None:
     session = await ask.join("a")
     await pass_without_requests(ask, "a", 100.0, "unreachable")

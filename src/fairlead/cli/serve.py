@@ -164,7 +164,7 @@ def serve(
             from fairlead.service.http.serving import serve as run
             from fairlead.service.journal.event_journal import Journal
             from fairlead.service.rate_limits import Limits
-            from fairlead.service.service import SILENT_SECONDS, Settings
+            from fairlead.service.service import Settings
             from fairlead.service.webhook import Receiver, check_url, read_secret
 
             if policy is None and suffixes.is_any:
@@ -189,7 +189,6 @@ def serve(
                     policy=policy,
                     seed=seed,
                     queues=tree,
-                    silent=min(SILENT_SECONDS, grace / 2),
                     grace=grace,
                     pending_tasks=pending,
                     live_bytes=live * 2**20,

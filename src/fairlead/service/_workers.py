@@ -36,6 +36,7 @@ MOST_NAMED = 5  # servers in a line of the log
 MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one transaction
 JOIN_SECONDS = 0.05  # longest transaction that adds servers
 MOST_SERVERS = 10_000  # of one worker's token
+SILENT_SECONDS = 15.0  # without a request of a worker, after which its server gets no new tasks
 POLL_SECONDS = 10.0  # for which a worker's request waits for orders
 CHECK_SECONDS = 1.0  # between checks for silent workers
 LOGS_SECONDS = 10.0  # for a worker to send output
@@ -45,16 +46,14 @@ NEW_NAMES_SECONDS = 60.0  # between new names of resources by one worker's token
 class Workers:
     """The service's side of its workers; its methods are for the event loop's thread."""
 
-    def __init__(
-        self, state_thread: StateThread, journal: Journal, silent_after: float, grace: float
-    ) -> None:
+    def __init__(self, state_thread: StateThread, journal: Journal, grace: float) -> None:
         self.sessions = Sessions()
         self.lost: dict[str, float] = {}  # by server lost after the grace: time of the loss
         self.is_closing = False
         self._state_thread, self._journal = state_thread, journal
-        self._silent_after, self._grace = silent_after, grace  # seconds
-        # Less than `silent_after`, so that a waiting worker counts as responding.
-        self._poll = min(POLL_SECONDS, silent_after / 2)
+        self._silent_after, self._grace = min(SILENT_SECONDS, grace / 2), grace  # seconds
+        # Less than that, so that a waiting worker counts as responding.
+        self._poll = min(POLL_SECONDS, self._silent_after / 2)
         # By id of a request for output: the server, and the future of the answer.
         self._log_requests: dict[str, tuple[str, asyncio.Future[LogsPiece]]] = {}
         self._without_command: set[TaskKey] = set()  # tasks with damaged commands, which will fail

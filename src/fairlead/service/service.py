@@ -54,7 +54,6 @@ from fairlead.service.service_state import RESOURCES, ServiceState
 from fairlead.service.webhook import Receiver, Webhook
 
 LOG = logging.getLogger("fairlead.service")
-SILENT_SECONDS = 15.0  # without a request of a worker, after which its server gets no new tasks
 GRACE_SECONDS = 60.0  # without a request of a worker, after which its tasks run again elsewhere
 # An explanation has a forecast if at most this many tasks run; the forecast takes 0.1 s then.
 MOST_RUNNING = 20_000
@@ -79,7 +78,6 @@ class Settings:
     policy: str | None = None  # None: that of the journal, or drf/best-fit in a new journal
     seed: int | None = None  # None: that of the journal, or 0 in a new journal
     queues: QueueFile | None = None  # None: the tree of the journal, if any
-    silent: float = SILENT_SECONDS  # seconds without a request until a server gets no new tasks
     grace: float = GRACE_SECONDS  # seconds without a request until tasks run again elsewhere
     pending_tasks: int = PENDING_TASKS  # limit on the waiting tasks of one user
     live_bytes: int = LIVE_BYTES  # limit on the requests of one user's waiting and running jobs
@@ -97,7 +95,7 @@ class Service:
         self.state_thread = StateThread(journal, policy, seed, self._publish, self._rebuilt, queues)
         self.shares = CurrentShares(self.state_thread)
         self.metrics = MetricsPage(self.state_thread, self.shares)
-        self.workers = Workers(self.state_thread, journal, settings.silent, settings.grace)
+        self.workers = Workers(self.state_thread, journal, settings.grace)
         self.sessions = self.workers.sessions
         journal.notices.has_receiver = settings.receiver is not None
         self.webhook = Webhook(journal.notices, settings.receiver)
