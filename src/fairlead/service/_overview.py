@@ -62,14 +62,7 @@ class ServerGroup:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the group for JSON."""
-        return {
-            "capacity": self.capacity,
-            "labels": self.labels,
-            "servers": self.states.total(),
-            "states": dict(self.states),
-            "used": self.used,
-            "tasks": self.tasks,
-        }
+        return {**vars(self), "servers": self.states.total()}
 
 
 class Overview:
