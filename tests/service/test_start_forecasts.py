@@ -137,6 +137,14 @@ def test_only_tasks_that_ended_by_themselves_count() -> None:
     assert found.ended == 2
 
 
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_times, "MOST_KINDS", 50)
+    found = RunTimes()
+    for job in range(60):
+        found.add(attempt(1.0, job))
+    assert len(found._by_kind) == 50
+
+
 def test_a_start_is_expected_from_run_times() -> None:
     state = with_servers(a=1)
     found = RunTimes()
@@ -234,6 +242,19 @@ def test_a_job_that_waits_beyond_its_interval_counts_at_once_and_once() -> None:
     assert wider[1] > before[1]
     intervals.ask(201, later + 1.0, 1000.0)
     assert intervals.interval(1000.0) == wider
+
+
+def test_memory_of_forecasts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_intervals, "KEPT", 50)
+    monkeypatch.setattr(start_intervals, "MOST_NOTED", 20)
+    intervals = StartIntervals()
+    for job in range(25):
+        intervals.ask(job, 0.0, 1.0)
+    assert len(intervals._noted) == 20
+    for job in range(10, 70):
+        intervals.ask(job, 0.0, 1.0)
+        intervals.start(job, 1.0)
+    assert len(intervals._past) == 50
 
 
 @served
