@@ -422,7 +422,7 @@ def test_a_token_can_be_taken_back_but_the_last_of_an_admin(tmp_path: Path) -> N
     journal.tokens.remove("boss")
     with pytest.raises(InputError, match="there is a token 'ana'"):
         journal.tokens.add(Token("ana", "admin", ""), "other")
-    with pytest.raises(InputError, match="local accounts"):
+    with pytest.raises(InputError, match="names callers by account"):
         journal.tokens.add(Token("uid 0", "user", "ana"), "other")
     assert [token.name for token in journal.tokens.all().values()] == ["ana", "other"]
     journal.tokens.remove("ana")
