@@ -125,7 +125,7 @@ def _excluded_groups(job: LoggedJob, machines: Machines) -> tuple[tuple[str, ...
     try:
         allowed = machines.groups_allowed(job.spec)
         names = {name for chunk in job.spec.chunks for name in (*chunk.required, *chunk.excluded)}
-        meaningless = machines.without_groups(names)
+        meaningless = frozenset(name for name in names if machines.groups_named(name) is None)
     except InputError as error:
         raise InputError(error.fault, f"row {job.row.row}") from None
     closed = tuple(group.name for group in machines.groups if group.name not in allowed)

@@ -95,7 +95,7 @@ def read_dlrm(
     if frames:
         _collect(pl.concat(frames), str(path), places, collected)
     with error_source(str(path)):
-        return collected.workload(cluster, f"DLRM instances {path.name}", from_first=True)
+        return collected.workload(cluster, f"DLRM instances {path.name}")
 
 
 def _check_roles(block: Block, has_gpus: bool, machines: Path) -> None:

@@ -92,8 +92,6 @@ def read_fit_workflows(
             cluster,
             f"FIT workflows {path.name}",
             user_order=number_in_name,
-            from_first=True,
-            has_dates=True,
         )
 
 

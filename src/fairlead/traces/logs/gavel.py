@@ -142,7 +142,7 @@ def read_gavel(
                 weight_of[name] = row.weight
         position += 1
     with error_source(str(path)):
-        workload = collected.workload(cluster, f"Gavel trace {path.name}", from_first=True)
+        workload = collected.workload(cluster, f"Gavel trace {path.name}")
     return replace(workload, weight=np.array([weight_of[name] for name in workload.users]))
 
 

@@ -112,9 +112,7 @@ def read_helios(
         labels=({},),
     )
     with error_source(str(log)):
-        return collected.workload(
-            cluster, f"Helios log {log.name}", from_first=True, has_dates=True
-        )
+        return collected.workload(cluster, f"Helios log {log.name}")
 
 
 def _find_columns(path: Path) -> list[TraceColumn]:

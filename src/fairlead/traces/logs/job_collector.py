@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.model.cluster import Cluster, IntArray
+from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import MOST_SERVERS
 
@@ -60,8 +60,8 @@ class JobCollector:
     ) -> None:
         """Begin a job; calls of `add_tasks` follow. Raises InputError for a repeated name.
 
-        `submit`, and `cancel` (when its user withdraws it), are seconds on the log's clock or from
-        the first submission. `limit` is the time limit of a task in seconds; 0 or less is none.
+        `submit`, and `cancel` (when its user withdraws it), are seconds on the log's clock. `limit`
+        is the time limit of a task in seconds; 0 or less is none.
         """
         if name in self._names:
             raise InputError(f"duplicate job {name!r}")
@@ -97,7 +97,7 @@ class JobCollector:
         - `place` (G,): whether a group is allowed; None if all are;
         - `durations`: seconds of each task;
         - `start`: of all tasks, on the clock of `submit`; NaN if unknown;
-        - `servers`: the log's number of each task's server (see `workload`), -1 if unknown.
+        - `servers`: the number of each task's server, -1 if unknown.
         """
         before = len(self._duration)
         self._duration.extend(durations)
@@ -116,11 +116,8 @@ class JobCollector:
         origin: str,
         *,
         user_order: Callable[[str], Any] | None = None,
-        from_first: bool = False,
-        first: float = 0.0,
+        first: float | None = None,
         start_date: float | None = None,
-        has_dates: bool = False,
-        server_numbers: Mapping[int, int] | None = None,
     ) -> Workload:
         """Return the workload, with jobs in order of submission and then of the log.
 
@@ -130,26 +127,19 @@ class JobCollector:
         origin : str
         user_order : callable, optional
             Sort key of users; by default they are in order of their first job.
-        from_first : bool
-            Subtract the first submission from all times.
-        first : float
-            The first submission on the log's clock, if the reader has subtracted it already.
+        first : float, optional
+            The time of the log's clock that becomes second 0: by default the first submission of
+            the jobs. From `EARLIEST_DATE` on, it is a date in seconds since 1970.
         start_date : float, optional
-            Date of the first submission in seconds since 1970, if the log's clock does not show it.
-        has_dates : bool
-            Whether times from `EARLIEST_DATE` on are seconds since 1970.
-        server_numbers : mapping, optional
-            The cluster's server by the log's number; other numbers are unknown servers. By default
-            the numbers are the same.
+            Date of second 0 in seconds since 1970, if the log's clock does not show it.
         """
         if not self._names:
             raise InputError(f"holds no job that ever ran{in_brackets(self.notes)}")
         submit, start = np.frombuffer(self._job_submit), np.frombuffer(self._start)
         cancel = np.frombuffer(self._job_cancel)
-        if from_first:
-            first = float(submit.min())
-            submit, start, cancel = submit - first, start - first, cancel - first
-        if has_dates and first >= EARLIEST_DATE:
+        first = float(submit.min()) if first is None else first
+        submit, start, cancel = submit - first, start - first, cancel - first
+        if first >= EARLIEST_DATE:
             start_date = first
         self.notes[OUT_OF_ORDER] += int((submit < np.maximum.accumulate(submit)).sum())
         if first and start_date is None:
@@ -179,20 +169,11 @@ class JobCollector:
             places=[(True,) * len(cluster.groups) if p is None else p for p in self._places],
             task_duration=np.frombuffer(self._duration)[tasks],
             task_start=start[tasks],
-            task_server=self._servers(server_numbers)[tasks],
+            task_server=np.frombuffer(self._server, dtype=np.int64)[tasks],
             origin=origin,
             start_date=start_date,
             notes=without_zeros(self.notes),
         )
-
-    def _servers(self, numbers: Mapping[int, int] | None) -> IntArray:
-        """Return the cluster's server of each task; -1 if unknown."""
-        found = np.frombuffer(self._server, dtype=np.int64)
-        if numbers is None:
-            return found
-        known, of_task = np.unique(found, return_inverse=True)
-        servers: IntArray = np.array([numbers.get(number, -1) for number in known.tolist()])
-        return servers[of_task]
 
 
 def without_zeros(notes: Mapping[str, int]) -> dict[str, int]:

@@ -46,7 +46,7 @@ def read_pods(
                 servers=[server_of[run.node] if run.node >= 0 else -1],
             )
     with error_source(str(path)):
-        return collected.workload(cluster, f"pods of {path.name}", from_first=True, has_dates=True)
+        return collected.workload(cluster, f"pods of {path.name}")
 
 
 def _group_nodes(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from math import nan
+from math import inf, nan
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,6 @@ from fairlead.traces._stored_files import (
 )
 from fairlead.traces.logs.job_collector import JobCollector, Place, Shape
 from fairlead.traces.logs.metacentrum_machines import (
-    Chunk,
     Machines,
     NodeSpec,
     parse_node_spec,
@@ -36,7 +35,6 @@ from fairlead.traces.logs.metacentrum_machines import (
 )
 from fairlead.traces.logs.swf import (
     UNKNOWN,
-    SubmissionClock,
     SwfRow,
     note_excerpt,
     number_in_name,
@@ -105,11 +103,11 @@ def read_metacentrum(
     park = machines_of(path, machines)
     cluster = cluster_of(park)
     reader = _Reader(park)
-    clock = SubmissionClock()
-    jobs = 0
+    first, jobs = inf, 0
     with read_errors(str(path), lambda: job.row.row):
         for job in read_jobs(path, on_progress):
-            reader.add(job, clock.since_first(job.row.submit))
+            first = min(first, job.row.submit)
+            reader.add(job)
             jobs += 1
     note_excerpt(read_header(path), jobs, reader.collected.notes)
     with error_source(str(path)):
@@ -117,8 +115,7 @@ def read_metacentrum(
             cluster,
             f"MetaCentrum log {path.name}",
             user_order=number_in_name,
-            first=clock.first or 0.0,
-            has_dates=True,
+            first=first,
         )
 
 
@@ -148,20 +145,20 @@ class _Reader:
         # A log has few different specifications.
         self._interpret = lru_cache(maxsize=65536)(self._interpret_spec)
 
-    def add(self, job: LoggedJob, submit: float) -> None:
-        """Add a job submitted at `submit`, in seconds from the first submission."""
+    def add(self, job: LoggedJob) -> None:
+        """Add a job if it ran."""
         notes, row = self.collected.notes, job.row
         if row.run <= 0:
             notes[NEVER_RAN] += 1
             return
         places, whole_nodes, remarks = self._interpret(job.spec)
-        self.collected.refuse_beyond(job.spec.nodes, f"node specification '{job.spec}': nodes")
+        self.collected.refuse_beyond(job.spec.nodes, f"node specification '{job.spec.text}': nodes")
         notes.update(remarks)
         notes[NO_START] += row.wait < 0
-        start = submit + row.wait if row.wait >= 0 else nan
+        start = row.submit + row.wait if row.wait >= 0 else nan
         is_gang = job.spec.nodes > 1
         self.collected.add_job(
-            str(row.job), row.user_name, submit, gang=is_gang, limit=row.walltime
+            str(row.job), row.user_name, row.submit, gang=is_gang, limit=row.walltime
         )
         chunks = job.spec.chunks
         cores = [chunk.cores for chunk in chunks]
@@ -175,36 +172,24 @@ class _Reader:
             shape = whole_node or (float(chunk_cores), row.memory_requested / GIB)
             self.collected.add_tasks(shape, place, [row.run] * chunk.nodes, start=start)
 
-    def _interpret_spec(
-        self, spec: NodeSpec
-    ) -> tuple[list[Place], list[Shape | None], dict[str, int]]:
-        """Interpret a node specification.
-
-        Returns the place of each chunk; for each chunk the capacity of a node if the chunk takes
-        whole nodes, else None; and notes.
-        """
+    def _interpret_spec(self, spec: NodeSpec) -> tuple[list[Place], list[Shape | None], set[str]]:
+        """Return each chunk's place, its capacity of a node if it takes whole nodes, and notes."""
         places: list[Place] = []
         whole_nodes: list[Shape | None] = []
         remarks: set[str] = set()
         for chunk in spec.chunks:
             allowed = self._park.groups_allowed_to(chunk, spec)
             places.append(tuple(name in allowed for name in self._groups))
-            remarks |= self._remarks(chunk)
+            for names, remark in ((chunk.required, NODE_NAMED), (chunk.excluded, NODE_EXCLUDED)):
+                for name in names:
+                    if self._park.groups_named(name) and not self._park.is_group_name(name):
+                        remarks.add(remark)
             kinds = {self._capacity[name] for name in allowed}
             alike = spec.exclusive and len(kinds) == 1
             whole_nodes.append(kinds.pop() if alike else None)
             if spec.exclusive:
                 remarks.add(WHOLE_NODES if alike else NOT_WHOLE_NODES)
-        return places, whole_nodes, dict.fromkeys(remarks, 1)
-
-    def _remarks(self, chunk: Chunk) -> set[str]:
-        """Return the notes about single nodes that a chunk names."""
-        found = set()
-        for names, remark in ((chunk.required, NODE_NAMED), (chunk.excluded, NODE_EXCLUDED)):
-            for name in names:
-                if self._park.groups_named(name) and not self._park.is_group_name(name):
-                    found.add(remark)
-        return found
+        return places, whole_nodes, remarks
 
 
 def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[LoggedJob]:

@@ -12,7 +12,6 @@ is a number of nodes (1 if absent), followed in any order by
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -38,37 +37,22 @@ class Chunk:
 
     nodes: int
     cores: float  # of each node, possibly a fraction
-    properties: tuple[str, ...]  # in the order written; excluded ones start with ``^``
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """Properties that a node must have."""
-        return tuple(name for name in self.properties if not name.startswith("^"))
-
-    @property
-    def excluded(self) -> tuple[str, ...]:
-        """Properties that a node must not have, without the ``^``."""
-        return tuple(name[1:] for name in self.properties if name.startswith("^"))
-
-    def __str__(self) -> str:
-        cores = f"{self.cores:.9f}".rstrip("0").rstrip(".")
-        return ":".join((str(self.nodes), f"ppn={cores}", *self.properties))
+    required: tuple[str, ...]  # properties that a node must have
+    excluded: tuple[str, ...]  # properties that a node must not have, without the ``^``
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
     """All nodes that a job requests."""
 
+    text: str  # as written
     chunks: tuple[Chunk, ...]  # at least one
-    exclusive: bool = False  # whether the nodes run no other job
+    exclusive: bool  # whether the nodes run no other job
 
     @property
     def nodes(self) -> int:
         """Number of nodes."""
         return sum(chunk.nodes for chunk in self.chunks)
-
-    def __str__(self) -> str:
-        return "+".join(map(str, self.chunks)) + (f"#{EXCLUSIVE}" if self.exclusive else "")
 
 
 # A log has few different specifications.
@@ -82,7 +66,7 @@ def parse_node_spec(text: str) -> NodeSpec:
     if hash_sign and suffix != EXCLUSIVE:
         raise InputError(f"node specification {text!r}: unknown suffix '#{suffix}'")
     chunks = tuple(_parse_chunk(part, text) for part in body.split("+"))
-    return NodeSpec(chunks, exclusive=bool(hash_sign))
+    return NodeSpec(text, chunks, exclusive=bool(hash_sign))
 
 
 def _parse_chunk(part: str, text: str) -> Chunk:
@@ -104,7 +88,9 @@ def _parse_chunk(part: str, text: str) -> Chunk:
             raise InputError(f"node specification {text!r}: {field!r} is not a property")
     if nodes < 1 or cores == 0:
         raise InputError(f"node specification {text!r}: asks for 0 nodes or cores")
-    return Chunk(nodes, 1.0 if cores is None else cores, tuple(properties))
+    required = tuple(name for name in properties if not name.startswith("^"))
+    excluded = tuple(name[1:] for name in properties if name.startswith("^"))
+    return Chunk(nodes, 1.0 if cores is None else cores, required, excluded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +110,9 @@ class Machines:
     groups: tuple[MachineGroup, ...]
 
     @cached_property
-    def _all(self) -> frozenset[str]:
-        return frozenset(self._sizes)
+    def _sizes(self) -> dict[str, int]:
+        """The number of nodes of each group."""
+        return {group.name: group.nodes for group in self.groups}
 
     @cached_property
     def _by_property(self) -> dict[str, frozenset[str]]:
@@ -141,7 +128,7 @@ class Machines:
     @cached_property
     def _host(self) -> re.Pattern[str]:
         """A pattern for a node's name: the group's name, a number, and maybe a domain."""
-        names = "|".join(sorted(map(re.escape, self._all), key=len, reverse=True))
+        names = "|".join(sorted(map(re.escape, self._sizes), key=len, reverse=True))
         return re.compile(rf"({names})([0-9]{{1,9}})(?:\.[\w.-]+)?", re.ASCII)
 
     def groups_named(self, name: str) -> frozenset[str] | None:
@@ -162,10 +149,6 @@ class Machines:
             raise InputError(f"property {name!r} names no group or node of the machine file")
         return None
 
-    @cached_property
-    def _sizes(self) -> dict[str, int]:
-        return {group.name: group.nodes for group in self.groups}
-
     def groups_allowed(self, spec: NodeSpec) -> frozenset[str]:
         """Return the groups that a job's node specification allows, at least one.
 
@@ -173,31 +156,24 @@ class Machines:
         closed; the group of an excluded single node stays open. The result is the union over
         chunks. Raises InputError for an unknown name, or a chunk to which no group is open.
         """
-        allowed: frozenset[str] = frozenset()
-        for chunk in spec.chunks:
-            allowed |= self.groups_allowed_to(chunk, spec)
-        return allowed
+        return frozenset().union(*(self.groups_allowed_to(chunk, spec) for chunk in spec.chunks))
 
     def groups_allowed_to(self, chunk: Chunk, spec: NodeSpec) -> frozenset[str]:
         """Return the groups that a chunk of a specification allows, at least one."""
-        allowed = self._all
+        allowed = everything = frozenset(self._sizes)
         for name in chunk.required:
-            allowed &= self.groups_named(name) or self._all
+            allowed &= self.groups_named(name) or everything
         for name in chunk.excluded:
             excluded = self.groups_named(name)
             if excluded is not None and self.is_group_name(name):
                 allowed -= excluded
         if not allowed:
-            raise InputError(f"node specification '{spec}' leaves no group open")
+            raise InputError(f"node specification '{spec.text}' leaves no group open")
         return allowed
 
     def is_group_name(self, name: str) -> bool:
         """Return whether a property names whole groups, not single nodes."""
         return name in self._by_property
-
-    def without_groups(self, names: Iterable[str]) -> frozenset[str]:
-        """Return the properties that do not distinguish groups."""
-        return frozenset(name for name in names if self.groups_named(name) is None)
 
 
 def read_machines(path: Path) -> Machines:

@@ -82,7 +82,7 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
     for block in read_blocks(pods, POD_COLUMNS, header=True, on_progress=on_progress):
         _collect(block, models, collected)
     with error_source(str(pods)):
-        return collected.workload(cluster, f"openb pods {pods.name}", from_first=True)
+        return collected.workload(cluster, f"openb pods {pods.name}")
 
 
 def is_openb(line: str) -> bool:

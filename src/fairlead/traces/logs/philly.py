@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, repeat
 from pathlib import Path
@@ -101,17 +102,9 @@ class _Machine(NamedTuple):
     memory: str  # of each GPU, such as 24GB; empty if unknown
 
 
-class _UsedServers:
-    """Collects the servers that attempts used, numbered by first use, and the GPUs used there."""
-
-    def __init__(self) -> None:
-        self.gpus: dict[str, set[str]] = {}
-        self._numbers: dict[str, int] = {}
-
-    def add(self, server: str, gpus: Iterable[str]) -> int:
-        """Add GPUs to a server, and return the server's number."""
-        self.gpus.setdefault(server, set()).update(gpus)
-        return self._numbers.setdefault(server, len(self._numbers))
+class _UsedServer(NamedTuple):
+    number: int  # by first use
+    gpus: set[str]  # that attempts used on it
 
 
 def is_philly_log(path: Path) -> bool:
@@ -139,7 +132,7 @@ def read_philly(
     table = machines or only_file(folder, MACHINE_LISTS, "name one with --machines")
     known = _read_machines(table)
     collected = JobCollector()
-    used = _UsedServers()
+    used: dict[str, _UsedServer] = {}
     with error_source(str(log)):
         jobs = check_object(_LIST_OF_JOBS, json_files.read_json(log, on_progress), "")
     for number, item in enumerate(jobs):
@@ -148,15 +141,11 @@ def read_philly(
             record = check_object(_RECORD, item, place)
         with error_source(str(log), f"{place} ({quoted(record['jobid'])})"):
             _collect(record, user_from or "user", used, collected)
-    cluster, numbers = _make_cluster(_correct_gpus(known, used, collected.notes), used)
+    cluster, numbers = _make_cluster(_correct_gpus(known, used, collected.notes))
     with error_source(str(log)):
-        return collected.workload(
-            cluster,
-            f"Philly trace {log.name}",
-            from_first=True,
-            has_dates=True,
-            server_numbers=numbers,
-        )
+        workload = collected.workload(cluster, f"Philly trace {log.name}")
+    by_first_use = np.array([numbers[name] for name in used], dtype=np.int32)
+    return replace(workload, task_server=by_first_use[workload.task_server])
 
 
 def _read_machines(path: Path) -> dict[str, _Machine]:
@@ -193,7 +182,10 @@ def _read_machines(path: Path) -> dict[str, _Machine]:
 
 
 def _collect(
-    record: _Record, user_key: Literal["user", "vc"], used: _UsedServers, collected: JobCollector
+    record: _Record,
+    user_key: Literal["user", "vc"],
+    used: dict[str, _UsedServer],
+    collected: JobCollector,
 ) -> None:
     """Add a job that ran and ended; count any other job in the notes."""
     attempts, notes = record["attempts"], collected.notes
@@ -230,7 +222,7 @@ def _collect(
         collected.add_tasks((float(gpus),), None, durations, start=start, servers=servers)
 
 
-def _gpus_by_server(attempt: _Attempt, number: int, used: _UsedServers) -> dict[int, int]:
+def _gpus_by_server(attempt: _Attempt, number: int, used: dict[str, _UsedServer]) -> dict[int, int]:
     """Return the number of GPUs of an attempt on each server, by the server's number.
 
     `number` is that of the attempt, for errors. Adds the GPUs to `used`.
@@ -240,8 +232,9 @@ def _gpus_by_server(attempt: _Attempt, number: int, used: _UsedServers) -> dict[
         if not detail["ip"]:
             raise InputError(f"attempts[{number}]: an ip is empty")
         if detail["gpus"]:
-            server = used.add(detail["ip"], detail["gpus"])
-            gpus.setdefault(server, set()).update(detail["gpus"])
+            server = used.setdefault(detail["ip"], _UsedServer(len(used), set()))
+            server.gpus.update(detail["gpus"])
+            gpus.setdefault(server.number, set()).update(detail["gpus"])
     return {server: len(names) for server, names in gpus.items()}
 
 
@@ -267,28 +260,26 @@ def _parse_time(text: str | None, key: str) -> float | None:
 
 
 def _correct_gpus(
-    known: Mapping[str, _Machine], used: _UsedServers, notes: Counter[str]
+    known: Mapping[str, _Machine], used: Mapping[str, _UsedServer], notes: Counter[str]
 ) -> dict[str, _Machine]:
     """Return the servers, each with at least the GPUs that attempts used on it.
 
     The memory of a corrected server's GPUs is unknown, as its row is wrong.
     """
     servers = dict(known)
-    for name, gpus in used.gpus.items():
+    for name, server in used.items():
         if name not in known:
             notes[NOT_LISTED] += 1
-        elif len(gpus) > known[name].gpus:
+        elif len(server.gpus) > known[name].gpus:
             notes[MORE_GPUS] += 1
         else:
             continue
-        servers[name] = _Machine(len(gpus), "")
+        servers[name] = _Machine(len(server.gpus), "")
     return servers
 
 
-def _make_cluster(
-    servers: Mapping[str, _Machine], used: _UsedServers
-) -> tuple[Cluster, dict[int, int]]:
-    """Group equal servers; also return the cluster's number of each server by the log's number."""
+def _make_cluster(servers: Mapping[str, _Machine]) -> tuple[Cluster, dict[str, int]]:
+    """Group equal servers; also return the cluster's number of each server."""
     groups: dict[_Machine, list[str]] = {}
     for name, machine in servers.items():
         groups.setdefault(machine, []).append(name)
@@ -302,4 +293,4 @@ def _make_cluster(
         units=("GPUs",),
         labels=tuple({"gpu_memory": memory} if memory else {} for _, memory in groups),
     )
-    return cluster, {number: numbers[name] for number, name in enumerate(used.gpus)}
+    return cluster, numbers

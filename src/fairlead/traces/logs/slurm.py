@@ -212,8 +212,6 @@ def read_slurm(
         workload = collected.workload(
             cluster,
             f"sacct table {path.name}",
-            from_first=True,
-            has_dates=True,
         )
     if unended is None:
         return workload

@@ -7,7 +7,7 @@ Nodes are read from the output of ``scontrol show node`` (blocks, or with ``-o``
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -194,22 +194,11 @@ def host_names(text: str) -> list[str]:
     if not text or text.lower() in ("none assigned", "none", "(null)"):
         return []
     found: list[str] = []
-    for part in _split_hosts(text):
+    for part in re.split(r",(?![^\[]*\])", text):  # at commas outside of brackets
         found += _expand_host(part)
         if len(found) > MOST_HOSTS:
             raise InputError(f"{quoted(text)} has more than {MOST_HOSTS:,} hosts")
     return found
-
-
-def _split_hosts(text: str) -> Iterator[str]:
-    """Split a list of hosts at the commas outside of brackets."""
-    depth = start = 0
-    for k, character in enumerate(text):
-        depth += (character == "[") - (character == "]")
-        if character == "," and depth == 0:
-            yield text[start:k]
-            start = k + 1
-    yield text[start:]
 
 
 def _expand_host(name: str) -> list[str]:

@@ -120,8 +120,7 @@ def read_swf_workload(
     header = read_header(path)
     cluster = _make_cluster(header, servers, cores, memory)
     collected = JobCollector()
-    clock = SubmissionClock()
-    jobs = 0
+    first, jobs = math.inf, 0
     # `read_swf` names the row in its own errors, so `row` is needed only after a row was read.
     with read_errors(str(path), lambda: row.row):
         for row in read_swf(path, progress=on_progress):
@@ -129,35 +128,17 @@ def read_swf_workload(
             if row.submit == UNKNOWN:
                 collected.notes[NO_SUBMISSION] += 1
                 continue
-            submit = clock.since_first(row.submit)
-            _collect(row, submit, collected, servers is not None, memory is not None)
+            first = min(first, row.submit)
+            _collect(row, collected, servers is not None, memory is not None)
     note_excerpt(header, jobs, collected.notes)
     with error_source(str(path)):
         return collected.workload(
             cluster,
             f"SWF log {path.name}",
             user_order=number_in_name,
-            first=clock.first or 0.0,
-            start_date=_start_date(header, clock.first or 0.0),
-            has_dates=True,
+            first=first,
+            start_date=_start_date(header, first),
         )
-
-
-@dataclass(slots=True)
-class SubmissionClock:
-    """Converts submissions of a log, in ascending order, to seconds from the first one."""
-
-    first: float | None = None  # first submission on the log's clock
-    latest: float = -math.inf
-
-    def since_first(self, submit: float) -> float:
-        """Return the seconds from the first submission; raise InputError for a descending time."""
-        if submit < self.latest:
-            raise InputError(f"column 2 (submit time): {submit:.15g} is before the row above")
-        if self.first is None:
-            self.first = submit
-        self.latest = submit
-        return submit - self.first
 
 
 def number_in_name(user: str) -> int:
@@ -173,28 +154,17 @@ def _make_cluster(
     memory: float | None,
 ) -> Cluster:
     check_server_options(servers, cores, memory)
-    if servers is None or cores is None:
-        return equal_servers("pool", 1, _processors(header), memory)
-    return equal_servers("server", servers, cores, memory)
+    if servers is not None and cores is not None:
+        return equal_servers("server", servers, cores, memory)
+    processors = header.number("MaxProcs") or header.number("MaxNodes")
+    if not processors:
+        fault = "its header names no MaxProcs or MaxNodes; give --servers and --cores"
+        raise InputError(fault, "", header.source)
+    return equal_servers("pool", 1, processors, memory)
 
 
-def _processors(header: SwfHeader) -> int:
-    for name in ("MaxProcs", "MaxNodes"):
-        number = header.number(name)
-        if number:
-            return number
-    fault = "its header names no MaxProcs or MaxNodes; give --servers and --cores"
-    raise InputError(fault, "", header.source)
-
-
-def _collect(
-    row: SwfRow, submit: float, collected: JobCollector, on_servers: bool, with_memory: bool
-) -> None:
-    """Add a job submitted at `submit`, in seconds from the first submission, if it ran.
-
-    It is a task for each processor if `on_servers`, else one task. Its memory counts if
-    `with_memory`.
-    """
+def _collect(row: SwfRow, collected: JobCollector, on_servers: bool, with_memory: bool) -> None:
+    """Add a job if it ran: a task for each processor if `on_servers`, else one task."""
     notes = collected.notes
     processors = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
     rounded = row.run == 0 and row.status == COMPLETED
@@ -214,13 +184,13 @@ def _collect(
         notes[NO_MEMORY] += row.memory_requested < 0 and row.memory_used < 0
         kib = row.memory_requested if row.memory_requested >= 0 else max(row.memory_used, 0.0)
         shape = (*shape, cores_of_task * kib / KIB_PER_GIB)
-    collected.add_job(str(row.job), row.user_name, submit, gang=tasks > 1, limit=row.walltime)
+    collected.add_job(str(row.job), row.user_name, row.submit, gang=tasks > 1, limit=row.walltime)
     notes[NO_START] += row.wait < 0
     collected.add_tasks(
         shape,
         None,
         repeat(HALF_SECOND if rounded else row.run, tasks),
-        start=submit + row.wait if row.wait >= 0 else nan,
+        start=row.submit + row.wait if row.wait >= 0 else nan,
     )
 
 
@@ -263,10 +233,11 @@ def read_swf(
 ) -> Iterator[SwfRow]:
     """Yield the jobs of a log; rows that are empty or start with ``;`` are skipped.
 
-    Raises InputError with file and row. Memory does not grow with the log.
+    Raises InputError with file and row, also for submissions that descend. Memory does not grow
+    with the log.
     """
     source = str(path)
-    empty = True
+    empty, latest = True, -math.inf
     for row, line in read_lines(path, progress, comment=COMMENT):
         if not line or line.startswith(COMMENT):
             continue
@@ -275,7 +246,13 @@ def read_swf(
         if len(fields) != len(FIELDS) + extra_columns:
             expected = f"{len(FIELDS) + extra_columns} columns separated by blanks"
             raise InputError(f"not {expected} but {len(fields)}", f"row {row}", source)
-        yield swf_row(row, fields, source)
+        found = swf_row(row, fields, source)
+        if found.submit != UNKNOWN:
+            if found.submit < latest:
+                fault = f"column 2 (submit time): {found.submit:.15g} is before the row above"
+                raise InputError(fault, f"row {row}", source)
+            latest = found.submit
+        yield found
     if empty:
         raise InputError("holds no job", "", source)
 
