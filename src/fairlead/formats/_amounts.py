@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -14,31 +13,6 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.quantity import read_amount, show
 
 _NOTHING: Mapping[Any, Any] = {}
-
-Row = Mapping[str, Any]
-
-
-@dataclass
-class AmountTable:
-    """The capacities of all servers or the demands of all users of a file, as a sparse table."""
-
-    what: Literal["servers", "users"]
-    key: Literal["capacity", "demand"]
-    source: Sequence[Row]  # the rows of the file
-    # The next three have an entry for each amount in the file.
-    rows: list[int] = field(default_factory=list)  # index in `source`
-    columns: list[int] = field(default_factory=list)  # the resource
-    values: list[float] = field(default_factory=list)  # in the unit of the resource
-
-    def place(self, row: int, name: object) -> str:
-        """Return the key path of the amount of a resource in a row."""
-        return f"{self.what}[{row}].{self.key}.{short(name)}"
-
-    def error(self, fault: str, row: int, name: object) -> ProblemError:
-        """Return the error for the amount of a resource in a row."""
-        kind = "group" if self.what == "servers" else "user"
-        owner = show(self.source[row]["name"])
-        return ProblemError(f"{fault} ({kind} {owner})", self.place(row, name))
 
 
 class Resources:
@@ -79,49 +53,52 @@ class Resources:
 
     def read(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[Mapping[str, Any]],
         what: Literal["servers", "users"],
         key: Literal["capacity", "demand"],
-    ) -> AmountTable:
-        """Read the amounts of all rows, in O(amounts): 0.2 s for 200,000."""
-        table = AmountTable(what, key, rows)
+    ) -> list[dict[int, float]]:
+        """Return the amounts of each row by column, in O(amounts): 0.2 s for 200,000."""
+        amounts: list[dict[int, float]] = []
         for row, content in enumerate(rows):
-            for name, value in content.get(key, _NOTHING).items():
-                column = self.index.get(name)
-                if column is None:
-                    column = self.column(name, table.place(row, name))
-                    if type(name) is int and str(name) in content[key]:
-                        raise table.error(f"the key {name} appears twice", row, name)
-                unit = self.units[str(name)]
+            by_column: dict[int, float] = {}
+            for key_in_row, value in content.get(key, _NOTHING).items():
+                name = str(key_in_row)
                 try:
+                    column = self.index.get(key_in_row)
+                    if column is None:
+                        place = f"{what}[{row}].{key}.{short(key_in_row)}"
+                        column = self.column(key_in_row, place)
+                        if key_in_row != name and name in content[key]:
+                            raise ProblemError(f"the key {name} appears twice")
+                    unit = self.units[name]
                     amount, is_absolute = read_amount(value, unit)
+                    if not unit and amount:  # 0 is 0 in any unit
+                        if name not in self._first:
+                            place = f"{what}[{row}].{key}.{short(name)}"
+                            self._first[name] = is_absolute, place
+                        elif self._first[name][0] != is_absolute:
+                            raise self._mixed_amounts(name, is_absolute)
                 except ProblemError as error:
-                    raise table.error(error.fault, row, name) from None
-                if not unit and amount:  # 0 is 0 in any unit
-                    self._check_mixing(table, row, str(name), is_absolute)
-                table.rows.append(row)
-                table.columns.append(column)
-                table.values.append(amount)
-        return table
+                    kind = "group" if what == "servers" else "user"
+                    fault = f"{error.fault} ({kind} {show(content['name'])})"
+                    raise ProblemError(fault, f"{what}[{row}].{key}.{short(key_in_row)}") from None
+                by_column[column] = amount
+            amounts.append(by_column)
+        return amounts
 
-    def matrix(self, table: AmountTable) -> FloatArray:
-        """Return the table as (rows, R), with 0 for absent amounts."""
-        matrix = np.zeros((len(table.source), len(self.index)))
-        matrix[table.rows, table.columns] = table.values
+    def matrix(self, amounts: Sequence[Mapping[int, float]]) -> FloatArray:
+        """Return amounts as (rows, R), with 0 for absent ones."""
+        matrix = np.zeros((len(amounts), len(self.index)))
+        for row, by_column in enumerate(amounts):
+            matrix[row, list(by_column)] = list(by_column.values())
         return matrix
 
-    def _check_mixing(self, table: AmountTable, row: int, name: str, is_absolute: bool) -> None:
-        """Raise ProblemError for a resource without a unit that has plain and absolute amounts."""
-        first = self._first.get(name)
-        if first is None:
-            self._first[name] = is_absolute, table.place(row, name)
-            return
-        first_is_absolute, first_place = first
-        if first_is_absolute != is_absolute:
-            names = {True: "an absolute quantity", False: "a plain number"}
-            fault = f"{names[is_absolute]} where {first_place} is {names[first_is_absolute]}"
-            remedy = f"declare the unit of {name!r} under resources"
-            raise table.error(f"{fault}; {remedy}", row, name)
+    def _mixed_amounts(self, name: str, is_absolute: bool) -> ProblemError:
+        """Return the error for a resource without a unit that has plain and absolute amounts."""
+        names = {True: "an absolute quantity", False: "a plain number"}
+        first_is_absolute, place = self._first[name]
+        fault = f"{names[is_absolute]} where {place} is {names[first_is_absolute]}"
+        return ProblemError(f"{fault}; declare the unit of {name!r} under resources")
 
 
 def _read_declared_units(declared: object) -> dict[str, str]:

@@ -127,13 +127,13 @@ def read_batsim(
 
 def _make_cluster(workload: _Workload, servers: int | None, cores: int | None) -> Cluster:
     if servers is not None and cores is not None:
-        return equal_servers("server", servers, cores)
+        return equal_servers("server", servers, {"cpu": cores})
     if "nb_res" not in workload:
         raise InputError("has no 'nb_res', its number of hosts; give --servers and --cores")
     hosts = workload["nb_res"]
     if hosts > MOST_SERVERS:
         raise InputError(f"must be at most {MOST_SERVERS:,}, not {hosts:,}", "nb_res")
-    return equal_servers("host", hosts, 1)
+    return equal_servers("host", hosts, {"cpu": 1})
 
 
 def _read_delays(profiles: dict[str, object]) -> dict[str, float | None]:

@@ -24,7 +24,7 @@ from dataclasses import replace
 from itertools import repeat
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field, TypeAdapter
@@ -32,12 +32,15 @@ from typing_extensions import TypedDict
 
 from fairlead.errors import InputError
 from fairlead.formats.file_faults import check_object
-from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
 from fairlead.traces import _json_files as json_files
 from fairlead.traces._stored_files import ProgressReport, error_source, listed, quoted, read_lines
-from fairlead.traces.logs.job_collector import JobCollector, check_server_options
+from fairlead.traces.logs.job_collector import (
+    JobCollector,
+    check_server_options,
+    equal_servers,
+)
 
 COLUMNS = (
     "job_type",
@@ -60,17 +63,6 @@ TOO_LARGE = "jobs left out, as they do not run on this GPU (a throughput of 0)"
 DEADLINE = "jobs with a deadline (SLO), which is not used"
 
 
-class GavelRow(NamedTuple):
-    """A job of a trace."""
-
-    job_type: str
-    steps: int
-    gpus: int
-    weight: float
-    deadline: float  # negative if none
-    arrival: float  # seconds
-
-
 # The throughput of a job without another job on its GPU, in steps a second; other keys are ignored.
 class _Alone(TypedDict):
     null: Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -80,18 +72,10 @@ _GPU_TYPES: Final = TypeAdapter(dict[str, object])
 _THROUGHPUTS: Final = TypeAdapter(dict[str, _Alone])
 
 
-class Throughputs(NamedTuple):
-    """Throughputs of each job type and scale factor on one GPU type."""
-
-    path: Path
-    gpu: str  # the type
-    by_job: dict[str, _Alone]  # by job type and scale factor
-
-
 def is_gavel(line: str) -> bool:
     """Return whether a line is a row of a trace of Gavel, with nine or ten columns."""
     try:
-        values = _split_values(line, _columns_of(line))
+        values = _split_row(line)
         numbers = [float(values[name]) for name in COLUMNS[5:]]
     except (InputError, ValueError):
         return False
@@ -119,34 +103,36 @@ def read_gavel(
     if servers is None or cores is None:
         fault = "names no servers; give --servers, and --cores for the GPUs of each"
         raise InputError(fault, "", str(path))
-    throughputs = _read_throughputs(machines)
-    cluster = Cluster(
-        groups=(throughputs.gpu,),
-        resources=("gpu",),
-        capacity=np.array([[float(cores)]]),
-        count=np.array([servers]),
-        units=("GPUs",),
-        labels=({"gpu": throughputs.gpu},),
-    )
+    gpu, throughputs = _read_throughputs(machines)
+    cluster = equal_servers(gpu, servers, {"gpu": float(cores)}, {"gpu": gpu})
     collected, weight_of = JobCollector(), dict[str, float]()
-    names: tuple[str, ...] = ()
-    position = 0
+    position, columns = 0, 0
     for number, line in read_lines(path, on_progress):
         if not line:
             continue
         with error_source(str(path), f"row {number}"):
-            names = names or _columns_of(line)
-            row = _parse_row(_split_values(line, names))
+            values = _split_row(line)
+            columns = columns or len(values)
+            if len(values) != columns:
+                fault = f"has {len(values)} columns separated by tabs, where the first row has"
+                raise InputError(f"{fault} {columns}")
+            key = repr((values["job_type"], _parse_whole(values, "scale_factor")))
+            if key not in throughputs:
+                raise InputError(f"{machines.name} has no throughput of {quoted(key)} on {gpu}")
+            weight = _parse_number(values, "priority_weight")
+            if weight <= 0:
+                raise InputError(f"column priority_weight: must be positive, not {weight:g}")
             name = f"job-{position}"
-            if _add_job(row, name, throughputs, collected):
-                weight_of[name] = row.weight
+            if _add_job(values, name, throughputs[key]["null"], collected):
+                weight_of[name] = weight
         position += 1
     with error_source(str(path)):
         workload = collected.workload(cluster, f"Gavel trace {path.name}")
     return replace(workload, weight=np.array([weight_of[name] for name in workload.users]))
 
 
-def _read_throughputs(path: Path) -> Throughputs:
+def _read_throughputs(path: Path) -> tuple[str, dict[str, _Alone]]:
+    """Return a GPU type, and the throughputs there by job type and scale factor."""
     with error_source(str(path)):
         types = check_object(_GPU_TYPES, json_files.read_json(path), "")
         gpu = next(iter(types)) if len(types) == 1 else REFERENCE
@@ -154,66 +140,35 @@ def _read_throughputs(path: Path) -> Throughputs:
             found = listed(list(types), 5)
             fault = f"has no GPU type {REFERENCE!r} but {found or 'none'}; keep one type in it"
             raise InputError(fault)
-        check_name(gpu, "GPU type")
-        return Throughputs(path, gpu, check_object(_THROUGHPUTS, types[gpu], gpu))
+        return check_name(gpu, "GPU type"), check_object(_THROUGHPUTS, types[gpu], gpu)
 
 
-def _add_job(row: GavelRow, name: str, throughputs: Throughputs, collected: JobCollector) -> bool:
+def _add_job(values: dict[str, str], name: str, throughput: float, collected: JobCollector) -> bool:
     """Add a job and return True; count a job that does not run and return False."""
-    throughput = _find_throughput(row, throughputs)
+    steps, gpus = _parse_whole(values, "total_steps"), _parse_whole(values, "scale_factor")
+    deadline = _parse_number(values, "SLO")
+    arrival = _parse_number(values, "arrival_time")
     if not throughput:
         collected.notes[TOO_LARGE] += 1
         return False
-    duration = row.steps / throughput
+    duration = steps / throughput
     if not 0 < duration < LARGEST_NUMBER:
-        raise InputError(f"{row.steps} steps at {throughput:g} steps/s are not a usable duration")
-    collected.notes[DEADLINE] += row.deadline >= 0
-    collected.refuse_beyond(row.gpus, "column scale_factor")
-    collected.add_job(name, name, row.arrival, gang=row.gpus > 1)
-    collected.add_tasks(ONE_GPU, None, repeat(duration, row.gpus))
+        raise InputError(f"{steps} steps at {throughput:g} steps/s are not a usable duration")
+    collected.notes[DEADLINE] += deadline >= 0
+    collected.refuse_beyond(gpus, "column scale_factor")
+    collected.add_job(name, name, arrival, gang=gpus > 1)
+    collected.add_tasks(ONE_GPU, None, repeat(duration, gpus))
     return True
 
 
-def _find_throughput(row: GavelRow, throughputs: Throughputs) -> float:
-    """Return the steps a second of a job; raise InputError if the file lacks its throughput."""
-    key = repr((row.job_type, row.gpus))
-    if key not in throughputs.by_job:
-        fault = f"{throughputs.path.name} has no throughput of {quoted(key)} on {throughputs.gpu}"
-        raise InputError(fault)
-    return throughputs.by_job[key]["null"]
-
-
-def _columns_of(line: str) -> tuple[str, ...]:
-    """Return the names of a row's columns; raise InputError unless it has nine or ten."""
-    found = line.count("\t") + 1
-    for names in (COLUMNS, WITHOUT_DIRECTORY):
-        if found == len(names):
-            return names
-    wanted = f"{len(WITHOUT_DIRECTORY)} or {len(COLUMNS)}"
-    raise InputError(f"has {found} columns separated by tabs, not {wanted}")
-
-
-def _split_values(line: str, names: tuple[str, ...]) -> dict[str, str]:
-    """Return the values of a row by column."""
-    values = line.split("\t")
+def _split_row(line: str) -> dict[str, str]:
+    """Return the values of a row by column; raise InputError unless it has nine or ten."""
+    values = [value.strip() for value in line.split("\t")]
+    names = COLUMNS if len(values) == len(COLUMNS) else WITHOUT_DIRECTORY
     if len(values) != len(names):
-        fault = f"has {len(values)} columns separated by tabs, where the first row has"
-        raise InputError(f"{fault} {len(names)}")
-    return dict(zip(names, map(str.strip, values), strict=True))
-
-
-def _parse_row(values: dict[str, str]) -> GavelRow:
-    weight = _parse_number(values, "priority_weight")
-    if weight <= 0:
-        raise InputError(f"column priority_weight: must be positive, not {weight:g}")
-    return GavelRow(
-        values["job_type"],
-        _parse_whole(values, "total_steps"),
-        _parse_whole(values, "scale_factor"),
-        weight,
-        _parse_number(values, "SLO"),
-        _parse_number(values, "arrival_time"),
-    )
+        wanted = f"{len(WITHOUT_DIRECTORY)} or {len(COLUMNS)}"
+        raise InputError(f"has {len(values)} columns separated by tabs, not {wanted}")
+    return dict(zip(names, values, strict=True))
 
 
 def _parse_number(values: dict[str, str], column: str) -> float:

@@ -25,10 +25,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fairlead.errors import InputError
-from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
@@ -42,6 +39,7 @@ from fairlead.traces.logs.job_collector import (
     JobCollector,
     check_server_options,
     check_user_from,
+    equal_servers,
 )
 
 if TYPE_CHECKING:
@@ -103,14 +101,7 @@ def read_helios(
     gpus = float(GPUS_PER_SERVER)
     for block in read_blocks(log, _find_columns(log), header=True, on_progress=on_progress):
         gpus = max(gpus, _collect(block, user_from or "user", collected))
-    cluster = Cluster(
-        groups=("server",),
-        resources=("cpu", "gpu"),
-        capacity=np.array([[float(cores), gpus]]),
-        count=np.array([servers], dtype=np.int64),
-        units=("cores", "GPUs"),
-        labels=({},),
-    )
+    cluster = equal_servers("server", servers, {"cpu": cores, "gpu": gpus})
     with error_source(str(log)):
         return collected.workload(cluster, f"Helios log {log.name}")
 

@@ -21,6 +21,8 @@ Place = tuple[bool, ...]
 # A task takes some 90 bytes while a workload is built: 4.5 GB at this limit.
 MOST_TASKS = 50_000_000
 LARGEST_GIVEN = 10**9  # cores, GiB, GPUs or nodes that an option or a field may state
+UNITS = {"cpu": "cores", "memory": "GiB", "gpu": "GPUs"}
+NO_LABELS: Mapping[str, str] = {}
 EARLIEST_DATE = 1e8  # 1973; smaller times are seconds from the start of a log
 HALF_SECOND = 0.5  # duration of a run within one second, in a log with whole seconds
 OUT_OF_ORDER = "jobs submitted before the job of an earlier row; jobs are sorted by submission"
@@ -221,14 +223,15 @@ def check_user_from(user_from: str | None, known: Sequence[str]) -> None:
         raise InputError(f"must be one of {', '.join(known)}, not {user_from!r:.60}", "--user-from")
 
 
-def equal_servers(group: str, count: int, cores: float, memory: float | None = None) -> Cluster:
-    """Return a cluster of one group of equal servers, with cores, and memory in GiB if given."""
-    capacity = [float(cores)] if memory is None else [float(cores), memory]
+def equal_servers(
+    group: str, count: int, capacity: Mapping[str, float], labels: Mapping[str, str] = NO_LABELS
+) -> Cluster:
+    """Return a cluster of one group of equal servers."""
     return Cluster(
         groups=(group,),
-        resources=("cpu", "memory")[: len(capacity)],
-        capacity=np.array([capacity]),
-        count=np.array([count]),
-        units=("cores", "GiB")[: len(capacity)],
-        labels=({},),
+        resources=tuple(capacity),
+        capacity=np.array([list(capacity.values())], dtype=np.float64),
+        count=np.array([count], dtype=np.int64),
+        units=tuple(UNITS[resource] for resource in capacity),
+        labels=(labels,),
     )

@@ -154,13 +154,14 @@ def _make_cluster(
     memory: float | None,
 ) -> Cluster:
     check_server_options(servers, cores, memory)
+    per_server = {} if memory is None else {"memory": memory}
     if servers is not None and cores is not None:
-        return equal_servers("server", servers, cores, memory)
+        return equal_servers("server", servers, {"cpu": cores} | per_server)
     processors = header.number("MaxProcs") or header.number("MaxNodes")
     if not processors:
         fault = "its header names no MaxProcs or MaxNodes; give --servers and --cores"
         raise InputError(fault, "", header.source)
-    return equal_servers("pool", 1, processors, memory)
+    return equal_servers("pool", 1, {"cpu": processors} | per_server)
 
 
 def _collect(row: SwfRow, collected: JobCollector, on_servers: bool, with_memory: bool) -> None:
