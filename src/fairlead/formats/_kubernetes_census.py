@@ -156,7 +156,6 @@ def _find_open_nodes(
             allowed = np.zeros(len(dump.nodes), dtype=bool)  # the pod's own node is added below
         n = found.names.setdefault(pod.user, len(found.names))
         if pod.node:
-            allowed = allowed.copy()
             allowed[placement.index[pod.node]] = True
             for namespace in repelled_namespaces(pod.spec, pod.namespace):
                 found.repels.setdefault(namespace, f"{pod.namespace}/{pod.name}")

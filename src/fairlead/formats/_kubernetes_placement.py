@@ -6,7 +6,7 @@ Source: Kubernetes documentation, "Assigning Pods to Nodes" and "Taints and Tole
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from fairlead.errors import InputError
 from fairlead.formats._kubernetes_shapes import (
     KubernetesNodeSpec,
     NodeSelector,
-    NodeSelectorTerm,
     PodSpec,
     Requirement,
     Taint,
@@ -60,49 +59,29 @@ class NodeChoice:
         kinds = {kind: k for k, kind in enumerate(dict.fromkeys(taints))}
         self._kinds = list(kinds)  # the distinct sets of taints
         self._kind_of = np.array([kinds[kind] for kind in taints], dtype=np.int64)  # (G,)
-        self._known: dict[str, BoolArray] = {}  # (G,) by condition, as text
 
     def allowed(self, spec: PodSpec, place: str) -> BoolArray:
-        """Return (G,) bool: whether each node is open to a pod; read-only. O(G).
+        """Return (G,) bool: whether each node is open to a pod. O(G).
 
-        Each condition is computed once for all pods that share it. Raises InputError, with a key
-        path that begins with `place`, for an unknown operator or field.
+        Raises InputError, with a key path that begins with `place`, for an unknown operator or
+        field.
         """
         affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
             "requiredDuringSchedulingIgnoredDuringExecution"
         )
-        tolerations, labels = spec.get("tolerations") or [], spec.get("nodeSelector") or {}
-        allowed = self._once(
-            f"tolerations {tolerations!r}",
-            lambda: self._tolerated(tolerations, f"{place}.spec.tolerations"),
-        )
-        if labels:
-            allowed = allowed & self._once(
-                f"labels {labels!r}",
-                lambda: self._all([self._with_label(k, [v]) for k, v in labels.items()]),
-            )
+        allowed = self._tolerated(spec.get("tolerations") or [], f"{place}.spec.tolerations")
+        for key, value in (spec.get("nodeSelector") or {}).items():
+            allowed &= self._with_label(key, [value])
         if affinity is not None:
             here = (
                 f"{place}.spec.affinity.nodeAffinity."
                 "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
             )
-            allowed = allowed & self._selected(affinity, here)
+            allowed &= self._selected(affinity, here)
         return allowed
-
-    def _once(self, key: str, compute: Callable[[], BoolArray]) -> BoolArray:
-        """Return the nodes that meet a condition, computed on its first use."""
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = compute()
-        return found
 
     def _no_node(self) -> BoolArray:
         return np.zeros(len(self._kind_of), dtype=bool)
-
-    def _all(self, conditions: Sequence[BoolArray]) -> BoolArray:
-        """Return the nodes that meet all conditions."""
-        met: BoolArray = np.logical_and.reduce(conditions)
-        return met
 
     def _tolerated(self, tolerations: Sequence[Toleration], place: str) -> BoolArray:
         """Return the nodes of which every taint is tolerated."""
@@ -112,32 +91,35 @@ class NodeChoice:
                     f"must be Equal, Exists, Gt or Lt, not {show(toleration['operator'])}",
                     f"{place}[{k}].operator",
                 )
-        tolerated = [
-            all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in kind)
-            for kind in self._kinds
-        ]
-        return np.array(tolerated)[self._kind_of]
+        tolerated: BoolArray = np.array(
+            [
+                all(any(_tolerates(each, taint) for each in tolerations) for taint in kind)
+                for kind in self._kinds
+            ]
+        )
+        return tolerated[self._kind_of]
 
     def _selected(self, selector: NodeSelector, place: str) -> BoolArray:
-        """Return the nodes that meet at least one term of a selector; none if it has no terms."""
+        """Return the nodes that meet at least one term of a selector; none if it has no terms.
+
+        A node meets a term if it meets all of its conditions; none meets a term without conditions.
+        """
         selected = self._no_node()
         for k, term in enumerate(selector["nodeSelectorTerms"]):
-            selected |= self._meeting_term(term, f"{place}[{k}]")
+            here = f"{place}[{k}]"
+            conditions = [
+                *(
+                    self._matching(requirement, f"{here}.matchExpressions[{n}]")
+                    for n, requirement in enumerate(term.get("matchExpressions") or ())
+                ),
+                *(
+                    self._meeting_field(requirement, f"{here}.matchFields[{n}]")
+                    for n, requirement in enumerate(term.get("matchFields") or ())
+                ),
+            ]
+            if conditions:
+                selected |= np.logical_and.reduce(conditions)
         return selected
-
-    def _meeting_term(self, term: NodeSelectorTerm, place: str) -> BoolArray:
-        """Return the nodes that meet all conditions of a term; none if it has no conditions."""
-        conditions = [
-            self._meeting_expression(requirement, f"{place}.matchExpressions[{k}]")
-            for k, requirement in enumerate(term.get("matchExpressions") or ())
-        ]
-        for k, requirement in enumerate(term.get("matchFields") or ()):
-            # Not cached: each pod of a daemon set names another node.
-            conditions.append(self._meeting_field(requirement, f"{place}.matchFields[{k}]"))
-        return self._all(conditions) if conditions else self._no_node()
-
-    def _meeting_expression(self, requirement: Requirement, place: str) -> BoolArray:
-        return self._once(f"expression {requirement!r}", lambda: self._matching(requirement, place))
 
     def _matching(self, requirement: Requirement, place: str) -> BoolArray:
         """Return the nodes whose labels meet a requirement."""

@@ -168,7 +168,6 @@ def _read_run(
     notes[GONE_NODE] += node < 0
     allowed = choice.allowed(found["spec"], place)
     if node >= 0:
-        allowed = allowed.copy()
         allowed[node] = True
     elif not allowed.any():
         allowed = np.ones_like(allowed)

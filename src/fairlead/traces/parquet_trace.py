@@ -28,7 +28,6 @@ from fairlead.model.queues import read_limits, read_queues
 from fairlead.model.quotas import read_quotas
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.model.workload_checks import MOST_SERVERS
-from fairlead.traces._csv_tables import first_true
 from fairlead.traces._stored_files import ProgressReport, error_source
 
 FORMAT_VERSION = 1
@@ -173,7 +172,7 @@ def _make_workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         users,
         weight=[user["weight"] for user in header["users"]],
         job_names=np.array(jobs["job"].to_list(), dtype=np.str_),
-        job_user=_positions(jobs, users),
+        job_user=_user_numbers(jobs["user"].to_list(), users),
         job_submit=jobs["submit"].to_numpy(),
         job_gang=jobs["gang"].to_numpy(),
         job_cancel=jobs["cancel"].fill_null(np.inf).to_numpy(),
@@ -199,6 +198,15 @@ def _make_workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         recorded_until=header.get("recorded_until"),
         notes=header["notes"],
     )
+
+
+def _user_numbers(names: list[str], users: list[str]) -> list[int]:
+    """Return the index of each job's user; raise InputError for an unknown user."""
+    number = {user: n for n, user in enumerate(users)}
+    for job, name in enumerate(names):
+        if name not in number:
+            raise InputError(f"unknown user {name!r}", f"jobs[{job}].user")
+    return [number[name] for name in names]
 
 
 def _read_counts(groups: list[Mapping[str, Any]]) -> list[int]:
@@ -245,15 +253,3 @@ def _is_first_of_job(frame: pl.DataFrame) -> pl.Series:
         same = frame[column].eq_missing(frame[column].shift(1))
         refuse_rows(~is_first & ~same, f"{column}: differs within a job")
     return is_first
-
-
-def _positions(jobs: pl.DataFrame, users: list[str]) -> Any:
-    """Return (J,) the index of each job's user; raise InputError for an unknown user."""
-    known = pl.DataFrame({"user": users, "position": np.arange(len(users))}).unique(
-        "user", keep="first"
-    )
-    found = jobs.select("user").join(known, on="user", how="left", maintain_order="left")
-    unknown = first_true(found["position"].is_null())
-    if unknown is not None:
-        raise InputError(f"unknown user {found['user'][unknown]!r}", f"jobs[{unknown}].user")
-    return found["position"].to_numpy()
