@@ -78,7 +78,7 @@ REPLAYS = [
     ("simulate day.parquet -p drf/rrr --warm-up=2013-01-01", "is a date, and the trace has none"),
     ("simulate day.parquet -p drf/rrr --seed -1", "invalid value for '--seed'"),
     ("simulate day.parquet -p drf/rrr --servers 3", "--servers: is for "),
-    ("simulate day.parquet -p drf/rrr --machines x", "--machines: this was read as "),
+    ("simulate day.parquet -p drf/rrr --machines x", "and this was read as Parquet trace"),
     ("simulate day.parquet -p drf/rrr --reserve 0", "'--reserve'"),
     ("simulate day.parquet -p drf/rrr --spare gup", "gup"),
     ("simulate day.parquet -p drf/rrr --spare ''", "spare"),

@@ -137,17 +137,6 @@ def uncompressed_name(path: Path) -> Path:
     return path.with_suffix("") if path.suffix in SUFFIXES else path
 
 
-def stored_as(folder: Path, name: str) -> Path:
-    """Return the path of a file in a folder, plain or compressed; the plain path if it is absent.
-
-    Raises InputError for a file that is in the folder in two of these ways.
-    """
-    found = [path for suffix in SUFFIXES if (path := folder / f"{name}{suffix}").exists()]
-    if len(found) > 1:
-        raise InputError(f"is there twice, also as {found[0].name}", "", str(found[1]))
-    return found[0] if found else folder / name
-
-
 def only_file(folder: Path, pattern: str, remedy: str) -> Path:
     """Return the only file in a folder that matches a pattern; raise InputError otherwise."""
     found = sorted(folder.glob(pattern))

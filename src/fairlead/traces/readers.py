@@ -52,6 +52,15 @@ PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
 GOOGLE_TABLES = ("task_events", "machine_events")
 SWF_COLUMNS, METACENTRUM_COLUMNS = 18, 21
 
+_BY_LINE = (
+    (is_kubernetes_dump, KUBERNETES),
+    (is_sacct, SLURM),
+    (is_gavel, GAVEL),
+    (is_dlrm, DLRM),
+    (is_helios, HELIOS),
+    (is_fit_workflows, FIT_WORKFLOWS),
+    (is_openb, OPENB),
+)
 _WANTED = (
     "a Parquet trace of this project, a log in Standard Workload Format (18 columns, or 21 "
     "as MetaCentrum has them), openb's table of pods, a folder of Google's tables of 2011, the "
@@ -97,25 +106,21 @@ class Reader:
     module: str  # in `fairlead.traces`
     function: str
     takes: tuple[str, ...] = ()  # the fields of `MachineOptions` that the function takes
-    # The name of the format in the error for an option that only other formats take.
-    called: str = ""
 
 
 READERS = {
     PARQUET: Reader("parquet_trace", "read_parquet"),
     METACENTRUM: Reader("logs.metacentrum", "read_metacentrum", ("machines",)),
-    SWF: Reader("logs.swf", "read_swf_workload", ("servers", "cores", "memory"), "a plain SWF log"),
+    SWF: Reader("logs.swf", "read_swf_workload", ("servers", "cores", "memory")),
     OPENB: Reader("logs.openb", "read_openb_beside", ("machines",)),
     GOOGLE: Reader("logs.google", "read_google"),
     JOURNAL: Reader("journal_trace", "read_journal"),
-    KUBERNETES: Reader("logs.kubernetes_pods", "read_pods", ("user_from",), "a Kubernetes dump"),
-    BATSIM: Reader("logs.batsim", "read_batsim", ("servers", "cores"), "a Batsim workload"),
-    GAVEL: Reader("logs.gavel", "read_gavel", ("machines", "servers", "cores"), "a Gavel trace"),
+    KUBERNETES: Reader("logs.kubernetes_pods", "read_pods", ("user_from",)),
+    BATSIM: Reader("logs.batsim", "read_batsim", ("servers", "cores")),
+    GAVEL: Reader("logs.gavel", "read_gavel", ("machines", "servers", "cores")),
     DLRM: Reader("logs.dlrm", "read_dlrm", ("machines",)),
-    PHILLY: Reader("logs.philly", "read_philly", ("machines", "user_from"), "a Philly trace"),
-    HELIOS: Reader(
-        "logs.helios", "read_helios", ("servers", "cores", "user_from"), "a Helios trace"
-    ),
+    PHILLY: Reader("logs.philly", "read_philly", ("machines", "user_from")),
+    HELIOS: Reader("logs.helios", "read_helios", ("servers", "cores", "user_from")),
     PAI: Reader("logs.pai", "read_pai", ("machines",)),
     GOOGLE_2019: Reader("logs.google_2019", "read_google_2019"),
     FIT_WORKFLOWS: Reader("logs.fit_workflows", "read_fit_workflows", ("machines",)),
@@ -123,7 +128,6 @@ READERS = {
         "logs.slurm",
         "read_slurm",
         ("machines", "servers", "cores", "memory", "user_from", "unended"),
-        "a sacct table",
     ),
 }
 
@@ -184,12 +188,10 @@ def _added_format(path: Path) -> TraceFormat | None:
 
 def _refuse_options(name: str, reader: Reader, machines: MachineOptions) -> None:
     """Raise InputError for an option that the format, with this name, does not take."""
-    if machines.machines is not None and "machines" not in reader.takes:
-        raise InputError(f"this was read as {name}, which has no machine file", "--machines")
-    for option in ("servers", "cores", "memory", "user_from"):
+    for option in ("machines", "servers", "cores", "memory", "user_from"):
         if getattr(machines, option) is not None and option not in reader.takes:
-            formats = (other.called for other in READERS.values() if option in other.takes)
-            fault = f"is for {' or '.join(formats)}, and this was read as {name}"
+            formats = ", ".join(other for other in READERS if option in READERS[other].takes)
+            fault = f"is for {formats}, and this was read as {name}"
             raise InputError(fault, f"--{option.replace('_', '-')}")
 
 
@@ -237,21 +239,6 @@ def _format_of_folder(path: Path) -> str:
     raise InputError(f"is not the folder of a trace; wanted: {_WANTED}", "", str(path))
 
 
-def _format_of_first_line(path: Path, line: str) -> str:
-    """Return the format of a file if its first line determines it; else an empty text."""
-    if line.startswith("{") and is_batsim(path):
-        return BATSIM
-    if is_kubernetes_dump(line):
-        return KUBERNETES
-    by_line = (
-        (is_gavel, GAVEL),
-        (is_dlrm, DLRM),
-        (is_helios, HELIOS),
-        (is_fit_workflows, FIT_WORKFLOWS),
-    )
-    return next((name for recognises, name in by_line if recognises(line)), "")
-
-
 def _format_of_text(path: Path) -> str:
     """Return the format of a text file by its first lines; raise InputError for another file."""
     source, comments = str(path), False
@@ -259,10 +246,11 @@ def _format_of_text(path: Path) -> str:
         for row, line in lines:
             if not line:
                 continue
-            if is_sacct(line):
-                return SLURM
-            if not comments and (found := _format_of_first_line(path, line)):
-                return found
+            if line.startswith("{") and is_batsim(path):
+                return BATSIM
+            for recognises, name in _BY_LINE:
+                if recognises(line):
+                    return name
             if line.startswith(COMMENT):
                 comments = True
                 continue
@@ -271,8 +259,6 @@ def _format_of_text(path: Path) -> str:
                 return METACENTRUM
             if blanks == SWF_COLUMNS or comments:
                 return SWF
-            if is_openb(line):
-                return OPENB
             fault = f"{quoted(line)} does not begin a trace; wanted: {_WANTED}"
             raise InputError(fault, f"row {row}", source)
     raise InputError("holds no job" if comments else "is empty", "", source)

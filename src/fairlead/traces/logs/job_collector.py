@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from math import inf, nan
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from fairlead.model.workload_checks import MOST_SERVERS
 
 Shape = tuple[float, ...]
 Place = tuple[bool, ...]
+Kind = TypeVar("Kind")
 # A task takes some 90 bytes while a workload is built: 4.5 GB at this limit.
 MOST_TASKS = 50_000_000
 LARGEST_GIVEN = 10**9  # cores, GiB, GPUs or nodes that an option or a field may state
@@ -30,6 +31,17 @@ OUT_OF_ORDER = "jobs submitted before the job of an earlier row; jobs are sorted
 ROUNDED_UP = "jobs that ended in the second of their start, taken as half a second"
 EARLY_START = "jobs that started before their submission, taken as submitted at their start"
 NO_USER = "jobs whose user is not known; they are one user"
+
+
+def group_equal(kind_of: Mapping[str, Kind]) -> tuple[dict[Kind, list[str]], dict[str, int]]:
+    """Group machines of equal kind.
+
+    Returns the machines of each kind, and the number of each machine counted through the groups.
+    """
+    groups: dict[Kind, list[str]] = {}
+    for name, kind in kind_of.items():
+        groups.setdefault(kind, []).append(name)
+    return groups, {name: k for k, name in enumerate(chain.from_iterable(groups.values()))}
 
 
 class JobCollector:

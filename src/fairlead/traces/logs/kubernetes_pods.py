@@ -10,7 +10,7 @@ from fairlead.formats.kubernetes_runs import read_pod_runs
 from fairlead.model.cluster import BoolArray, Cluster, common_labels, name_of_group
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import ProgressReport, error_source
-from fairlead.traces.logs.job_collector import HALF_SECOND, JobCollector
+from fairlead.traces.logs.job_collector import HALF_SECOND, JobCollector, group_equal
 
 
 def is_kubernetes_dump(line: str) -> bool:
@@ -57,18 +57,14 @@ def _group_nodes(
     Equal nodes have equal amounts and are open to the same pods. A group has their common labels.
     """
     open_to = np.unique(np.array(allowed), axis=0).T
-    groups: dict[object, list[int]] = {}
-    for g, amounts in enumerate(cluster.capacity.tolist()):
-        key = (tuple(amounts), open_to[g].tobytes())
-        groups.setdefault(key, []).append(g)
-    members = list(groups.values())
-    server_of = [0] * len(cluster.groups)
-    for number, g in enumerate(g for nodes in members for g in nodes):
-        server_of[g] = number
+    kinds = [(*amounts, open_to[g].tobytes()) for g, amounts in enumerate(cluster.capacity)]
+    groups, server_of = group_equal(dict(zip(cluster.groups, kinds, strict=True)))
+    index = {name: g for g, name in enumerate(cluster.groups)}
+    members = [[index[name] for name in names] for names in groups.values()]
     first = [nodes[0] for nodes in members]
     return (
         Cluster(
-            groups=tuple(name_of_group([cluster.groups[g] for g in nodes]) for nodes in members),
+            groups=tuple(map(name_of_group, groups.values())),
             resources=cluster.resources,
             capacity=cluster.capacity[first],
             count=np.array([len(nodes) for nodes in members], dtype=np.int64),
@@ -77,5 +73,5 @@ def _group_nodes(
             devices=cluster.devices,
         ),
         members,
-        server_of,
+        list(map(server_of.__getitem__, cluster.groups)),
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain
 from math import nan
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +25,7 @@ from fairlead.traces._stored_files import (
     only_file,
     read_errors,
 )
-from fairlead.traces.logs.job_collector import JobCollector, Place
+from fairlead.traces.logs.job_collector import JobCollector, Place, group_equal
 
 POD_TABLES, NODE_TABLES = "*pod_list*.csv*", "*node_list*.csv*"
 
@@ -143,9 +142,7 @@ def group_machines(machines: Mapping[str, Machine]) -> tuple[Cluster, dict[str, 
     """
     if not machines:
         raise InputError("holds no machine")
-    groups: dict[Machine, list[str]] = {}
-    for name, machine in machines.items():
-        groups.setdefault(machine, []).append(name)
+    groups, numbers = group_equal(machines)
     cluster = Cluster(
         # For example 2xT4-96c-384g.
         groups=tuple(
@@ -158,7 +155,7 @@ def group_machines(machines: Mapping[str, Machine]) -> tuple[Cluster, dict[str, 
         units=UNITS,
         labels=tuple({"gpu": machine.model} if machine.model else {} for machine in groups),
     )
-    return cluster, {name: k for k, name in enumerate(chain.from_iterable(groups.values()))}
+    return cluster, numbers
 
 
 def _collect(block: Block, models: list[str], collected: JobCollector) -> None:

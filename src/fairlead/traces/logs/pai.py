@@ -31,7 +31,7 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.devices import with_devices
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, TraceColumn, keep_usable, read_blocks
-from fairlead.traces._stored_files import ProgressReport, error_source, stored_as
+from fairlead.traces._stored_files import ProgressReport, error_source, only_file
 from fairlead.traces.logs.google_tables import Progress
 from fairlead.traces.logs.job_collector import (
     HALF_SECOND,
@@ -137,12 +137,8 @@ def read_pai(
 
 
 def _find_table(folder: Path, name: str) -> Path:
-    path = stored_as(folder, name)
-    if not path.exists():
-        archive = folder / name.replace(".csv", ".tar.gz")
-        remedy = f"unpack {archive.name}" if archive.exists() else "the trace needs this table"
-        raise InputError(f"is not there; {remedy}", "", str(path))
-    return path
+    archive = name.replace(".csv", ".tar.gz")
+    return only_file(folder, f"{name}*", f"the trace needs one; unpack {archive} if it is there")
 
 
 def _read_machines(path: Path) -> tuple[Cluster, pl.DataFrame]:

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import chain, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, NotRequired
 
@@ -53,6 +53,7 @@ from fairlead.traces.logs.job_collector import (
     ROUNDED_UP,
     JobCollector,
     check_user_from,
+    group_equal,
 )
 
 JOB_LOGS, MACHINE_LISTS = "cluster_job_log*", "cluster_machine_list*"
@@ -280,10 +281,7 @@ def _correct_gpus(
 
 def _make_cluster(servers: Mapping[str, _Machine]) -> tuple[Cluster, dict[str, int]]:
     """Group equal servers; also return the cluster's number of each server."""
-    groups: dict[_Machine, list[str]] = {}
-    for name, machine in servers.items():
-        groups.setdefault(machine, []).append(name)
-    numbers = {name: k for k, name in enumerate(chain.from_iterable(groups.values()))}
+    groups, numbers = group_equal(servers)
     cluster = Cluster(
         # For example 8x24GB.
         groups=tuple(f"{gpus}x{memory or 'unknown'}" for gpus, memory in groups),

@@ -237,9 +237,6 @@ def _read_rows(
         fields = line.split("|")
         if not names:
             names = [name.strip().lower() for name in fields]
-            for name in {*NEEDED, *TRES, options.user}:
-                if names.count(name) > 1:
-                    raise InputError(f"has column {name} twice", f"row {number}", source)
             for name in (*NEEDED, options.user):
                 if name not in names:
                     fault = f"has no column {name}; ask sacct for it with --format"

@@ -17,6 +17,7 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray, IntArray, name_of_group
 from fairlead.model.problem_changes import PARTITION
 from fairlead.traces._stored_files import error_source, quoted, read_lines
+from fairlead.traces.logs.job_collector import group_equal
 
 MIB_PER_GIB = 1024.0
 # GiB by suffix. Slurm's units of memory are binary; without a suffix it is MiB.
@@ -78,10 +79,7 @@ def read_nodes(path: Path) -> NodeTable:
     else:
         fault = "is not the output of scontrol show node or of sinfo -N -o '%N|%c|%m|%G|%P'"
         raise InputError(fault, f"row {content[0][0]}", str(path))
-    kinds: dict[_Node, list[str]] = {}
-    for name, node in nodes.items():
-        kinds.setdefault(node, []).append(name)
-    numbers = {name: k for k, name in enumerate(name for names in kinds.values() for name in names)}
+    kinds, numbers = group_equal(nodes)
     labels = [
         ({PARTITION: ",".join(sorted(node.partitions))} if node.partitions else {})
         | {feature: "yes" for feature in node.features.split(",") if feature}
