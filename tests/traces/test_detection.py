@@ -76,7 +76,7 @@ def gavel_row(column: int, value: str) -> str:
         ("", "is empty"),
         ("; only a comment\n", "holds no job"),
         ("\0\1\2\3\4", "row 1: not text: it holds a zero byte"),
-        ("dear diary\n", "row 1: 'dear diary' does not begin a trace; wanted: a Parquet"),
+        ("dear diary\n", "row 1: 'dear diary' does not begin a trace; wanted: Parquet"),
         *(
             (line, "row 1: ")
             for line in (
@@ -120,7 +120,7 @@ def test_own_traces(tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_is_known_by_its_files(tmp_path: Path, files: list[str], name: str) -> None:
-    assert "is not the folder of a trace; wanted: a Parquet" in fault_of(detect_format, tmp_path)
+    assert "is not the folder of a trace; wanted: Parquet" in fault_of(detect_format, tmp_path)
     assert "there is no such file" in fault_of(detect_format, tmp_path / "none")
     for file in files:
         path = tmp_path / file

@@ -14,7 +14,11 @@ from fairlead.traces.logs.dlrm import read_dlrm
 from fairlead.traces.logs.job_collector import OUT_OF_ORDER
 from faults import fault_of, spoil
 
-HEADER = ",".join(column.name for column in dlrm.COLUMNS)
+HEADER = (
+    "instance_sn,role,app_name,cpu_request,cpu_limit,gpu_request,gpu_limit,rdma_request,rdma_limit,"
+    "memory_request,memory_limit,disk_request,disk_limit,max_instance_per_node,creation_time,"
+    "scheduled_time,deletion_time"
+)
 ROWS = """\
 i0,HN,app_0,12,12,1,1,25,25,120.0,120.0,680.0,800.0,8,,,
 i1,CN,app_1,64,64,0,0,1,1,320.5,320.5,255.0,300.0,-1,,,70.0
@@ -96,7 +100,7 @@ def test_nodes_are_needed(table: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("rdma_limit,", "", f"row 1: the header must be '{HEADER}', not"),
+        ("role,", "", "row 1: the header lacks role: 'instance_sn,app_name"),
         ("i3,HN", "i0,HN", "row 5: duplicate job 'i0'"),
         ("i3,HN", "i3,GN", "row 5: role: 'GN' is neither CN nor HN"),
         ("i3,HN", "i3,CN", "row 5: instance_sn: 'i3' asks for GPUs, and its role is CN"),

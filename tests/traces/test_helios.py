@@ -125,7 +125,7 @@ def test_users_may_be_virtual_clusters(log: Path) -> None:
     assert "must be one of user, vc, not 'queue'" in fault_of(read, log, user_from="queue")
 
 
-def test_the_heading_may_name_jobs(log: Path) -> None:
+def test_the_heading_may_have_more_columns(log: Path) -> None:
     heading = HEADING.replace("vc,", "vc,jobname,")
     log.write_text("\n".join((heading, *(r.replace(",vc1,", ',vc1,"a, b",') for r in ROWS[:1]))))
     assert is_helios(heading)
@@ -153,7 +153,7 @@ def test_servers_must_be_given(log: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("job_id,", "id,", "row 1: the header must be 'job_id,user,"),
+        ("job_id,", "id,", "row 1: the header lacks job_id: 'id,user,"),
         ("2,u2", "1,u2", "row 3: duplicate job '1'"),
         ("2,u2", "\x1b2,u2", "row 3: must not have control characters"),
         ("16,10,2", "many,10,2", "row 3: gpu_num: 'many' is not a whole number"),

@@ -119,7 +119,7 @@ def test_simplified_jobs_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([log_row(2), log_row(1)], "row 2: column 2 (submit time): 1001 is before the row above"),
+        ([log_row(2), log_row(1)], "row 2: column 2 (submit): 1001 is before the row above"),
         ([log_row(1), log_row(1)], "row 2: duplicate job '1'"),
         ([log_row(1), log_row(2, "1:cl_big:cl_small")], "row 2: node specification"),
         (
@@ -168,7 +168,7 @@ def with_field(column: int, value: str) -> str:
     ("row", "fault"),
     [
         ("1 2 3", "not 21 columns separated by blanks but 3"),
-        (with_field(2, "noon"), "column 2 (submit time): 'noon' is not a number"),
+        (with_field(2, "noon"), "column 2 (submit): 'noon' is not a number"),
         (with_field(10, "9" * 5000), f"column 10 (memory requested): '{'9' * 37}...' is out"),
         (with_field(5, "\u0663"), "column 5 (cores allocated): '\u0663' is not a number"),
         (with_field(8, "1.5"), "column 8 (cores requested): '1.5' is not a whole number"),

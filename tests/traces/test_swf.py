@@ -180,8 +180,8 @@ def test_left_out_and_filled_in_rows_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ((row(1), row(2, submit=99)), "row 5: column 2 (submit time): 99 is before the row above"),
-        ((row(1), row(2).replace("60", "nan")), "row 5: column 4 (run time): 'nan' is not"),
+        ((row(1), row(2, submit=99)), "row 5: column 2 (submit): 99 is before the row above"),
+        ((row(1), row(2).replace("60", "nan")), "row 5: column 4 (run): 'nan' is not"),
         ((), "holds no job"),
         ((row(1, run=-1),), "holds no job that ever ran"),
     ],

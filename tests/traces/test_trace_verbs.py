@@ -131,7 +131,7 @@ def test_generate_from_job_events(tmp_path: Path, capsys: Capture, job_events: P
 def test_unusable_input_is_one_line(tmp_path: Path, capsys: Capture) -> None:
     log, output = write_log(tmp_path, log_row(2), log_row(1)), tmp_path / "out.parquet"
     line = refused(capsys, "convert", log, "-o", output)
-    assert line.startswith(f"{log}: row 2: column 2 (submit time): 1001 is before the row above")
+    assert line.startswith(f"{log}: row 2: column 2 (submit): 1001 is before the row above")
     assert refused(capsys, "info", log) == line
     assert refused(capsys, "generate", "-o", output, "--servers", 0).startswith("servers: must be")
     assert not output.exists()

@@ -93,28 +93,29 @@ def read_blocks(
 ) -> Iterator[Block]:
     """Yield the rows of a table, plain or compressed, a block of text at a time.
 
-    Empty lines are skipped. With `header` the first row must be the names of `columns`. Memory
-    O(block).
+    Empty lines are skipped. With `header` the first row has the names of columns, in any order;
+    those that are not in `columns` stay text. Memory O(block).
 
     Raises InputError with file, row and column for
 
     - a file that cannot be read, is damaged or is not text;
-    - another header;
+    - a header that lacks one of `columns`, or repeats a name;
     - a row with a wrong number of columns;
     - a field that is empty, not a number, or out of range.
     """
     source = str(path)
+    names = [column.name for column in columns]
     empty = True
     for row, content in read_texts(path, on_progress):
         text = content
         if header and row == 1:
             first, _, rest = content.partition("\n")
-            _check_header(first.strip(), [column.name for column in columns], source)
+            names = _read_header(first.strip(), names, source)
             text = f"\n{rest}"  # an empty first line keeps the numbers of rows
         empty = False
         lines = numbered_lines(text, row, source)
         if len(lines):
-            yield convert(split_rows(lines, [c.name for c in columns], source), columns, source)
+            yield convert(split_rows(lines, names, source), columns, source)
     if header and empty:
         raise InputError("is empty", "", source)
 
@@ -164,11 +165,15 @@ def _decode(content: bytes, row: int, source: str) -> str:
         raise InputError("not text in UTF-8", f"row {here}", source) from None
 
 
-def _check_header(line: str, wanted: Sequence[str], source: str) -> None:
-    """Raise InputError if a header has other names or another order."""
-    if split_row(line, 1, source) != wanted:
-        fault = f"the header must be {','.join(wanted)!r}, not {quoted(line)}"
-        raise InputError(fault, "row 1", source)
+def _read_header(line: str, wanted: Sequence[str], source: str) -> list[str]:
+    """Return the names in a header; raise InputError if a wanted one is absent, or any repeated."""
+    names = split_row(line, 1, source)
+    absent = [name for name in wanted if name not in names]
+    if absent:
+        raise InputError(f"the header lacks {', '.join(absent)}: {quoted(line)}", "row 1", source)
+    if len(set(names)) < len(names):
+        raise InputError(f"the header repeats a name: {quoted(line)}", "row 1", source)
+    return names
 
 
 def split_row(line: str, row: int, source: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from statistics import median_low
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,7 @@ class ConvertedLog:
 class _UserJobs:
     """Counts of a user's jobs."""
 
-    jobs: int = 0
-    shapes: Counter[Shape] = field(default_factory=Counter)  # jobs by shape of a node
+    shapes: list[Shape] = field(default_factory=list)  # of a node of each job
     excluded: Counter[str] = field(default_factory=Counter)  # jobs by group that they exclude
 
 
@@ -71,8 +71,8 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
       group as excluded. If every group would be closed, the user has no constraint.
     - Weights are 1. Jobs that never ran are left out.
 
-    Raises InputError when a job names an unknown group or node, or no job ever ran. Cost O(J G +
-    S log S) for J jobs of S different shapes and G groups; memory O(S), besides the problem.
+    Raises InputError when a job names an unknown group or node, or no job ever ran. Cost O(J (G +
+    log J)) for J jobs and G groups.
     """
     cluster = cluster_of(machines)
     groups = list(cluster.groups)
@@ -89,15 +89,14 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
             excluded[job.spec] = _excluded_groups(job, machines)
         closed, meaningless = excluded[job.spec]
         user = of_users.setdefault(job.row.user, _UserJobs())
-        user.jobs += 1
-        user.shapes[job.cores_per_node, job.row.memory_requested] += 1
+        user.shapes.append((job.cores_per_node, job.row.memory_requested))
         user.excluded.update(closed)
         indifferent.update(meaningless)
     if not of_users:
         raise InputError("no job of the log ever ran")
     order = sorted(of_users)
     names = [f"user-{user}" for user in order]
-    demand = np.array([_median_shape(of_users[user].shapes) for user in order]) / (1, GIB)
+    demand = np.array([median_low(of_users[user].shapes) for user in order]) / (1, GIB)
     eligible = np.array([_open_groups(of_users[user], groups) for user in order])
     problem = Problem.from_arrays(
         cluster.capacity,
@@ -132,20 +131,9 @@ def _excluded_groups(job: LoggedJob, machines: Machines) -> tuple[tuple[str, ...
     return closed, meaningless
 
 
-def _median_shape(shapes: Counter[Shape]) -> Shape:
-    """Return the lower median of shapes, ordered by cores and then by memory."""
-    middle = (shapes.total() - 1) // 2
-    n_jobs = 0  # of this shape and smaller ones
-    for shape in sorted(shapes):
-        n_jobs += shapes[shape]
-        if n_jobs > middle:
-            return shape
-    raise AssertionError("a user has at least one job")
-
-
 def _open_groups(user: _UserJobs, groups: list[str]) -> list[bool]:
     """Return whether each group is open: fewer than half of the jobs exclude it; all if none is."""
-    open_groups = [2 * user.excluded[group] < user.jobs for group in groups]
+    open_groups = [2 * user.excluded[group] < len(user.shapes) for group in groups]
     return open_groups if any(open_groups) else [True] * len(groups)
 
 

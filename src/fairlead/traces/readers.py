@@ -61,14 +61,6 @@ _BY_LINE = (
     (is_fit_workflows, FIT_WORKFLOWS),
     (is_openb, OPENB),
 )
-_WANTED = (
-    "a Parquet trace of this project, a log in Standard Workload Format (18 columns, or 21 "
-    "as MetaCentrum has them), openb's table of pods, a folder of Google's tables of 2011, the "
-    "journal of fairlead serve, the output of Slurm's sacct --parsable2, the output of "
-    "kubectl get nodes,pods -A -o json, a workload of Batsim, a trace of Gavel, the table of "
-    "Alibaba's DLRM instances, a folder of its PAI tables, a folder of Google's tables of 2019, "
-    "a trace of Philly or Helios, a log of FIT's workflows"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +228,7 @@ def _format_of_folder(path: Path) -> str:
     ):
         if any(path.glob(pattern)):
             return name
-    raise InputError(f"is not the folder of a trace; wanted: {_WANTED}", "", str(path))
+    raise InputError(f"is not the folder of a trace; wanted: {', '.join(READERS)}", "", str(path))
 
 
 def _format_of_text(path: Path) -> str:
@@ -259,6 +251,6 @@ def _format_of_text(path: Path) -> str:
                 return METACENTRUM
             if blanks == SWF_COLUMNS or comments:
                 return SWF
-            fault = f"{quoted(line)} does not begin a trace; wanted: {_WANTED}"
+            fault = f"{quoted(line)} does not begin a trace; wanted: {', '.join(READERS)}"
             raise InputError(fault, f"row {row}", source)
     raise InputError("holds no job" if comments else "is empty", "", source)

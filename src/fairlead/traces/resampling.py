@@ -14,6 +14,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
+from fairlead.traces.logs.job_collector import rows_in_order
 
 DAY = 86_400.0
 WEEK = 7 * DAY
@@ -39,15 +40,9 @@ def resampled(workload: Workload, seed: int) -> Workload:
     shift = np.random.default_rng(seed).integers(periods, size=workload.n_users) * unit
     moved = first + (workload.job_submit - first + shift[workload.job_user]) % (periods * unit)
     order = np.argsort(moved, kind="stable")
-    new_number = np.empty_like(order)  # of each job
-    new_number[order] = np.arange(workload.n_jobs)
-    # The old number of each set, in the new order.
-    sets = np.argsort(new_number[workload.set_job], kind="stable")
-    sizes = workload.set_tasks[sets].astype(np.int64)
-    new_first_task = np.cumsum(sizes) - sizes
-    # For each set, the old number of a task minus its new number.
-    shift_to_old = workload.first_task[:-1][sets] - new_first_task
-    tasks = np.arange(sizes.sum()) + np.repeat(shift_to_old, sizes)
+    sets_of_job = np.diff(workload.first_set)
+    sets = rows_in_order(sets_of_job, order)
+    tasks = rows_in_order(workload.set_tasks.astype(np.int64), sets)
     origin = f"{workload.origin}, resampled {seed}" if workload.origin else f"resampled {seed}"
     until = workload.recorded_until
     return replace(
@@ -60,7 +55,7 @@ def resampled(workload: Workload, seed: int) -> Workload:
         job_cancel=(workload.job_cancel - workload.job_submit + moved)[order],
         job_limit=workload.job_limit[order],
         job_gang=workload.job_gang[order],
-        set_job=new_number[workload.set_job][sets].astype(workload.set_job.dtype),
+        set_job=np.repeat(np.arange(len(order), dtype=np.int32), sets_of_job[order]),
         set_tasks=workload.set_tasks[sets],
         set_shape=workload.set_shape[sets],
         set_place=workload.set_place[sets],

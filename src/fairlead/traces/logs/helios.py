@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +28,7 @@ from fairlead.errors import InputError
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
-from fairlead.traces._stored_files import ProgressReport, error_source, only_file, read_lines
+from fairlead.traces._stored_files import ProgressReport, error_source, only_file
 from fairlead.traces.logs.job_collector import (
     EARLY_START,
     HALF_SECOND,
@@ -52,14 +51,11 @@ COLUMNS = (
     TraceColumn("job_id"),
     TraceColumn("user", optional=True),
     TraceColumn("vc", optional=True),
-    TraceColumn("jobname", optional=True),  # in some versions of the log
     TraceColumn("gpu_num", "whole", most=LARGEST_GIVEN),
     TraceColumn("cpu_num", "whole", most=LARGEST_GIVEN),
     TraceColumn("node_num", "whole", most=LARGEST_GIVEN),
     TraceColumn("state"),
     *(TraceColumn(name, optional=True) for name in TIMES),
-    TraceColumn("duration", optional=True),
-    TraceColumn("queue", optional=True),
 )
 USERS = ("user", "vc")
 ABSENT = ("none", "unknown", "nat", "null")
@@ -99,19 +95,11 @@ def read_helios(
     check_user_from(user_from, USERS)
     collected = JobCollector()
     gpus = float(GPUS_PER_SERVER)
-    for block in read_blocks(log, _find_columns(log), header=True, on_progress=on_progress):
+    for block in read_blocks(log, COLUMNS, header=True, on_progress=on_progress):
         gpus = max(gpus, _collect(block, user_from or "user", collected))
     cluster = equal_servers("server", servers, {"cpu": cores, "gpu": gpus})
     with error_source(str(log)):
         return collected.workload(cluster, f"Helios log {log.name}")
-
-
-def _find_columns(path: Path) -> list[TraceColumn]:
-    """Return the columns of the log, with ``jobname`` only if its heading has it."""
-    with closing(read_lines(path)) as lines:
-        _, heading = next(lines, (1, ""))
-    named = "jobname" in heading.split(",")
-    return [column for column in COLUMNS if named or column.name != "jobname"]
 
 
 def _collect(block: Block, user_column: str, collected: JobCollector) -> float:

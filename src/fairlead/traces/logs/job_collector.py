@@ -160,12 +160,12 @@ class JobCollector:
             origin = f"{origin}, time from second {first:.15g} of its clock"
         order = np.argsort(submit, kind="stable")
         sets_of_job = np.frombuffer(self._sets_of_job, dtype=np.int32)
-        sets = _rows_in_order(sets_of_job, order)
+        sets = rows_in_order(sets_of_job, order)
         set_tasks = np.frombuffer(self._set_tasks, dtype=np.int32)
         names = sorted(self._users, key=user_order) if user_order else list(self._users)
         position = np.empty(len(names), dtype=np.int32)
         position[[self._users[name] for name in names]] = np.arange(len(names))
-        tasks = _rows_in_order(set_tasks, sets)
+        tasks = rows_in_order(set_tasks, sets)
         return Workload.from_arrays(
             cluster,
             names,
@@ -201,7 +201,7 @@ def in_brackets(notes: Mapping[str, int]) -> str:
     return f" ({listed})" if listed else ""
 
 
-def _rows_in_order(counts: Any, order: Any) -> Any:
+def rows_in_order(counts: Any, order: Any) -> Any:
     """Return the indices of rows, with their owners in another order.
 
     Rows are stored owner by owner, `counts[k]` for owner k; `order` has the owners in the new

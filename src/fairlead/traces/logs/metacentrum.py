@@ -208,7 +208,7 @@ def _parse_job(row: SwfRow) -> LoggedJob:
     _, _, spec = row.extra
     cores = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
     for what, column, known in (
-        ("submit time", 2, row.submit != UNKNOWN),
+        ("submit", 2, row.submit != UNKNOWN),
         ("user", 12, row.user >= 0),
         ("cores", 8, cores > 0),
         ("memory requested", 10, row.memory_requested >= 0),

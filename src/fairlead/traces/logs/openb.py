@@ -44,7 +44,6 @@ POD_COLUMNS = (
     TraceColumn("gpu_milli", "whole"),
     TraceColumn("gpu_spec", optional=True),
     TraceColumn("qos"),
-    TraceColumn("pod_phase"),
     TraceColumn("creation_time", "whole"),
     TraceColumn("deletion_time", "whole"),
     TraceColumn("scheduled_time", "real", optional=True),

@@ -40,26 +40,6 @@ from fairlead.traces.logs.job_collector import (
     equal_servers,
 )
 
-FIELDS = (
-    "job number",
-    "submit time",
-    "wait time",
-    "run time",
-    "cores allocated",
-    "average CPU time",
-    "used memory",
-    "cores requested",
-    "walltime requested",
-    "memory requested",
-    "status",
-    "user",
-    "group",
-    "application",
-    "queue",
-    "partition",
-    "preceding job",
-    "think time",
-)
 COMMENT = ";"
 UNKNOWN = -1
 EXCERPT = "jobs that the header's MaxJobs counts and that are not in the log, which is an excerpt"
@@ -229,6 +209,9 @@ class SwfRow(NamedTuple):
         return f"user-{self.user}" if self.user >= 0 else "user-unknown"
 
 
+FIELDS = tuple(name.replace("_", " ") for name in SwfRow._fields[1:-1])
+
+
 def read_swf(
     path: Path, *, extra_columns: int = 0, progress: ProgressReport | None = None
 ) -> Iterator[SwfRow]:
@@ -250,7 +233,7 @@ def read_swf(
         found = swf_row(row, fields, source)
         if found.submit != UNKNOWN:
             if found.submit < latest:
-                fault = f"column 2 (submit time): {found.submit:.15g} is before the row above"
+                fault = f"column 2 (submit): {found.submit:.15g} is before the row above"
                 raise InputError(fault, f"row {row}", source)
             latest = found.submit
         yield found
