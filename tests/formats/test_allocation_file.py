@@ -94,12 +94,12 @@ def test_yaml_and_whole_numbers_as_names(tmp_path: Path) -> None:
     assert held.source == "by hand"
 
 
-def test_whole_tasks_of_file_or_argument(tmp_path: Path) -> None:
+def test_the_file_says_whether_tasks_are_whole(tmp_path: Path) -> None:
     for key in ("trials", "criterion", "select"):
         document = {"users": [row()], key: "1"}
         assert read(tmp_path, document).whole_tasks is True
-        assert read(tmp_path, document, whole_tasks=False).whole_tasks is False
-    assert read(tmp_path, {"users": [row()]}, whole_tasks=True).whole_tasks is True
+        assert read(tmp_path, {**document, "whole_tasks": False}).whole_tasks is False
+    assert read(tmp_path, {"users": [row()], "whole_tasks": True}).whole_tasks is True
     unclear = {"users": [row()], "whole_tasks": "no"}
     assert fault_of(tmp_path, unclear) == "whole_tasks: must be True or False, not 'no'"
 

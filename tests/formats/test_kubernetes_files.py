@@ -134,9 +134,9 @@ ZIPPED = gzip.compress(lines(dump(*NODES, *PODS)), mtime=0)
         (b'{"a": ' + b"9" * 5000 + b"}", "has a whole number with thousands of digits"),
         (b"kind: List\nitems:\n\t- kind: Pod\n", "line 3, column 2: is not YAML: tabs"),
         (b"kind: List\nitems: &a [*a]\n", "items[0]: must be a mapping, not empty"),
-        (b"Error from server (Forbidden): nodes is forbidden\n", "must be a List of nodes"),
+        (b"Error from server (Forbidden): nodes is forbidden\n", "documents[0]: must be a node or"),
         (b'{"kind": "List", "items": []} 3\n', "documents[1]: must be a List of nodes"),
-        (b'{"kind": "List", "items": [{"metadata": {}}]}', "items[0].kind: must be text"),
+        (b'{"kind": "List", "items": [{"metadata": {}}]}', "items[0]: must be a node or a"),
         (b"[" * 20 + b"]" * 20, "[0][0][0][0][0][0][0][0][0][0][0]: is nested too deeply"),
     ],
 )

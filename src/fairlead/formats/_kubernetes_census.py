@@ -44,16 +44,10 @@ class Census:
     reach: dict[tuple[int, bytes], BoolArray]
     unrunnable: dict[int, str]  # reasons why pending pods fit no node, by pod
     undecided: dict[int, str]  # names of constraints that are not modelled, by pending pod
-    gpu_parts: list[int]  # bound pods whose parts of GPUs are not counted
+    lacks_parts: bool  # whether parts of GPUs of bound pods are not counted
     sharing: list[int]  # bound pods with a counted part of one GPU
     shares_gpus: bool  # whether any pod, bound or pending, has a counted part of one GPU
     not_modelled: dict[str, list[str]]  # names of pods, by request that is not modelled
-
-    @property
-    def capacity(self) -> FloatArray:
-        """(G, R) float: capacity of each node for pods, in whole units."""
-        capacity: FloatArray = np.rint(self.cluster.capacity * self.size)
-        return capacity
 
 
 @dataclass
@@ -127,7 +121,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         reach=found.reach,
         unrunnable=unrunnable,
         undecided=undecided,
-        gpu_parts=[k for k in with_part if not (counts_parts and pods[k].gpu_part)],
+        lacks_parts=any(not (counts_parts and pods[k].gpu_part) for k in with_part),
         sharing=[k for k in with_part if counts_parts and pods[k].gpu_part],
         shares_gpus=counts_parts and any(pod.gpu_part for pod in pods),
         not_modelled=not_modelled,

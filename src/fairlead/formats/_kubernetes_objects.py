@@ -86,7 +86,7 @@ class Dump:
     nodes: dict[str, Node]  # by name, in the files' order
     pods: list[Pod]  # bound and pending pods, in the files' order
     users: dict[str, None]  # users of all pods, terminated ones included
-    claimed: frozenset[str]  # extended resources that any pod holds, or held, by a resource claim
+    claimed: set[str]  # extended resources that any pod holds, or held, by a resource claim
 
 
 @dataclass(frozen=True)
@@ -124,92 +124,85 @@ def read_dump(paths: Sequence[str | Path], rule: UserRule, faults: RowFaults) ->
     0.5 s; memory some four times the file.
     """
     with garbage_collection_paused():  # collections would take most of the time
-        return _DumpReading(rule, faults).read(read_items(paths, faults))
-
-
-class _DumpReading:
-    """Checks the nodes and pods of a dump one by one."""
-
-    def __init__(self, rule: UserRule, faults: RowFaults) -> None:
-        self.rule, self.faults = rule, faults
-        self.nodes: dict[str, Node] = {}  # by name
-        self.users: dict[str, None] = {}
-        self.pods: set[tuple[str, str]] = set()  # namespace and name of each pod
-
-    def read(self, items: list[ListedObject]) -> Dump:
-        """Check the objects, nodes first, and return the usable ones."""
-        faults = self.faults
-        node_items = [item for item in items if item.kind == NODE_KIND]
-        pod_items = [item for item in items if item.kind == POD_KIND]
-        for item in node_items:
-            with faults.collected(item.source):
-                node = read_node(item.content, item.place)
-                if node.name in self.nodes:
-                    raise InputError("repeats the name of an earlier node", item.place)
-                self.nodes[node.name] = node
-        faults.refuse_if_none_left(len(self.nodes))
-        if not self.nodes:
-            raise InputError(f"holds no nodes; {MADE_BY}")
-        pods: list[Pod] = []
-        for item in pod_items:
-            with faults.collected(item.source):
-                pod = self._read_pod(item)
-                if pod is not None:
-                    pods.append(pod)
-        faults.refuse_if_none_left(len(pods))
-        if not pods:
-            fate = "holds no running or waiting pod" if self.pods else "holds no pods"
+        items = read_items(paths, faults)
+        dump = Dump(read_nodes(items, faults), [], {}, set())
+        names = set[tuple[str, str]]()  # namespace and name of each pod
+        for item in items:
+            if item.kind == POD_KIND:
+                with faults.collected(item.source):
+                    _add_pod(item, dump, rule, names)
+                dump.claimed.update(claimed_resources(item.content))
+        faults.refuse_if_none_left(len(dump.pods))
+        if not dump.pods:
+            fate = "holds no running or waiting pod" if names else "holds no pods"
             raise InputError(f"{fate}; {MADE_BY}")
-        claimed = frozenset[str]().union(*(claimed_resources(item.content) for item in pod_items))
-        return Dump(self.nodes, pods, self.users, claimed)
-
-    def _read_pod(self, item: ListedObject) -> Pod | None:
-        """Read a pod; None unless it is bound or pending."""
-        place = item.place
-        found = check_object(POD, item.content, place)
-        metadata = found["metadata"]
-        # The namespace that the API server uses if none is named.
-        namespace = metadata.get("namespace")
-        if namespace is None:
-            namespace = "default"
-        namespace = text_of(namespace, f"{place}.metadata.namespace")
-        name = text_of(metadata["name"], f"{place}.metadata.name")
-        if (namespace, name) in self.pods:
-            raise InputError("repeats the name of an earlier pod", place)
-        self.pods.add((namespace, name))
-        if namespace in HOLDER_NAMESPACES:
-            return None  # the pods that share its GPU are counted instead
-        labels = metadata.get("labels") or {}
-        user = self.rule.user(namespace, labels)
-        if self.rule.label in labels:
-            text_of(user, f"{place}.metadata.labels.{self.rule.label}")
-        self.users[user] = None
-        spec = found["spec"]
-        node = spec.get("nodeName") or ""
-        if (found.get("status") or {}).get("phase") in _TERMINATED:
-            return None
-        if not node and (spec.get("schedulingGates") or metadata.get("deletionTimestamp")):
-            return None
-        if node and node not in self.nodes:
-            raise InputError(f"no node is named {show(node)}", f"{place}.spec.nodeName")
-        annotations = metadata.get("annotations") or {}
-        return Pod(
-            source=item.source,
-            place=place,
-            namespace=namespace,
-            name=name,
-            user=user,
-            node=node,
-            request=effective_request(spec, place),
-            claimed=claimed_resources(item.content),
-            spec=spec,
-            labels=labels,
-            annotations=annotations,
-            gpu_part=part_of_one_gpu(annotations, place),
-        )
+        return dump
 
 
-def read_node(item: Mapping[str, Any], place: str) -> Node:
+def read_nodes(items: Sequence[ListedObject], faults: RowFaults) -> dict[str, Node]:
+    """Return the nodes of files by name; raise InputError if there are none."""
+    nodes: dict[str, Node] = {}
+    for item in items:
+        if item.kind == NODE_KIND:
+            with faults.collected(item.source):
+                node = _read_node(item.content, item.place)
+                if node.name in nodes:
+                    raise InputError("repeats the name of an earlier node", item.place)
+                nodes[node.name] = node
+    faults.refuse_if_none_left(len(nodes))
+    if not nodes:
+        raise InputError(f"holds no nodes; {MADE_BY}")
+    return nodes
+
+
+def _add_pod(item: ListedObject, dump: Dump, rule: UserRule, names: set[tuple[str, str]]) -> None:
+    """Add a pod if it is bound or pending, and its user in any case."""
+    place = item.place
+    found = check_object(POD, item.content, place)
+    metadata = found["metadata"]
+    # The namespace that the API server uses if none is named.
+    namespace = metadata.get("namespace")
+    if namespace is None:
+        namespace = "default"
+    namespace = text_of(namespace, f"{place}.metadata.namespace")
+    name = text_of(metadata["name"], f"{place}.metadata.name")
+    if (namespace, name) in names:
+        raise InputError("repeats the name of an earlier pod", place)
+    names.add((namespace, name))
+    if namespace in HOLDER_NAMESPACES:
+        return  # the pods that share its GPU are counted instead
+    labels = metadata.get("labels") or {}
+    user = rule.user(namespace, labels)
+    if rule.label in labels:
+        text_of(user, f"{place}.metadata.labels.{rule.label}")
+    dump.users[user] = None
+    spec = found["spec"]
+    node = spec.get("nodeName") or ""
+    if (found.get("status") or {}).get("phase") in _TERMINATED:
+        return
+    if not node and (spec.get("schedulingGates") or metadata.get("deletionTimestamp")):
+        return
+    if node and node not in dump.nodes:
+        raise InputError(f"no node is named {show(node)}", f"{place}.spec.nodeName")
+    annotations = metadata.get("annotations") or {}
+    pod = Pod(
+        source=item.source,
+        place=place,
+        namespace=namespace,
+        name=name,
+        user=user,
+        node=node,
+        request=effective_request(spec, place),
+        claimed=claimed_resources(item.content),
+        spec=spec,
+        labels=labels,
+        annotations=annotations,
+        gpu_part=part_of_one_gpu(annotations, place),
+    )
+    dump.pods.append(pod)
+
+
+def _read_node(item: Mapping[str, Any], place: str) -> Node:
     """Check a node; ``capacity`` counts if ``allocatable`` is absent. Raises InputError."""
     found = check_object(NODE, item, place)
     metadata, status = found["metadata"], found.get("status") or {}
@@ -260,7 +253,7 @@ def read_items(paths: Sequence[str | Path], faults: RowFaults) -> list[ListedObj
             documents = _load(path)
             single = len(documents) == 1
             for k, document in enumerate(documents):
-                if not isinstance(document, dict | list) or (single and _is_not_object(document)):
+                if not isinstance(document, dict | list):
                     place = "" if single else f"documents[{k}]"
                     fault = f"must be a List of nodes and pods, not {show(document)}; {MADE_BY}"
                     raise InputError(fault, place)
@@ -309,7 +302,7 @@ def _read_item(found: object, place: str, source: str, kind: str) -> ListedObjec
     if stated is None:
         stated = kind or _guess_kind(found)
     if not stated or not isinstance(stated, str):
-        raise InputError(f"must be text, not {show(found.get('kind'))}", f"{place}.kind")
+        raise InputError(f"must be a node or a pod, or state its kind; {MADE_BY}", place)
     if stated not in (NODE_KIND, POD_KIND):
         return None
     return ListedObject(source, _with_name(place, stated, found), stated, found)
@@ -334,13 +327,6 @@ def _is_list(found: Mapping[str, Any]) -> bool:
         return True
     may_be_list = kind is None or (isinstance(kind, str) and kind.endswith("List"))
     return may_be_list and isinstance(found.get("items"), list)
-
-
-def _is_not_object(document: object) -> bool:
-    """Return whether a mapping is not a Kubernetes object, but for example a logged error."""
-    if not isinstance(document, dict) or "kind" in document or _is_list(document):
-        return False
-    return not _guess_kind(document)
 
 
 def _guess_kind(found: Mapping[str, Any]) -> str:

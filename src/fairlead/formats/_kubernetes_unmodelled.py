@@ -10,7 +10,7 @@ Volcano, KAI, YuniKorn, Koordinator and the coscheduling plugin.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from fairlead.formats._kubernetes_requests import GPU_PARTS, Amounts
@@ -104,7 +104,7 @@ def _mappings(found: object) -> list[Mapping[str, Any]]:
 
 
 def split_request(
-    request: Amounts, listed: frozenset[str], claimed: frozenset[str]
+    request: Amounts, listed: frozenset[str], claimed: Set[str]
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Split a request into counted amounts, and uncounted resources with the reason for each.
 

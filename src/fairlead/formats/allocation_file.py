@@ -50,7 +50,6 @@ def read_allocation(
     problem: Problem,
     *,
     lenient: bool = False,
-    whole_tasks: bool | None = None,
 ) -> Holdings:
     """Read the tasks that users hold from an allocation file.
 
@@ -63,15 +62,14 @@ def read_allocation(
     lenient : bool
         Skip malformed rows of users and list them in `Holdings.skipped`, instead of refusing the
         file. Errors of the whole file are still raised.
-    whole_tasks : bool, optional
-        Whether tasks are indivisible. When absent, the file's key ``whole_tasks`` decides; without
-        the key, tasks are indivisible in answers of ``fill`` alone.
 
     Returns
     -------
     Holdings
         ``tasks`` is (N, G), in the problem's order. The problem is ``problem.pooled()`` if the file
-        names only the group ``pool`` and the problem has no such group.
+        names only the group ``pool`` and the problem has no such group. The file's key
+        ``whole_tasks`` decides whether tasks are indivisible; without the key, they are in answers
+        of ``fill`` alone.
 
     Raises
     ------
@@ -108,7 +106,7 @@ def read_allocation(
         problem=shared,
         tasks=reading.tasks,
         source=document.get("mechanism", "the file"),
-        whole_tasks=whole if whole_tasks is None else whole_tasks,
+        whole_tasks=whole,
         skipped=tuple(reading.faults.skipped),
         incomplete="rows were skipped" if reading.faults.skipped else "",
     )

@@ -196,7 +196,7 @@ def _compute_holdings(
     # Users with pods that fit nodes on which the mean task does not, so their slice is too small.
     partial: BoolArray = np.logical_or.reduce(pod_fits & ~problem.runnable, axis=1)
     missing = ["nodes or pods were skipped"] if skipped else []
-    missing += ["parts of GPUs are not counted"] if census.gpu_parts else []
+    missing += ["parts of GPUs are not counted"] if census.lacks_parts else []
     return Holdings(
         problem=problem,
         tasks=tasks,
@@ -351,7 +351,7 @@ def _pending_pods(
     """
     other = ~requested
     bound = np.flatnonzero(census.node >= 0)
-    free = census.capacity[:, other]
+    free = np.rint(census.cluster.capacity * census.size)[:, other]  # in whole units
     columns = np.array(census.cluster.resources, dtype=object)
     shared_gpu = other & (columns == NVIDIA_GPU) & bool(census.sharing)
     np.subtract.at(free, census.node[bound], census.request[bound][:, other])

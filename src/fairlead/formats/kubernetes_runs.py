@@ -20,10 +20,9 @@ from fairlead.formats._kubernetes_census import table_of
 from fairlead.formats._kubernetes_objects import (
     BY_NAMESPACE,
     NODE_KIND,
-    Node,
     UserRule,
     read_items,
-    read_node,
+    read_nodes,
 )
 from fairlead.formats._kubernetes_placement import NodeChoice
 from fairlead.formats._kubernetes_requests import (
@@ -83,13 +82,7 @@ def read_pod_runs(path: Path, user_from: str = BY_NAMESPACE) -> PodRuns:
     rule, faults = UserRule.parse(user_from), RowFaults(lenient=False)
     try:
         items = read_items([path], faults)
-        nodes: dict[str, Node] = {}
-        for item in items:
-            if item.kind == NODE_KIND:
-                node = read_node(item.content, item.place)
-                nodes[node.name] = node
-        if not nodes:
-            raise InputError("holds no nodes")
+        nodes = read_nodes(items, faults)
         placement = NamedGroups(list(nodes), [node.labels for node in nodes.values()])
         choice = NodeChoice(placement, [node.taints for node in nodes.values()])
         notes: Counter[str] = Counter()

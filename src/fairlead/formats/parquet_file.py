@@ -89,12 +89,11 @@ def check_columns(
         refuse_rows(frame.select(missing).to_series(), f"{name}: is empty")
 
 
-def refuse_rows(wrong: pl.Series, fault: str, values: pl.Series | None = None) -> None:
-    """Raise InputError for the first wrong row, with its value if given."""
+def refuse_rows(wrong: pl.Series, fault: str) -> None:
+    """Raise InputError for the first wrong row."""
     first = wrong.arg_max() if wrong.any() else None
     if first is not None:
-        value = "" if values is None else f" {values[first]}"
-        raise InputError(f"{fault}{value}", f"row {first + 1}")
+        raise InputError(fault, f"row {first + 1}")
 
 
 def _with_checksum(content: bytes) -> bytes:
