@@ -9,7 +9,6 @@ import bz2
 import codecs
 import gzip
 import lzma
-import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,7 +17,7 @@ from typing import BinaryIO, cast
 
 from fairlead.errors import InputError
 
-SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
+SUFFIXES = (".gz", ".bz2", ".xz")
 # The longest rows list a host for each core of the largest machines, and are far shorter. With this
 # limit, a file without line ends is not read into memory completely.
 LONGEST_ROW = 16 * 2**20
@@ -27,14 +26,14 @@ ROWS_PER_REPORT = 4096
 ProgressReport = Callable[[int, int], None]
 """Called from time to time with the bytes read so far and the size of the file."""
 
-_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"PK\x03\x04": "zip"}
-_OPENERS: dict[str, Callable[[BinaryIO], object]] = {
-    "gzip": gzip.open,
-    "bzip2": bz2.open,
-    "xz": lzma.open,
+# The name of each compression and what opens it, by the first bytes of files.
+_COMPRESSIONS: dict[bytes, tuple[str, Callable[[BinaryIO], object]]] = {
+    b"\x1f\x8b": ("gzip", gzip.open),
+    b"BZh": ("bzip2", bz2.open),
+    b"\xfd7zXZ\0": ("xz", lzma.open),
 }
 _REFUSED = {
-    b"PK\x05\x06": "is an empty zip archive",
+    b"PK\x03\x04": "is a zip archive; unpack it and name the file",
     b"\x28\xb5\x2f\xfd": "is compressed by zstd; decompress it first: zstd -d",
     b"\xff\xfe": "is text in UTF-16; convert it to UTF-8 first",
     b"\xfe\xff": "is text in UTF-16; convert it to UTF-8 first",
@@ -106,24 +105,33 @@ def _decode_row(line: bytes, row: int, source: str, comment: str | None) -> str:
 
 @contextmanager
 def open_stored(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
-    """Open a file, plain or compressed by gzip, bzip2 or xz, or the only file of a zip archive.
+    """Open a file, plain or compressed by gzip, bzip2 or xz.
 
     Yields the decompressed stream, the stored file (its position shows the progress), and the size
-    of the stored file. Raises InputError for other compressed files, for archives of several files,
-    and for damaged data. The error for damaged data has no source; `read_errors` adds it.
+    of the stored file. Raises InputError for other compressed files, for archives, and for damaged
+    data. The error for damaged data has no source; `read_errors` adds it.
     """
     compression = "plain"
     try:
         with ExitStack() as opened:
             stored: BinaryIO = opened.enter_context(path.open("rb"))
-            size = path.stat().st_size
-            compression = _detect_compression(stored, str(path))
-            stream = _decompress(stored, compression, opened, str(path))
-            _refuse_tar(stream, str(path))
-            yield stream, stored, size
+            start = stored.read(_LONGEST_MAGIC)
+            stored.seek(0)
+            for magic, fault in _REFUSED.items():
+                if start.startswith(magic):
+                    raise InputError(fault, "", str(path))
+            stream = stored
+            for magic, (name, decompress) in _COMPRESSIONS.items():
+                if start.startswith(magic):
+                    compression = name
+                    stream = opened.enter_context(cast(BinaryIO, decompress(stored)))
+            if stream.read(_TAR_MARK.stop)[_TAR_MARK] == b"ustar":
+                raise InputError("is a tar archive; unpack it and name the file", "", str(path))
+            stream.seek(0)
+            yield stream, stored, path.stat().st_size
     except EOFError:
         raise InputError(f"the {compression} file ends before its data does (truncated?)") from None
-    except (zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+    except (zlib.error, lzma.LZMAError) as error:
         raise InputError(f"the {compression} file is damaged: {error}") from None
     except OSError as error:
         if error.errno is not None:
@@ -169,42 +177,3 @@ def error_source(source: str, place: str = "") -> Iterator[None]:
         if error.source:
             raise
         raise InputError(error.fault, place or error.place, source) from None
-
-
-def _detect_compression(stored: BinaryIO, source: str) -> str:
-    """Return the compression of a file by its first bytes, or ``plain``; refuse other kinds."""
-    start = stored.read(_LONGEST_MAGIC)
-    stored.seek(0)
-    for magic, fault in _REFUSED.items():
-        if start.startswith(magic):
-            raise InputError(fault, "", source)
-    return next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "plain")
-
-
-def _decompress(stored: BinaryIO, compression: str, opened: ExitStack, source: str) -> BinaryIO:
-    if compression == "zip":
-        archive = opened.enter_context(zipfile.ZipFile(stored))
-        return opened.enter_context(_open_only_member(archive, source))
-    if compression in _OPENERS:
-        return opened.enter_context(cast(BinaryIO, _OPENERS[compression](stored)))
-    return stored
-
-
-def _open_only_member(archive: zipfile.ZipFile, source: str) -> BinaryIO:
-    members = [member for member in archive.infolist() if not member.is_dir()]
-    if len(members) != 1:
-        names = listed([member.filename for member in members], _MOST_NAMED)
-        of_names = f" ({names})" if members else ""
-        fault = f"is a zip archive of {len(members)} files{of_names}; it must hold one"
-        raise InputError(fault, "", source)
-    try:
-        return cast(BinaryIO, archive.open(members[0]))
-    except (NotImplementedError, RuntimeError) as error:
-        raise InputError(f"is a zip archive that cannot be unpacked: {error}", "", source) from None
-
-
-def _refuse_tar(stream: BinaryIO, source: str) -> None:
-    start = stream.read(_TAR_MARK.stop)
-    if start[_TAR_MARK] == b"ustar":
-        raise InputError("is a tar archive; unpack it and name the file", "", source)
-    stream.seek(0)
