@@ -19,7 +19,6 @@ differences of these times, and are not read. Times are by the cluster's clock.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +37,7 @@ from fairlead.traces.logs.job_collector import (
     JobCollector,
     check_server_options,
     check_user_from,
+    divide_amounts,
     equal_servers,
 )
 
@@ -133,7 +133,8 @@ def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
                 row["job_id"], user or "unknown", float(min(submit, start)), gang=tasks > 1
             )
         seconds = float(row["end_time"] - start) or HALF_SECOND
-        for shape, count in _divide(row["cpu_num"], row["gpu_num"], tasks):
+        amounts = {"cpu": row["cpu_num"], "gpu": row["gpu_num"]}
+        for shape, count in divide_amounts(amounts, tasks):
             collected.add_tasks(shape, None, repeat(seconds, count), start=float(start))
             largest = max(largest, shape[1])
     return largest
@@ -156,16 +157,3 @@ def _count_tasks(cores: int, gpus: int, nodes: int, notes: Counter[str]) -> int:
     notes[NO_NODES] += nodes == 0
     notes[FEWER_TASKS] += nodes > max(cores, gpus)
     return min(max(nodes, 1), max(cores, gpus))
-
-
-def _divide(cores: int, gpus: int, tasks: int) -> Iterator[tuple[tuple[float, float], int]]:
-    """Yield each shape of a job's tasks with its number of tasks, larger shapes first.
-
-    The first ``cores % tasks`` tasks have one core more than the others; GPUs are divided likewise.
-    """
-    begin = 0
-    for end in sorted({cores % tasks, gpus % tasks, tasks} - {0}):
-        core_share = cores // tasks + (begin < cores % tasks)
-        gpu_share = gpus // tasks + (begin < gpus % tasks)
-        yield (float(core_share), float(gpu_share)), end - begin
-        begin = end

@@ -201,6 +201,24 @@ def in_brackets(notes: Mapping[str, int]) -> str:
     return f" ({listed})" if listed else ""
 
 
+def divide_amounts(totals: Mapping[str, float], tasks: int) -> list[tuple[Shape, int]]:
+    """Divide the amounts of a job among its tasks; return each shape with its number of tasks.
+
+    Whole numbers are divided in whole numbers, larger shares first; memory is divided evenly.
+    """
+    shapes: Counter[Shape] = Counter()
+    for task in range(tasks):
+        amounts = []
+        for resource, total in totals.items():
+            if resource == "memory" or not float(total).is_integer():
+                amounts.append(total / tasks)
+            else:
+                each, more = divmod(int(total), tasks)
+                amounts.append(float(each + (task < more)))
+        shapes[tuple(amounts)] += 1
+    return list(shapes.items())
+
+
 def rows_in_order(counts: Any, order: Any) -> Any:
     """Return the indices of rows, with their owners in another order.
 

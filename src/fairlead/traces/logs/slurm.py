@@ -39,6 +39,7 @@ from fairlead.traces.logs.job_collector import (
     Place,
     check_server_options,
     check_user_from,
+    divide_amounts,
 )
 from fairlead.traces.logs.slurm_nodes import NodeTable, amounts_of, host_names, read_nodes
 
@@ -102,20 +103,12 @@ class SlurmRow(NamedTuple):
     partition: str  # names of partitions, with commas
 
 
-class _RowOptions(NamedTuple):
-    """Options for the reading of rows."""
-
-    user: str  # the column that names users
-    unended: bool  # whether jobs that had not ended, or were cancelled while pending, are kept
-
-
 class _JobRun(NamedTuple):
     """When a job ran, in seconds by the cluster's clock."""
 
     start: float  # infinite if it never started
     seconds: float  # infinite if it had not ended
     cancel: float  # time at which it was cancelled while pending; else infinite
-    is_rounded_up: bool = False  # whether it ended in the second of its start
 
 
 class _LeftOutError(Exception):
@@ -173,8 +166,8 @@ def read_slurm(
         raise InputError("cannot be given with --machines", "--servers")
     check_user_from(user_from, USERS)
     collected = JobCollector()
-    options = _RowOptions(user_from or "user", unended is not None)
-    rows = _last_rows(_read_rows(path, options, collected.notes, on_progress), collected)
+    lines = _read_rows(path, user_from or "user", unended is not None, collected.notes, on_progress)
+    rows = _last_rows(lines, collected)
     last = max(_last_time(rows), -inf if unended is None else unended)
     if unended is not None:
         rows = _end_unended(rows, last)
@@ -226,9 +219,17 @@ def read_slurm(
 
 
 def _read_rows(
-    path: Path, options: _RowOptions, notes: Counter[str], on_progress: ProgressReport | None
+    path: Path,
+    user: str,
+    unended: bool,
+    notes: Counter[str],
+    on_progress: ProgressReport | None,
 ) -> Iterator[SlurmRow]:
-    """Check the heading, and yield the rows of jobs to keep."""
+    """Check the heading, and yield the rows of jobs to keep.
+
+    `user` is the column that names users; `unended` tells whether jobs are kept that had not ended,
+    or were cancelled while pending.
+    """
     source = str(path)
     names: list[str] = []
     for number, line in read_lines(path, on_progress, on_cut=lambda: notes.update([CUT_OFF])):
@@ -237,7 +238,10 @@ def _read_rows(
         fields = line.split("|")
         if not names:
             names = [name.strip().lower() for name in fields]
-            for name in (*NEEDED, options.user):
+            for name in {*NEEDED, *TRES, user}:
+                if names.count(name) > 1:
+                    raise InputError(f"has column {name} twice", f"row {number}", source)
+            for name in (*NEEDED, user):
                 if name not in names:
                     fault = f"has no column {name}; ask sacct for it with --format"
                     raise InputError(fault, f"row {number}", source)
@@ -252,7 +256,7 @@ def _read_rows(
         values = dict(zip(names, map(str.strip, fields), strict=True))
         try:
             with error_source(source, f"row {number}"):
-                row = _parse_row(number, values, options, notes)
+                row = _parse_row(number, values, user, unended, notes)
         except _LeftOutError as fault:
             notes[fault.reason] += fault.jobs
         else:
@@ -260,11 +264,11 @@ def _read_rows(
 
 
 def _parse_row(
-    number: int, values: Mapping[str, str], options: _RowOptions, notes: Counter[str]
+    number: int, values: Mapping[str, str], user: str, unended: bool, notes: Counter[str]
 ) -> SlurmRow:
     """Return the row of a job; raise `_LeftOutError` for any other row.
 
-    Only jobs that ran and ended are kept, unless `options.unended`. A job that had not ended gets
+    Only jobs that ran and ended are kept, unless `unended`. A job that had not ended gets
     an infinite run time, and a job that never started an infinite start.
     """
     job = values["jobid"]
@@ -273,18 +277,17 @@ def _parse_row(
     if "." in job.partition("[")[0]:  # but not ``9_[1-100...]``, a list that sacct cut off
         raise _LeftOutError(STEPS)
     submitted, start, end = (_parse_time(values[name], name) for name in ("submit", "start", "end"))
-    run = _run_of(values, start, end, options)
+    run = _run_of(values, start, end, unended)
     requested = values.get("reqtres", "")
     allocated = values.get("alloctres", requested)
     tres = allocated or requested if isfinite(run.start) else requested or allocated
     if not tres:
         raise _LeftOutError(NO_REQUEST)
-    notes[ROUNDED_UP] += run.is_rounded_up
+    notes[ROUNDED_UP] += run.seconds == HALF_SECOND
     submit = _submission_of(values, submitted, run)
     amounts = amounts_of(tres)
     nodes = int(amounts.get("node", 0) or _parse_whole(values.get("nnodes", ""), "nnodes") or 1)
-    user = values[options.user]
-    notes[NO_USER] += not user
+    notes[NO_USER] += not values[user]
     notes[NO_PARTITION] += "partition" not in values
     limit = values.get("timelimit", "")
     notes[CUT_ARRAY] += "[" in job and _jobs_of_array(job) == [job]
@@ -292,7 +295,7 @@ def _parse_row(
     return SlurmRow(
         row=number,
         job=job,
-        user=user or "unknown",
+        user=values[user] or "unknown",
         submit=min(submit, run.start),  # a requeued job may start before its last submission
         start=run.start,
         seconds=run.seconds,
@@ -306,7 +309,7 @@ def _parse_row(
 
 
 def _run_of(
-    values: Mapping[str, str], start: float | None, end: float | None, options: _RowOptions
+    values: Mapping[str, str], start: float | None, end: float | None, unended: bool
 ) -> _JobRun:
     """Return when a job ran or was cancelled; raise `_LeftOutError` if it is not kept."""
     state = values["state"].partition(" ")[0].upper()
@@ -317,16 +320,16 @@ def _run_of(
             reason = STILL_PENDING
         elif end is not None and (start is None or state == "CANCELLED"):
             reason, cancel = CANCELLED_WHILE_PENDING, end
-        if not options.unended or reason == NEVER_RAN:
+        if not unended or reason == NEVER_RAN:
             raise _LeftOutError(reason, len(_jobs_of_array(values["jobid"])))
         return _JobRun(inf, inf, cancel)
     if end is not None and end < start:
         raise _LeftOutError(ENDED_BEFORE_START)
     if end is None or state in ("RUNNING", "SUSPENDED", "COMPLETING"):
-        if not options.unended:
+        if not unended:
             raise _LeftOutError(STILL_RAN)
         return _JobRun(start, inf, inf)
-    return _JobRun(start, end - start or HALF_SECOND, inf, is_rounded_up=end == start)
+    return _JobRun(start, end - start or HALF_SECOND, inf)
 
 
 def _submission_of(values: Mapping[str, str], submit: float | None, run: _JobRun) -> float:
@@ -431,7 +434,9 @@ def _collect(
             hosts = [-1] * row.nodes
         collected.notes[NO_SERVER] += -1 in hosts and isfinite(row.start)
         first_host = 0
-        for shape, count in _divide_amounts(row, used):
+        for shape, count in divide_amounts(
+            {RESOURCES[r]: row.amounts.get(RESOURCES[r], 0.0) for r in used}, row.nodes
+        ):
             collected.add_tasks(
                 shape, place, repeat(row.seconds, count), start=row.start,
                 servers=hosts[first_host : first_host + count],
@@ -452,25 +457,6 @@ def _with_enough_nodes(row: SlurmRow, table: NodeTable, place: Place, used: list
     needed = [ceil(amount / each) for amount, each in zip(requested, largest, strict=True) if each]
     nodes = max([row.nodes, *needed])
     return row._replace(nodes=nodes) if nodes <= table.count[np.array(place)].sum() else row
-
-
-def _divide_amounts(row: SlurmRow, used: list[int]) -> list[tuple[tuple[float, ...], int]]:
-    """Divide a job's amounts among its nodes; return each shape with its number of nodes.
-
-    Cores and GPUs are divided in whole numbers, larger shares first.
-    """
-    shapes: Counter[tuple[float, ...]] = Counter()
-    for node in range(row.nodes):
-        amounts = []
-        for r in used:
-            total = row.amounts.get(RESOURCES[r], 0.0)
-            if RESOURCES[r] == "memory" or not total.is_integer():
-                amounts.append(total / row.nodes)
-            else:
-                each, more = divmod(int(total), row.nodes)
-                amounts.append(float(each + (node < more)))
-        shapes[tuple(amounts)] += 1
-    return list(shapes.items())
 
 
 def _allowed_groups(row: SlurmRow, table: NodeTable, notes: Counter[str]) -> Place:
