@@ -72,7 +72,7 @@ def test_an_audit_takes_weights_for_what_users_hold(capsys: Capture) -> None:
         ("allocate", "{zed: 2}", "w.yaml: no user is named 'zed'; known: ana, dee, eve"),
         ("compare", "{ana: -1}", "w.yaml: ana: must be a number from 0, not -1"),
         ("audit", "{ana: .nan}", "w.yaml: ana: must be a finite number, not nan"),
-        ("allocate", "{ana: two}", "w.yaml: ana: must be a number, not 'two'"),
+        ("allocate", "{ana: two}", "w.yaml: ana: must be a number from 0, not 'two'"),
         ("allocate", "{ana: 1, ana: 2}", "w.yaml: "),
         ("allocate", "[ana]", "w.yaml: must be a mapping of users to weights, such as {ana: 2}"),
         ("allocate", "", "w.yaml: "),

@@ -146,8 +146,8 @@ ROWS: list[tuple[Any, str]] = [
     ({"servers": {}}, "users[0]: the key 'name' is missing"),
     (row("anna"), "users[0].name: no user is named 'anna'; did you mean 'ana'?"),
     (row(servers={"bgi": 1}), "users[0].servers.bgi: no group is named 'bgi'; did you mean 'big'?"),
-    (row(servers={"big": -1}), "users[0].servers.big: must not be negative, not -1"),
-    (row(weight="2"), "users[0].weight: must be a number, not '2'"),
+    (row(servers={"big": -1}), "users[0].servers.big: must be a number from 0, not -1"),
+    (row(weight="2"), "users[0].weight: must be a number from 0, not '2'"),
     (row(tasks=2), "users[0].tasks: is 2, and the sum over servers is 1"),
     (
         row(servers={"big": 9}),
@@ -194,7 +194,8 @@ def test_rows_that_cannot_be_used(tmp_path: Path) -> None:
     assert held.skipped == (twice,)
     document = {"users": [row(servers={"big": -1}), row("bo", servers={"x": 1}), 3]}
     assert fault_of(tmp_path, document, lenient=True) == (
-        "nothing of it can be used: users[0].servers.big: must not be negative, not -1 (and 2 more)"
+        "nothing of it can be used: users[0].servers.big: must be a number from 0, not -1 "
+        "(and 2 more)"
     )
 
 

@@ -91,8 +91,6 @@ class NamedGroups:
             here = f"{place}.{name}"
             g = self._group(name, here)
             rates[g] = number_at(value, here)
-            if rates[g] < 0:
-                raise ProblemError(f"must not be negative, not {show(value)}", here)
         return rates
 
     def _group(self, name: object, place: str) -> int:

@@ -259,7 +259,4 @@ def _read_non_negative(value: object, place: str) -> float:
     """Read a number of at least 0: tasks or a weight."""
     if isinstance(value, float) and abs(value) <= 1 / LARGEST_AMOUNT:
         return 0.0  # a rounding error of a difference
-    number = number_at(value, place)
-    if number < 0:
-        raise ProblemError(f"must not be negative, not {show(value)}", place)
-    return number
+    return number_at(value, place)

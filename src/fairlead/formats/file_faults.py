@@ -76,12 +76,19 @@ def keyed_by_text(mapping: Mapping[Any, Any], place: str) -> dict[str, Any]:
     return named
 
 
-def number_at(value: object, place: str, expected: str = "a number") -> float:
-    """Read a number; raise ProblemError with its key path for any other value."""
+def number_at(value: object, place: str, owner: str = "") -> float:
+    """Read a number of at least 0; raise ProblemError with its key path for any other value.
+
+    `owner` is appended to the error.
+    """
+    wanted = "a number from 0"
     try:
-        return read_number(value, expected)
+        number = read_number(value, wanted)
     except ProblemError as error:
-        raise ProblemError(error.fault, place) from None
+        raise ProblemError(f"{error.fault}{owner}", place) from None
+    if number < 0:
+        raise ProblemError(f"must be {wanted}, not {show(value)}{owner}", place)
+    return number
 
 
 def short(key: object) -> str:

@@ -430,7 +430,7 @@ def _check_weights(weights: Mapping[str, float], dump: Dump, rule: UserRule) -> 
             raise InputError(
                 f"no pod is of the {what} {show(name)}{did_you_mean(name, dump.users)}", place
             )
-        checked[name] = number_at(value, place, "a positive number")
-        if checked[name] <= 0:
+        checked[name] = number_at(value, place)
+        if not checked[name]:
             raise ProblemError(f"must be a positive number, not {show(value)}", place)
     return checked

@@ -43,13 +43,13 @@ from fairlead.formats._problem_shape import (
 )
 from fairlead.formats.atomic_files import write_text
 from fairlead.formats.documents import read_document, source_name
-from fairlead.formats.file_faults import keyed_by_text, text_of
+from fairlead.formats.file_faults import keyed_by_text, number_at, text_of
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import file_name, switch
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
 from fairlead.model.devices import device_names
 from fairlead.model.problem import LARGEST_COUNT, Problem
-from fairlead.model.quantity import read_number, show
+from fairlead.model.quantity import show
 from fairlead.model.queues import TOP, Queues, read_queues
 
 # Largest number of pairs of a user and a group: a table of such pairs takes some hundred MB.
@@ -229,41 +229,29 @@ def _read_count(row: ServerRow, g: int) -> int:
     return int(count)
 
 
-def _read_non_negative(value: object, place: str, name: object) -> float:
-    """Read a number of at least 0; errors give its key path and the name of the user."""
-    try:
-        number = read_number(value, "a number from 0")
-    except ProblemError as error:
-        raise ProblemError(f"{error.fault} (user {show(name)})", place) from None
-    if number < 0:
-        fault = f"must be a number from 0, not {show(value)} (user {show(name)})"
-        raise ProblemError(fault, place)
-    return number
-
-
 def _read_weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
     """Read weights: (N,), or (N, R) if any user has weights per resource."""
     weight = np.ones((len(users), len(resources.names)))
     per_resource = False
     for n, user in enumerate(users):
         stated, place = user.get("weight", 1), f"users[{n}].weight"
+        owner = f" (user {show(user['name'])})"
         if not isinstance(stated, dict):
-            weight[n] = _read_non_negative(stated, place, user["name"])
+            weight[n] = number_at(stated, place, owner)
             continue
         per_resource = True
         for name, value in keyed_by_text(stated, place).items():
             column = resources.known_column(name, f"{place}.{name}")
-            weight[n, column] = _read_non_negative(value, f"{place}.{name}", user["name"])
+            weight[n, column] = number_at(value, f"{place}.{name}", owner)
         if weight[n].any() and not weight[n].all():
-            fault = f"must be 0 for all resources or for none (user {show(user['name'])})"
-            raise ProblemError(fault, place)
+            raise ProblemError(f"must be 0 for all resources or for none{owner}", place)
     return weight if per_resource else weight[:, 0].copy()
 
 
 def _read_task_limit(user: UserRow, n: int) -> float:
     if "tasks" not in user:
         return np.inf
-    return _read_non_negative(user["tasks"], f"users[{n}].tasks", user["name"])
+    return number_at(user["tasks"], f"users[{n}].tasks", f" (user {show(user['name'])})")
 
 
 def _read_queues(

@@ -15,12 +15,7 @@ def read_weights(path: Path) -> dict[str, float]:
         found = read_document(path)
         if not isinstance(found, dict):
             raise InputError("must be a mapping of users to weights, such as {ana: 2}")
-        weights = {
-            name: number_at(value, name) for name, value in keyed_by_text(found, "weights").items()
-        }
-        for name, weight in weights.items():
-            if weight < 0:
-                raise InputError(f"must be a number from 0, not {weight:g}", name)
-        return weights
+        named = keyed_by_text(found, "weights")
+        return {name: number_at(value, name) for name, value in named.items()}
     except InputError as error:
         raise error.within(source_name(path)) from None
