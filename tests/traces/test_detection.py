@@ -111,7 +111,7 @@ def test_own_traces(tmp_path: Path) -> None:
         (["pai_job_table.csv", "pai_task_table.csv"], readers.PAI),
         (["openb_pod_list.csv", "pai_job_table.tar.gz"], readers.PAI),
         (["instance_events-000000000000.json.gz"], readers.GOOGLE_2019),
-        (["machine_events/machine_events-000000000000.json"], readers.GOOGLE_2019),
+        (["collection_events/collection_events-000000000000.json"], readers.GOOGLE_2019),
         (["task_events/part-00000-of-00500.csv.gz"], readers.GOOGLE),
         (["machine_events/part-00000-of-00001.csv.gz"], readers.GOOGLE),
         (["openb_pod_list.csv"], readers.OPENB),

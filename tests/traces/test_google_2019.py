@@ -12,8 +12,9 @@ import pytest
 from fairlead.model.workload import JOIN, LEAVE
 from fairlead.traces.logs import _google_machines, google, google_2019
 from fairlead.traces.logs.google_2019 import read_google_2019
-from fairlead.traces.logs.google_2019_tables import COLLECTIONS, INSTANCES, MACHINES, is_google_2019
+from fairlead.traces.logs.google_2019_tables import COLLECTIONS, INSTANCES, MACHINES
 from fairlead.traces.logs.job_collector import NO_USER
+from fairlead.traces.readers import GOOGLE_2019, detect_format
 from faults import fault_of, fault_within
 
 AFTER = 2**63 - 1
@@ -172,7 +173,7 @@ def test_tables_may_be_folders_of_compressed_parts(folder: Path) -> None:
         for k, part in enumerate((records[:3], records[3:])):
             packed = gzip.compress(lines(part).encode())
             (folder / table / f"{table}-00000000000{k}.json.gz").write_bytes(packed)
-    assert is_google_2019(folder)
+    assert detect_format(folder) == GOOGLE_2019
     seen: list[tuple[int, int]] = []
     workload = read_google_2019(folder, on_progress=lambda *report: seen.append(report))
     size = sum(path.stat().st_size for path in folder.rglob("*.gz"))
@@ -186,8 +187,7 @@ def test_other_files_make_no_trace(tmp_path: Path) -> None:
     (tmp_path / "machine_events" / "part-00000-of-00001.csv.gz").write_text("")  # of 2011
     (tmp_path / "machine_events.schema.json").write_text("")
     (tmp_path / "instance_events.json").mkdir()
-    assert not is_google_2019(tmp_path)
-    assert not is_google_2019(tmp_path / "absent")
+    assert "has no collection_events-0000" in fault_of(read_google_2019, tmp_path)
 
 
 def test_a_missing_table_is_named(folder: Path) -> None:

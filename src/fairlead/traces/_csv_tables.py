@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.traces._stored_files import (
@@ -23,9 +25,6 @@ from fairlead.traces._stored_files import (
     quoted,
     read_errors,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
 
 BYTES_PER_BLOCK = 16 * 2**20
 BYTES_PER_READ = 2**16
@@ -188,8 +187,6 @@ def split_row(line: str, row: int, source: str) -> list[str]:
 
 def numbered_lines(text: str, first_row: int, source: str) -> pl.DataFrame:
     """Return the stripped lines of a text that are not empty, with their row numbers."""
-    import polars as pl
-
     lines = pl.Series([text]).str.split("\n").explode().str.strip_chars()
     frame = pl.DataFrame({"line": lines}).with_row_index(ROW, offset=first_row)
     frame = frame.filter(pl.col("line") != "")
@@ -205,8 +202,6 @@ def split_rows(lines: pl.DataFrame, names: Sequence[str], source: str) -> pl.Dat
 
     Raises InputError for a row with a wrong number of fields.
     """
-    import polars as pl
-
     has_quotes = lines["line"].str.contains('"', literal=True).any()
     if has_quotes:
         rows = [split_row(line, row, source) for row, line in lines.select(ROW, "line").iter_rows()]
@@ -233,8 +228,6 @@ def convert(texts: pl.DataFrame, columns: Sequence[TraceColumn], source: str) ->
 
 def _convert_column(block: Block, column: TraceColumn) -> pl.Series:
     """Check and convert a column; empty fields of an optional one become null."""
-    import polars as pl
-
     name = column.name
     text = block.frame[name]
     empty = text == ""

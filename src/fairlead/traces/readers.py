@@ -16,16 +16,9 @@ from fairlead.errors import InputError, how_to_install
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import ProgressReport, quoted, read_lines
 from fairlead.traces.logs.batsim import is_batsim
-from fairlead.traces.logs.dlrm import is_dlrm
 from fairlead.traces.logs.fit_workflows import is_fit_workflows
 from fairlead.traces.logs.gavel import is_gavel
-from fairlead.traces.logs.google_2019_tables import is_google_2019
-from fairlead.traces.logs.helios import JOB_LOGS as HELIOS_LOGS
-from fairlead.traces.logs.helios import is_helios
 from fairlead.traces.logs.kubernetes_pods import is_kubernetes_dump
-from fairlead.traces.logs.openb import POD_TABLES, is_openb
-from fairlead.traces.logs.pai import TABLES as PAI_TABLES
-from fairlead.traces.logs.philly import JOB_LOGS as PHILLY_LOGS
 from fairlead.traces.logs.philly import is_philly_log
 from fairlead.traces.logs.slurm import is_sacct
 from fairlead.traces.logs.swf import COMMENT
@@ -49,17 +42,30 @@ FIT_WORKFLOWS = "FIT workflows"
 
 GROUP = "fairlead.traces"  # the group of entry points, each of which names a `TraceFormat`
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
-GOOGLE_TABLES = ("task_events", "machine_events")
 SWF_COLUMNS, METACENTRUM_COLUMNS = 18, 21
 
+# Files by which a folder is recognised.
+_FOLDERS = (
+    ("collection_events*", GOOGLE_2019),
+    ("instance_events*", GOOGLE_2019),
+    ("task_events", GOOGLE),
+    ("machine_events", GOOGLE),
+    ("pai_*_table.*", PAI),
+    ("cluster_job_log*", PHILLY),
+    ("cluster_log*.csv*", HELIOS),
+    ("*pod_list*.csv*", OPENB),
+)
+# Names of columns, in small letters, by which the heading of a table is recognised.
+_HEADINGS = {
+    DLRM: {"instance_sn", "app_name", "max_instance_per_node"},
+    HELIOS: {"job_id", "vc", "gpu_num", "cpu_num", "node_num"},
+    OPENB: {"name", "num_gpu", "gpu_milli"},
+}
 _BY_LINE = (
     (is_kubernetes_dump, KUBERNETES),
     (is_sacct, SLURM),
     (is_gavel, GAVEL),
-    (is_dlrm, DLRM),
-    (is_helios, HELIOS),
     (is_fit_workflows, FIT_WORKFLOWS),
-    (is_openb, OPENB),
 )
 
 
@@ -216,16 +222,7 @@ def detect_format(path: Path) -> str:
 
 def _format_of_folder(path: Path) -> str:
     """Return the format of a folder by its files; raise InputError for another folder."""
-    if is_google_2019(path):
-        return GOOGLE_2019
-    if any((path / table).is_dir() for table in GOOGLE_TABLES):
-        return GOOGLE
-    for pattern, name in (
-        (PAI_TABLES, PAI),
-        (PHILLY_LOGS, PHILLY),
-        (HELIOS_LOGS, HELIOS),
-        (POD_TABLES, OPENB),
-    ):
+    for pattern, name in _FOLDERS:
         if any(path.glob(pattern)):
             return name
     raise InputError(f"is not the folder of a trace; wanted: {', '.join(READERS)}", "", str(path))
@@ -242,6 +239,10 @@ def _format_of_text(path: Path) -> str:
                 return BATSIM
             for recognises, name in _BY_LINE:
                 if recognises(line):
+                    return name
+            columns = {column.strip().lower() for column in line.split(",")}
+            for name, marks in _HEADINGS.items():
+                if marks <= columns:
                     return name
             if line.startswith(COMMENT):
                 comments = True

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import BoolArray, Cluster
@@ -207,8 +208,6 @@ def _read_attributes(
     parts: Sequence[Path], wanted: set[str], notes: Counter[str], progress: Progress
 ) -> dict[int, dict[str, str]]:
     """Return, for each machine, the first value of each wanted attribute; count later changes."""
-    import polars as pl
-
     found: dict[int, dict[str, str]] = {}
     for block in read_parts(parts, MACHINE_ATTRIBUTES, progress):
         kept = block.frame.filter(pl.col("attribute name").is_in(list(wanted)))

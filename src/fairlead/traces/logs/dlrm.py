@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
@@ -27,9 +28,6 @@ from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, re
 from fairlead.traces._stored_files import ProgressReport, error_source
 from fairlead.traces.logs.job_collector import HALF_SECOND, JobCollector, Place
 from fairlead.traces.logs.openb import cluster_of_nodes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 COLUMNS = (
     TraceColumn("instance_sn"),
@@ -45,7 +43,6 @@ COLUMNS = (
 )
 TIMES = ("creation_time", "scheduled_time", "deletion_time")
 USED = (ROW, "instance_sn", "role", "app_name", "cpu_request", "memory_request", "gpu_request")
-OWN_COLUMNS = frozenset({"instance_sn", "app_name", "max_instance_per_node"})
 CPU_ROLE, GPU_ROLE = "CN", "HN"
 
 CREATED_BEFORE = "instances created before the trace; they arrive at its start"
@@ -58,11 +55,6 @@ ROUNDED_UP = "instances that ended in the second of their start, taken as half a
 DENSITY = "instances of an application with a limit per node, which is not used"
 
 
-def is_dlrm(line: str) -> bool:
-    """Return whether a line is the header of the table of instances."""
-    return {name.strip() for name in line.split(",")} >= OWN_COLUMNS
-
-
 def read_dlrm(
     path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
 ) -> Workload:
@@ -70,8 +62,6 @@ def read_dlrm(
 
     `machines`, a table of nodes like openb's, is required.
     """
-    import polars as pl
-
     if machines is None:
         fault = "names no nodes; give --machines FILE with a table like openb's of nodes"
         raise InputError(fault, "", str(path))
@@ -107,8 +97,6 @@ def _collect(
     frame: pl.DataFrame, source: str, places: dict[str, Place], collected: JobCollector
 ) -> None:
     """Add the instances that ran as jobs; `places` has the allowed groups of each role."""
-    import polars as pl
-
     created, scheduled, deleted = (frame[name] for name in TIMES)
     last = frame.select(pl.max_horizontal(*TIMES).max()).item()
     if last is None:

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
@@ -35,9 +36,6 @@ from fairlead.traces.logs.google_tables import (
     read_parts,
 )
 from fairlead.traces.logs.job_collector import without_zeros
-
-if TYPE_CHECKING:
-    import polars as pl
 
 TASK = ("job", "index")
 START = TRACE_START * MICROSECONDS  # of the trace, on its own clock
@@ -130,8 +128,6 @@ def _read_task_events(
     Returns a row of requests for each task, a row for each start and end of an attempt, and the
     last time of the trace in microseconds.
     """
-    import polars as pl
-
     requests: list[pl.DataFrame] = []
     attempts: list[pl.DataFrame] = []
     order, end = 0, 0
@@ -163,8 +159,6 @@ def _read_task_events(
 
 def _merge_requests(frame: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each task: the first time, the first user, the last request."""
-    import polars as pl
-
     return frame.group_by(TASK, maintain_order=True).agg(
         pl.col("time").first(),
         pl.col("user").drop_nulls().first(),
@@ -176,8 +170,6 @@ def _last_attempts(
     requests: pl.DataFrame, attempts: pl.DataFrame, end: int, notes: Counter[str]
 ) -> pl.DataFrame:
     """Return the tasks that ran, with the start and end of their last attempt."""
-    import polars as pl
-
     begins = (
         attempts.filter(pl.col("kind") == SCHEDULE)
         .group_by(TASK)
@@ -224,8 +216,6 @@ def tasks_that_ran(
         Further conditions that tasks must meet, checked first; keys are the notes that count the
         tasks left out.
     """
-    import polars as pl
-
     first_ends = (
         ends.sort("order").group_by(TASK).agg(pl.col("time", "kind").first().name.prefix("end_"))
     )
@@ -301,8 +291,6 @@ def workload_of_tasks(
     `cpu`, `memory`, `place`, `start` and `end`. With a column `server`, starts and servers are
     recorded. `more` are further arguments of `Workload.from_arrays`.
     """
-    import polars as pl
-
     tasks = tasks.with_columns(
         arrives=pl.max_horizontal("first_event", pl.lit(START)).min().over("job")
     ).sort("arrives", "job", "cpu", "memory", "place", "index")
@@ -346,8 +334,6 @@ def read_job_arrivals(
 
     Raises InputError with file, row and column for malformed files, or without a submission.
     """
-    import polars as pl
-
     if not paths:
         raise InputError("there is no part of the job events to read", "job events")
     progress = Progress(on_progress, paths)

@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
@@ -41,9 +43,6 @@ from fairlead.traces.logs.google_2019_tables import (
 )
 from fairlead.traces.logs.google_tables import AFTER_TRACE, MICROSECONDS, TRACE_START, Progress
 from fairlead.traces.logs.job_collector import NO_USER, in_brackets
-
-if TYPE_CHECKING:
-    import polars as pl
 
 IN_ALLOC = "tasks left out, as they ran inside an alloc instance, which is a task"
 CONSTRAINED = "tasks with constraints; the constraints are ignored"
@@ -94,8 +93,6 @@ def _read_machines(
     parts: Sequence[Path], notes: Counter[str], progress: Progress
 ) -> GoogleMachines:
     """Return the machines of the events during the trace, grouped by capacity."""
-    import polars as pl
-
     frames = list(read_rows(parts, MACHINE_COLUMNS, progress))
     rows = list[tuple[Any, ...]]()
     if frames:
@@ -109,8 +106,6 @@ def _read_machines(
 
 def _read_collections(parts: Sequence[Path], progress: Progress) -> Collections:
     """Return the users of collections, and those that have limits or start after others."""
-    import polars as pl
-
     found = Collections({}, set(), set())
     spread = pl.max_horizontal("max_per_machine", "max_per_switch") > 0
     for frame in read_rows(parts, COLLECTION_COLUMNS, progress):
@@ -125,8 +120,6 @@ def _read_collections(parts: Sequence[Path], progress: Progress) -> Collections:
 
 def _read_events(parts: Sequence[Path], progress: Progress) -> pl.DataFrame:
     """Return the events of instances in order of time; missing amounts are 0."""
-    import polars as pl
-
     frames = [
         frame.select(
             "time",
@@ -148,8 +141,6 @@ def _read_events(parts: Sequence[Path], progress: Progress) -> pl.DataFrame:
 
 def _last_attempts(events: pl.DataFrame, notes: Counter[str]) -> pl.DataFrame:
     """Return the tasks that ran, with the times of their last attempt in microseconds."""
-    import polars as pl
-
     time, kind = pl.col("time"), pl.col("kind")
     asks = pl.col("cpu") + pl.col("memory") > 0
     requests = events.group_by(TASK, maintain_order=True).agg(
@@ -177,8 +168,6 @@ def _last_attempts(events: pl.DataFrame, notes: Counter[str]) -> pl.DataFrame:
 
 def _with_servers(tasks: pl.DataFrame, machines: GoogleMachines) -> pl.DataFrame:
     """Add a column `server`: the server that was the task's machine at its start; -1 if unknown."""
-    import polars as pl
-
     schema = {"since": pl.Float64, "machine": pl.Int64, "server": pl.Int32}
     joined = pl.DataFrame(machines.joined, schema=schema, orient="row")
     joined = joined.sort("since", maintain_order=True)
@@ -192,8 +181,6 @@ def _with_servers(tasks: pl.DataFrame, machines: GoogleMachines) -> pl.DataFrame
 
 def _with_users(tasks: pl.DataFrame, collections: Collections, notes: Counter[str]) -> pl.DataFrame:
     """Add a column `user`, null if unknown; count limits and unknown users of jobs in `notes`."""
-    import polars as pl
-
     jobs = tasks["job"].unique().to_list()
     notes[SPREAD] += len(collections.spread.intersection(jobs))
     notes[AFTER_OTHERS] += len(collections.after_others.intersection(jobs))

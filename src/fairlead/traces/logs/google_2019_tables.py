@@ -12,7 +12,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.traces._csv_tables import (
@@ -25,9 +26,6 @@ from fairlead.traces._csv_tables import (
 from fairlead.traces._stored_files import error_source, quoted
 from fairlead.traces.logs.google_tables import AFTER_TRACE, Progress, each_once, stem_of
 from fairlead.traces.logs.job_collector import LARGEST_GIVEN
-
-if TYPE_CHECKING:
-    import polars as pl
 
 COLLECTIONS, INSTANCES, MACHINES = "collection_events", "instance_events", "machine_events"
 TABLES = (COLLECTIONS, INSTANCES, MACHINES)
@@ -68,14 +66,6 @@ MACHINE_COLUMNS = (
 _FILE = r"(-\d+)?\.(json|jsonl|ndjson)(\.(gz|bz2|xz|zip))?"
 
 
-def is_google_2019(folder: Path) -> bool:
-    """Return whether a folder holds tables of 2019: files named by table, maybe in subfolders.
-
-    A folder of the tables of 2011 has other files: ``part-00000-of-00500.csv.gz``.
-    """
-    return folder.is_dir() and any(_files_of(folder, table) for table in TABLES)
-
-
 def parts_of(folder: Path, table: str) -> list[Path]:
     """Return a table's files in order of their names.
 
@@ -109,8 +99,6 @@ def read_rows(
 
 def _json_fields(lines: pl.DataFrame, columns: Sequence[TraceColumn], source: str) -> pl.DataFrame:
     """Return the fields of JSON lines as text that `convert` reads; absent fields are empty."""
-    import polars as pl
-
     paths = [column.name.partition(".") for column in columns]
     found: list[list[str]] = [[] for _ in columns]
     for row, line in lines.iter_rows():

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections import Counter
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.model.names import check_name
@@ -41,11 +42,7 @@ from fairlead.traces.logs.job_collector import (
     equal_servers,
 )
 
-if TYPE_CHECKING:
-    import polars as pl
-
 JOB_LOGS = "cluster_log*.csv*"
-MARKS = frozenset({"job_id", "vc", "gpu_num", "cpu_num", "node_num"})
 TIMES = ("submit_time", "start_time", "end_time")
 COLUMNS = (
     TraceColumn("job_id"),
@@ -68,11 +65,6 @@ BACKWARDS = "jobs left out, as they end before they start"
 NO_DEMAND = "jobs left out, as they ask for nothing"
 NO_NODES = "jobs of 0 nodes, taken as one task"
 FEWER_TASKS = "jobs with fewer cores and fewer GPUs than nodes, taken as fewer tasks"
-
-
-def is_helios(line: str) -> bool:
-    """Return whether a line is the heading of ``cluster_log.csv``."""
-    return {name.strip().lower() for name in line.split(",")} >= MARKS
 
 
 def read_helios(
@@ -104,8 +96,6 @@ def read_helios(
 
 def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
     """Collect the jobs of a block, and return the GPUs of its largest task."""
-    import polars as pl
-
     frame = block.frame.with_columns([_parse_times(block, name) for name in TIMES])
     state = pl.col("state").str.to_uppercase()
     usable = {

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
@@ -48,9 +49,6 @@ POD_COLUMNS = (
     TraceColumn("deletion_time", "whole"),
     TraceColumn("scheduled_time", "real", optional=True),
 )
-# Number of columns by which a table is recognised; errors name the missing ones.
-_MIN_COLUMNS = 3
-
 RESOURCES = ("cpu", "memory", "gpu")
 UNITS = ("cores", "GiB", "GPUs")
 
@@ -81,12 +79,6 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
         _collect(block, models, collected)
     with error_source(str(pods)):
         return collected.workload(cluster, f"openb pods {pods.name}")
-
-
-def is_openb(line: str) -> bool:
-    """Return whether a line has most columns of the header of the table of pods."""
-    names = {name.strip().lower() for name in line.split(",")}
-    return len(names & {column.name for column in POD_COLUMNS}) >= _MIN_COLUMNS
 
 
 def read_openb_beside(
@@ -159,8 +151,6 @@ def group_machines(machines: Mapping[str, Machine]) -> tuple[Cluster, dict[str, 
 
 def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
     """Add the pods of a block; `models` has the GPU model of each group of nodes."""
-    import polars as pl
-
     frame, notes = block.frame, collected.notes
     gpus, milli = frame["num_gpu"], frame["gpu_milli"]
     shared = (gpus == 1) & (milli < 1000)

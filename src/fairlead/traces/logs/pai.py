@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
@@ -42,12 +42,8 @@ from fairlead.traces.logs.job_collector import (
 )
 from fairlead.traces.logs.openb import RESOURCES, Machine, add_machine, group_machines
 
-if TYPE_CHECKING:
-    import polars as pl
-
 JOB_TABLE, TASK_TABLE = "pai_job_table.csv", "pai_task_table.csv"
 INSTANCE_TABLE, MACHINE_TABLE = "pai_instance_table.csv", "pai_machine_spec.csv"
-TABLES = "pai_*_table.*"
 
 JOB_COLUMNS = (
     TraceColumn("job_name"),
@@ -143,8 +139,6 @@ def _find_table(folder: Path, name: str) -> Path:
 
 def _read_machines(path: Path) -> tuple[Cluster, pl.DataFrame]:
     """Read the machines; return their groups, and a table of `machine` and `server`."""
-    import polars as pl
-
     machines: dict[str, Machine] = {}
     for block in read_blocks(path, MACHINE_COLUMNS):
         for row, name, kind, cpu, memory, gpu in block.frame.select(
@@ -160,8 +154,6 @@ def _read_machines(path: Path) -> tuple[Cluster, pl.DataFrame]:
 
 def _read_jobs(path: Path, notes: Counter[str], progress: Progress) -> pl.DataFrame:
     """Return a row for each job: its number `job`, name, user and submission (null if unknown)."""
-    import polars as pl
-
     known = pl.when(pl.col("start_time") > 0).then("start_time").alias("submit")
     rows = [
         block.frame.select("job_name", "user", known)
@@ -179,8 +171,6 @@ def _read_tasks(
     path: Path, jobs: pl.DataFrame, notes: Counter[str], progress: Progress
 ) -> pl.DataFrame:
     """Return a row for each PAI task: its number `task`, names, job, amounts and GPU type."""
-    import polars as pl
-
     numbers = jobs.select("job_name", "job")
     rows: list[pl.DataFrame] = []
     for block in read_blocks(path, TASK_COLUMNS, on_progress=progress.report_bytes):
@@ -207,8 +197,6 @@ def _find_places(tasks: pl.DataFrame, types: list[str]) -> tuple[list[list[bool]
 
     The first place has all groups. `types` has the GPU type of each group.
     """
-    import polars as pl
-
     places = [[True] * len(types)]
     number: dict[str, int] = {}
     for kind in tasks["gpu_type"].drop_nulls().unique(maintain_order=True):
@@ -234,8 +222,6 @@ def _read_instances(
     progress: Progress,
 ) -> pl.DataFrame:
     """Read the instances that ran and ended, in order of the table; count the others."""
-    import polars as pl
-
     # Hashes suffice to distinguish the workers of a task; their names have 60 characters.
     worker = pl.when(pl.col("worker_name").is_not_null()).then(pl.col("worker_name").hash())
     usable = {
@@ -285,8 +271,6 @@ def _jobs_that_ran(
 
     They are sorted by submission, and then in order of the table.
     """
-    import polars as pl
-
     ran = instances.group_by("job").agg(
         pl.len().alias("tasks"),
         pl.col("start").min().alias("first"),
@@ -315,8 +299,6 @@ def _make_workload(
     name: str,
 ) -> Workload:
     """Make a workload of usable instances, whose tasks are in order of jobs and of PAI tasks."""
-    import polars as pl
-
     end, rounded_up = pl.col("end"), pl.col("start") + HALF_SECOND
     instances = instances.with_columns(
         end=pl.when(end > pl.col("start")).then(end).otherwise(rounded_up)
