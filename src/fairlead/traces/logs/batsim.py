@@ -122,7 +122,7 @@ def read_batsim(
         for number, item in enumerate(workload["jobs"]):
             place = f"jobs[{number}]"
             _add_job(check_object(_JOB, item, place), place, delays, collected)
-        return collected.workload(cluster, f"Batsim workload {path.name}")
+        return collected.workload(path, cluster, "Batsim workload")
 
 
 def _make_cluster(workload: _Workload, servers: int | None, cores: int | None) -> Cluster:

@@ -77,8 +77,7 @@ def read_dlrm(
         frames.append(block.frame.select(*USED, "max_instance_per_node", *TIMES))
     if frames:
         _collect(pl.concat(frames), str(path), places, collected)
-    with error_source(str(path)):
-        return collected.workload(cluster, f"DLRM instances {path.name}")
+    return collected.workload(path, cluster, "DLRM instances")
 
 
 def _check_roles(block: Block, has_gpus: bool, machines: Path) -> None:

@@ -87,12 +87,7 @@ def read_fit_workflows(
         if job not in jobs:
             fault = f"column {PRECEDING + 1} (precjob): the log has no job {job}"
             raise InputError(fault, f"row {number}", str(path))
-    with error_source(str(path)):
-        return collected.workload(
-            cluster,
-            f"FIT workflows {path.name}",
-            user_order=number_in_name,
-        )
+    return collected.workload(path, cluster, "FIT workflows", user_order=number_in_name)
 
 
 def _parse_preceding(text: str) -> list[int]:

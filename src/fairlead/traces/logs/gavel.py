@@ -126,8 +126,7 @@ def read_gavel(
             if _add_job(values, name, throughputs[key]["null"], collected):
                 weight_of[name] = weight
         position += 1
-    with error_source(str(path)):
-        workload = collected.workload(cluster, f"Gavel trace {path.name}")
+    workload = collected.workload(path, cluster, "Gavel trace")
     return replace(workload, weight=np.array([weight_of[name] for name in workload.users]))
 
 

@@ -90,8 +90,7 @@ def read_helios(
     for block in read_blocks(log, COLUMNS, header=True, on_progress=on_progress):
         gpus = max(gpus, _collect(block, user_from or "user", collected))
     cluster = equal_servers("server", servers, {"cpu": cores, "gpu": gpus})
-    with error_source(str(log)):
-        return collected.workload(cluster, f"Helios log {log.name}")
+    return collected.workload(log, cluster, "Helios log")
 
 
 def _collect(block: Block, user_column: str, collected: JobCollector) -> float:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from math import inf, nan
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import MOST_SERVERS
+from fairlead.traces._stored_files import error_source
 
 Shape = tuple[float, ...]
 Place = tuple[bool, ...]
@@ -126,8 +128,9 @@ class JobCollector:
 
     def workload(
         self,
+        path: Path,
         cluster: Cluster,
-        origin: str,
+        what: str,
         *,
         user_order: Callable[[str], Any] | None = None,
         first: float | None = None,
@@ -135,20 +138,15 @@ class JobCollector:
     ) -> Workload:
         """Return the workload, with jobs in order of submission and then of the log.
 
-        Parameters
-        ----------
-        cluster : Cluster
-        origin : str
-        user_order : callable, optional
-            Sort key of users; by default they are in order of their first job.
-        first : float, optional
-            The time of the log's clock that becomes second 0: by default the first submission of
-            the jobs. From `EARLIEST_DATE` on, it is a date in seconds since 1970.
-        start_date : float, optional
-            Date of second 0 in seconds since 1970, if the log's clock does not show it.
+        - `what` is the kind of log, for the origin;
+        - `user_order` is the sort key of users, which are else in order of their first job;
+        - `first` is the time of the log's clock that becomes second 0, by default the first
+          submission of the jobs. From `EARLIEST_DATE` on it is in seconds since 1970;
+        - `start_date` is the date of second 0, if the log's clock does not show it.
         """
         if not self._names:
-            raise InputError(f"holds no job that ever ran{in_brackets(self.notes)}")
+            fault = f"holds no job that ever ran{in_brackets(self.notes)}"
+            raise InputError(fault, "", str(path))
         submit, start = np.frombuffer(self._job_submit), np.frombuffer(self._start)
         cancel = np.frombuffer(self._job_cancel)
         first = float(submit.min()) if first is None else first
@@ -156,6 +154,7 @@ class JobCollector:
         if first >= EARLIEST_DATE:
             start_date = first
         self.notes[OUT_OF_ORDER] += int((submit < np.maximum.accumulate(submit)).sum())
+        origin = f"{what} {path.name}"
         if first and start_date is None:
             origin = f"{origin}, time from second {first:.15g} of its clock"
         order = np.argsort(submit, kind="stable")
@@ -166,28 +165,29 @@ class JobCollector:
         position = np.empty(len(names), dtype=np.int32)
         position[[self._users[name] for name in names]] = np.arange(len(names))
         tasks = rows_in_order(set_tasks, sets)
-        return Workload.from_arrays(
-            cluster,
-            names,
-            job_names=np.array(list(self._names))[order],
-            job_user=position[np.frombuffer(self._job_user, dtype=np.int32)[order]],
-            job_submit=submit[order],
-            job_gang=np.frombuffer(self._job_gang, dtype=np.int8)[order].astype(bool),
-            job_limit=np.frombuffer(self._job_limit)[order],
-            job_cancel=cancel[order],
-            set_job=np.repeat(np.arange(len(order), dtype=np.int32), sets_of_job[order]),
-            set_shape=np.frombuffer(self._set_shape, dtype=np.int32)[sets],
-            set_place=np.frombuffer(self._set_place, dtype=np.int32)[sets],
-            set_tasks=set_tasks[sets],
-            shapes=list(self._shapes),
-            places=[(True,) * len(cluster.groups) if p is None else p for p in self._places],
-            task_duration=np.frombuffer(self._duration)[tasks],
-            task_start=start[tasks],
-            task_server=np.frombuffer(self._server, dtype=np.int64)[tasks],
-            origin=origin,
-            start_date=start_date,
-            notes=without_zeros(self.notes),
-        )
+        with error_source(str(path)):
+            return Workload.from_arrays(
+                cluster,
+                names,
+                job_names=np.array(list(self._names))[order],
+                job_user=position[np.frombuffer(self._job_user, dtype=np.int32)[order]],
+                job_submit=submit[order],
+                job_gang=np.frombuffer(self._job_gang, dtype=np.int8)[order].astype(bool),
+                job_limit=np.frombuffer(self._job_limit)[order],
+                job_cancel=cancel[order],
+                set_job=np.repeat(np.arange(len(order), dtype=np.int32), sets_of_job[order]),
+                set_shape=np.frombuffer(self._set_shape, dtype=np.int32)[sets],
+                set_place=np.frombuffer(self._set_place, dtype=np.int32)[sets],
+                set_tasks=set_tasks[sets],
+                shapes=list(self._shapes),
+                places=[(True,) * len(cluster.groups) if p is None else p for p in self._places],
+                task_duration=np.frombuffer(self._duration)[tasks],
+                task_start=start[tasks],
+                task_server=np.frombuffer(self._server, dtype=np.int64)[tasks],
+                origin=origin,
+                start_date=start_date,
+                notes=without_zeros(self.notes),
+            )
 
 
 def without_zeros(notes: Mapping[str, int]) -> dict[str, int]:

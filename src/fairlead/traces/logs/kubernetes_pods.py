@@ -45,8 +45,7 @@ def read_pods(
                 start=run.started,
                 servers=[server_of[run.node] if run.node >= 0 else -1],
             )
-    with error_source(str(path)):
-        return collected.workload(cluster, f"pods of {path.name}")
+    return collected.workload(path, cluster, "pods of")
 
 
 def _group_nodes(

@@ -22,7 +22,6 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import (
     ProgressReport,
-    error_source,
     read_errors,
     uncompressed_name,
 )
@@ -110,13 +109,9 @@ def read_metacentrum(
             reader.add(job)
             jobs += 1
     note_excerpt(read_header(path), jobs, reader.collected.notes)
-    with error_source(str(path)):
-        return reader.collected.workload(
-            cluster,
-            f"MetaCentrum log {path.name}",
-            user_order=number_in_name,
-            first=first,
-        )
+    return reader.collected.workload(
+        path, cluster, "MetaCentrum log", user_order=number_in_name, first=first
+    )
 
 
 def cluster_of(park: Machines) -> Cluster:

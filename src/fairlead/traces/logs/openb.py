@@ -77,8 +77,7 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
     collected = JobCollector()
     for block in read_blocks(pods, POD_COLUMNS, header=True, on_progress=on_progress):
         _collect(block, models, collected)
-    with error_source(str(pods)):
-        return collected.workload(cluster, f"openb pods {pods.name}")
+    return collected.workload(pods, cluster, "openb pods")
 
 
 def read_openb_beside(

@@ -143,8 +143,7 @@ def read_philly(
         with error_source(str(log), f"{place} ({quoted(record['jobid'])})"):
             _collect(record, user_from or "user", used, collected)
     cluster, numbers = _make_cluster(_correct_gpus(known, used, collected.notes))
-    with error_source(str(log)):
-        workload = collected.workload(cluster, f"Philly trace {log.name}")
+    workload = collected.workload(log, cluster, "Philly trace")
     by_first_use = np.array([numbers[name] for name in used], dtype=np.int32)
     return replace(workload, task_server=by_first_use[workload.task_server])
 

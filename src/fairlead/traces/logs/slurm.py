@@ -201,11 +201,7 @@ def read_slurm(
     if table.out:
         note = OUT_AT_END if unended is not None else OUT_OF_SERVICE
         collected.notes[note.format(listed(table.out, NODES_NAMED))] = len(table.out)
-    with error_source(str(path)):
-        workload = collected.workload(
-            cluster,
-            f"sacct table {path.name}",
-        )
+    workload = collected.workload(path, cluster, "sacct table")
     if unended is None:
         return workload
     end = last - min(row.submit for row in rows)

@@ -27,7 +27,6 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import (
     ProgressReport,
-    error_source,
     quoted,
     read_errors,
     read_lines,
@@ -111,14 +110,14 @@ def read_swf_workload(
             first = min(first, row.submit)
             _collect(row, collected, servers is not None, memory is not None)
     note_excerpt(header, jobs, collected.notes)
-    with error_source(str(path)):
-        return collected.workload(
-            cluster,
-            f"SWF log {path.name}",
-            user_order=number_in_name,
-            first=first,
-            start_date=_start_date(header, first),
-        )
+    return collected.workload(
+        path,
+        cluster,
+        "SWF log",
+        user_order=number_in_name,
+        first=first,
+        start_date=_start_date(header, first),
+    )
 
 
 def number_in_name(user: str) -> int:
