@@ -12,7 +12,7 @@ from random_workloads import random_workload
 
 from fairlead.traces import readers
 from fairlead.traces.parquet_trace import write_parquet
-from fairlead.traces.readers import READERS, detect_format
+from fairlead.traces.readers import detect_format
 from faults import fault_of, fault_within
 
 GAVEL_ROW = "Net (batch size 16)\trun -b 16\tnets\t--steps\t1\t900\t1\t1\t-1.0\t50\n"
@@ -127,10 +127,3 @@ def test_a_folder_is_known_by_its_files(tmp_path: Path, files: list[str], name: 
         path.parent.mkdir(exist_ok=True)
         path.write_text("")
     assert detect_format(tmp_path) == name
-
-
-def test_all_formats_can_be_read() -> None:
-    from importlib import import_module
-
-    for reader in READERS.values():
-        assert callable(getattr(import_module(f"fairlead.traces.{reader.module}"), reader.function))

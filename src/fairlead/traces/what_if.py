@@ -84,17 +84,14 @@ def _with_weight(workload: Workload, rest: str) -> Workload:
     name, equals, text = rest.rpartition("=")
     if not equals or not name:
         raise InputError("must be weight:USER=NUMBER, such as weight:ana=3")
-    queues = workload.queues
-    names = workload.users if queues is None else (*workload.users, *queues.names)
-    n = _index_of(name, names, "user", "users")
+    queues, n = workload.queues, _index_of(name, _owners(workload), "user", "users")
+    number = _parse_number(text)
     try:
         if queues is not None and n >= workload.n_users:
-            return replace(workload, queues=queues.with_weight(name, typed_number(text)))
+            return replace(workload, queues=queues.with_weight(name, number))
         weight = workload.weight.copy()
-        weight[n] = typed_number(text)
+        weight[n] = number
         return replace(workload, weight=check_weights(weight, workload.n_users))
-    except ValueError:
-        raise InputError(f"{text!r} is not a number") from None
     except ProblemError:
         wanted = "0 or a positive number" if name in workload.users else "a positive number"
         raise InputError(f"the weight of {name} must be {wanted}, not {text}") from None
@@ -106,15 +103,10 @@ def _with_amount(workload: Workload, kind: str, rest: str) -> Workload:
     name, dot, resource = key.rpartition(".")
     if not equals or not dot:
         raise InputError(f"must be {kind}:QUEUE.RESOURCE=NUMBER, such as {kind}:ana.gpu=4")
-    queues = workload.queues
-    names = workload.users if queues is None else (*workload.users, *queues.names)
-    _index_of(name, names, "queue or user", "queues and users")
+    _index_of(name, _owners(workload), "queue or user", "queues and users")
     known = workload.cluster.resources
     _index_of(resource, known if kind == "quota" else (*known, TASKS), "resource", "resources")
-    try:
-        amount = typed_number(text)
-    except ValueError:
-        raise InputError(f"{text!r} is not a number") from None
+    amount, queues = _parse_number(text), workload.queues
     try:
         if kind == "limit":
             limit = {**workload.limits.get(name, {}), resource: amount}
@@ -200,6 +192,19 @@ def _with_servers(workload: Workload, rest: str) -> Workload:
         server_event=workload.server_event[~event_removed],
         server=server[~event_removed].astype(np.int32),
     )
+
+
+def _owners(workload: Workload) -> tuple[str, ...]:
+    """Return the names of the users, then of the queues."""
+    queues = workload.queues
+    return workload.users if queues is None else (*workload.users, *queues.names)
+
+
+def _parse_number(text: str) -> float:
+    try:
+        return typed_number(text)
+    except ValueError:
+        raise InputError(f"{text!r} is not a number") from None
 
 
 def _index_of(name: str, known: Sequence[str], what: str, plural: str) -> int:

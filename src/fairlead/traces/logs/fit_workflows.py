@@ -13,12 +13,11 @@ unknown.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces._stored_files import ProgressReport, error_source, quoted, read_lines
+from fairlead.traces._stored_files import ProgressReport, error_source, read_lines
 from fairlead.traces.logs.job_collector import JobCollector
 from fairlead.traces.logs.metacentrum import cluster_of, machines_of
 from fairlead.traces.logs.swf import (
@@ -42,7 +41,6 @@ HEADING = (
 )
 N_COLUMNS = len(FIELDS) + 2
 PRECEDING = FIELDS.index("preceding job")
-_JOBS = re.compile(r"[0-9]{1,15}(?:&[0-9]{1,15})*")
 
 
 def is_fit_workflows(line: str) -> bool:
@@ -56,8 +54,6 @@ def read_fit_workflows(
     """Read a log of workflows, and its machine file, which has MetaCentrum's format. O(rows)."""
     cluster = cluster_of(machines_of(path, machines))
     collected = JobCollector()
-    jobs = set[int]()
-    preceding = dict[int, int]()  # for each preceding job, the first row that names it
     for number, line in read_lines(path, on_progress):
         if not line or (number == 1 and is_fit_workflows(line)):
             continue
@@ -65,12 +61,8 @@ def read_fit_workflows(
         with error_source(str(path), f"row {number}"):
             if len(fields) != N_COLUMNS:
                 raise InputError(f"{len(fields)} columns separated by tabs, not {N_COLUMNS}")
-            before = _parse_preceding(fields[PRECEDING])
-            fields[PRECEDING] = str(before[0] if before else UNKNOWN)
+            fields[PRECEDING] = fields[PRECEDING].partition("&")[0]
             row = swf_row(number, fields, str(path))
-            jobs.add(row.job)
-            for job in before:
-                preceding.setdefault(job, number)
             left_out = {
                 NO_SUBMISSION: row.submit == UNKNOWN,
                 NEVER_RAN: row.run <= 0,
@@ -83,18 +75,4 @@ def read_fit_workflows(
             collected.add_job(str(row.job), row.user_name, row.submit, limit=row.walltime)
             memory = max(row.memory_requested, 0.0) / KIB_PER_GIB
             collected.add_tasks((float(row.cores_allocated), memory), None, [row.run])
-    for job, number in preceding.items():
-        if job not in jobs:
-            fault = f"column {PRECEDING + 1} (precjob): the log has no job {job}"
-            raise InputError(fault, f"row {number}", str(path))
     return collected.workload(path, cluster, "FIT workflows", user_order=number_in_name)
-
-
-def _parse_preceding(text: str) -> list[int]:
-    """Return the jobs that must end first."""
-    if text == str(UNKNOWN):
-        return []
-    if not _JOBS.fullmatch(text):
-        fault = f"{quoted(text)} is neither a list of jobs such as 1&2 nor {UNKNOWN}"
-        raise InputError(f"column {PRECEDING + 1} (precjob): {fault}")
-    return list(map(int, text.split("&")))
