@@ -29,6 +29,7 @@ from fairlead.traces.logs.google_tables import (
     Progress,
     read_parts,
 )
+from fairlead.traces.logs.job_collector import group_equal
 
 NO_CAPACITY = "events of machines left out, as their capacity is not known"
 UPDATE_OF_ABSENT = "updates of machines that were not there, ignored"
@@ -93,28 +94,11 @@ def read_machines(
         block.frame.select("time", "machine ID", "event type", "CPUs", "memory").iter_rows()
         for block in read_parts(parts, MACHINE_EVENTS, progress)
     )
-    history = machine_history(chain.from_iterable(rows), str(parts[0]), notes)
+    history = MachineHistory(chain.from_iterable(rows), str(parts[0]), notes)
     attributes = _read_attributes(
         attribute_parts, {c.attribute for c in conditions}, notes, progress
     )
     return group_machines(history, attributes, conditions)
-
-
-def machine_history(
-    rows: Iterable[tuple[Any, ...]], source: str, notes: Counter[str]
-) -> MachineHistory:
-    """Collect events of machines in order of time.
-
-    The fields of a row are: time in microseconds, machine, kind of event as numbered in the trace
-    of 2011, CPU, memory. Raises InputError if no machine has a known capacity.
-    """
-    history = MachineHistory(notes)
-    for time, machine, event, cpu, memory in rows:
-        # Seconds from the start of the trace; 0 for all earlier events.
-        history.add(max(0.0, time / MICROSECONDS - TRACE_START), machine, event, cpu, memory)
-    if not history.servers:
-        raise InputError("holds no machine of known capacity", "", source)
-    return history
 
 
 def group_machines(
@@ -123,13 +107,12 @@ def group_machines(
     conditions: Sequence[Condition],
 ) -> GoogleMachines:
     """Group the servers of a history, at least one, by capacity and by the conditions they meet."""
-    groups: dict[tuple[float, float, tuple[bool, ...]], list[int]] = {}
+    kinds: dict[int, tuple[float, float, tuple[bool, ...]]] = {}
     for number, server in enumerate(history.servers):
         of_machine = attributes.get(server.machine, {})
         met = tuple(c.met_by(of_machine.get(c.attribute)) for c in conditions)
-        groups.setdefault((server.cpu, server.memory, met), []).append(number)
-    in_order = chain.from_iterable(groups.values())
-    position = {number: k for k, number in enumerate(in_order)}
+        kinds[number] = server.cpu, server.memory, met
+    groups, position = group_equal(kinds)
     return GoogleMachines(
         cluster=_make_cluster(groups),
         events=[(time, event, position[number]) for time, event, number in history.events],
@@ -156,22 +139,27 @@ def _make_cluster(groups: dict[tuple[float, float, tuple[bool, ...]], list[int]]
 
 
 class MachineHistory:
-    """Tracks machines through additions, updates and removals."""
+    """The servers of machines, and their events in order of time.
 
-    def __init__(self, notes: Counter[str]) -> None:
+    The fields of a row are: time in microseconds, machine, kind of event as numbered in the trace
+    of 2011, CPU, memory. Raises InputError if no machine has a known capacity.
+    """
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]], source: str, notes: Counter[str]) -> None:
         self.servers: dict[_MachineRow, int] = {}
         self.events: list[tuple[float, int, int]] = []  # time, event, server
         self.joined: list[tuple[float, int, int]] = []  # time, machine, server
         self._present: dict[int, _MachineRow] = {}
         self._notes = notes
+        for time, machine, event, cpu, memory in rows:
+            # Seconds from the start of the trace; 0 for all earlier events.
+            self._add(max(0.0, time / MICROSECONDS - TRACE_START), machine, event, cpu, memory)
+        if not self.servers:
+            raise InputError("holds no machine of known capacity", "", source)
 
-    def add(
+    def _add(
         self, time: float, machine: int, event: int, cpu: float | None, memory: float | None
     ) -> None:
-        """Add an event of a machine; `time` is seconds from the start of the trace.
-
-        `event` is its kind, as numbered in the trace of 2011.
-        """
         present = self._present.get(machine)
         if event == MACHINE_REMOVE:
             if present is None:

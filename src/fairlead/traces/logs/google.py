@@ -196,25 +196,14 @@ def tasks_that_ran(
 ) -> pl.DataFrame:
     """Return the tasks that ran, with the `start` and `end` of their last attempt in microseconds.
 
-    Both are cut to the time of the trace. Leaves out tasks that never ran, request nothing or took
-    no time, and counts them in `notes`.
+    Both are cut to the time of the trace, which ends at `trace_end`. Leaves out tasks that never
+    ran, request nothing or took no time, and counts them in `notes`.
 
-    Parameters
-    ----------
-    requests : DataFrame
-        A row for each task, with the columns `cpu` and `memory`.
-    begins : DataFrame
-        A row for each task that was scheduled, with the recorded time of its last start, `begin`,
-        and its number of `attempts`.
-    ends : DataFrame
-        Ends of tasks after the last start, numbered by `order`; the first one ends the attempt.
-    trace_end : int
-        The end of the trace, in microseconds.
-    endings : mapping
-        A word for each kind of end.
-    requirements : mapping
-        Further conditions that tasks must meet, checked first; keys are the notes that count the
-        tasks left out.
+    - `requests`: a row for each task, with the columns `cpu` and `memory`;
+    - `begins`: the last start of each task that was scheduled, `begin`, and its `attempts`;
+    - `ends`: ends of tasks after the last start, numbered by `order`; the first ends the attempt;
+    - `endings`: a word for each kind of end;
+    - `requirements`: further conditions, checked first; keys are the notes of tasks left out.
     """
     first_ends = (
         ends.sort("order").group_by(TASK).agg(pl.col("time", "kind").first().name.prefix("end_"))

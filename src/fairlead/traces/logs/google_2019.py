@@ -25,7 +25,7 @@ import polars as pl
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import ProgressReport, error_source
-from fairlead.traces.logs._google_machines import GoogleMachines, group_machines, machine_history
+from fairlead.traces.logs._google_machines import GoogleMachines, MachineHistory, group_machines
 from fairlead.traces.logs.google import TASK, tasks_that_ran, workload_of_tasks
 from fairlead.traces.logs.google_2019_tables import (
     ADD,
@@ -101,7 +101,7 @@ def _read_machines(
         notes[AFTER_END] += len(events) - len(during)
         kind = pl.col("type") - ADD  # the number of this event in the trace of 2011
         rows = during.select("time", "machine_id", kind, "capacity.cpus", "capacity.memory").rows()
-    return group_machines(machine_history(rows, str(parts[0]), notes), {}, ())
+    return group_machines(MachineHistory(rows, str(parts[0]), notes), {}, ())
 
 
 def _read_collections(parts: Sequence[Path], progress: Progress) -> Collections:

@@ -21,6 +21,7 @@ from fairlead.traces._stored_files import error_source
 Shape = tuple[float, ...]
 Place = tuple[bool, ...]
 Kind = TypeVar("Kind")
+Name = TypeVar("Name")
 # A task takes some 90 bytes while a workload is built: 4.5 GB at this limit.
 MOST_TASKS = 50_000_000
 LARGEST_GIVEN = 10**9  # cores, GiB, GPUs or nodes that an option or a field may state
@@ -35,12 +36,12 @@ EARLY_START = "jobs that started before their submission, taken as submitted at 
 NO_USER = "jobs whose user is not known; they are one user"
 
 
-def group_equal(kind_of: Mapping[str, Kind]) -> tuple[dict[Kind, list[str]], dict[str, int]]:
+def group_equal(kind_of: Mapping[Name, Kind]) -> tuple[dict[Kind, list[Name]], dict[Name, int]]:
     """Group machines of equal kind.
 
     Returns the machines of each kind, and the number of each machine counted through the groups.
     """
-    groups: dict[Kind, list[str]] = {}
+    groups: dict[Kind, list[Name]] = {}
     for name, kind in kind_of.items():
         groups.setdefault(kind, []).append(name)
     return groups, {name: k for k, name in enumerate(chain.from_iterable(groups.values()))}

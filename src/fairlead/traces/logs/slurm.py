@@ -142,21 +142,14 @@ def read_slurm(
     Eligible, Timelimit, NNodes, NodeList and Partition are optional; others are ignored. Raises
     InputError with file and row.
 
-    Parameters
-    ----------
-    path : Path
-    machines : Path, optional
-        Output of ``scontrol show node`` or ``sinfo -N -o "%N|%c|%m|%G|%P"``; jobs run on nodes of
-        their partition.
-    servers, cores, memory : optional
-        Number of equal servers, and the cores and GiB of each, instead of `machines`. Each has as
-        many GPUs as the largest task.
-    user_from : str, optional
-        The column that names users: one of `USERS`; ``user`` when absent.
-    unended : float, optional
-        If given, jobs that had not ended are kept. Running jobs run until this time, in seconds
-        since 1970 by the cluster's clock, or until the table's last time if that is later. Pending
-        jobs never start.
+    - `machines`: output of ``scontrol show node`` or ``sinfo -N -o "%N|%c|%m|%G|%P"``; jobs run on
+      nodes of their partition;
+    - `servers`, `cores`, `memory`: instead of `machines`, the number of equal servers, and the
+      cores and GiB of each. Each has as many GPUs as the largest task;
+    - `user_from`: the column that names users, one of `USERS`; by default ``user``;
+    - `unended`: if given, jobs that had not ended are kept. Running jobs run until this time, in
+      seconds since 1970 by the cluster's clock, or until the table's last time if that is later.
+      Pending jobs never start.
     """
     check_server_options(servers, cores, memory)
     if machines is None and servers is None:
