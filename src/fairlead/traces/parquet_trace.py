@@ -69,20 +69,19 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
 def _make_header(workload: Workload) -> dict[str, Any]:
     """Return the values for the metadata: all that is not in the rows, except empty values."""
     cluster, queues = workload.cluster, workload.queues
-    times = {"start_date": workload.start_date, "recorded_until": workload.recorded_until}
     optional = {
-        "devices": list(cluster.devices),
-        "queues": [] if queues is None else queues.rows(),
-        "limits": workload.limits,
-        "quotas": workload.quotas,
+        "start_date": workload.start_date,
+        "recorded_until": workload.recorded_until,
+        "devices": list(cluster.devices) or None,
+        "queues": None if queues is None else queues.rows(),
+        "limits": workload.limits or None,
+        "quotas": workload.quotas or None,
+        "user_queue": None if queues is None else queues.user_queue(),
     }
-    user_queue = {} if queues is None else {"user_queue": queues.user_queue()}
     return {
         "origin": workload.origin,
         "notes": dict(workload.notes),
-        **{name: time for name, time in times.items() if time is not None},
-        **{name: value for name, value in optional.items() if value},
-        **user_queue,
+        **{name: value for name, value in optional.items() if value is not None},
         "resources": list(cluster.resources),
         "units": list(cluster.units),
         "groups": [

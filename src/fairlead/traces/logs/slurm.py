@@ -172,7 +172,8 @@ def read_slurm(
         gpus = max((row.amounts.get("gpu", 0.0) / row.nodes for row in rows), default=0.0)
         collected.notes[GPUS_GUESSED] = sum("gpu" in row.amounts for row in rows)
         table = NodeTable.equal(servers, cores, memory, gpus)
-    used = [r for r, name in enumerate(RESOURCES) if table.has(name)]
+    # Cores always count; memory and GPUs if any node has some.
+    used = [0, *(r for r in (1, 2) if (table.capacity[:, r] > 0).any())]
     # Notes about partitions matter only if there are several.
     node_partitions = frozenset[str]().union(*table.partitions)
     job_partitions = {row.partition for row in rows if row.partition}

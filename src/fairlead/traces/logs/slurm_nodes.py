@@ -52,11 +52,6 @@ class NodeTable:
         count = np.array([servers], dtype=np.int64)
         return cls(("server",), np.array([amounts]), count, (frozenset(),), ({},), {})
 
-    def has(self, resource: str) -> bool:
-        """Return whether any node has a resource; true for cores, which always count."""
-        column = ("cpu", "memory", "gpu").index(resource)
-        return resource == "cpu" or bool((self.capacity[:, column] > 0).any())
-
 
 @dataclass(frozen=True)
 class _Node:
