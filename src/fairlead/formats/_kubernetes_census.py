@@ -100,7 +100,8 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     undecided = {}
     for k, allowed in found.allowed.items():
         if k not in unrunnable:
-            _add_reach(found.reach, (int(user[k]), (request[k] > 0).tobytes()), allowed)
+            reached = int(user[k]), (request[k] > 0).tobytes()
+            found.reach[reached] = found.reach.get(reached, allowed) | allowed
             why = _why_undecided(pods[k], found.repels)
             why = why or first_not_modelled.get(found.kept[k], "")
             if why:
@@ -152,8 +153,9 @@ def _find_open_nodes(
         if pod.node:
             allowed[placement.index[pod.node]] = True
             for namespace in repelled_namespaces(pod.spec, pod.namespace):
-                found.repels.setdefault(namespace, f"{pod.namespace}/{pod.name}")
-            _add_reach(found.reach, (n, is_requested[p].tobytes()), allowed)
+                found.repels.setdefault(namespace, pod.full_name)
+            reached = n, is_requested[p].tobytes()
+            found.reach[reached] = found.reach.get(reached, allowed) | allowed
         else:
             found.allowed[len(found.kept)] = allowed
         found.kept.append(p)
@@ -179,13 +181,13 @@ def _split_requests(
         for resource, why in uncounted.items():
             what = f"{resource}, {why}"
             first_not_modelled.setdefault(p, f"a request of {what}")
-            not_modelled.setdefault(what, []).append(f"{pod.namespace}/{pod.name}")
+            not_modelled.setdefault(what, []).append(pod.full_name)
         annotation = gpu_part_annotation(pod.annotations)
         if pod.gpu_part and NVIDIA_GPU in listed:
             request[NVIDIA_GPU] = pod.gpu_part
         elif annotation:
             what = f"parts of GPUs by the annotation {annotation}"
-            not_modelled.setdefault(what, []).append(f"{pod.namespace}/{pod.name}")
+            not_modelled.setdefault(what, []).append(pod.full_name)
         requests.append(request)
     return requests, first_not_modelled
 
@@ -206,16 +208,6 @@ def table_of(rows: Sequence[Mapping[str, float]], columns: Mapping[str, int]) ->
             if column is not None:
                 table[row, column] = amount
     return table
-
-
-def _add_reach(
-    reach: dict[tuple[int, bytes], BoolArray], key: tuple[int, bytes], allowed: BoolArray
-) -> None:
-    """Add nodes to an entry of `Census.reach`."""
-    if key in reach:
-        reach[key] |= allowed
-    else:
-        reach[key] = allowed.copy()
 
 
 def _find_unrunnable(

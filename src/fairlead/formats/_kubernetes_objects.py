@@ -78,6 +78,11 @@ class Pod:
     annotations: Mapping[str, Any]
     gpu_part: float  # part of one GPU that an annotation requests; 0 if none does
 
+    @property
+    def full_name(self) -> str:
+        """Namespace and name, such as ``shop/web-0``."""
+        return f"{self.namespace}/{self.name}"
+
 
 @dataclass(frozen=True, eq=False)
 class Dump:

@@ -206,7 +206,7 @@ def _compute_holdings(
         waiting=_pending_pods(census, pod_counts, requested, user_number),
         skipped=skipped,
         unrunnable=tuple(
-            UnrunnableTask(_pod_name(census, p), census.pods[p].user, why)
+            UnrunnableTask(census.pods[p].full_name, census.pods[p].user, why)
             for p, why in census.unrunnable.items()
         ),
         idle=_idle_users(census, user_number, weights, stranded, requested),
@@ -363,7 +363,7 @@ def _pending_pods(
             is_sharing = (census.request[p, shared_gpu] > 0).any()
             pending.append(
                 WaitingTask(
-                    name=_pod_name(census, p),
+                    name=census.pods[p].full_name,
                     user=int(user_number[census.user[p]]),
                     request=census.request[p, requested] / census.size[requested],
                     allowed=allowed & fits,
@@ -405,10 +405,6 @@ def _shared_gpus(census: Census, requested: BoolArray) -> BoolArray | None:
     for p in census.sharing:
         shared[census.node[p]] |= gpus
     return shared if shared.any() else None
-
-
-def _pod_name(census: Census, p: int) -> str:
-    return f"{census.pods[p].namespace}/{census.pods[p].name}"
 
 
 def _no_pod_counts(census: Census) -> InputError:
