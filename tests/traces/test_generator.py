@@ -15,7 +15,7 @@ from fairlead.errors import InputError
 from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.traces.generator import Arrivals, generate_day
-from fairlead.traces.google_park import TABLE_I, draw_park, scale_park
+from fairlead.traces.google_park import COUNTS, TABLE_I, draw_park, park_in_proportion
 from fairlead.traces.logs.google import (
     AGAIN,
     BEFORE,
@@ -40,7 +40,7 @@ def offered_load(workload: Workload, seconds: float) -> float:
 
 def test_a_scaled_park_keeps_the_proportions() -> None:
     for servers in (1, 7, 100, 12_583, 50_000):
-        park = scale_park(servers)
+        park = park_in_proportion(COUNTS, servers)
         assert park.count.sum() == servers
         share = {tuple(row): count for row, count in zip(park.capacity, park.count, strict=True)}
         for count, cpu, memory in TABLE_I:

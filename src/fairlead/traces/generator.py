@@ -53,7 +53,7 @@ from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import Cluster, FloatArray, IntArray
 from fairlead.model.quantity import show
 from fairlead.model.workload import Workload
-from fairlead.traces.google_park import draw_park, scale_park
+from fairlead.traces.google_park import COUNTS, draw_park, park_in_proportion
 
 SECONDS_PER_HOUR = 3600.0
 DAILY_WAVE, HOUR_OF_PEAK = 0.09, 21.0
@@ -132,7 +132,7 @@ def generate_day(
     """
     _check_arguments(users, jobs, load, hours, seed)
     rng = np.random.default_rng(seed)
-    cluster = scale_park(servers) if exact else draw_park(servers, rng)
+    cluster = park_in_proportion(COUNTS, servers) if exact else draw_park(servers, rng)
     span = hours * SECONDS_PER_HOUR
     if arrivals is None:
         target = DEFAULT_LOAD if load is None and jobs is None else load

@@ -28,7 +28,8 @@ TABLE_I = (
     (3, 1.00, 0.50),
     (1, 0.50, 0.06),
 )
-SERVERS = sum(count for count, _, _ in TABLE_I)
+COUNTS = np.array([count for count, _, _ in TABLE_I], dtype=np.int64)
+SERVERS = int(COUNTS.sum())
 
 # A replay keeps some hundred bytes for each server.
 MOST_SERVERS = 10_000_000
@@ -37,31 +38,20 @@ MOST_SERVERS = 10_000_000
 def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
     """Draw servers at random from Table I; groups are in the order of the table."""
     _check_number(servers)
-    return _make_cluster(rng.multinomial(servers, _counts() / SERVERS))
-
-
-def scale_park(servers: int = SERVERS) -> Cluster:
-    """Return a cluster of this many servers, in the proportions of Table I."""
-    return park_in_proportion(_counts(), servers)
+    return _make_cluster(rng.multinomial(servers, COUNTS / SERVERS))
 
 
 def park_in_proportion(counts: IntArray, servers: int) -> Cluster:
-    """Return a cluster of this many servers, in proportion to counts by row of Table I."""
+    """Return a cluster of this many servers, in proportion to counts by row of Table I.
+
+    The largest remainders round up.
+    """
     _check_number(servers)
-    return _make_cluster(_divide(counts, servers))
-
-
-def _counts() -> IntArray:
-    return np.array([count for count, _, _ in TABLE_I], dtype=np.int64)
-
-
-def _divide(counts: IntArray, servers: int) -> IntArray:
-    """Divide a number of servers in proportion to counts; the largest remainders round up."""
     exact, total = counts * servers, counts.sum()
     divided: IntArray = exact // total
     missing = servers - divided.sum()
     divided[np.argsort(-(exact % total), kind="stable")[:missing]] += 1
-    return divided
+    return _make_cluster(divided)
 
 
 def _check_number(servers: int) -> None:
