@@ -31,7 +31,7 @@ GOOD = "p0,12000,16384,1,1000,,LS,Running,5,100,10\n"
 def read(folder: Path, *rows: str, nodes: str = NODES, header: str = HEADER) -> Workload:
     (folder / "nodes.csv").write_text(nodes)
     (folder / "pods.csv").write_text(header + "".join(rows))
-    return read_openb(folder / "pods.csv", folder / "nodes.csv")
+    return read_openb(folder / "pods.csv", machines=folder / "nodes.csv")
 
 
 def test_nodes_alike_are_a_group(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_rows_are_numbered_through_all_blocks(
     monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 7)
     for size in (len(HEADER), 200, 2**20):
         monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", size)
-        found = fault_of(read_openb, pods, tmp_path / "nodes.csv")
+        found = fault_of(read_openb, pods, machines=tmp_path / "nodes.csv")
         assert found.startswith(f"{pods}: row 12: {fault}")
 
 

@@ -110,7 +110,7 @@ READERS = {
     PARQUET: Reader("parquet_trace", "read_parquet"),
     METACENTRUM: Reader("logs.metacentrum", "read_metacentrum", ("machines",)),
     SWF: Reader("logs.swf", "read_swf_workload", ("servers", "cores", "memory")),
-    OPENB: Reader("logs.openb", "read_openb_beside", ("machines",)),
+    OPENB: Reader("logs.openb", "read_openb", ("machines",)),
     GOOGLE: Reader("logs.google", "read_google"),
     JOURNAL: Reader("journal_trace", "read_journal"),
     KUBERNETES: Reader("logs.kubernetes_pods", "read_pods", ("user_from",)),

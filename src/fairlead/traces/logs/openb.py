@@ -61,9 +61,12 @@ NO_MEMORY = "pods that ask for no memory"
 SHARED_GPU = "pods that ask for part of a GPU"
 
 
-def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = None) -> Workload:
-    """Read an openb table of pods and its table of nodes, O(pods + nodes), 12 us a pod.
+def read_openb(
+    path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
+) -> Workload:
+    """Read a table of pods, or the folder of one, in O(pods + nodes), 12 us a pod.
 
+    - The table of nodes is `machines`, or the only one in the folder.
     - A pod is a job of one task. Its user is its quality of service, as the trace names no users.
     - A pod arrives at its creation and runs from its scheduled time to its deletion. Times are
       seconds from the first creation.
@@ -72,22 +75,16 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
       unknown.
     - Nodes with equal cores, memory, GPUs and GPU model are a group.
     """
-    cluster = cluster_of_nodes(nodes)
+    folder = path if path.is_dir() else path.parent
+    pods = path if path.is_file() else only_file(folder, POD_TABLES, "name one of them")
+    cluster = cluster_of_nodes(
+        machines or only_file(folder, NODE_TABLES, "name one with --machines")
+    )
     models = [label.get("gpu", "") for label in cluster.labels]
     collected = JobCollector()
     for block in read_blocks(pods, POD_COLUMNS, header=True, on_progress=on_progress):
         _collect(block, models, collected)
     return collected.workload(pods, cluster, "openb pods")
-
-
-def read_openb_beside(
-    path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
-) -> Workload:
-    """Read a folder or a table of pods; the nodes are `machines`, or the folder's only table."""
-    folder = path if path.is_dir() else path.parent
-    pods = path if path.is_file() else only_file(folder, POD_TABLES, "name one of them")
-    nodes = machines or only_file(folder, NODE_TABLES, "name one with --machines")
-    return read_openb(pods, nodes, on_progress=on_progress)
 
 
 def cluster_of_nodes(nodes: Path) -> Cluster:
