@@ -23,7 +23,6 @@ from fairlead.traces._stored_files import (
     ProgressReport,
     open_stored,
     quoted,
-    read_errors,
 )
 
 BYTES_PER_BLOCK = 16 * 2**20
@@ -127,7 +126,7 @@ def read_texts(path: Path, on_progress: ProgressReport | None) -> Iterator[tuple
     def current_row() -> int:
         return rows_before + sum(piece.count(b"\n") for piece in pieces) + 1
 
-    with read_errors(source, current_row), open_stored(path) as (stream, stored, size):
+    with open_stored(path, current_row) as (stream, stored, size):
         while True:
             piece = stream.read1(BYTES_PER_READ)  # type: ignore[attr-defined]
             pieces.append(piece)

@@ -10,7 +10,7 @@ from pathlib import Path
 from fairlead.errors import InputError
 from fairlead.formats.documents import parse_json
 from fairlead.garbage_collection import garbage_collection_paused
-from fairlead.traces._stored_files import ProgressReport, open_stored, read_errors
+from fairlead.traces._stored_files import ProgressReport, open_stored
 
 # A parsed text takes some ten times its length in memory: 10 GB at this limit.
 LARGEST_JSON = 2**30
@@ -24,7 +24,7 @@ def read_json(path: Path, on_progress: ProgressReport | None = None) -> object:
     """
     source = str(path)
     pieces, length = list[bytes](), 0
-    with read_errors(source, lambda: 1), open_stored(path) as (stream, stored, size):
+    with open_stored(path) as (stream, stored, size):
         while piece := stream.read(BYTES_PER_READ):
             pieces.append(piece)
             length += len(piece)
@@ -45,5 +45,5 @@ def read_json(path: Path, on_progress: ProgressReport | None = None) -> object:
 
 def start_of_text(path: Path, length: int) -> str:
     """Return at most the first `length` bytes of a file as text, without its byte order mark."""
-    with read_errors(str(path), lambda: 1), open_stored(path) as (stream, _, _):
+    with open_stored(path) as (stream, _, _):
         return stream.read(length).decode("utf-8-sig", errors="replace")

@@ -59,7 +59,7 @@ def read_lines(
     """
     source = str(path)
     row, last = 0, b"\n"
-    with read_errors(source, lambda: row + 1), open_stored(path) as (stream, stored, size):
+    with open_stored(path, lambda: row + 1) as (stream, stored, size):
         while line := stream.readline(LONGEST_ROW + 1):
             row, last = row + 1, line
             if row == 1:
@@ -104,14 +104,16 @@ def _decode_row(line: bytes, row: int, source: str, comment: str | None) -> str:
 
 
 @contextmanager
-def open_stored(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
+def open_stored(
+    path: Path, row: Callable[[], int] = lambda: 1
+) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
     """Open a file, plain or compressed by gzip, bzip2 or xz.
 
     Yields the decompressed stream, the stored file (its position shows the progress), and the size
-    of the stored file. Raises InputError for other compressed files, for archives, and for damaged
-    data. The error for damaged data has no source; `read_errors` adds it.
+    of the stored file. Raises InputError for a file that cannot be read, other compressed files,
+    archives, and damaged data, with the number of the `row` that is read.
     """
-    compression = "plain"
+    source, compression = str(path), "plain"
     try:
         with ExitStack() as opened:
             stored: BinaryIO = opened.enter_context(path.open("rb"))
@@ -119,25 +121,25 @@ def open_stored(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
             stored.seek(0)
             for magic, fault in _REFUSED.items():
                 if start.startswith(magic):
-                    raise InputError(fault, "", str(path))
+                    raise InputError(fault, "", source)
             stream = stored
             for magic, (name, decompress) in _COMPRESSIONS.items():
                 if start.startswith(magic):
                     compression = name
                     stream = opened.enter_context(cast(BinaryIO, decompress(stored)))
             if stream.read(_TAR_MARK.stop)[_TAR_MARK] == b"ustar":
-                raise InputError("is a tar archive; unpack it and name the file", "", str(path))
+                raise InputError("is a tar archive; unpack it and name the file", "", source)
             stream.seek(0)
             yield stream, stored, path.stat().st_size
     except EOFError:
-        raise InputError(f"the {compression} file ends before its data does (truncated?)") from None
-    except (zlib.error, lzma.LZMAError) as error:
-        raise InputError(f"the {compression} file is damaged: {error}") from None
-    except OSError as error:
-        if error.errno is not None:
-            raise
+        fault = f"the {compression} file ends before its data does (truncated?)"
+        raise InputError(fault, f"row {row()}", source) from None
+    except (OSError, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise InputError(f"cannot be read: {error.strerror}", "", source) from None
         # gzip and bz2 raise an OSError without a number for damaged data.
-        raise InputError(f"the {compression} file is damaged: {error}") from None
+        fault = f"the {compression} file is damaged: {error}"
+        raise InputError(fault, f"row {row()}", source) from None
 
 
 def uncompressed_name(path: Path) -> Path:
@@ -156,24 +158,12 @@ def only_file(folder: Path, pattern: str, remedy: str) -> Path:
 
 
 @contextmanager
-def read_errors(source: str, row: Callable[[], int]) -> Iterator[None]:
-    """Turn errors of reading a file, in a ``with`` block, into InputErrors with file and row."""
-    try:
-        yield
-    except InputError as error:
-        if error.source:
-            raise
-        raise InputError(error.fault, f"row {row()}", source) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
-
-
-@contextmanager
-def error_source(source: str, place: str = "") -> Iterator[None]:
+def error_source(source: str, place: str | Callable[[], str] = "") -> Iterator[None]:
     """Add a file, and a place if given, to InputErrors of a ``with`` block that name no file."""
     try:
         yield
     except InputError as error:
         if error.source:
             raise
-        raise InputError(error.fault, place or error.place, source) from None
+        here = place if isinstance(place, str) else place()
+        raise InputError(error.fault, here or error.place, source) from None

@@ -22,7 +22,7 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import (
     ProgressReport,
-    read_errors,
+    error_source,
     uncompressed_name,
 )
 from fairlead.traces.logs.job_collector import JobCollector, Place, Shape
@@ -103,7 +103,7 @@ def read_metacentrum(
     cluster = cluster_of(park)
     reader = _Reader(park)
     first, jobs = inf, 0
-    with read_errors(str(path), lambda: job.row.row):
+    with error_source(str(path), lambda: f"row {job.row.row}"):
         for job in read_jobs(path, on_progress):
             first = min(first, job.row.submit)
             reader.add(job)
@@ -193,7 +193,7 @@ def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[Lo
     Raises InputError like `read_swf`, and for a job without user, cores or memory, or with a
     malformed node specification. Memory does not grow with the log.
     """
-    with read_errors(str(path), lambda: row.row):
+    with error_source(str(path), lambda: f"row {row.row}"):
         for row in read_swf(path, extra_columns=len(EXTRA_COLUMNS), progress=progress):
             yield _parse_job(row)
 

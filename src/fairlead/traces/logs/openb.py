@@ -24,7 +24,6 @@ from fairlead.traces._stored_files import (
     ProgressReport,
     error_source,
     only_file,
-    read_errors,
 )
 from fairlead.traces.logs.job_collector import JobCollector, Place, group_equal
 
@@ -162,7 +161,7 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
     }
     frame = keep_usable(frame.with_columns(part=shared), notes, usable)
     places: dict[str | None, Place | None] = {None: (True,) * len(models)}
-    with read_errors(block.source, lambda: int(row[ROW])):
+    with error_source(block.source, lambda: f"row {row[ROW]}"):
         for row in frame.iter_rows(named=True):
             spec = row["gpu_spec"]
             if spec not in places:

@@ -27,8 +27,8 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import (
     ProgressReport,
+    error_source,
     quoted,
-    read_errors,
     read_lines,
 )
 from fairlead.traces.logs.job_collector import (
@@ -101,7 +101,7 @@ def read_swf_workload(
     collected = JobCollector()
     first, jobs = math.inf, 0
     # `read_swf` names the row in its own errors, so `row` is needed only after a row was read.
-    with read_errors(str(path), lambda: row.row):
+    with error_source(str(path), lambda: f"row {row.row}"):
         for row in read_swf(path, progress=on_progress):
             jobs += row.status not in PARTS_OF_JOBS
             if row.submit == UNKNOWN:
