@@ -386,12 +386,6 @@ def test_users_larger_than_a_server_are_listed(tmp_path: Path) -> None:
     }
 
 
-def test_properties_that_tell_no_groups_apart_are_counted(tmp_path: Path) -> None:
-    specs = ["1:x86_64:brno", "1:x86_64:x86_64:cl_big", "1:^brno:big1"]
-    converted = convert(tmp_path, *(log_row(k, spec) for k, spec in enumerate(specs)))
-    assert list(converted.indifferent.items()) == [("brno", 2), ("x86_64", 2)]
-
-
 def test_a_node_that_is_not_there_is_a_fault_of_its_row(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="row 2: property 'big3' names no group or node"):
         convert(tmp_path, log_row(1), log_row(2, "1:big3"))

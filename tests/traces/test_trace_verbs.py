@@ -176,7 +176,6 @@ def test_a_log_becomes_a_problem_file(tmp_path: Path, capsys: Capture) -> None:
         "dropped": 1,
         "restricted": {"user-3": ["big"]},
         "larger_than_a_server": {},
-        "indifferent_properties": {},
     }
     problem = load(output)
     assert problem.users.names == ("user-3", "user-20")

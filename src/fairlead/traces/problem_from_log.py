@@ -33,8 +33,6 @@ class ConvertedLog:
     # For some users: the groups that the user may use although one task exceeds a server there, so
     # that only a part of a task fits.
     larger_than_a_server: Mapping[str, tuple[str, ...]]
-    # For each property of nodes that does not distinguish groups: the number of jobs that name it.
-    indifferent: Mapping[str, int]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the conversion as plain values, for JSON."""
@@ -49,7 +47,6 @@ class ConvertedLog:
             "larger_than_a_server": {
                 user: list(groups) for user, groups in self.larger_than_a_server.items()
             },
-            "indifferent_properties": dict(self.indifferent),
         }
 
 
@@ -77,8 +74,7 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
     cluster = cluster_of(machines)
     groups = list(cluster.groups)
     of_users: dict[int, _UserJobs] = {}
-    indifferent: Counter[str] = Counter()
-    excluded: dict[NodeSpec, tuple[tuple[str, ...], frozenset[str]]] = {}
+    excluded: dict[NodeSpec, tuple[str, ...]] = {}
     kept = dropped = 0
     for job in jobs:
         if job.row.run <= 0:
@@ -87,11 +83,9 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
         kept += 1
         if job.spec not in excluded:
             excluded[job.spec] = _excluded_groups(job, machines)
-        closed, meaningless = excluded[job.spec]
         user = of_users.setdefault(job.row.user, _UserJobs())
         user.shapes.append((job.cores_per_node, job.row.memory_requested))
-        user.excluded.update(closed)
-        indifferent.update(meaningless)
+        user.excluded.update(excluded[job.spec])
     if not of_users:
         raise InputError("no job of the log ever ran")
     order = sorted(of_users)
@@ -115,20 +109,16 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
         dropped=dropped,
         restricted=_by_user(names, groups, eligible & ~eligible.all(axis=1, keepdims=True)),
         larger_than_a_server=_by_user(names, groups, too_large),
-        indifferent=dict(sorted(indifferent.items(), key=lambda item: (-item[1], item[0]))),
     )
 
 
-def _excluded_groups(job: LoggedJob, machines: Machines) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the groups that a job excludes, and its properties that do not distinguish groups."""
+def _excluded_groups(job: LoggedJob, machines: Machines) -> tuple[str, ...]:
+    """Return the groups that a job excludes."""
     try:
         allowed = machines.groups_allowed(job.spec)
-        names = {name for chunk in job.spec.chunks for name in (*chunk.required, *chunk.excluded)}
-        meaningless = frozenset(name for name in names if machines.groups_named(name) is None)
     except InputError as error:
         raise InputError(error.fault, f"row {job.row.row}") from None
-    closed = tuple(group.name for group in machines.groups if group.name not in allowed)
-    return closed, meaningless
+    return tuple(group.name for group in machines.groups if group.name not in allowed)
 
 
 def _open_groups(user: _UserJobs, groups: list[str]) -> list[bool]:
