@@ -228,11 +228,10 @@ def _select_arrivals(
         raise InputError(f"{fault}, not {wanted:,}" if len(within) else fault, "jobs")
     if wanted < len(within):
         within = np.sort(rng.choice(within, size=wanted, replace=False))
-    names, first, user = np.unique(arrivals.users[within], return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    position = np.empty(len(order), dtype=np.int64)
-    position[order] = np.arange(len(order))
-    return arrivals.times[within], names[order].tolist(), position[user]
+    users = arrivals.users[within].tolist()
+    number = {name: n for n, name in enumerate(dict.fromkeys(users))}
+    user = np.array([number[name] for name in users], dtype=np.int64)
+    return arrivals.times[within], list(number), user
 
 
 def _job_sizes(n_jobs: int) -> IntArray:

@@ -152,20 +152,16 @@ def _read_machines(path: Path) -> dict[str, _Machine]:
     """Read the table of servers, whose commas may be followed by blanks."""
     source = str(path)
     found: dict[str, _Machine] = {}
-    header: tuple[str, ...] = ()
-    for row, line in read_lines(path):
-        fields = tuple(field.strip() for field in line.split(","))
-        if not line:
-            continue
-        if not header:
-            header = tuple(field.lower() for field in fields)
-            if header != MACHINE_COLUMNS:
-                fault = f"the header is {quoted(line)}; it must be {','.join(MACHINE_COLUMNS)!r}"
-                raise InputError(fault, f"row {row}", source)
-            continue
+    lines = ((row, line) for row, line in read_lines(path) if line)
+    row, line = next(lines, (1, ""))
+    if tuple(name.strip().lower() for name in line.split(",")) != MACHINE_COLUMNS:
+        fault = f"the header is {quoted(line)}; it must be {','.join(MACHINE_COLUMNS)!r}"
+        raise InputError(fault, f"row {row}", source)
+    for row, line in lines:
+        fields = [field.strip() for field in line.split(",")]
         with error_source(source, f"row {row}"):
-            if len(fields) != len(header):
-                raise InputError(f"has {len(fields)} columns, not {len(header)}")
+            if len(fields) != len(MACHINE_COLUMNS):
+                raise InputError(f"has {len(fields)} columns, not {len(MACHINE_COLUMNS)}")
             name, number, memory = fields
             if not name:
                 raise InputError("machineId: is empty")

@@ -62,8 +62,7 @@ class _Node:
 
 def read_nodes(path: Path) -> NodeTable:
     """Read a list of nodes; nodes of equal amounts, partitions and features are a group."""
-    lines = list(read_lines(path))
-    content = [(row, line) for row, line in lines if line]
+    content = [(row, line) for row, line in read_lines(path) if line]
     if not content:
         raise InputError("is empty", "", str(path))
     out: list[str] = []
