@@ -14,7 +14,6 @@ from fairlead.traces._stored_files import ProgressReport, open_stored
 
 # A parsed text takes some ten times its length in memory: 10 GB at this limit.
 LARGEST_JSON = 2**30
-BYTES_PER_READ = 2**20
 
 
 def read_json(path: Path, on_progress: ProgressReport | None = None) -> object:
@@ -23,20 +22,15 @@ def read_json(path: Path, on_progress: ProgressReport | None = None) -> object:
     Raises InputError with the file if it is larger, or is not JSON.
     """
     source = str(path)
-    pieces, length = list[bytes](), 0
-    with open_stored(path) as (stream, stored, size):
-        while piece := stream.read(BYTES_PER_READ):
-            pieces.append(piece)
-            length += len(piece)
-            if length > LARGEST_JSON:
-                raise InputError(f"is larger than {LARGEST_JSON // 2**20} MiB", "", source)
-            if on_progress is not None:
-                on_progress(stored.tell(), size)
-        if on_progress is not None:
-            on_progress(size, size)
+    with open_stored(path) as (stream, _, size):
+        content = stream.read(LARGEST_JSON + 1)
+    if len(content) > LARGEST_JSON:
+        raise InputError(f"is larger than {LARGEST_JSON // 2**20} MiB", "", source)
+    if on_progress is not None:
+        on_progress(size, size)
     try:
         with garbage_collection_paused():
-            return parse_json(b"".join(pieces).decode("utf-8-sig"))
+            return parse_json(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise InputError("is not JSON in UTF-8", "", source) from None
     except InputError as error:
