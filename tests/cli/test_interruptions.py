@@ -43,30 +43,6 @@ def test_while_modules_are_imported(at: int) -> None:
     assert found == (130, "", "fairlead: interrupted\n")
 
 
-IN_A_CALLBACK = """
-import signal, sys, time, weakref
-from fairlead.cli import main
-
-class Thing: ...
-
-def verb(_words):
-    thing = Thing()
-    reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
-    del thing
-    time.sleep(20)
-
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from fairlead.cli import _application
-_application.run_command = verb
-sys.exit(main.run())
-"""
-
-
-def test_where_python_would_pass_over_it() -> None:
-    """Python prints and drops exceptions in a callback of the garbage collector."""
-    assert interrupted(IN_A_CALLBACK) == (130, "", "fairlead: interrupted\n")
-
-
 AFTERWARDS = """
 import atexit, signal, sys
 from fairlead.cli.main import run

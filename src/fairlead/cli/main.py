@@ -10,27 +10,13 @@ import os
 import signal
 import sys
 
-TYPE_CHECKING = False  # as in `typing`, which is slow to import
-if TYPE_CHECKING:
-    from typing import Any
-
 INTERRUPTED = 130
-RETRY_SECONDS = 0.01
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run one command and return its exit status; the console script's entry point.
+    """Run one command and return its exit status; without `arguments`, the process's command.
 
-    Parameters
-    ----------
-    arguments : list of str, optional
-        The command line after the program's name. When absent, that of the process; interruptions
-        are then ignored once the command has ended.
-
-    Returns
-    -------
-    int
-        The exit status.
+    Interruptions are ignored once the process's command has ended.
     """
     if arguments is not None:
         return _run(arguments)
@@ -40,7 +26,6 @@ def run(arguments: list[str] | None = None) -> int:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the encoding lacks
-    sys.unraisablehook = _raise_again
     try:
         return _run(sys.argv[1:])
     finally:
@@ -60,16 +45,6 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("fairlead: interrupted\n")
         return INTERRUPTED
-
-
-def _raise_again(unraisable: Any) -> None:
-    """Repeat an interruption that came in a callback, where Python drops exceptions."""
-    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(unraisable)
-        return
-    # An exception raised here would be dropped, too.
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
 
 
 if __name__ == "__main__":
