@@ -36,7 +36,7 @@ def reproduce(
     ] = 0,
     quick: Annotated[
         bool,
-        Option("--quick", help="Small days and few trials: a minute or two for everything."),
+        Option(help="Small days and few trials: a minute or two for everything."),
     ] = False,
     set_: Annotated[
         list[str] | None,
@@ -49,7 +49,6 @@ def reproduce(
     runs: Annotated[
         Path | None,
         Option(
-            "--runs",
             metavar="FOLDER",
             help="Keep results and finished runs in FOLDER, and reuse those that it has.",
         ),

@@ -111,19 +111,15 @@ class JobOptions(RequestOptions):
     after: Annotated[
         list[str] | None,
         Option(
-            "--after",
             metavar="JOB",
             help="Start only after this job has succeeded; if it does not, cancel the new job. "
             "Repeatable.",
         ),
     ] = None
-    name: Annotated[
-        str | None, Option("--name", metavar="NAME", help="Name of the job in lists.")
-    ] = None
+    name: Annotated[str | None, Option(metavar="NAME", help="Name of the job in lists.")] = None
     chdir: Annotated[
         str | None,
         Option(
-            "--chdir",
             metavar="FOLDER",
             help="Working folder. Tasks under the account nobody run in a folder of their user "
             "instead. [default: this folder]",
@@ -131,21 +127,18 @@ class JobOptions(RequestOptions):
     ] = None
     env: Annotated[
         list[str] | None,
-        Option(
-            "--env", metavar="NAME=VALUE", help="Also set this environment variable; repeatable."
-        ),
+        Option(metavar="NAME=VALUE", help="Also set this environment variable; repeatable."),
     ] = None
     clean: Annotated[bool, Option("--clean-env", help="Do not pass on your environment.")] = False
     checkpoint_signal: Annotated[
         str | None,
         Option(
-            "--checkpoint-signal",
             metavar="SIGNAL",
             help="Signal that asks a preempted task to save its state: TERM, INT, HUP, USR1 or "
             "USR2. The task then runs again, whatever its exit status is.",
         ),
     ] = None
-    shell: Annotated[bool, Option("--shell", help="Run COMMAND as one line of /bin/sh.")] = False
+    shell: Annotated[bool, Option(help="Run COMMAND as one line of /bin/sh.")] = False
 
     def request_of(self, command: Sequence[str], **others: object) -> Row:
         """Return the request of a job, without absent fields."""

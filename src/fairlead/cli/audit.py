@@ -81,7 +81,6 @@ def audit(
     max_under: Annotated[
         str | None,
         Option(
-            "--max-under",
             metavar="20%",
             help="Fail if a user is below its fair share by more than this fraction of it. A "
             "mechanism's users are compared with their slices of every server. Without --property, "
@@ -114,7 +113,7 @@ def audit(
     ] = 0,
     lenient: Annotated[
         bool,
-        Option("--lenient", help="Skip unusable rows of an allocation or a Kubernetes dump."),
+        Option(help="Skip unusable rows of an allocation or a Kubernetes dump."),
     ] = False,
     weight: Annotated[
         list[str] | None,

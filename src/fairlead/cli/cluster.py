@@ -94,23 +94,20 @@ def shares(
 
 def what_if(
     weight: Annotated[
-        list[str] | None, Option("--weight", metavar="USER=W", help="Give a user this weight.")
+        list[str] | None, Option(metavar="USER=W", help="Give a user this weight.")
     ] = None,
     like: Annotated[
         list[str] | None,
-        Option("--like", metavar="SERVER=N", help="Add N servers like this one."),
+        Option(metavar="SERVER=N", help="Add N servers like this one."),
     ] = None,
-    drain: Annotated[
-        list[str] | None, Option("--drain", metavar="SERVER", help="Drain this server.")
-    ] = None,
+    drain: Annotated[list[str] | None, Option(metavar="SERVER", help="Drain this server.")] = None,
     remove: Annotated[
         list[str] | None,
-        Option("--remove", metavar="SERVER", help="Remove this server; its tasks wait again."),
+        Option(metavar="SERVER", help="Remove this server; its tasks wait again."),
     ] = None,
     quota: Annotated[
         list[str] | None,
         Option(
-            "--quota",
             metavar="QUEUE=AMOUNTS",
             help="Give a queue this quota, such as ana=gpu:4,cpu:16.",
         ),
@@ -175,13 +172,10 @@ def history(server: Service = None, as_json: AsJson = False) -> None:
 
 def drain(
     name: ServerName,
-    undo: Annotated[
-        bool, Option("--undo", help="Undo a drain: start tasks on the server again.")
-    ] = False,
+    undo: Annotated[bool, Option(help="Undo a drain: start tasks on the server again.")] = False,
     remove: Annotated[
         bool,
         Option(
-            "--remove",
             help="Remove the server; its tasks run again elsewhere. If its worker still runs, it "
             "joins again.",
         ),

@@ -41,7 +41,7 @@ def fill(
         ),
     ] = "best-fit",
     residual: Annotated[
-        bool, Option("--residual", help="Compute scores from free instead of total capacity.")
+        bool, Option(help="Compute scores from free instead of total capacity.")
     ] = False,
     seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the selection rrr.")] = 0,
     trials: Annotated[

@@ -24,7 +24,6 @@ class LogOptions:
     machines: Annotated[
         Path | None,
         Option(
-            "--machines",
             metavar="FILE",
             help=(
                 "Machine file of a log of MetaCentrum, FIT or openb; for a sacct table, the output "
@@ -36,19 +35,15 @@ class LogOptions:
     servers: Annotated[
         int | None,
         Option(
-            "--servers",
             metavar="N",
             help="Number of servers of a plain SWF log or a sacct table. Without it an SWF log has "
             "one pool of MaxProcs cores.",
         ),
     ] = None
-    cores: Annotated[
-        int | None, Option("--cores", metavar="K", help="Cores of each of the --servers.")
-    ] = None
+    cores: Annotated[int | None, Option(metavar="K", help="Cores of each of the --servers.")] = None
     memory: Annotated[
         float | None,
         Option(
-            "--memory",
             metavar="GIB",
             help="Memory of each of the --servers, in GiB. Without it memory is ignored.",
         ),
@@ -56,14 +51,13 @@ class LogOptions:
     user_from: Annotated[
         str | None,
         Option(
-            "--user-from",
             metavar="COLUMN",
             help="Column of a sacct table that names users, such as account. [default: user]",
         ),
     ] = None
     exclude: Annotated[
         list[str] | None,
-        Option("--exclude", metavar="USER", help="Leave out this user's jobs. May be repeated."),
+        Option(metavar="USER", help="Leave out this user's jobs. May be repeated."),
     ] = None
     weights: Weights = None
 

@@ -56,7 +56,6 @@ def allocate(
     what_if: Annotated[
         list[str] | None,
         Option(
-            "--what-if",
             metavar="CHANGE",
             help="Also divide the cluster with this change: servers:GROUP+NUMBER, "
             "servers:GROUP-NUMBER, weight:USER=NUMBER (or a queue) or tasks:USER=NUMBER. May be "
@@ -232,7 +231,7 @@ def dynamic(
         ),
     ] = "stack",
     as_json: AsJson = False,
-    last: Annotated[bool, Option("--last", help="Print only the last step as JSON.")] = False,
+    last: Annotated[bool, Option(help="Print only the last step as JSON.")] = False,
     lies: Annotated[
         int,
         Option(

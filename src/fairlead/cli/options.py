@@ -129,7 +129,6 @@ class PolicySuffixes:
     preempt: Annotated[
         str,
         Option(
-            "--preempt",
             metavar="MODE",
             help=(
                 "Preempt tasks for queues below their quota (over-quota), or below their quota or "
@@ -140,7 +139,6 @@ class PolicySuffixes:
     half_life: Annotated[
         float | None,
         Option(
-            "--half-life",
             metavar="SECONDS",
             help=(
                 "Add a queue's past use to its share, halved after each period of this length. "
@@ -151,7 +149,6 @@ class PolicySuffixes:
     reserve: Annotated[
         int | None,
         Option(
-            "--reserve",
             metavar="N",
             min=1,
             help=(
@@ -163,7 +160,6 @@ class PolicySuffixes:
     spare: Annotated[
         str | None,
         Option(
-            "--spare",
             metavar="RESOURCE",
             help=(
                 "Keep servers with this resource, such as gpu, for tasks that request it; other "

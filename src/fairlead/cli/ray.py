@@ -59,7 +59,6 @@ def start(
     db: Annotated[
         str | None,
         Option(
-            "--db",
             metavar="FILE",
             help="Keep users and jobs in this journal, a file on Ray's head node.",
         ),

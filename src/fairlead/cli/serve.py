@@ -104,12 +104,11 @@ def serve(
     ] = 90.0,
     notify: Annotated[
         str | None,
-        Option("--notify", metavar="URL", help="Send alerts and ends of jobs to this webhook."),
+        Option(metavar="URL", help="Send alerts and ends of jobs to this webhook."),
     ] = None,
     notify_secret: Annotated[
         Path | None,
         Option(
-            "--notify-secret",
             metavar="FILE",
             help="File of the secret that signs webhook messages, created if missing. "
             "[default: webhook-secret in the folder of --db]",
@@ -118,7 +117,6 @@ def serve(
     alert_owed: Annotated[
         float,
         Option(
-            "--alert-owed",
             min=0,
             metavar="HOURS",
             help="Alert when a user with waiting tasks is owed more than this many GPU-hours; in a "
@@ -128,7 +126,6 @@ def serve(
     alert_after: Annotated[
         str,
         Option(
-            "--alert-after",
             metavar="TIME",
             help="Alert only if a user was owed more than --alert-owed for longer than this.",
         ),

@@ -60,7 +60,6 @@ def simulate(
     runs: Annotated[
         Path | None,
         Option(
-            "--runs",
             metavar="FOLDER",
             help="Keep the run of each policy in this folder, as Parquet. A kept run is read and "
             "not repeated, except that of a rule of your own.",
@@ -69,7 +68,6 @@ def simulate(
     what_if: Annotated[
         list[str] | None,
         Option(
-            "--what-if",
             metavar="CHANGE",
             help=(
                 "Run the first policy again with a change: weight:USER=NUMBER (or a queue), "
@@ -81,7 +79,6 @@ def simulate(
     dedicated: Annotated[
         bool,
         Option(
-            "--dedicated",
             help="Run the first policy again with each user on its own slice of the servers.",
         ),
     ] = False,
@@ -90,7 +87,6 @@ def simulate(
     warm_up: Annotated[
         str | None,
         Option(
-            "--warm-up",
             metavar="TIME",
             help="Run the jobs submitted before this time, but do not measure them: 6h, or "
             "2025-01-31T12:00 where the trace has dates.",

@@ -44,7 +44,6 @@ def submit(
     at_most: Annotated[
         int | None,
         Option(
-            "--at-most",
             min=1,
             metavar="N",
             help="Limit on the tasks of the job that run at a time.",
@@ -70,13 +69,12 @@ def submit(
     script: Annotated[
         Path | None,
         Option(
-            "--script",
             metavar="FILE",
             help="Run this script, with options from its lines #FAIRLEAD and #SBATCH.",
         ),
     ] = None,
     notify: Annotated[
-        bool, Option("--notify", help="Send the end of the job to the service's webhook.")
+        bool, Option(help="Send the end of the job to the service's webhook.")
     ] = False,
     waits: Annotated[
         bool, Option("--wait", help="Wait until the jobs are over, and exit with their status.")
@@ -167,9 +165,7 @@ def run(
 def modify(
     job: JobArgument,
     options: RequestOptions,
-    anywhere: Annotated[
-        bool, Option("--anywhere", help="Remove --where: run on any server.")
-    ] = False,
+    anywhere: Annotated[bool, Option(help="Remove --where: run on any server.")] = False,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:

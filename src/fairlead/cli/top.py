@@ -50,7 +50,7 @@ def top(
             "--every", "-n", min=0.5, max=3600, metavar="SECONDS", help="Time between two updates."
         ),
     ] = 2.0,
-    once: Annotated[bool, Option("--once", help="Print the page once and exit.")] = False,
+    once: Annotated[bool, Option(help="Print the page once and exit.")] = False,
     server: Service = None,
 ) -> None:
     """Show shares, servers and jobs live; q quits.

@@ -123,7 +123,6 @@ def generate(
     exact_park: Annotated[
         bool,
         Option(
-            "--exact-park",
             help="Take servers in the exact proportions of Google's park of 12,583 servers, not at "
             "random.",
         ),

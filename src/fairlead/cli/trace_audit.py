@@ -54,7 +54,6 @@ def audit(
     last: Annotated[
         str | None,
         Option(
-            "--last",
             metavar="TIME",
             help="Length of the audited period, up to its end, such as 1d.",
         ),
@@ -62,7 +61,6 @@ def audit(
     max_under: Annotated[
         str | None,
         Option(
-            "--max-under",
             metavar="20%",
             help="Fail if a user held less than its fair share by more than this fraction.",
         ),
@@ -78,7 +76,6 @@ def audit(
     max_owed: Annotated[
         float | None,
         Option(
-            "--max-owed",
             metavar="HOURS",
             help="Fail if a user is owed more than this many hours of the whole cluster.",
         ),
@@ -86,7 +83,6 @@ def audit(
     max_wait: Annotated[
         str | None,
         Option(
-            "--max-wait",
             metavar="TIME",
             help="Fail if a user's tasks waited longer than this, such as 12h, with none running.",
         ),

@@ -26,7 +26,6 @@ def worker(
     server: Annotated[
         str | None,
         Option(
-            "--server",
             metavar="URL",
             help="The service: http://HOST:PORT, https://HOST:PORT or unix:PATH of its socket. "
             "[default: FAIRLEAD_SERVER, or this machine]",

@@ -63,9 +63,7 @@ def converge(
     ] = 0.0,
     apart: Annotated[
         bool,
-        Option(
-            "--apart", help="Let each server of a group decide by itself, not the group as one."
-        ),
+        Option(help="Let each server of a group decide by itself, not the group as one."),
     ] = False,
     until: Annotated[
         float | None,
