@@ -19,7 +19,7 @@ from fairlead.report._allocation_figures import (
     group_holdings,
     runs_on,
     share_figure,
-    user_styles,
+    user_colours,
 )
 from fairlead.report.allocation import allocation_document, comparison_document
 from fairlead.report.changes import what_if_document
@@ -160,9 +160,9 @@ def test_rounding_is_no_holding_and_not_free() -> None:
 @pytest.mark.parametrize("mechanism", ["ps-dsf", "ps-dsf-tdm"])
 def test_bars_add_up_to_the_whole_group(mechanism: str) -> None:
     allocation = crowd(50, 3, mechanism)
-    styles = user_styles([allocation])
+    colours = user_colours(allocation)
     for g in range(3):
-        figure = group_figure(allocation, group_holdings(allocation, g), styles)
+        figure = group_figure(allocation, group_holdings(allocation, g), colours)
         labels = figure["layout"]["yaxis"]["ticktext"]
         assert labels[2:] == (["time"] if mechanism.endswith("tdm") else [])
         for place in range(2):
@@ -170,32 +170,28 @@ def test_bars_add_up_to_the_whole_group(mechanism: str) -> None:
 
 
 def test_users_keep_their_colour() -> None:
-    several = [crowd(60, 2, seed=1), crowd(60, 2, seed=2)]
-    styles = user_styles(several)
-    largest = np.argsort(-np.maximum(several[0].dominant_share, several[1].dominant_share))
-    assert len({styles[n] for n in largest[:40]}) == 40
-    painted = {}
-    for allocation in several:
-        for g in range(2):
-            group = group_holdings(allocation, g)
-            figure = group_figure(allocation, group, styles)
-            for holding, trace in zip(group.holdings, figure["data"], strict=False):
-                look = (trace["marker"]["color"], trace["marker"]["pattern"]["shape"])
-                if len(holding.users) > 1:
-                    assert look == (COLOUR_OF_OTHERS, "")
-                else:
-                    assert painted.setdefault(holding.users[0], look) == look
+    allocation = crowd(60, 2)
+    colours = user_colours(allocation)
+    largest = np.argsort(-allocation.dominant_share)
+    assert len({colours[n] for n in largest[:10]}) == 10
+    for g in range(2):
+        group = group_holdings(allocation, g)
+        figure = group_figure(allocation, group, colours)
+        for holding, trace in zip(group.holdings, figure["data"], strict=False):
+            is_single = len(holding.users) == 1
+            colour = colours[holding.users[0]] if is_single else COLOUR_OF_OTHERS
+            assert trace["marker"]["color"] == colour
 
 
 def test_shares_are_drawn_largest_first() -> None:
     allocation = crowd(12, 3)
-    bars, diamonds = share_figure(allocation, user_styles([allocation]))["data"]
+    bars, diamonds = share_figure(allocation)["data"]
     expected = sorted(allocation.dominant_share.tolist(), reverse=True)
     assert bars["x"] == pytest.approx(expected, rel=1e-5)
     per_weight = allocation.dominant_share / allocation.problem.weight
     assert sorted(diamonds["x"]) == pytest.approx(sorted(per_weight.tolist()), rel=1e-5)
     many = crowd(500, 3)
-    bars, _ = share_figure(many, user_styles([many]))["data"]
+    bars, _ = share_figure(many)["data"]
     largest = np.sort(many.dominant_share)[::-1][:USERS_DRAWN]
     assert bars["x"] == pytest.approx(largest.tolist(), rel=1e-5)
 

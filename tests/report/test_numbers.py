@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.report import charts
-from fairlead.report._dates import MOST_MARKS, date_marks, date_text, period_text
+from fairlead.report._dates import MOST_MARKS, date_marks
 from fairlead.report.charts import LONGEST_LABEL
 from fairlead.report.numbers import (
     change,
@@ -102,20 +102,6 @@ def test_long_names_keep_both_ends(length: int) -> None:
 
 
 DATES = st.datetimes(datetime(1970, 1, 1), datetime(2090, 1, 1))
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "text"),
-    [
-        ("2025-03-03 00:11", "2025-03-09 23:57", "3 to 9 March 2025"),
-        ("2025-03-03 00:11", "2025-03-03 23:57", "3 March 2025"),
-        ("2025-02-28", "2025-03-02", "28 February to 2 March 2025"),
-        ("2024-12-31", "2025-01-01", "31 December 2024 to 1 January 2025"),
-    ],
-)
-def test_periods_in_words(first: str, last: str, text: str) -> None:
-    assert period_text(datetime.fromisoformat(first), datetime.fromisoformat(last)) == text
-    assert date_text(datetime(2025, 3, 3, 14, 5)) == "Mon 3 Mar 14:05"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from fairlead.report.charts import (
     COLOUR_OF_OTHERS,
     COLOURS,
     INK,
-    PATTERNS,
     SYMBOLS,
     USERS_DRAWN,
     Figure,
@@ -35,14 +34,6 @@ LARGEST_HOLDERS = 12
 # Relative to a user's tasks or a group's capacity. Smaller amounts are errors of solvers or
 # rounding, and are not shown.
 NEGLIGIBLE = 1e-9
-
-
-@dataclass(frozen=True)
-class Style:
-    """Colour and pattern of one user, the same in every picture of a page."""
-
-    colour: str
-    pattern: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,17 +97,15 @@ def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDER
     return GroupHoldings(g, holdings, tuple(free.tolist()))
 
 
-def user_styles(allocations: Sequence[Allocation]) -> list[Style]:
-    """Choose a colour for every user, the largest first, with a pattern where colours repeat."""
-    largest = np.max([allocation.dominant_share for allocation in allocations], axis=0)
-    styles = [Style(COLOUR_OF_OTHERS)] * len(largest)
-    for rank, n in enumerate(largest_first(largest)):
-        pattern = PATTERNS[rank // len(COLOURS) % len(PATTERNS)]
-        styles[int(n)] = Style(COLOURS[rank % len(COLOURS)], pattern)
-    return styles
+def user_colours(allocation: Allocation) -> list[str]:
+    """Choose a colour for every user, the same in every picture; the largest users come first."""
+    colours = [COLOUR_OF_OTHERS] * allocation.problem.n_users
+    for rank, n in enumerate(largest_first(allocation.dominant_share).tolist()):
+        colours[n] = COLOURS[rank % len(COLOURS)]
+    return colours
 
 
-def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[Style]) -> Figure:
+def group_figure(allocation: Allocation, group: GroupHoldings, colours: Sequence[str]) -> Figure:
     """Draw one group: a bar per resource from 0 to 100 % of its capacity, a segment per holder.
 
     If servers are shared by time, a further bar shows the shares of time.
@@ -127,9 +116,7 @@ def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[
     present = np.flatnonzero(capacity > 0).tolist()
     labels = [resource_label(cluster, r) for r in present] + ["time"] * by_time
 
-    def segment(
-        name: str, amounts: Sequence[float], time: float, tasks: str, style: Style
-    ) -> Trace:
+    def segment(name: str, amounts: Sequence[float], time: float, tasks: str, colour: str) -> Trace:
         shares = [amounts[r] / float(capacity[r]) for r in present] + [time] * by_time
         texts = [
             f"{resource_label(cluster, r)}: {amount(amounts[r], cluster.units[r])} "
@@ -141,23 +128,22 @@ def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[
             list(range(len(shares))),
             shares,
             [hover(name, text, tasks) for text in texts],
-            style.colour,
+            colour,
             horizontal=True,
         )
-        drawn["marker"]["pattern"] = {"shape": style.pattern}
         return drawn | {
             "text": [shortened(name) if tasks else ""] * len(shares),
-            "insidetextfont": {"color": ink_on(style.colour)},
+            "insidetextfont": {"color": ink_on(colour)},
         }
 
     traces = []
     for holding in group.holdings:
         is_single = len(holding.users) == 1
-        style = styles[holding.users[0]] if is_single else Style(COLOUR_OF_OTHERS)
+        colour = colours[holding.users[0]] if is_single else COLOUR_OF_OTHERS
         tasks = tasks_text(holding.tasks)
-        traces.append(segment(holding.name, holding.amounts, holding.time, tasks, style))
+        traces.append(segment(holding.name, holding.amounts, holding.time, tasks, colour))
     idle = max(0.0, 1.0 - sum(holding.time for holding in group.holdings))
-    traces.append(segment("free", group.free, idle, "", Style(COLOUR_OF_FREE)))
+    traces.append(segment("free", group.free, idle, "", COLOUR_OF_FREE))
     longest = max((sum(t["x"][k] for t in traces) for k in range(len(labels))), default=1.0)
     drawn = layout(height=46 + 40 * len(labels)) | {"barmode": "stack", "bargap": 0.28}
     drawn["xaxis"] |= {"range": [0, max(1.0, longest)], "tickformat": ".0%", "dtick": 0.2}
@@ -165,14 +151,15 @@ def group_figure(allocation: Allocation, group: GroupHoldings, styles: Sequence[
     return {"data": traces, "layout": drawn}
 
 
-def share_figure(allocation: Allocation, styles: Sequence[Style]) -> Figure:
+def share_figure(allocation: Allocation) -> Figure:
     """Draw the dominant shares of the largest users, the largest first."""
     problem = allocation.problem
     order = largest_first(allocation.dominant_share)[:USERS_DRAWN]
     shares = allocation.dominant_share[order]
     texts = [_share_text(allocation, int(n)) for n in order]
     places = list(range(len(order)))
-    colours = [styles[n].colour for n in order]
+    of_user = user_colours(allocation)
+    colours = [of_user[n] for n in order.tolist()]
     traces = [bars("dominant share", places, shares, texts, colours, horizontal=True)]
     if is_weighted(allocation):
         weighted = np.flatnonzero(problem.weight[order] > 0)

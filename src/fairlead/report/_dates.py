@@ -1,4 +1,4 @@
-"""Format dates of a log: periods in words, and marks of time axes."""
+"""Format dates of a log, and choose the marks of time axes."""
 
 from __future__ import annotations
 
@@ -21,22 +21,9 @@ _STEPS = {
 }
 
 
-def period_text(first: datetime, last: datetime) -> str:
-    """Write a period: ``3 to 10 March 2025``, ``28 February to 2 March 2025``."""
-    if first.date() == last.date():
-        return _day(last, f"{last:%B %Y}")
-    if first.year != last.year:
-        begin = _day(first, f"{first:%B %Y}")
-    elif first.month != last.month:
-        begin = _day(first, f"{first:%B}")
-    else:
-        begin = str(first.day)
-    return f"{begin} to {_day(last, f'{last:%B %Y}')}"
-
-
 def date_text(date: datetime) -> str:
     """Write a date with its time: ``Mon 3 Mar 14:05``."""
-    return f"{date:%a} {_day(date, f'{date:%b %H:%M}')}"
+    return f"{date:%a} {date.day} {date:%b %H:%M}"
 
 
 def date_marks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
@@ -63,7 +50,3 @@ def _mark_texts(marks: list[datetime], step: str) -> Iterator[str]:
         else:
             yield f"{mark:%a} {mark.day}{'' if mark.month == month else f' {mark:%b}'}"
             month = mark.month
-
-
-def _day(date: datetime, rest: str) -> str:
-    return f"{date.day} {rest}"

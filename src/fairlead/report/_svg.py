@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from fairlead.report.charts import PATTERNS, Figure, Trace, css, shortened
+from fairlead.report.charts import Figure, Trace, css, shortened
 
 LETTER = 7.5  # pixels: mean width of a letter, rounded up
 LINE = 16  # pixels: height of a line of text
@@ -244,21 +244,17 @@ class _Drawing:
             else:
                 corners = (low, high, begin, begin + length)
             colour = _nth(trace["marker"]["color"], k)
-            pattern = trace["marker"].get("pattern", {}).get("shape", "")
-            self._rectangle(corners, colour, _under_pointer(trace, k), pattern)
+            self._rectangle(corners, colour, _under_pointer(trace, k))
             if "text" in trace:
                 self._text_inside(trace["text"][k], trace["insidetextfont"]["color"], corners)
 
     def _rectangle(
-        self, corners: tuple[float, float, float, float], colour: str, text: str, pattern: str = ""
+        self, corners: tuple[float, float, float, float], colour: str, text: str
     ) -> None:
         x0, x1 = sorted((self._to_percent(corners[0]), self._to_percent(corners[1])))
         y0, y1 = sorted((self._to_pixels(corners[2]), self._to_pixels(corners[3])))
         place = f'x="{x0}%" y="{y0}" width="{x1 - x0:.2f}%" height="{y1 - y0:.1f}"'
         self.shapes.append(f'<rect class="bar" {place} fill="{css(colour)}">{_title(text)}</rect>')
-        if pattern:
-            fill = f"url(#pattern-{PATTERNS.index(pattern)})"
-            self.shapes.append(f'<rect {place} fill="{fill}" pointer-events="none"/>')
 
     def _text_inside(self, text: str, ink: str, corners: tuple[float, float, float, float]) -> None:
         """Write the text of a bar, if it is wide enough."""
@@ -322,7 +318,7 @@ class _Drawing:
 
     def _mark(self, trace: Trace, k: int, x: float, y: float) -> None:
         marker = trace["marker"]
-        size, colour = _nth(marker["size"], k), css(_nth(marker["color"], k))
+        size, colour = marker["size"], css(_nth(marker["color"], k))
         look = f'class="mark" fill="{colour}" fill-opacity="{marker.get("opacity", 1)}"'
         across, down, title = (
             self._to_percent(x),

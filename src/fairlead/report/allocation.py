@@ -13,14 +13,13 @@ from fairlead.model.problem import Problem
 from fairlead.model.ties import largest_first
 from fairlead.report._allocation_figures import (
     LARGEST_HOLDERS,
-    Style,
     comparison_figure,
     group_figure,
     group_holdings,
     is_weighted,
     runs_on,
     share_figure,
-    user_styles,
+    user_colours,
 )
 from fairlead.report.charts import USERS_DRAWN, shortened
 from fairlead.report.document import (
@@ -71,13 +70,12 @@ def allocation_document(
     Document
         Rendering costs O(N (G + R)) time and characters.
     """
-    styles = user_styles([allocation])
     return Document(
         title,
         "fair shares",
         f"{size_of(allocation.problem)}, divided by {allocation.mechanism}",
         verdict_of(allocation),
-        [share_picture(allocation, styles), *details(allocation, styles)],
+        [share_picture(allocation), *details(allocation)],
         allocation.to_dict,
         left_out,
     )
@@ -163,7 +161,7 @@ def _names_of(names: Sequence[str], chosen: BoolArray) -> str:
     return " and ".join(shortened(names[int(n)], LONGEST_NAME) for n in np.flatnonzero(chosen))
 
 
-def share_picture(allocation: Allocation, styles: Sequence[Style]) -> Picture:
+def share_picture(allocation: Allocation) -> Picture:
     """Return the first picture of an answer: dominant shares."""
     caption = f"{DOMINANT_SHARE}."
     if allocation.problem.n_users > USERS_DRAWN:
@@ -171,14 +169,11 @@ def share_picture(allocation: Allocation, styles: Sequence[Style]) -> Picture:
     if is_weighted(allocation):
         caption += " Diamonds mark the share divided by the user's weight."
     about = f"Dominant share of users under {allocation.mechanism}; a table has the numbers"
-    return Picture(caption, lambda: share_figure(allocation, styles), about)
+    return Picture(caption, lambda: share_figure(allocation), about)
 
 
 def details(
-    allocation: Allocation,
-    styles: Sequence[Style],
-    users: Sequence[Block] = (),
-    after: Sequence[Block] = (),
+    allocation: Allocation, users: Sequence[Block] = (), after: Sequence[Block] = ()
 ) -> Iterator[Block]:
     """Yield the blocks of an answer: users, resources, proof, and the holders of each group.
 
@@ -190,29 +185,25 @@ def details(
         yield Prose(idea, page_only=True)
     if allocation.problem.users.queues is not None:
         yield Section("Queues", [_queues_table(allocation)])
-    yield Section(
-        "Users",
-        users or [users_table(allocation, styles)],
-    )
+    yield Section("Users", users or [users_table(allocation)])
     yield Section("Use of resources", [_used_tiles(allocation)])
     yield from after
     yield proof(allocation.certificate)
-    yield Section("Users of each group", lambda: _groups(allocation, styles), page_only=True)
+    yield Section("Users of each group", lambda: _groups(allocation), page_only=True)
 
 
-def users_table(allocation: Allocation, styles: Sequence[Style]) -> Table:
+def users_table(allocation: Allocation) -> Table:
     """Tabulate each user's tasks, share and servers."""
     problem, share = allocation.problem, allocation.dominant_share
-    runs = runs_on(allocation)
+    runs, colours = runs_on(allocation), user_colours(allocation)
     largest = float(share.max(initial=0.0)) or 1.0
-
     queues = problem.users.queues
 
     def row(n: int) -> list[Content]:
         limit, tasks = float(problem.task_limit[n]), float(allocation.user_tasks[n])
         limited = f"of {number(limit)}" if np.isfinite(limit) else ""
         return [
-            Cell(problem.users.names[n], swatch=styles[n].colour),
+            Cell(problem.users.names[n], swatch=colours[n]),
             *([] if queues is None else [queues.name_of(queues.of_user[n]) or "–"]),
             figure(float(problem.weight[n])),
             Cell(number(tasks), tasks, note=limited),
@@ -288,18 +279,18 @@ def _used_tiles(allocation: Allocation) -> Tiles:
     return Tiles([*tiles, ("tasks", number(float(allocation.user_tasks.sum())), "in all", None)])
 
 
-def _groups(allocation: Allocation, styles: Sequence[Style]) -> Iterator[Block]:
+def _groups(allocation: Allocation) -> Iterator[Block]:
     yield Prose(
         "Each bar is all that a group of identical servers has of one resource. Users keep their "
-        "colour from picture to picture; where colours repeat, a pattern tells them apart. A bar "
-        f"shows its {LARGEST_HOLDERS} largest holders, and smaller ones together as “others”. "
-        "Free capacity is pale."
+        f"colour from picture to picture. A bar shows its {LARGEST_HOLDERS} largest holders, and "
+        "smaller ones together as “others”. Free capacity is pale."
     )
+    colours = user_colours(allocation)
     for g in range(allocation.problem.n_groups):
-        yield from _group(allocation, g, styles)
+        yield from _group(allocation, g, colours)
 
 
-def _group(allocation: Allocation, g: int, styles: Sequence[Style]) -> Iterator[Block]:
+def _group(allocation: Allocation, g: int, colours: Sequence[str]) -> Iterator[Block]:
     """Yield the picture and the table of one group's holders."""
     problem, cluster = allocation.problem, allocation.problem.cluster
     held = group_holdings(allocation, g)
@@ -314,7 +305,7 @@ def _group(allocation: Allocation, g: int, styles: Sequence[Style]) -> Iterator[
     parts += "".join(f"; {key}: {value}" for key, value in cluster.labels[g].items())
     yield Picture(
         f"{parts}. {counted(sum(len(h.users) for h in held.holdings), 'holder')}.",
-        group_figure(allocation, held, styles),
+        group_figure(allocation, held, colours),
         f"Shares of {name} by user and resource; the numbers are in the table below",
         heading=name,
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairlead.mechanisms.problem_comparison import UNCHANGED, ProblemComparison
 from fairlead.model.allocation import Allocation
-from fairlead.report._allocation_figures import comparison_figure, user_styles
+from fairlead.report._allocation_figures import comparison_figure
 from fairlead.report.allocation import share_picture, size_of, verdict_of
 from fairlead.report.document import (
     FAILS,
@@ -96,7 +96,6 @@ def what_if_document(
         foot=foot,
     )
     about = "Dominant share of every user with each change; tasks are in the table below"
-    styles = user_styles([allocation])
     lines = [
         f"{'' if answer.certificate.holds else 'NOT PROVED: '}{text}: "
         f"{_balance(_gains(allocation, answer)).sentence}"
@@ -116,7 +115,7 @@ def what_if_document(
             *more,
             Section("Users with each change", [table]),
             Section("As it is", [verdict_of(allocation)]),
-            Section("Shares as it is", [share_picture(allocation, styles)], page_only=True),
+            Section("Shares as it is", [share_picture(allocation)], page_only=True),
         ],
         lambda: (
             allocation.to_dict()

@@ -34,7 +34,6 @@ COLOURS = (
     "#882255",
     "#7A6FD0",
 )
-PATTERNS = ("", "/", ".", "x")
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star", "hexagon")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 COLOUR_OF_OTHERS = "#8d8d8d"
@@ -102,7 +101,7 @@ def dots(
     texts: Sequence[str] = (),
     *,
     colour: str | Sequence[str],
-    size: float | Sequence[float] = 11,
+    size: float = 11,
     symbol: str = "circle",
     opacity: float = 1.0,
 ) -> Trace:
@@ -170,14 +169,13 @@ def rule(x: Sequence[float], y: Sequence[float], colour: str = INK, dash: str = 
 
 
 def layout(
-    across: str = "", up: str = "", *, height: int = 300, share: bool = False, legend: bool = False
+    across: str = "", *, height: int = 300, share: bool = False, legend: bool = False
 ) -> dict[str, Any]:
-    """Return a layout with titles of both axes; with `share`, vertical values are percentages."""
+    """Return a layout with a title below; with `share`, vertical values are percentages."""
     return {
         "height": height,
         "xaxis": {"title": {"text": across}, "showgrid": False, "zeroline": False, "nticks": 8},
         "yaxis": {
-            "title": {"text": up},
             "automargin": True,
             "rangemode": "tozero",
             "nticks": 6,

@@ -186,7 +186,6 @@ class Document:
     blocks: Sequence[Block]  # the main picture is the first
     values: Callable[[], Mapping[str, Any]]  # returns the whole answer as plain values
     left_out: Sequence[str] = ()  # parts of the input that were left out, and why
-    period: str = ""  # dates of a trace, for the heading of a page
 
     def to_json(self) -> str:
         """Return the answer as one JSON object, with its final newline."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairlead.report._allocation_figures import user_styles
 from fairlead.report.allocation import details, share_picture, size_of, users_table, verdict_of
 from fairlead.report.document import (
     Block,
@@ -52,9 +51,8 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
     Document
     """
     allocation, policy = trials.allocation, trials.policy
-    styles = user_styles([allocation])
     means = f", means of {counted(trials.trials, 'trial')}" if trials.varies else ""
-    users: list[Block] = [users_table(allocation, styles)]
+    users: list[Block] = [users_table(allocation)]
     if trials.varies:
         users = [_means(trials)]
     users += [Prose(note, "small") for note in (_note(trials), _fractions(trials)) if note]
@@ -66,8 +64,8 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
         f"{size_of(trials.problem)}, filled by {policy.name}{means}",
         Statement(verdict.kind, f"{tasks}, and no other fits. {verdict.sentence}"),
         [
-            share_picture(allocation, styles),
-            *details(allocation, styles, users, _room_left(trials)),
+            share_picture(allocation),
+            *details(allocation, users, _room_left(trials)),
         ],
         trials.to_dict,
         left_out,

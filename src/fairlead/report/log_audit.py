@@ -83,7 +83,6 @@ def log_audit_document(
         _verdict(audit, limits, breaches),
         list(_blocks(audit, limits, breaches)),
         values,
-        period=period,
     )
 
 

@@ -55,9 +55,8 @@ class _Page:
 
     @staticmethod
     def heading(document: Document) -> str:
-        """Return the heading of the page: subject, period, and kind of answer."""
-        period = f", {document.period}" if document.period else ""
-        return f"{document.title}{period}: {document.about}"
+        """Return the heading of the page: subject, and kind of answer."""
+        return f"{document.title}: {document.about}"
 
     @staticmethod
     def rows(table: Table) -> Iterable[Sequence[Content]]:

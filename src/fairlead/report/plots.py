@@ -12,7 +12,7 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.run_log import RunLog
 from fairlead.properties.audit import Audit
 from fairlead.report import charts
-from fairlead.report._allocation_figures import comparison_figure, share_figure, user_styles
+from fairlead.report._allocation_figures import comparison_figure, share_figure
 from fairlead.report._audit_figures import shares_figure as audit_figure
 from fairlead.report._fair_comparison import compare_with_fair
 from fairlead.report._simulation_figures import (
@@ -104,8 +104,7 @@ def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
     if isinstance(answer, Filling):
         answer = answer.to_allocation()
     if isinstance(answer, Allocation):
-        styles = user_styles([answer])
-        return f"Dominant shares under {answer.mechanism}", share_figure(answer, styles)
+        return f"Dominant shares under {answer.mechanism}", share_figure(answer)
     if isinstance(answer, Allocations):
         return "Dominant shares", comparison_figure(answer) if answer else None
     if isinstance(answer, Audit):

@@ -23,7 +23,6 @@ from fairlead.report._against_today import (
     unplaceable_tasks,
     unrecorded_text,
 )
-from fairlead.report._dates import period_text
 from fairlead.report._extremes import ROUNDED, extremes_text
 from fairlead.report._simulation_figures import (
     PolicyStyle,
@@ -125,14 +124,7 @@ def simulation_document(
         _verdict(runs, found, changed),
         list(_blocks(runs, found, styles, reasons)),
         values,
-        period=_period(runs.baseline.workload),
     )
-
-
-def _period(workload: Workload) -> str:
-    """Return the period of a workload in words; empty if it has no dates."""
-    first, last = workload.date_of(0.0), workload.date_of(workload.span)
-    return "" if first is None or last is None else period_text(first, last)
 
 
 def size_of_workload(workload: Workload) -> str:
