@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import BoolArray
-from fairlead.model.ties import largest_first
 from fairlead.model.verdict import Verdict
 from fairlead.properties import efficiency, envy, feasibility, sharing
 from fairlead.properties.audit import AUDITED, Audit
@@ -162,8 +161,6 @@ def audit_document(
             ],
         ),
     ]
-    if comparison.envies.any():
-        blocks.append(Section("Envy", [_envy(audit, comparison)], page_only=True))
     blocks.append(Section("All users", [_users(audit, comparison)]))
     if audit.due_nothing:
         users = named(audit.due_nothing, NAMED)
@@ -290,37 +287,6 @@ def _statement(verdict: Verdict) -> Statement:
         detail,
         [witness_table(verdict)] if fails else (),
     )
-
-
-def _envy(audit: Audit, comparison: FairComparison) -> Table:
-    """List the users that envy another, with their gains."""
-    names, found = audit.subject.problem.users.names, audit.envy
-    envious = np.flatnonzero(comparison.envies)
-    order = envious[largest_first(1 + found.gain[envious])]
-
-    def row(k: int) -> list[Content]:
-        n = int(order[k])
-        return [
-            names[n],
-            names[int(found.envied[n])],
-            figure(float(audit.subject.holdings.user_tasks[n])),
-            figure(float(found.could[n])),
-            figure(float(found.gain[n]), _gain_text),
-        ]
-
-    return Table(
-        "Users that envy another, the largest gain first",
-        [*words("user", "envies most"), *numbers("tasks", "with its bundle", "gain")],
-        len(order),
-        row,
-        each="user",
-        rest="that would gain less",
-        note="Bundles are scaled by weight, and of use only where a user may run.",
-    )
-
-
-def _gain_text(gain: float) -> str:
-    return change(gain, "under 0.1 %") if isfinite(gain) else "has no tasks"
 
 
 def _users(audit: Audit, comparison: FairComparison) -> Table:
