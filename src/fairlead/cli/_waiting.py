@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 
 from fairlead.cli._client import Row
 from fairlead.cli.main import INTERRUPTED
@@ -37,13 +38,10 @@ def wait_for(
     unfinished job has status 1.
     Raises StoppedError on an interruption.
     """
-    deadline = None if seconds is None else time.monotonic() + seconds
+    deadline = inf if seconds is None else time.monotonic() + seconds
     try:
         with progress_bar("tasks") as report:
-            if report is None:
-                rows = [_wait(service, job, deadline) for job in jobs]
-            else:
-                rows = _wait_with_bar(service, jobs, deadline, report)
+            rows = _wait(service, jobs, deadline, report)
     except KeyboardInterrupt:
         more = " and others" if len(jobs) > 1 else ""
         raise StoppedError(f"interrupted; job {jobs[0]}{more} may go on") from None
@@ -61,30 +59,24 @@ def report_end(row: Row) -> int:
     return 0 if state == "finished" else int(row["exit_status"] or 1)
 
 
-def _wait(service: PlainClient, job: str, deadline: float | None) -> Row:
-    """Return a job once it is over, or at the deadline."""
-    left = None if deadline is None else max(0.0, deadline - time.monotonic())
-    row: Row = service.wait(job, left)
-    return row
-
-
-def _wait_with_bar(
+def _wait(
     service: PlainClient,
     jobs: Sequence[str],
-    deadline: float | None,
-    report: Callable[[int, int], None],
+    deadline: float,
+    report: Callable[[int, int], None] | None,
 ) -> list[Row]:
     """Return the jobs once they are over, or at the deadline, and report their ended tasks."""
-    rows = {job: service.ask(calls.job(job)) for job in jobs}
+    rows: dict[str, Row] = {job: service.ask(calls.job(job)) for job in jobs}
     total = sum(row["tasks"] for row in rows.values())
     for job in jobs:
         while True:
-            report(sum(row["ended_tasks"] for row in rows.values()), total)
-            is_late = deadline is not None and time.monotonic() >= deadline
-            if is_over(rows[job]["state"]) or is_late:
+            if report is not None:
+                report(sum(row["ended_tasks"] for row in rows.values()), total)
+            now = time.monotonic()
+            if is_over(rows[job]["state"]) or now >= deadline:
                 break
-            soon = time.monotonic() + BAR_SECONDS
-            rows[job] = _wait(service, job, soon if deadline is None else min(soon, deadline))
+            left = min(deadline - now, inf if report is None else BAR_SECONDS)
+            rows[job] = service.wait(job, None if left == inf else left)
     return [rows[job] for job in jobs]
 
 
