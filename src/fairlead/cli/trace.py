@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli.log_options import LogOptions, WindowOptions
 from fairlead.cli.options import AsJson
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import emit, progress_bar, show
+from fairlead.cli.streams import emit, emit_lines, progress_bar, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def convert(
         from fairlead.traces.parquet_trace import write_parquet
 
         write_parquet(workload, output)
-        _show_written(workload, output, as_json, format=found)
+        _show_trace(workload, output, as_json, format=found)
         return
     if not _is_problem(output):
         fault = f"{WAY_TO_WRITE_A_TRACE}; a problem file as OUT.yaml, OUT.json or - "
@@ -181,7 +181,7 @@ def generate(
         arrivals=arrivals,
     )
     write_parquet(workload, output)
-    _show_written(workload, output, as_json)
+    _show_trace(workload, output, as_json)
 
 
 def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
@@ -202,19 +202,9 @@ def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
         "not_modelled": list(holdings.not_modelled),
     }
     groups = counted(problem.n_groups, "group")
-    text = f"{counted(problem.n_users, 'user')}, {counted(servers, 'server')} in {groups}\n"
-    text += "".join(f"not modelled: {note}\n" for note in holdings.not_modelled)
-    _show_problem(text, sizes, output, as_json)
-
-
-def _show_problem(text: str, figures: Mapping[str, object], output: Path, as_json: bool) -> None:
-    """Describe a written problem file, as JSON or text."""
-    if as_json:
-        emit(json.dumps({"fairlead": 1, "output": str(output), **figures}, indent=2) + "\n")
-    elif str(output) == "-":
-        sys.stderr.write(text)
-    else:
-        emit(f"{text}wrote {output}\n")
+    size = f"{counted(problem.n_users, 'user')}, {counted(servers, 'server')} in {groups}"
+    notes = (f"not modelled: {note}" for note in holdings.not_modelled)
+    _show_written([size, *notes], sizes, output, as_json)
 
 
 def _check_problem_output(output: Path, inputs: Sequence[Path], as_json: bool) -> None:
@@ -257,10 +247,10 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
         except InputError as error:
             raise (error if error.source else error.within(str(log))) from None
     dump(converted.problem, output)
-    _show_problem(_summary(converted), converted.to_dict(), output, as_json)
+    _show_written(_summary(converted), converted.to_dict(), output, as_json)
 
 
-def _summary(converted: ConvertedLog) -> str:
+def _summary(converted: ConvertedLog) -> list[str]:
     """Describe a problem that was made of a log, in a few lines."""
     cluster = converted.problem.cluster
     groups = ", ".join(
@@ -275,22 +265,33 @@ def _summary(converted: ConvertedLog) -> str:
     if converted.larger_than_a_server:
         count = len(converted.larger_than_a_server)
         lines.append(f"users whose task exceeds one server of a group they may use: {count}")
-    return "".join(f"{line}\n" for line in lines)
+    return lines
 
 
-def _show_written(workload: Workload, output: Path, as_json: bool, **more: str) -> None:
-    """Describe the written files, as JSON or text."""
-    if as_json:
-        from fairlead.traces.trace_summary import summarize
+def _show_trace(workload: Workload, output: Path, as_json: bool, **more: str) -> None:
+    """Describe a written trace, as JSON or text."""
+    from fairlead.traces.trace_summary import summarize
 
-        figures = {"fairlead": 1, "output": str(output), **more, **summarize(workload)}
-        emit(json.dumps(figures, indent=2, allow_nan=False) + "\n")
-        return
-    notes = [f"{what}: {count:,}\n" for what, count in workload.notes.items()]
-    emit(
+    sizes = (
         f"{workload.n_servers:,} servers, {workload.n_users:,} users, {workload.n_jobs:,} jobs, "
-        f"{workload.n_tasks:,} tasks\n{''.join(notes)}wrote {output}\n"
+        f"{workload.n_tasks:,} tasks"
     )
+    notes = (f"{what}: {count:,}" for what, count in workload.notes.items())
+    figures = {**more, **summarize(workload)} if as_json else {}
+    _show_written([sizes, *notes], figures, output, as_json)
+
+
+def _show_written(
+    lines: Sequence[str], figures: Mapping[str, object], output: Path, as_json: bool
+) -> None:
+    """Describe a written file: as JSON, or as lines, which leave standard output to the file."""
+    if as_json:
+        answer = {"fairlead": 1, "output": str(output), **figures}
+        emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
+    elif str(output) == "-":
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
+    else:
+        emit_lines([*lines, f"wrote {output}"])
 
 
 def _read_arrivals(parts: list[Path]) -> Arrivals:
