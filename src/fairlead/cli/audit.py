@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +16,7 @@ from fairlead.cli.options import (
     TableFormat,
     TreeFile,
     Weights,
+    check_due,
     check_format,
     parse_fraction,
     parse_numbers,
@@ -183,7 +183,8 @@ def audit(
         properties = ["feasibility"]
     names = list(dict.fromkeys(map(load_mechanism, mechanism or ())))
     options = mechanism_options.given
-    _check_names(names, properties, options)
+    if len(names) > 1:
+        raise InputError("must be one mechanism", "-m")
     if lenient and allocation is None and not kubernetes:
         raise InputError("is for --allocation and --kubernetes", "--lenient")
     if weights is not None and kubernetes:
@@ -196,7 +197,7 @@ def audit(
         subject = read_kubernetes(
             kubernetes,
             lenient=lenient,
-            weights=_parse_weights(weight),
+            weights=parse_numbers(weight, "--weight"),
             resources=resource or None,
             ignore=ignore or (),
             user_from="namespace" if user_from is None else user_from,
@@ -205,7 +206,9 @@ def audit(
     else:
         assert file is not None
         _refuse_options_of_dumps(weight, resource, ignore, user_from)
-        problem, left_out = read_problem(file, skip_unplaceable, needs_due=weights is None)
+        problem, left_out = read_problem(file, skip_unplaceable)
+        if weights is None:
+            check_due(problem, file)
         if allocation is not None:
             from fairlead.formats.allocation_file import read_allocation
 
@@ -220,7 +223,8 @@ def audit(
         problem, subject, quotas = _in_queues(problem, subject, queues)
     if weights is not None:
         # Only now: the holdings, read above, repeat the weights of the problem file.
-        problem = with_weights_of(problem, weights, needs_due=True)
+        problem = with_weights_of(problem, weights)
+        check_due(problem, weights)
         if not isinstance(subject, str):
             subject = replace(subject, problem=problem)
     from fairlead.properties.audit import audit as find_verdicts
@@ -251,15 +255,6 @@ def audit(
             _save_witnesses(found, save_witness)
     if not found.holds or (share_limit is not None and not share_limit.holds):
         sys.exit(1)
-
-
-def _parse_weights(weight: list[str] | None) -> dict[str, float]:
-    """Parse the weights of users of a Kubernetes dump."""
-    weights = parse_numbers(weight, "--weight")
-    for user, number in weights.items():
-        if number <= 0:
-            raise InputError(f"must be more than 0, not {number:g} of {user!r:.60}", "--weight")
-    return weights
 
 
 def _refuse_options_of_dumps(
@@ -320,20 +315,3 @@ def _check_sources(file: str | None, allocation: str | None, kubernetes: list[st
         raise InputError("cannot audit FILE and --kubernetes at once", "audit")
     if allocation is not None and file is None:
         raise InputError("needs the problem file that it divides", "--allocation")
-
-
-def _check_names(
-    names: list[str], properties: list[str] | None, options: Mapping[str, float | str]
-) -> None:
-    from fairlead.mechanisms.catalogue import find_mechanism
-    from fairlead.properties.audit import check_properties
-
-    for name in names:
-        find_mechanism(name)
-    check_properties(properties)
-    if len(names) > 1:
-        raise InputError("must be one mechanism", "-m")
-    if options:
-        find_mechanism(names[0] if names else DEFAULT_MECHANISM).refuse_unknown_options(
-            dict(options)
-        )

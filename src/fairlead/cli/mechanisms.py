@@ -14,6 +14,7 @@ from fairlead.cli.options import (
     SkipUnplaceable,
     TableFormat,
     Weights,
+    check_due,
     check_format,
     read_problem,
     table_text,
@@ -72,13 +73,12 @@ def allocate(
       fairlead allocate cluster.yaml -m ps-dsf --report shares.html
       fairlead allocate cluster.yaml --what-if servers:big+8 --what-if weight:ana=3
     """
-    from fairlead.mechanisms.catalogue import find_mechanism, solve
+    from fairlead.mechanisms.catalogue import solve
     from fairlead.model.problem_changes import change_problem
 
     check_format(table_format, as_json)
     options = mechanism_options.given
     mechanism = load_mechanism(mechanism)
-    find_mechanism(mechanism).refuse_unknown_options(options)
     check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
     problem = with_weights_of(problem, weights)
@@ -254,7 +254,8 @@ def dynamic(
     Example:
       fairlead dynamic cluster.yaml --lies 1000
     """
-    problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
+    problem, left_out = read_problem(file, skip_unplaceable)
+    check_due(problem, file)
     if as_json and not last and problem.n_users > MOST_STEPS_IN_JSON:
         raise InputError(
             f"the shares of {problem.n_users:,} users after each of {problem.n_users:,} arrivals "

@@ -82,44 +82,38 @@ RayAddress = Annotated[
 ]
 
 
-def read_problem(
-    file: str, skip_unplaceable: bool, *, needs_due: bool = False
-) -> tuple[Problem, list[str]]:
-    """Return a file's problem and the reasons for users left out, also named on standard error.
-
-    Raises InputError for an unusable file, or, with `needs_due`, when no user is due anything.
-    """
+def read_problem(file: str, skip_unplaceable: bool) -> tuple[Problem, list[str]]:
+    """Return a file's problem and the reasons for users left out, also named on standard error."""
     from fairlead.formats.problem_file import load_with_report
-    from fairlead.model.reductions import NO_USER_IS_DUE
 
     problem, left_out = load_with_report(file, skip_unplaceable=skip_unplaceable)
     for omission in left_out:
         complain(f"left out: {omission}")
-    if needs_due and problem.due_nothing.all():
-        raise InputError(NO_USER_IS_DUE, "users", title_of(file) if file == "-" else file)
     return problem, left_out
 
 
-def with_weights_of(problem: Problem, path: Path | None, *, needs_due: bool = False) -> Problem:
-    """Return the problem with the weights of the file at `path`, or unchanged without one.
+def check_due(problem: Problem, file: str | Path) -> None:
+    """Raise InputError, naming the file, when no user of a problem is due anything."""
+    from fairlead.formats.documents import source_name
+    from fairlead.model.reductions import NO_USER_IS_DUE
 
-    Raises InputError for an unusable file, or, with `needs_due`, when no user is due anything.
-    """
+    if problem.due_nothing.all():
+        raise InputError(NO_USER_IS_DUE, "users", source_name(file))
+
+
+def with_weights_of(problem: Problem, path: Path | None) -> Problem:
+    """Return the problem with the weights of the file at `path`, or unchanged without one."""
     if path is None:
         return problem
     from fairlead.formats.documents import source_name
     from fairlead.formats.weights_file import read_weights
     from fairlead.model.problem_changes import with_weights
-    from fairlead.model.reductions import NO_USER_IS_DUE
 
     weights = read_weights(path)
     try:
-        problem = with_weights(problem, weights)
+        return with_weights(problem, weights)
     except InputError as error:
         raise error.within(source_name(path)) from None
-    if needs_due and problem.due_nothing.all():
-        raise InputError(NO_USER_IS_DUE, "users", source_name(path))
-    return problem
 
 
 @dataclass(frozen=True)
@@ -335,12 +329,7 @@ DURATIONS = (
 )
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _UNLIMITED = ("unlimited", "infinite")
-_CLOCK = re.compile(
-    r"(?P<days>[0-9]{1,6})-(?P<hours>[0-9]{1,6})"
-    r"(?::(?P<minutes>[0-5][0-9])(?::(?P<seconds>[0-5][0-9]))?)?"
-    r"|(?P<h>[0-9]{1,6}):(?P<m>[0-5][0-9]):(?P<s>[0-5][0-9])"
-    r"|(?P<only_m>[0-9]{1,6}):(?P<only_s>[0-5][0-9])"
-)
+_CLOCK = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,6}(?::[0-5][0-9]){0,2})")
 _WITH_UNITS = re.compile(
     r"(?:([0-9]{1,6})d)?(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?"
 )
@@ -357,14 +346,15 @@ def parse_seconds(text: str, option: str = "--at") -> float:
     ``1:30`` is a minute and a half, as in Slurm. A bare number is seconds; in Slurm, minutes.
     """
     clock = _CLOCK.fullmatch(text)
-    if clock is not None:
-        part = {name: int(digits or 0) for name, digits in clock.groupdict().items()}
-        hours = 24.0 * part["days"] + part["hours"] + part["h"]
-        minutes = 60.0 * hours + part["minutes"] + part["m"] + part["only_m"]
-        return 60.0 * minutes + part["seconds"] + part["s"] + part["only_s"]
-    parts = _WITH_UNITS.fullmatch(text)
-    if text and parts is not None:
-        amounts = (int(digits or 0) for digits in parts.groups())
+    if clock is not None and ("-" in text or ":" in text):
+        parts = [float(part) for part in clock[2].split(":")]
+        if clock[1] is None:  # the last part is seconds, else the first is hours
+            parts = [0.0] * (3 - len(parts)) + parts
+        seconds = sum(n * size for n, size in zip(parts, (3600.0, 60.0, 1.0), strict=False))
+        return 86400.0 * int(clock[1] or 0) + seconds
+    several = _WITH_UNITS.fullmatch(text)
+    if text and several is not None:
+        amounts = (int(digits or 0) for digits in several.groups())
         return sum(n * size for n, size in zip(amounts, (86400.0, 3600.0, 60.0, 1.0), strict=True))
     number = _NUMBER.fullmatch(text)
     found = inf if number is None else float(number["number"]) * _SECONDS[number["unit"] or "s"]

@@ -12,6 +12,7 @@ from fairlead.cli.options import (
     RayAddress,
     SkipUnplaceable,
     TimeShared,
+    check_due,
     executor_on,
     read_problem,
     title_of,
@@ -131,7 +132,8 @@ def converge(
         ):
             raise InputError("not with --ray, where time is real", option)
     clocks, delays = Clocks(PERIOD if period is None else period, jitter), _parse_delay(delay)
-    problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
+    problem, left_out = read_problem(file, skip_unplaceable)
+    check_due(problem, file)
     changes = _parse_changes(problem, leave, join)
     from fairlead_papers.distributed.convergence import compare_with_exact
     from fairlead_papers.distributed.network_setting import AsynchronousSetting

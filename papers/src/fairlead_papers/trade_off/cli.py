@@ -10,6 +10,7 @@ from fairlead.cli.options import (
     ProblemFile,
     SkipUnplaceable,
     TimeShared,
+    check_due,
     read_problem,
     title_of,
 )
@@ -43,7 +44,8 @@ def trade_off(
     from fairlead_papers.trade_off.alpha_fairness import ALPHAS, measure_trade_off
 
     values = ALPHAS if alphas is None else _parse_alphas(alphas)
-    problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
+    problem, left_out = read_problem(file, skip_unplaceable)
+    check_due(problem, file)
     with progress_bar("Dividing for each alpha") as on_progress:
         answer = measure_trade_off(problem, values, time_shared=tdm, on_progress=on_progress)
     unproved = [f"alpha {alpha:g}: {reason}" for alpha, reason in answer.unproved.items()]
