@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fairlead.cli._command_line import Parser, UsageFault
@@ -29,11 +29,31 @@ LONG_NAMES = {
     "-w": "--nodelist",
     "-G": "--gpus",
 }
+_MODEL = "(?:(?P<model>[A-Za-z][^:,]*):)?"
+# Rows: an option of `sbatch`, a pattern of its value, and options of `submit`. The first row that
+# fits is taken. Memory, arrays, dependencies and lists of nodes are translated by `_counterpart`.
+COUNTERPARTS = (
+    ("--job-name", ".*", ("--name", r"\g<0>")),
+    ("--cpus-per-task", ".*", ("--cpu", r"\g<0>")),
+    ("--ntasks", "1", ()),
+    ("--nodes", "1", ()),
+    ("--gpus", f"{_MODEL}([0-9]+)", ("--gpu", r"\2")),
+    ("--gpus-per-task", f"{_MODEL}([0-9]+)", ("--gpu", r"\2")),
+    ("--gpus-per-node", f"{_MODEL}([0-9]+)", ("--gpu", r"\2")),
+    ("--gres", f"gpu:{_MODEL}([0-9]+)", ("--gpu", r"\2")),
+    ("--gres", "gpu(?::(?P<model>[A-Za-z][^:,]*))?", ("--gpu", "1")),
+    ("--time", "0", ("--time", "UNLIMITED")),
+    ("--time", "[0-9]+", ("--time", r"\g<0>m")),
+    ("--time", ".*", ("--time", r"\g<0>")),
+    ("--chdir", ".*", ("--chdir", r"\g<0>")),
+    ("--export", "ALL", ()),
+    ("--export", "NONE", ("--clean-env",)),
+)
 _MEMORY = re.compile(r"([1-9][0-9]*)([KMGT]?)B?", re.IGNORECASE)
-# An optional model of GPU, and a number, which is optional in `_GRES`.
-_GPUS = re.compile(r"(?:([A-Za-z][^:,]*):)?([0-9]+)")
-_GRES = re.compile(r"gpu(?::([A-Za-z][^:,]*))?(?::([0-9]+))?")
-GPU_OPTIONS = ("--gpus", "--gpus-per-task", "--gpus-per-node", "--gres")
+_ARRAY = re.compile(r"0-([0-9]+)(?::1)?(?:%([0-9]+))?")
+_AFTER = re.compile(r"afterok((?::[0-9]+)+)")
+TRANSLATED = {row[0] for row in COUNTERPARTS}
+TRANSLATED |= {"--mem", "--mem-per-cpu", "--array", "--dependency", "--nodelist"}
 # If one of these cannot be translated, the script is refused: the job would do other work, or
 # lack resources. A ``--gres`` may also name resources other than GPUs, which are only reported.
 ESSENTIAL = (
@@ -43,7 +63,9 @@ ESSENTIAL = (
     "--nodes",
     "--mem",
     "--mem-per-cpu",
-    *GPU_OPTIONS[:3],
+    "--gpus",
+    "--gpus-per-task",
+    "--gpus-per-node",
 )
 HINTS = {
     "--array": "; indices begin at 0, as in 0-9",
@@ -52,8 +74,6 @@ HINTS = {
 }
 # Options of `submit`, by field name, that do not describe a job: a directive cannot set them.
 REFUSED = frozenset({"script", "file", "server", "as_json", "waits"})
-_ARRAY = re.compile(r"0-([0-9]+)(?::1)?(?:%([0-9]+))?")
-_AFTER = re.compile(r"afterok((?::[0-9]+)+)")
 
 
 def prepend_directives(
@@ -111,21 +131,33 @@ def translate_sbatch(words: Sequence[str]) -> tuple[list[str], list[str]]:
     for name, value in _split_options(words):
         found[LONG_NAMES.get(name, name)] = value
     translated: list[str] = []
-    cores = found.get("--cpus-per-task", "1")
     for name, value in found.items():
-        if name == "--mem-per-cpu" and cores.isdecimal() and cores.isascii():
-            options = _translate_memory(value, int(cores))
-        else:
-            options = COUNTERPARTS[name](value) if name in COUNTERPARTS else None
-        pattern = _GRES if name == "--gres" else _GPUS
-        if name in GPU_OPTIONS and (gpus := pattern.fullmatch(value)) and gpus[1]:
-            # The number is translated, the model of GPU is not.
-            untranslated.append(f"{gpus[1]} in {name}={value}")
+        options, model = _counterpart(name, value, found.get("--cpus-per-task", "1"))
+        if model:  # the number is translated, the model of GPU is not
+            untranslated.append(f"{model} in {name}={value}")
         if options is None:
-            untranslated.append(f"{name}={value}" if name in COUNTERPARTS else name)
+            untranslated.append(f"{name}={value}" if name in TRANSLATED else name)
         else:
             translated += options
     return translated, untranslated
+
+
+def _counterpart(name: str, value: str, cores: str) -> tuple[list[str] | None, str | None]:
+    """Translate an option of ``sbatch``; None without a counterpart. Also name a model of GPU."""
+    for option, pattern, words in COUNTERPARTS:
+        if name == option and (found := re.fullmatch(pattern, value)):
+            return [found.expand(word) for word in words], found.groupdict().get("model")
+    if name in ("--mem", "--mem-per-cpu") and (found := _MEMORY.fullmatch(value)):
+        times = int(cores) if name == "--mem-per-cpu" and re.fullmatch("[0-9]+", cores) else 1
+        return ["--memory", f"{int(found[1]) * times}{(found[2] or 'M').upper()}i"], None
+    if name == "--array" and (found := _ARRAY.fullmatch(value)):
+        at_most = ["--at-most", found[2]] if found[2] else []
+        return ["--count", str(int(found[1]) + 1), *at_most], None
+    if name == "--dependency" and (found := _AFTER.fullmatch(value)):
+        return [word for job in found[1][1:].split(":") for word in ("--after", job)], None
+    if name == "--nodelist" and "[" not in value:
+        return [word for node in value.split(",") for word in ("--where", node)], None
+    return None, None
 
 
 def _read_directives(script: Path) -> Iterator[tuple[int, str, str]]:
@@ -174,79 +206,3 @@ def _split_options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         if not has_value and left and not left[0].startswith("-"):
             value = left.pop(0)
         yield name, value
-
-
-# Each function below translates the value of an option of `sbatch` into options of `submit`. It
-# returns None if `submit` has no counterpart.
-
-
-def _translate_number_of_tasks(value: str) -> list[str] | None:
-    """Translate a number of tasks or nodes: 1 is the default of `submit`, others are refused."""
-    return [] if value == "1" else None
-
-
-def _translate_memory(value: str, cores: int = 1) -> list[str] | None:
-    """Translate an amount, by default in MiB, multiplied by a number of cores."""
-    found = _MEMORY.fullmatch(value)
-    if found is None:
-        return None
-    return ["--memory", f"{int(found[1]) * cores}{(found[2] or 'M').upper()}i"]
-
-
-def _translate_gpus(value: str) -> list[str] | None:
-    found = _GPUS.fullmatch(value)
-    return None if found is None else ["--gpu", found[2]]
-
-
-def _translate_gres(value: str) -> list[str] | None:
-    found = _GRES.fullmatch(value)
-    return None if found is None else ["--gpu", found[2] or "1"]
-
-
-def _translate_time(value: str) -> list[str]:
-    if value == "0":  # no limit
-        return ["--time", "UNLIMITED"]
-    return ["--time", f"{value}m" if value.isdigit() else value]
-
-
-def _translate_array(value: str) -> list[str] | None:
-    found = _ARRAY.fullmatch(value)
-    if found is None:
-        return None
-    return ["--count", str(int(found[1]) + 1), *(["--at-most", found[2]] if found[2] else [])]
-
-
-def _translate_after(value: str) -> list[str] | None:
-    found = _AFTER.fullmatch(value)
-    if found is None:
-        return None
-    return [word for job in found[1][1:].split(":") for word in ("--after", job)]
-
-
-def _translate_servers(value: str) -> list[str] | None:
-    names = value.split(",")
-    return None if "[" in value else [word for name in names for word in ("--where", name)]
-
-
-def _translate_export(value: str) -> list[str] | None:
-    return {"ALL": [], "NONE": ["--clean-env"]}.get(value)
-
-
-COUNTERPARTS: dict[str, Callable[[str], list[str] | None]] = {
-    "--job-name": lambda value: ["--name", value],
-    "--cpus-per-task": lambda value: ["--cpu", value],
-    "--ntasks": _translate_number_of_tasks,
-    "--nodes": _translate_number_of_tasks,
-    "--mem": _translate_memory,
-    "--mem-per-cpu": _translate_memory,
-    "--gpus": _translate_gpus,
-    "--gpus-per-task": _translate_gpus,
-    "--gpus-per-node": _translate_gpus,
-    "--gres": _translate_gres,
-    "--time": _translate_time,
-    "--chdir": lambda value: ["--chdir", value],
-    "--array": _translate_array,
-    "--dependency": _translate_after,
-    "--nodelist": _translate_servers,
-    "--export": _translate_export,
-}
