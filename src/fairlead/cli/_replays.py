@@ -47,15 +47,6 @@ class ReplayOptions(TypedDict):
 
 
 @dataclass(frozen=True)
-class Output:
-    """What to print, and the file of the page."""
-
-    as_json: bool
-    table_format: str | None
-    report: Path | None
-
-
-@dataclass(frozen=True)
 class Replays:
     """The traces, policies and options of a call, checked as far as this needs no trace."""
 
@@ -68,7 +59,9 @@ class Replays:
     queues: Path | None
     open_executor: Callable[[], AbstractContextManager[Executor]]
     options: ReplayOptions
-    output: Output
+    as_json: bool
+    table_format: str | None
+    report: Path | None
 
     @property
     def shared_and_dedicated(self) -> tuple[str, str] | None:
@@ -96,7 +89,6 @@ def run_study(replays: Replays, seeds: int | None) -> None:
     """Replay several traces, or random variations of them, and show the comparison."""
     from fairlead.report.study import study_document
 
-    output = replays.output
     workloads: dict[str, Workload] = {}
     for trace in replays.traces:
         if str(trace) in workloads:
@@ -120,36 +112,24 @@ def run_study(replays: Replays, seeds: int | None) -> None:
         )
     values = {"fairlead": 1, "seeds": seeds, "measured_since": since, **found.to_dict()}
     table = None
-    if output.table_format is not None:
+    if replays.table_format is not None:
         from fairlead.report.table_text import frame_text
 
         frame = found.to_frame("differences" if len(found.policies) > 1 else "means")
-        table = frame_text(frame, output.table_format)
+        table = frame_text(frame, replays.table_format)
         for caution in found.cautions:
             complain(f"warning: {caution}")
     title = ", ".join(Path(name).name for name in workloads)
     document = study_document(found, title, lambda: values)
-    show(document, output.as_json, output.report, table=table)
+    show(document, replays.as_json, replays.report, table=table)
 
 
 def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> None:
     """Replay one trace under the policies, and show the outcomes.
 
-    Parameters
-    ----------
-    replays : Replays
-        With one trace.
-    folder : Path, optional
-        Where the runs are kept.
-    explained : str, optional
-        The user whose longest-waiting job is explained.
-
-    Raises
-    ------
-    StoppedError
-        After an interruption; the message says how to resume.
-    InputError
-        Also after the outcomes are shown, if runs could not be kept.
+    `folder` keeps the runs; the longest wait of the user `explained` is explained.
+    Raises StoppedError after an interruption; the message says how to resume. Raises InputError
+    also after the outcomes are shown, if runs could not be kept.
     """
     trace = replays.traces[0]
     workload, trace_format = replays.read_trace(trace)
@@ -171,8 +151,7 @@ def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> N
         if explained is not None:
             shared = {run.name: outcomes[run.name] for run in replays.planned if not run.dedicated}
             reasons = _explain(shared, explained, replays.options)
-        answer = _Answer(replays, workload, trace_format, outcomes, explained, reasons)
-        answer.show(since)
+        _show(replays, workload, trace_format, outcomes, explained, reasons, since)
     except RunsInterrupted as interrupted:
         stopped = resume_text(interrupted.finished, interrupted.runs, interrupted.folder)
         raise StoppedError(f"interrupted; {stopped}") from None
@@ -202,74 +181,72 @@ def _replay(replays: Replays, workload: Workload, since: float, folder: Path | N
         )
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """The outcomes of the replays of one trace."""
+def _show(
+    replays: Replays,
+    workload: Workload,
+    trace_format: str,
+    outcomes: Outcomes,
+    explained: str | None,
+    reasons: Mapping[str, WaitingJob | None],
+    since: float,
+) -> None:
+    """Show the outcomes; on a page, beside the trace's own schedule.
 
-    replays: Replays
-    workload: Workload
-    trace_format: str
-    outcomes: Outcomes
-    explained: str | None  # the user of --explain
-    reasons: Mapping[str, WaitingJob | None]  # of its longest wait, by run
+    `reasons` explain the longest wait of the user `explained`, by run.
+    """
+    from fairlead.report.simulation import simulation_document
 
-    def show(self, since: float) -> None:
-        """Show the outcomes; on a page, beside the trace's own schedule."""
-        from fairlead.report.simulation import simulation_document
+    options, shown, reference = replays.options, outcomes, None
+    if options["what_if"]:
+        reference = replays.first_replayed
+    elif replays.report and workload.has_starts:
+        shown = with_recorded(shown, workload, options["fair"], since)
 
-        output, options, shown = self.replays.output, self.replays.options, self.outcomes
-        reference = None
-        if options["what_if"]:
-            reference = self.replays.first_replayed
-        elif output.report and self.workload.has_starts:
-            shown = with_recorded(shown, self.workload, options["fair"], since)
-        document = simulation_document(
-            shown,
-            self.replays.traces[0].name,
-            format_=self.trace_format,
-            today=reference,
-            changed=[run.name for run in self.replays.planned if run.what_if],
-            dedicated=self.replays.shared_and_dedicated,
-            reasons=[_reason_block(why, run, self.explained) for run, why in self.reasons.items()],
-            values=self.to_dict,
-        )
-        table = None
-        if output.table_format is not None:
-            from fairlead.report.table_text import frame_text, in_words
-
-            _warn_of_unsolved(shown)
-            frame = shown.to_frame()
-            headings = [f"{in_words(n)}{' (s)' * (n in TIME_FIGURES)}" for n in frame.columns]
-            table = frame_text(frame, output.table_format, headings)
-        show(document, output.as_json, output.report, table=table)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the answer as plain values, for JSON."""
-        options = self.replays.options
-        too_large = unplaceable_sets(self.workload)
-        jobs = list(dict.fromkeys(self.workload.set_job[too_large].tolist()))
-        values: dict[str, Any] = {
+    def values() -> dict[str, Any]:
+        too_large = unplaceable_sets(workload)
+        jobs = list(dict.fromkeys(workload.set_job[too_large].tolist()))
+        found: dict[str, Any] = {
             "fairlead": 1,
-            "trace": str(self.replays.traces[0]),
-            "format": self.trace_format,
+            "trace": str(replays.traces[0]),
+            "format": trace_format,
             "seed": options["seed"],
             "strict_fifo": options["strict_fifo"],
             "perfect_estimates": options["perfect_estimates"],
-            "notes": dict(self.workload.notes),
-            "policies": {name: outcome.to_dict() for name, outcome in self.outcomes.items()},
+            "notes": dict(workload.notes),
+            "policies": {name: outcome.to_dict() for name, outcome in outcomes.items()},
             "too_large": {
-                "tasks": int(self.workload.set_tasks[too_large].sum()),
-                "jobs": self.workload.job_names[jobs].tolist(),
+                "tasks": int(workload.set_tasks[too_large].sum()),
+                "jobs": workload.job_names[jobs].tolist(),
             },
         }
-        if self.replays.shared_and_dedicated is not None:
-            shared, dedicated = self.replays.shared_and_dedicated
-            sharing = compare(self.outcomes[shared].summary, self.outcomes[dedicated].summary)
-            values["sharing"] = sharing.to_dict() | {"baseline": dedicated}
-        if self.explained is not None:
-            found = {name: why and why.to_dict() for name, why in self.reasons.items()}
-            values["explained"] = {"user": self.explained, "policies": found}
-        return values
+        if replays.shared_and_dedicated is not None:
+            shared, dedicated = replays.shared_and_dedicated
+            sharing = compare(outcomes[shared].summary, outcomes[dedicated].summary)
+            found["sharing"] = sharing.to_dict() | {"baseline": dedicated}
+        if explained is not None:
+            whys = {name: why and why.to_dict() for name, why in reasons.items()}
+            found["explained"] = {"user": explained, "policies": whys}
+        return found
+
+    document = simulation_document(
+        shown,
+        replays.traces[0].name,
+        format_=trace_format,
+        today=reference,
+        changed=[run.name for run in replays.planned if run.what_if],
+        dedicated=replays.shared_and_dedicated,
+        reasons=[_reason_block(why, run, explained) for run, why in reasons.items()],
+        values=values,
+    )
+    table = None
+    if replays.table_format is not None:
+        from fairlead.report.table_text import frame_text, in_words
+
+        _warn_of_unsolved(shown)
+        frame = shown.to_frame()
+        headings = [f"{in_words(n)}{' (s)' * (n in TIME_FIGURES)}" for n in frame.columns]
+        table = frame_text(frame, replays.table_format, headings)
+    show(document, replays.as_json, replays.report, table=table)
 
 
 def _warn_of_unsolved(outcomes: Mapping[str, Outcome]) -> None:

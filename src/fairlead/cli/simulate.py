@@ -146,7 +146,7 @@ def simulate(
     Example:
       fairlead simulate day.parquet --policy slots:14 --policy drf/best-fit --report what-if.html
     """
-    from fairlead.cli._replays import Output, ReplayOptions, Replays, run_study, run_trace
+    from fairlead.cli._replays import ReplayOptions, Replays, run_study, run_trace
     from fairlead.model.run_log import RECORDED
     from fairlead.simulation.planned_runs import check_folder, plan_runs
     from fairlead.simulation.simulate import check_fair
@@ -190,7 +190,9 @@ def simulate(
             perfect_estimates=perfect_estimates,
             fair=fair,
         ),
-        output=Output(as_json, table_format, report),
+        as_json=as_json,
+        table_format=table_format,
+        report=report,
     )
     if len(traces) > 1 or seeds is not None:
         _refuse_for_studies(runs, explain)
