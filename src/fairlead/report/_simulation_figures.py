@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,18 +162,8 @@ def completion_figure(
     longest = max(float(np.nanmax(found)) for found in known.values())
     shortest = min(float(np.nanmin(found)) for found in known.values())
     floor = max(shortest, SHORTEST if longest > 10 * SHORTEST else longest / 1e4) or SHORTEST
-    drawn = _distribution()
-    drawn["xaxis"] |= logarithmic_times(floor / 1.1, max(longest, 2 * floor) * 1.1)
-    traces = []
-    for name, found in known.items():
-        value, part = cumulative_distribution(found, POINTS)
-        texts = [
-            hover(_short(name), f"{p:.1%} of jobs within {duration(v)}")
-            for v, p in zip(value.tolist(), part.tolist(), strict=True)
-        ]
-        value, style = np.maximum(value, floor), styles[name].arguments
-        traces.append(_stairs(line(_short(name), value, part, texts, **style)))
-    return {"data": traces, "layout": drawn}
+    axis = logarithmic_times(floor / 1.1, max(longest, 2 * floor) * 1.1)
+    return _distribution(known, styles, axis, floor, lambda time: f"within {duration(time)}")
 
 
 def slowdown_figure(
@@ -181,31 +171,22 @@ def slowdown_figure(
 ) -> Figure | None:
     """Draw the distribution of slowdowns of complete jobs."""
     slowdowns = {name: outcome.summary.jobs.slowdown for name, outcome in outcomes.items()}
-    most = max((float(np.nanmax(v, initial=1.0)) for v in slowdowns.values()), default=1.0)
+    known = {name: found for name, found in slowdowns.items() if not np.isnan(found).all()}
+    if not known:
+        return None
+    most = max(float(np.nanmax(found, initial=1.0)) for found in known.values())
     top = max(np.log10(most), 0.35)
     powers = [10.0**k for k in range(int(top) + 1)]
     among = [p * f for p in powers for f in (2.0, 5.0) if p * f <= most * 1.05]
     marks = sorted(powers + (among if len(powers) < 4 else []))
-    drawn = _distribution()
-    drawn["xaxis"] |= {
+    axis = {
         "type": "log",
         "range": [-0.02 * top, 1.02 * top],
         "tickvals": marks,
         "ticktext": [_slowdown_text(mark) for mark in marks],
         "tickangle": 0,
     }
-    traces = []
-    for name, found in slowdowns.items():
-        if np.isnan(found).all():
-            continue
-        value, part = cumulative_distribution(found, POINTS)
-        value = np.maximum(value, 1.0)
-        texts = [
-            hover(_short(name), f"{p:.1%} of jobs at most {v:.3g} times")
-            for v, p in zip(value.tolist(), part.tolist(), strict=True)
-        ]
-        traces.append(_stairs(line(_short(name), value, part, texts, **styles[name].arguments)))
-    return {"data": traces, "layout": drawn} if traces else None
+    return _distribution(known, styles, axis, 1.0, "at most {:.3g} times".format)
 
 
 def reduction_figure(
@@ -295,10 +276,32 @@ def _middles(edges: FloatArray) -> FloatArray:
     return (edges[1:] + edges[:-1]) / 2
 
 
-def _distribution() -> dict[str, Any]:
+def _distribution(
+    known: Mapping[str, FloatArray],
+    styles: Mapping[str, PolicyStyle],
+    axis: Mapping[str, Any],
+    least: float,
+    write: Callable[[float], str],
+) -> Figure:
+    """Draw the distributions of numbers of jobs by policy; numbers below `least` are drawn there.
+
+    `axis` is the horizontal axis; `write` formats a number for the text under the pointer.
+    """
+    traces = []
+    for name, found in known.items():
+        value, part = cumulative_distribution(found, POINTS)
+        texts = [
+            hover(_short(name), f"{p:.1%} of jobs {write(v)}")
+            for v, p in zip(np.maximum(value, least).tolist(), part.tolist(), strict=True)
+        ]
+        drawn_as = styles[name].arguments
+        traces.append(
+            _stairs(line(_short(name), np.maximum(value, least), part, texts, **drawn_as))
+        )
     drawn = layout(share=True, legend=True)
+    drawn["xaxis"] |= axis
     drawn["yaxis"] |= {"range": [0, 1.03]}
-    return drawn
+    return {"data": traces, "layout": drawn}
 
 
 def _workload(outcomes: Mapping[str, Outcome]) -> Workload:

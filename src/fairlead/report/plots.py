@@ -53,13 +53,10 @@ def plot(answer: object) -> Figure:
     FairleadError
         Without plotly.
     """
-    figure = plotly_figure(*_figure_of(answer))
-    over_time = isinstance(answer, Outcome | RunLog)
-    of_jobs = isinstance(answer, Outcomes)
-    figure.update_xaxes(
-        title="completion time" if of_jobs else "time" if over_time else "dominant share"
-    )
-    figure.update_yaxes(title=_vertical_title(answer))
+    title, drawn, across, up = _figure_of(answer)
+    figure = plotly_figure(title, drawn)
+    figure.update_xaxes(title=across)
+    figure.update_yaxes(title=up)
     return figure
 
 
@@ -90,35 +87,29 @@ def plotly_figure(
     return figure
 
 
-def _vertical_title(answer: object) -> str:
-    """Return the title of the vertical axis."""
-    if isinstance(answer, Outcomes):
-        return "part of jobs"
-    if isinstance(answer, RunLog):
-        return "running tasks"
-    return "dominant share" if isinstance(answer, Outcome) else ""
-
-
-def _figure_of(answer: object) -> tuple[str, charts.Figure | None]:
-    """Return the title and the picture of an answer; None if there is nothing to draw."""
+def _figure_of(answer: object) -> tuple[str, charts.Figure | None, str, str]:
+    """Return the title and the picture of an answer, if it has one, and titles of both axes."""
+    share = "dominant share"
     if isinstance(answer, Filling):
         answer = answer.to_allocation()
     if isinstance(answer, Allocation):
-        return f"Dominant shares under {answer.mechanism}", share_figure(answer)
+        return f"Dominant shares under {answer.mechanism}", share_figure(answer), share, ""
     if isinstance(answer, Allocations):
-        return "Dominant shares", comparison_figure(answer) if answer else None
+        return "Dominant shares", comparison_figure(answer) if answer else None, share, ""
     if isinstance(answer, Audit):
-        drawn = audit_figure(answer, compare_with_fair(answer))
-        return f"Held and due dominant shares, {answer.subject.name}", drawn
+        title = f"Held and due dominant shares, {answer.subject.name}"
+        return title, audit_figure(answer, compare_with_fair(answer)), share, ""
     if isinstance(answer, Outcome):
         until, shares = answer.summary.arrivals, _shares_of_arrivals(answer)
         drawn = shares_figure(answer.workload, shares, users_drawn([shares]), until)
-        return f"Dominant shares over time under {answer.name}", drawn
+        return f"Dominant shares over time under {answer.name}", drawn, "time", share
     if isinstance(answer, RunLog):
-        return f"Running tasks under {answer.policy}", running_figure(answer)
+        title = f"Running tasks under {answer.policy}"
+        return title, running_figure(answer), "time", "running tasks"
     if isinstance(answer, Outcomes):
-        styles_of = policy_styles(list(answer), next(iter(answer), ""))
-        return "Part of jobs complete within a time", completion_figure(answer, styles_of)
+        styles = policy_styles(list(answer), next(iter(answer), ""))
+        title = "Part of jobs complete within a time"
+        return title, completion_figure(answer, styles), "completion time", "part of jobs"
     raise InputError(f"cannot draw a {type(answer).__name__}", "plot")
 
 
