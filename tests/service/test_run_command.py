@@ -135,7 +135,7 @@ def test_a_terminal_shows_a_bar_of_tasks(one: Cluster) -> None:
 
 def test_top_is_kept_up_to_date_until_q(one: Cluster) -> None:
     assert one.run("submit", *JOB, "--wait", "--", "true").returncode == 0  # a first user
-    assert "No waiting user is below its fair share" in one.run("top", "--once").stdout
+    assert "No waiting user is below its fair share" in one.run("top").stdout
     process, controller = in_terminal(one, "top", "--every", "0.5")
     held = one.run("submit", *JOB, "--name", "newcomer", "--where", "nowhere-else", "--", "true")
     shown = b""

@@ -98,16 +98,6 @@ def audit(
             f"which its user gains. [default: {LIES}]",
         ),
     ] = None,
-    departures: Annotated[
-        int,
-        Option(
-            metavar="N",
-            min=1,
-            max=MOST_REPEATS,
-            help="Remove at most N users, one at a time, to find a departure by which another user "
-            "loses.",
-        ),
-    ] = 40,
     seed: Annotated[
         int, Option(metavar="N", min=0, help="Random seed of the tried lies and departures.")
     ] = 0,
@@ -182,7 +172,7 @@ def audit(
     if largest_shortfall is not None and properties is None:
         properties = ["feasibility"]
     names = list(dict.fromkeys(map(load_mechanism, mechanism or ())))
-    options = mechanism_options.given
+    options: dict[str, Any] = mechanism_options.given
     if len(names) > 1:
         raise InputError("must be one mechanism", "-m")
     if lenient and allocation is None and not kubernetes:
@@ -239,7 +229,6 @@ def audit(
             properties=properties,
             quotas=quotas,
             lies=LIES if lies is None else lies,
-            departures=departures,
             seed=seed,
             name=None if is_mechanism else title_of(allocation) if allocation else title,
             on_progress=on_progress,

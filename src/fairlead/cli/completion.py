@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 from fairlead.cli.parameters import Argument, Option, Parameter, parameters_of
@@ -82,17 +82,13 @@ def _starting_with(prefix: str, names: Iterable[str]) -> list[str]:
 
 
 def _values(parameter: Parameter) -> list[str]:
-    """Return the known values of a parameter; none if `VALUES` lacks its metavar."""
-    find = VALUES.get(parameter.declared.metavar.removesuffix("..."))
-    return [] if find is None else find()
-
-
-def _jobs() -> list[str]:
-    return [row["id"] for row in _ask(calls.list_jobs(None, is_all=False), "jobs")]
-
-
-def _users() -> list[str]:
-    return [row["name"] for row in _ask(calls.USERS, "users")]
+    """Return the known values of a parameter by its metavar: jobs or users of the service."""
+    match parameter.declared.metavar.removesuffix("..."):
+        case "JOB":
+            return [row["id"] for row in _ask(calls.list_jobs(None, is_all=False), "jobs")]
+        case "USER":
+            return [row["name"] for row in _ask(calls.USERS, "users")]
+    return []
 
 
 def _ask(call: Call, field: str) -> list[dict[str, Any]]:
@@ -108,10 +104,3 @@ def _ask(call: Call, field: str) -> list[dict[str, Any]]:
             return rows
     except FairleadError:
         return []
-
-
-# By the metavar of a parameter, a function that returns its known values.
-VALUES: dict[str, Callable[[], list[str]]] = {
-    "JOB": _jobs,
-    "USER": _users,
-}

@@ -50,7 +50,6 @@ def top(
             "--every", "-n", min=0.5, max=3600, metavar="SECONDS", help="Time between two updates."
         ),
     ] = 2.0,
-    once: Annotated[bool, Option(help="Print the page once and exit.")] = False,
     server: Service = None,
 ) -> None:
     """Show shares, servers and jobs live; q quits.
@@ -60,7 +59,7 @@ def top(
       fairlead top
     """
     with client(server) as service:
-        if once or not (sys.stdout.isatty() and sys.stdin.isatty()):
+        if not (sys.stdout.isatty() and sys.stdin.isatty()):
             size = get_terminal_size(WITHOUT_TERMINAL)
             console, buffer = open_console(size.columns, wants_plain_text())
             console.print(_page(service, size))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from io import StringIO
 
 from rich.box import SIMPLE_HEAD
@@ -135,7 +134,7 @@ def _print_grid(console: Console, rows: Iterable[Iterable[Text]]) -> None:
 def _print_statements(console: Console, statements: Sequence[Statement]) -> None:
     """Print statements as a grid, without columns that are empty."""
     rows = []
-    for statement in _joined(statements):
+    for statement in statements:
         colour = COLOURS[statement.kind]
         base = "dim" if statement.kind == MUTED else ""
         detail = f" ({statement.detail})" if statement.detail else ""
@@ -147,19 +146,6 @@ def _print_statements(console: Console, statements: Sequence[Statement]) -> None
         return
     used = [k for k in range(4) if any(row[k].plain for row in rows)]
     _print_grid(console, [[row[k] for k in used] for row in rows])
-
-
-def _joined(statements: Sequence[Statement]) -> Iterable[Statement]:
-    """Join unknown findings with the same reason into one, at the position of the first."""
-    names: dict[str, list[str]] = {}
-    for statement in statements:
-        if statement.kind == UNKNOWN:
-            names.setdefault(statement.sentence, []).append(statement.name)
-    for statement in statements:
-        if statement.kind != UNKNOWN:
-            yield statement
-        elif alike := names.pop(statement.sentence, []):
-            yield replace(statement, name=", ".join(alike))
 
 
 def _print_listing(console: Console, listing: Listing, width: int | None) -> None:
