@@ -138,6 +138,6 @@ def test_reductions_are_drawn_by_class(seed: int) -> None:
 def test_no_two_policies_look_alike() -> None:
     names = [f"policy-{k}" for k in range(25)]
     styles = policy_styles(names, "policy-3")
-    assert css(styles["policy-3"].colour) == "var(--ink)"
-    assert len({(s.colour, s.dash) for s in styles.values()}) == 25
+    assert css(styles["policy-3"]["colour"]) == "var(--ink)"
+    assert len({(s["colour"], s["dash"]) for s in styles.values()}) == 25
     assert list(styles) == names

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -46,18 +45,12 @@ SHORTEST = 1.0
 LEAST_REDUCTION = -1.0  # smaller reductions are drawn as this
 
 
-@dataclass(frozen=True)
-class PolicyStyle:
-    """Line style of one policy, the same in every picture of a page."""
+class PolicyStyle(TypedDict):
+    """Line style of one policy, the same in every picture: arguments of `charts.line`."""
 
     colour: str
     dash: str
     width: float
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Arguments of `fairlead.report.charts.line`."""
-        return {"colour": self.colour, "dash": self.dash, "width": self.width}
 
 
 def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
@@ -72,7 +65,7 @@ def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
         rank = 0 if name == today else others.index(name)
         colour = INK if name == today else COLOURS[rank % len(COLOURS)]
         dash = DASHES[rank // len(COLOURS) % len(DASHES)]
-        styles[name] = PolicyStyle(colour, dash, width)
+        styles[name] = PolicyStyle(colour=colour, dash=dash, width=width)
     return styles
 
 
@@ -109,8 +102,7 @@ def utilisation_figure(
         utilization = outcome.summary.utilization
         middles, y = _middles(utilization.edges), utilization.share[:, resource]
         texts = axis.shares(_short(name), middles, y)
-        drawn_as = styles[name].arguments
-        traces.append(line(_short(name), middles / axis.size, y, texts, **drawn_as))
+        traces.append(line(_short(name), middles / axis.size, y, texts, **styles[name]))
     drawn = axis.layout(250)
     top = max(1.0, *(largest_utilization(outcome) for outcome in outcomes.values()))
     drawn["yaxis"] |= {"range": [0, 1.03 * top]}
@@ -217,7 +209,7 @@ def reduction_figure(
         heights = np.maximum(reduction.of_means, LEAST_REDUCTION)[some]
         places = list(range(len(some)))
         name = _short(against.name)
-        traces.append(bars(name, places, heights, texts, style.colour))
+        traces.append(bars(name, places, heights, texts, style["colour"]))
     drawn = layout("tasks of the job", height=320, share=True, legend=True) | {
         "barmode": "group",
         "bargap": 0.3,
@@ -292,12 +284,10 @@ def _distribution(
         value, part = cumulative_distribution(found, POINTS)
         texts = [
             hover(_short(name), f"{p:.1%} of jobs {write(v)}")
-            for v, p in zip(np.maximum(value, least).tolist(), part.tolist(), strict=True)
+            for v, p in zip(value.tolist(), part.tolist(), strict=True)
         ]
-        drawn_as = styles[name].arguments
-        traces.append(
-            _stairs(line(_short(name), np.maximum(value, least), part, texts, **drawn_as))
-        )
+        x = np.maximum(value, least)
+        traces.append(_stairs(line(_short(name), x, part, texts, **styles[name])))
     drawn = layout(share=True, legend=True)
     drawn["xaxis"] |= axis
     drawn["yaxis"] |= {"range": [0, 1.03]}

@@ -146,9 +146,7 @@ class _Drawing:
 
     def _make_room(self) -> None:
         """Set the margins and the height of the picture by the sizes of its labels."""
-        self.left = int(
-            8 + LETTER * max((len(shortened(t.label)) for t in self.y.ticks()), default=0)
-        )
+        self.left = int(8 + LETTER * _longest(self.y.ticks()))
         title = self.x.layout.get("title", {}).get("text", "")
         self.top = 8
         self.bottom = LINE + (LINE + 6 if title else 6)

@@ -365,11 +365,8 @@ def exact(value: float) -> str:
     """Format a number with seven digits, enough to check a witness."""
     if not isfinite(value):
         return "unlimited" if value > 0 else str(value)
-    if float(value).is_integer() and abs(value) < 1e12:
-        return f"{value:,.0f}"
-    if 1e4 <= abs(value) < 1e12:
-        return f"{value:,.2f}"
-    return f"{value:.7g}"
+    is_whole = float(value).is_integer() and abs(value) < 1e12
+    return f"{value:,.0f}" if is_whole else f"{value:,.7g}"
 
 
 def _in_words(value: Any) -> str:

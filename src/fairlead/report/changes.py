@@ -126,9 +126,7 @@ def what_if_document(
 
 
 def _change(gain: float) -> str:
-    if np.isnan(gain):
-        return "–"
-    return "from nothing" if np.isinf(gain) else change(gain)
+    return "–" if np.isnan(gain) else change(gain)
 
 
 def _gains(before: Allocation, after: Allocation) -> dict[str, float]:

@@ -163,11 +163,6 @@ def texts_in_rows(texts: Sequence[str], x: Sequence[float], rows: Sequence[float
     }
 
 
-def rule(x: Sequence[float], y: Sequence[float], colour: str = INK, dash: str = "solid") -> Trace:
-    """Draw a thin reference line."""
-    return line("", x, y, colour=colour, width=1.2, dash=dash) | {"showlegend": False}
-
-
 def layout(
     across: str = "", *, height: int = 300, share: bool = False, legend: bool = False
 ) -> dict[str, Any]:

@@ -364,7 +364,7 @@ def _gains(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Table:
 
 
 def _policy_cell(name: str, styles: Mapping[str, PolicyStyle], note: str = "") -> Cell:
-    return Cell(name, swatch=css(styles[name].colour), note=note)
+    return Cell(name, swatch=css(styles[name]["colour"]), note=note)
 
 
 def _side_by_side(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairlead.report.charts import INK, Figure, between, dots, layout, rows, rule
+from fairlead.report.charts import INK, Figure, between, dots, layout, line, rows
 from fairlead.report.document import (
     MUTED,
     Block,
@@ -158,5 +158,5 @@ def _picture(found: Study, name: str) -> Figure | None:
     )
     picture = layout(across, height=90 + 34 * len(each))
     picture["yaxis"] = rows(list(drawn))
-    zero = rule([0.0, 0.0], [-0.5, len(each) - 0.5], colour=INK, dash="dot")
+    zero = line("", [0.0, 0.0], [-0.5, len(each) - 0.5], colour=INK, width=1.2, dash="dot")
     return {"data": [zero, intervals, means], "layout": picture}
