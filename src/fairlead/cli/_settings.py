@@ -50,8 +50,6 @@ def _read(path: Path) -> dict[str, object]:
 
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except RecursionError:
-        raise InputError("is nested too deeply") from None
     except (OSError, ValueError) as fault:
         text = getattr(fault, "strerror", None) or str(fault)
         raise InputError(text) from None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fairlead.cli._client import Service, client
 from fairlead.cli.options import AsJson, parse_number, parse_numbers, parse_pairs, parse_time_limit
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import emit, emit_lines, show_table
+from fairlead.cli.streams import emit_json, emit_lines, show_table
 from fairlead.errors import InputError
 from fairlead.service.bounds import check_weight
 from fairlead.service.client import calls
@@ -195,6 +194,6 @@ def drain(
         call = calls.undrain if undo else calls.drain
         row = service.ask(calls.remove(name) if remove else call(name))
         if as_json:
-            emit(json.dumps(row) + "\n")
+            emit_json(row)
         else:
             emit_lines([f"{row['name']}: {row['state']}"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +18,7 @@ from fairlead.cli.options import (
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import (
     WIDTH_OF_PIPE,
-    emit,
+    emit_json,
     emit_lines,
     log_on_standard_error,
     progress_bar,
@@ -118,8 +117,7 @@ def explain(
         seconds = instant_in(workload, time, "--at")
     why = explain_at(workload, log, job, seconds, strict_fifo, seed)
     if as_json:
-        answer = {"fairlead": 1, "policy": log.policy, **why.to_dict()}
-        emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
+        emit_json({"fairlead": 1, "policy": log.policy, **why.to_dict()})
     else:
         width = terminal_width() or WIDTH_OF_PIPE
         emit_lines(lines_of(why, log.policy), width)

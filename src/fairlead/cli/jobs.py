@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from fairlead.cli.parameters import Option
 from fairlead.cli.streams import (
     WIDTH_OF_PIPE,
     complain,
-    emit,
+    emit_json,
     emit_lines,
     show_table,
     terminal_width,
@@ -170,7 +169,7 @@ def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> N
     with client(server) as service:
         view = UNKNOWN | service.ask(calls.when(job))
         if as_json:
-            emit(json.dumps(view) + "\n")
+            emit_json(view)
             return
         from fairlead.report.live import forecast_text
 
@@ -182,7 +181,7 @@ def explain_live(job: str, server: str | None, as_json: bool) -> None:
     with client(server) as service:
         why = service.ask(calls.explain(job))
         if as_json:
-            emit(json.dumps({"fairlead": 1, **why}, indent=2) + "\n")
+            emit_json({"fairlead": 1, **why})
             return
         text = why.get("text") or f"job {job}: {why['reason']}."
     emit_lines(text.splitlines(), terminal_width() or WIDTH_OF_PIPE)

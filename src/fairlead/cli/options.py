@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import complain
+from fairlead.cli.streams import complain, redirected
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
@@ -300,27 +300,12 @@ def executor_on(ray: str | None, processes: int | None = None) -> Iterator[Execu
 
     from fairlead.executors.ray_tasks import ray_executor
 
-    with ExitStack() as stack:
-        # Drop what Ray prints about nodes and workers on standard output.
-        nothing = stack.enter_context(open(os.devnull, "w"))
-        stack.enter_context(redirect_stdout(nothing))
-        with _silent_standard_error():
+    # Drop what Ray prints about nodes and workers, and what its compiled code prints as it joins.
+    with open(os.devnull, "w") as nothing, redirect_stdout(nothing), ExitStack() as stack:
+        sys.stderr.flush()
+        with redirected(2, nothing.fileno()):
             executor = stack.enter_context(ray_executor(ray))
         yield executor
-
-
-@contextmanager
-def _silent_standard_error() -> Iterator[None]:
-    """Drop the messages that Ray's compiled code prints while it joins a cluster."""
-    sys.stderr.flush()
-    saved, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nothing, 2)
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(nothing)
 
 
 DURATIONS = (

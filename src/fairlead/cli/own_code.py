@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli.streams import redirected
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,16 +42,12 @@ class _UserFunction:
 def _stdout_to_stderr() -> Iterator[None]:
     """Send standard output to standard error, also that of C code and child processes."""
     sys.stdout.flush()
-    saved = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        with redirect_stdout(sys.stderr):
+    with redirected(1, 2), redirect_stdout(sys.stderr):
+        try:
             yield
-    finally:
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).fflush(None)  # text in C buffers
-        os.dup2(saved, 1)
-        os.close(saved)
+        finally:
+            with suppress(OSError, AttributeError):
+                ctypes.CDLL(None).fflush(None)  # text in C buffers
 
 
 def load_mechanism(text: str) -> str:
@@ -112,8 +108,7 @@ def refuse_on_ray(policies: Sequence[str | NamedRule], ray: str | None) -> None:
     """Raise InputError for rules in files, which other machines do not have."""
     for policy in policies if ray is not None else ():
         if not isinstance(policy, str) and isinstance(policy.rule, _UserFunction):
-            fault = f"{policy.name} is a rule in a file, which runs on this machine only"
-            raise InputError(f"{fault}; a rule of an installed package runs there", "--ray")
+            raise _only_here(policy.name, "rule")
 
 
 def refuse_mechanisms_on_ray(names: Sequence[str], ray: str | None) -> None:
@@ -122,8 +117,12 @@ def refuse_mechanisms_on_ray(names: Sequence[str], ray: str | None) -> None:
 
     for name in names if ray is not None else ():
         if name in ADDED and isinstance(ADDED[name].implementation, _UserFunction):
-            fault = f"{name} is a mechanism in a file, which runs on this machine only"
-            raise InputError(f"{fault}; a mechanism of an installed package runs there", "--ray")
+            raise _only_here(name, "mechanism")
+
+
+def _only_here(name: str, what: str) -> InputError:
+    fault = f"{name} is a {what} in a file, which runs on this machine only"
+    return InputError(f"{fault}; a {what} of an installed package runs there", "--ray")
 
 
 def _names_file(text: str) -> bool:

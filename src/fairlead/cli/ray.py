@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from getpass import getuser
@@ -13,7 +12,7 @@ from fairlead.cli import _client, cluster, jobs
 from fairlead.cli._job_request import TaskOptions
 from fairlead.cli.options import AsJson, parse_numbers
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import complain, emit, emit_lines
+from fairlead.cli.streams import complain, emit_json, emit_lines
 from fairlead.errors import InputError
 
 Address = Annotated[
@@ -113,7 +112,7 @@ def status(address: Address = None, as_json: AsJson = False) -> None:
 
     view = answer_of(running_dispatcher(address).state.remote(), BEGIN_SECONDS)
     if as_json:
-        emit(json.dumps(view, indent=2) + "\n")
+        emit_json(view)
         return
     drivers = ", ".join(sorted({row["user"] for row in view["agents"]})) or "none"
     lines = (

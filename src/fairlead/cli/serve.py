@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fairlead.cli.options import AsJson, PolicySuffixes, TreeFile, parse_seconds
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import emit, emit_lines
+from fairlead.cli.streams import emit, emit_json, emit_lines
 from fairlead.errors import InputError, how_to_install
 from fairlead.garbage_collection import garbage_collection_paused
 
@@ -276,7 +276,7 @@ def token(
         if action == "list":
             rows = [kept._asdict() for kept in journal.tokens.all().values()]
             if as_json:
-                emit(json.dumps({"tokens": rows}, indent=2) + "\n")
+                emit_json({"tokens": rows})
             else:
                 lines = (f"{row['name']}  {row['role']}  {row['subject']}".rstrip() for row in rows)
                 emit_lines(lines)
@@ -292,7 +292,10 @@ def token(
         secret = f"{PREFIX}{secrets.token_urlsafe(32)}.{pin}"
         answer = {"name": name, "role": role, "subject": subject, "token": secret}
         with journal.tokens.adding(Token(name, role, subject), secret):  # undone if not printed
-            emit(json.dumps(answer, indent=2) + "\n" if as_json else f"{secret}\n")
+            if as_json:
+                emit_json(answer)
+            else:
+                emit(f"{secret}\n")
     finally:
         journal.close()
 
@@ -317,13 +320,7 @@ def format_log(as_json: bool) -> None:
 
 
 def journal_path(db: str | None) -> Path:
-    """Return the file that ``--db`` names: a path, or ``sqlite:///PATH``.
-
-    Raises
-    ------
-    InputError
-        When it names another kind of database.
-    """
+    """Return the file that ``--db`` names: a path, or ``sqlite:///PATH``."""
     if not db:
         return state_folder() / "journal.db"
     if "://" in db and not db.startswith(SQLITE):

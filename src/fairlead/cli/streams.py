@@ -8,12 +8,12 @@ import sys
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from fairlead.model.quantity import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from fairlead.report.document import Document
     from fairlead.report.live import LiveTable
@@ -56,6 +56,13 @@ def emit(text: str) -> None:
         silence_standard_output()  # Python would flush it again at exit
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"cannot be written: {reason}", source="standard output") from error
+
+
+def emit_json(values: Mapping[str, Any]) -> None:
+    """Write one JSON object to standard output."""
+    import json
+
+    emit(json.dumps(values, indent=2, allow_nan=False) + "\n")
 
 
 def emit_lines(lines: Iterable[str], width: int | None = None) -> None:
@@ -154,6 +161,18 @@ def describe_system_error(error: OSError | MemoryError | OverflowError) -> str:
 def silence_standard_output() -> None:
     """Redirect standard output to the null device, so that flushing it at exit cannot fail."""
     _redirect_to_null(sys.stdout)
+
+
+@contextmanager
+def redirected(number: int, target: int) -> Iterator[None]:
+    """Send what is written to one file descriptor to another, also by C code and children."""
+    saved = os.dup(number)
+    try:
+        os.dup2(target, number)
+        yield
+    finally:
+        os.dup2(saved, number)
+        os.close(saved)
 
 
 def _redirect_to_null(stream: TextIO) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +16,7 @@ from fairlead.cli._job_request import (
 )
 from fairlead.cli.options import AsJson, parse_time_limit
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import emit, emit_lines
+from fairlead.cli.streams import emit_json, emit_lines
 from fairlead.errors import InputError
 from fairlead.service.bounds import MOST_TASKS
 from fairlead.service.client import calls
@@ -53,6 +52,7 @@ def submit(
         int | None,
         Option(
             min=1,
+            max=MOST_TASKS,
             metavar="N",
             help="Submit N tasks that start together or not at all, instead of --count.",
         ),
@@ -101,8 +101,6 @@ def submit(
     tasks = (count, gang, at_most, notify)
     if file is not None and (command or options != JobOptions() or tasks != (1, None, None, False)):
         raise InputError("cannot be combined with a command or an option of a job", "--file")
-    if gang is not None and gang > MOST_TASKS:
-        raise InputError(f"must be at most {MOST_TASKS:,}, not {gang:,}", "--gang")
     if gang is not None and count > 1:
         raise InputError("cannot be combined with --count", "--gang")
     if gang is not None and at_most is not None:
@@ -124,7 +122,7 @@ def submit(
         warn(absent, options.time)
         try:
             if as_json:
-                emit(json.dumps({"ids": ids}) + "\n")
+                emit_json({"ids": ids})
             else:
                 emit_lines(ids)
         except InputError as fault:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli.log_options import LogOptions, WindowOptions
 from fairlead.cli.options import AsJson
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import emit, emit_lines, progress_bar, show
+from fairlead.cli.streams import emit_json, emit_lines, progress_bar, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -286,8 +285,7 @@ def _show_written(
 ) -> None:
     """Describe a written file: as JSON, or as lines, which leave standard output to the file."""
     if as_json:
-        answer = {"fairlead": 1, "output": str(output), **figures}
-        emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
+        emit_json({"fairlead": 1, "output": str(output), **figures})
     elif str(output) == "-":
         sys.stderr.write("".join(f"{line}\n" for line in lines))
     else:

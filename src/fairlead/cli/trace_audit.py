@@ -68,6 +68,7 @@ def audit(
     min_due: Annotated[
         float,
         Option(
+            min=0,
             metavar="HOURS",
             help="Apply --max-under only to users with a fair share of at least this many hours of "
             "the whole cluster.",
@@ -76,6 +77,7 @@ def audit(
     max_owed: Annotated[
         float | None,
         Option(
+            min=0,
             metavar="HOURS",
             help="Fail if a user is owed more than this many hours of the whole cluster.",
         ),
@@ -175,10 +177,6 @@ def _parse_limits(
     """Return the limits that the options set; raise InputError for an unusable option."""
     from fairlead.simulation.log_audit import AuditLimits
 
-    if max_owed is not None and not max_owed >= 0:
-        raise InputError(f"must be a number of hours, 0 or more, not {max_owed:g}", "--max-owed")
-    if not min_due >= 0:
-        raise InputError(f"must be a number of hours, 0 or more, not {min_due:g}", "--min-due")
     if min_due and max_under is None:
         raise InputError("needs --max-under", "--min-due")
     return AuditLimits(
