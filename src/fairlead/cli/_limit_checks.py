@@ -45,16 +45,9 @@ def why_limits_uncheckable(
 ) -> str:
     """Return why the limits cannot be checked on a log; empty if they can.
 
-    Parameters
-    ----------
-    audit : LogAudit
-    limits : AuditLimits
-    since : float
-        The requested start of the audited period, in seconds of the trace.
-    complete_since : float or None
-        The time from which a sacct table has all jobs; None for a log of another format.
-    has_machines : bool
-        Whether a machine file lists the nodes of the table.
+    `since` is the requested start of the audited period, `complete_since` the time from which a
+    sacct table has all jobs (None for a log of another format), both in seconds of the trace.
+    `has_machines` is whether a machine file lists the nodes of the table.
     """
     workload = audit.workload
     for fault in MISSING_DATA:

@@ -57,18 +57,8 @@ def allocation_document(
 ) -> Document:
     """Show one answer: tasks and servers of each user, and the proof.
 
-    Parameters
-    ----------
-    allocation : Allocation
-    title : str
-        Name of the divided problem, such as its file's.
-    left_out : sequence of str
-        Users that were left out because they fit no server, and why.
-
-    Returns
-    -------
-    Document
-        Rendering costs O(N (G + R)) time and characters.
+    `title` names the problem, such as its file; `left_out` lists users that fit no server, and
+    why. Rendering costs O(N (G + R)) time and characters.
     """
     return Document(
         title,

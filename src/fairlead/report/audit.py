@@ -130,20 +130,8 @@ def audit_document(
 ) -> Document:
     """Show which properties hold, each with its witness, and each user's holdings and due share.
 
-    Parameters
-    ----------
-    audit : Audit
-    title : str
-        Name of the divided problem, such as its file's.
-    left_out : sequence of str
-        Users that were left out because they fit no server, and why.
-    share_limit : ShareLimit, optional
-        The finding of ``--max-under``, shown below the properties.
-
-    Returns
-    -------
-    Document
-        Rendering costs O(N (G + R)) time and characters.
+    `share_limit` is the finding of ``--max-under``. For `title` and `left_out` see
+    `allocation_document`. Rendering costs O(N (G + R)) time and characters.
     """
     subject, comparison = audit.subject, compare_with_fair(audit)
     pooled = subject.problem.n_groups == 1 and subject.given.n_groups > 1

@@ -54,21 +54,8 @@ def dynamic_document(
 ) -> Document:
     """Compare each user's share with DRF that knows all users from the start; show the proof.
 
-    Parameters
-    ----------
-    run : DynamicRun
-    verdicts : sequence of Verdict
-        Verdicts of the checked properties.
-    title : str
-        Name of the problem, such as its file's.
-    left_out : sequence of str
-        Users that were left out because they fit no server, and why.
-    all_steps : bool
-        Whether the plain values have all steps, or only the last one.
-
-    Returns
-    -------
-    Document
+    `verdicts` are of the checked properties. The plain values have only the last step unless
+    `all_steps`. For `title` and `left_out` see `allocation_document`.
     """
     absent = f"; due nothing, left out: {named(run.due_nothing, 3)}" if run.due_nothing else ""
     resources = zip(run.problem.cluster.resources, run.used.tolist(), strict=True)

@@ -38,17 +38,7 @@ NAMED = 3  # users in a note
 def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -> Document:
     """Show a filling, or the means of several random ones and their spread.
 
-    Parameters
-    ----------
-    trials : Trials
-    title : str
-        Name of the problem, such as its file's.
-    left_out : sequence of str
-        Users that were left out because they fit no server, and why.
-
-    Returns
-    -------
-    Document
+    For `title` and `left_out` see `allocation_document`.
     """
     allocation, policy = trials.allocation, trials.policy
     means = f", means of {counted(trials.trials, 'trial')}" if trials.varies else ""

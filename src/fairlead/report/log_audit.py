@@ -49,19 +49,8 @@ def log_audit_document(
 ) -> Document:
     """Compare each user's holdings with its fair share, and list the users beyond limits.
 
-    Parameters
-    ----------
-    audit : LogAudit
-    title : str
-        Name of the log.
-    limits : AuditLimits
-    log_format : str
-        Name of the log's format, for the lead.
-
-    Returns
-    -------
-    Document
-        Rendering costs O(N + I) for N users and I instants.
+    `title` names the log, `log_format` its format. Rendering costs O(N + I) for N users and I
+    instants.
     """
     breaches = list(audit.breaches(limits))
     period = (

@@ -90,11 +90,9 @@ def simulation_document(
     Parameters
     ----------
     outcomes : mapping of str to Outcome
-        At least one outcome of `fairlead.simulation.simulate.simulate`.
-    title : str
-        Name of the simulated trace.
-    format_ : str
-        Format of the trace.
+        At least one outcome, by name.
+    title, format_ : str
+        Name and format of the simulated trace.
     today : str, optional
         Name of the reference policy; when absent, ``recorded`` if present, else the first.
     dedicated : (str, str), optional
@@ -102,15 +100,12 @@ def simulation_document(
     changed : collection of str
         Names of the runs of ``--what-if``, which the verdict mentions first.
     reasons : iterable of blocks
-        Blocks that explain why jobs waited.
+        Explain why jobs waited.
     values : callable
         Returns the answer as plain values.
 
-    Returns
-    -------
-    Document
-        Rendering costs O(P (T log T + N B)) time for P policies and B time bins, and
-        O(P (N + B R)) characters, as distributions have a few hundred points.
+    Rendering costs O(P (T log T + N B)) time for P policies and B time bins, and O(P (N + B R))
+    characters, as distributions have a few hundred points.
     """
     runs = compare_with_today(outcomes, today, dedicated)
     found = {name: outcome.to_dict() for name, outcome in outcomes.items()}

@@ -45,21 +45,10 @@ STYLES = {
 
 
 def to_terminal(document: Document, *, width: int | None, plain: bool) -> str:
-    """Render a document as text with its final newline.
+    """Render a document as text with its final newline and escaped control characters.
 
-    Parameters
-    ----------
-    document : Document
-    width : int or None
-        Columns of the terminal; None for a pipe or file, where no line is folded and no row is
-        left out.
-    plain : bool
-        Whether to omit colours and bold type.
-
-    Returns
-    -------
-    str
-        Text in which control characters of names are escaped.
+    `width` is that of the terminal in columns; None for a pipe or file, where no line is folded and
+    no row is left out. `plain` omits colours and bold type.
     """
     console, buffer = open_console(width, plain)
     console.print(_text(f"{document.title}: {document.lead}".rstrip(), "bold"))
