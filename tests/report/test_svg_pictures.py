@@ -6,7 +6,6 @@ import re
 from xml.etree import ElementTree
 
 import numpy as np
-import pytest
 
 from fairlead.report._svg import HOVER_STRIPS, LETTER, to_svg
 from fairlead.report.charts import (
@@ -34,10 +33,10 @@ def texts(root: ElementTree.Element) -> list[str]:
 def test_bars_begin_and_end_at_their_values() -> None:
     figure = {
         "data": [
-            bars("a", [0, 1], [0.25, 0.5], ["x", "y"], "#111111", horizontal=True),
-            bars("b", [0, 1], [0.75, 0.5], ["z", "w"], "#222222", horizontal=True),
+            bars("a", [0, 1], [0.25, 0.5], ["x", "y"], "#111111"),
+            bars("b", [0, 1], [0.75, 0.5], ["z", "w"], "#222222"),
         ],
-        "layout": listed(["ana", "bo"]) | {"barmode": "stack"},
+        "layout": listed(["ana", "bo"]),
     }
     figure["layout"]["xaxis"]["range"] = [0, 1]
     found = drawn(figure).iter("rect")
@@ -48,16 +47,6 @@ def test_bars_begin_and_end_at_their_values() -> None:
         ("25.0%", "75.00%", "z"),
         ("50.0%", "50.00%", "w"),
     ]
-
-
-def test_bars_side_by_side_are_within_the_picture() -> None:
-    figure = {
-        "data": [bars(name, [0], [-1.0], [""], "#111111") for name in ("a", "b", "c")],
-        "layout": layout() | {"barmode": "group", "bargap": 0.4},
-    }
-    found = [float(str(r.get("x"))[:-1]) for r in drawn(figure).iter("rect")]
-    # The axis is from -.5 to .5 with a margin of 3 %; each bar is .2 wide.
-    assert found == pytest.approx([100 * (x + 0.53) / 1.06 for x in (-0.3, -0.1, 0.1)], abs=0.01)
 
 
 def test_dots_are_at_their_values() -> None:
@@ -107,7 +96,7 @@ def test_areas_lie_on_one_another() -> None:
 
 def test_long_labels_have_room_and_their_whole_name() -> None:
     figure = {
-        "data": [bars("", [0, 1], [1, 2], ["", ""], "#111111", horizontal=True)],
+        "data": [bars("", [0, 1], [1, 2], ["", ""], "#111111")],
         "layout": listed([LONG, "<b>&amp;"]),
     }
     root = drawn(figure)

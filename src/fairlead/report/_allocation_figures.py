@@ -129,7 +129,6 @@ def group_figure(allocation: Allocation, group: GroupHoldings, colours: Sequence
             shares,
             [hover(name, text, tasks) for text in texts],
             colour,
-            horizontal=True,
         )
         return drawn | {
             "text": [shortened(name) if tasks else ""] * len(shares),
@@ -160,7 +159,7 @@ def share_figure(allocation: Allocation) -> Figure:
     places = list(range(len(order)))
     of_user = user_colours(allocation)
     colours = [of_user[n] for n in order.tolist()]
-    traces = [bars("dominant share", places, shares, texts, colours, horizontal=True)]
+    traces = [bars("dominant share", places, shares, texts, colours)]
     if is_weighted(allocation):
         weighted = np.flatnonzero(problem.weight[order] > 0)
         per_weight = shares[weighted] / problem.weight[order][weighted]

@@ -21,9 +21,11 @@ from fairlead.report.charts import (
     INK,
     LESS,
     MORE,
+    SYMBOLS,
     Figure,
     Trace,
     bars,
+    dots,
     hover,
     layout,
     line,
@@ -86,8 +88,8 @@ def balance_figure(others: Sequence[ComparedPolicy]) -> Figure:
             for name, mask in zip(names, masks, strict=True)
         ]
         places = list(range(len(names)))
-        traces.append(bars(what, places, parts, texts, colour, horizontal=True))
-    drawn = listed(names, "users", legend=True) | {"barmode": "stack"}
+        traces.append(bars(what, places, parts, texts, colour))
+    drawn = listed(names, "users", legend=True)
     drawn["xaxis"] |= {"range": [0, 1]}
     return {"data": traces, "layout": drawn}
 
@@ -193,8 +195,8 @@ def reduction_figure(
     ]
     if not some:
         return None
-    traces = []
-    for against in others:
+    traces, places = [], list(range(len(some)))
+    for rank, against in enumerate(others):
         reduction, style = against.comparison.reduction, styles[against.name]
         texts = [
             hover(
@@ -207,15 +209,15 @@ def reduction_figure(
             for k in some
         ]
         heights = np.maximum(reduction.of_means, LEAST_REDUCTION)[some]
-        places = list(range(len(some)))
-        name = _short(against.name)
-        traces.append(bars(name, places, heights, texts, style["colour"]))
-    drawn = layout("tasks of the job", height=320, share=True, legend=True) | {
-        "barmode": "group",
-        "bargap": 0.3,
+        name, symbol = _short(against.name), SYMBOLS[rank % len(SYMBOLS)]
+        traces.append(dots(name, places, heights, texts, colour=style["colour"], symbol=symbol))
+    drawn = layout("tasks of the job", height=320, share=True, legend=True)
+    drawn["xaxis"] |= {
+        "tickvals": places,
+        "ticktext": [labels[k] for k in some],
+        "tickangle": 0,
+        "range": [-0.5, len(some) - 0.5],
     }
-    ticks = {"tickvals": list(range(len(some))), "ticktext": [labels[k] for k in some]}
-    drawn["xaxis"] |= {**ticks, "tickangle": 0}
     return {"data": traces, "layout": drawn}
 
 

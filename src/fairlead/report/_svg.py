@@ -116,11 +116,8 @@ class _Drawing:
         self.layout = figure["layout"]
         self.curves: list[str] = []  # paths of the open trace, for the stretched inner drawing
         self.shapes: list[str] = []  # all other elements
-        self.is_stacked = self.layout.get("barmode") == "stack"
         self.bars = [trace for trace in self.traces if trace["type"] == "bar"]
-        self.is_level = any(trace["orientation"] == "h" for trace in self.bars)
-        # Ends of the stacks, by position and whether the stack is of values below 0.
-        self.totals: dict[tuple[float, bool], float] = {}
+        self.totals: dict[float, float] = {}  # ends of stacked bars and areas, by position
         self.x = Axis(self.layout.get("xaxis", {}), self._values("x"))
         self.y = Axis(self.layout.get("yaxis", {}), self._values("y"))
         self._make_room()
@@ -128,17 +125,14 @@ class _Drawing:
     def _values(self, axis: str) -> list[float]:
         """Return the values along an axis, including the ends of bars and stacked sums."""
         values = [v for trace in self.traces for v in trace[axis] if v is not None]
-        if self.bars and (axis == "x") != self.is_level:
+        if self.bars and axis == "y":
             values += [v + half for v in values for half in (-0.5, 0.5)]
         elif self.bars:
-            values.append(0.0)
-            if self.is_stacked:
-                other = "y" if axis == "x" else "x"
-                sums: dict[float, float] = {}
-                for trace in self.bars:
-                    for place, v in zip(trace[other], trace[axis], strict=True):
-                        sums[place] = sums.get(place, 0.0) + (v or 0.0)
-                values += sums.values()
+            sums: dict[float, float] = {}
+            for trace in self.bars:
+                for place, length in zip(trace["y"], trace["x"], strict=True):
+                    sums[place] = sums.get(place, 0.0) + (length or 0.0)
+            values += [0.0, *sums.values()]
         stacked = [trace["y"] for trace in self.traces if trace.get("stackgroup")]
         if stacked and axis == "y":
             values += [sum(v or 0.0 for v in column) for column in zip(*stacked, strict=True)]
@@ -158,11 +152,9 @@ class _Drawing:
     def html(self, about: str) -> str:
         """Draw all traces, and return the SVG in an element with room for the labels."""
         self._axes()
-        group = 0
         for trace in self.traces:
             if trace["type"] == "bar":
-                self._bars(trace, group)
-                group += 1
+                self._bars(trace)
             elif trace.get("stackgroup"):
                 self._band(trace)
             else:
@@ -222,25 +214,15 @@ class _Drawing:
             y = self.height + self.bottom - 4
             self.shapes.append(f'<text class="middle" x="50%" y="{y}">{escape(title)}</text>')
 
-    def _bars(self, trace: Trace, group: int) -> None:
-        """Draw the bars of a trace, stacked on the bars of other traces or next to them."""
-        across, lengths = ("y", "x") if self.is_level else ("x", "y")
-        thick = 1 - self.layout.get("bargap", 0.2)
-        shift = 0.0
-        if not self.is_stacked and len(self.bars) > 1:
-            thick /= len(self.bars)
-            shift = (group - (len(self.bars) - 1) / 2) * thick
-        for k, (place, length) in enumerate(zip(trace[across], trace[lengths], strict=True)):
+    def _bars(self, trace: Trace) -> None:
+        """Draw the horizontal bars of a trace, stacked on the bars of earlier traces."""
+        half = (1 - self.layout["bargap"]) / 2
+        for k, (place, length) in enumerate(zip(trace["y"], trace["x"], strict=True)):
             if length is None:
                 continue
-            side = (place, length < 0)
-            begin = self.totals.get(side, 0.0) if self.is_stacked else 0.0
-            self.totals[side] = begin + length
-            low, high = place + shift - thick / 2, place + shift + thick / 2
-            if self.is_level:
-                corners = (begin, begin + length, low, high)
-            else:
-                corners = (low, high, begin, begin + length)
+            begin = self.totals.get(place, 0.0)
+            end = self.totals[place] = begin + length
+            corners = (begin, end, place - half, place + half)
             colour = _nth(trace["marker"]["color"], k)
             self._rectangle(corners, colour, _under_pointer(trace, k))
             if "text" in trace:
@@ -273,8 +255,8 @@ class _Drawing:
         above: list[str] = []
         below: list[str] = []
         for x, value in zip(trace["x"], trace["y"], strict=True):
-            begin = self.totals.get((x, False), 0.0)
-            end = self.totals[x, False] = begin + (value or 0.0)
+            begin = self.totals.get(x, 0.0)
+            end = self.totals[x] = begin + (value or 0.0)
             across = round(STRETCHED * self.x.position(x))
             above.append(f"{across} {self._to_pixels(end):g}")
             below.append(f"{across} {self._to_pixels(begin):g}")

@@ -124,17 +124,14 @@ def bars(
     lengths: Numbers,
     texts: Sequence[str],
     colour: str | Sequence[str],
-    *,
-    horizontal: bool = False,
 ) -> Trace:
-    """Draw vertical bars at `places`, or horizontal bars if `horizontal`."""
-    across, up = ("x", "y") if not horizontal else ("y", "x")
+    """Draw horizontal bars in the rows `places`, to the right of earlier bars there."""
     return {
         "type": "bar",
         "name": name,
-        "orientation": "h" if horizontal else "v",
-        across: list(places),
-        up: values(lengths),
+        "orientation": "h",
+        "y": list(places),
+        "x": values(lengths),
         "marker": {"color": colour},
         **_under_pointer(texts),
     }
@@ -184,7 +181,7 @@ def layout(
 def listed(names: Sequence[str], across: str = "", *, legend: bool = False) -> dict[str, Any]:
     """Return a layout with a row for each name, the first on top, and a horizontal share axis."""
     drawn = layout(across, height=70 + 22 * len(names) + (26 if across else 0), legend=legend)
-    drawn["bargap"] = 0.25
+    drawn |= {"barmode": "stack", "bargap": 0.25}
     drawn["xaxis"] |= {"tickformat": ".3~%", "rangemode": "tozero", "nticks": 7, "showgrid": True}
     drawn["yaxis"] = rows(names)
     return drawn
