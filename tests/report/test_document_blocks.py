@@ -110,15 +110,15 @@ def test_the_largest_rows_are_shown_in_their_order(monkeypatch: pytest.MonkeyPat
     assert "… and 2 users with less; all are in the output of --json." in read
 
 
-def test_a_cell_has_its_value_bar_colour_and_note() -> None:
-    row = [Cell("name", 7.0), Cell("1.50", 1.4999999999, 0.25, "bad", "#123456", "n")]
+def test_a_cell_has_its_value_colour_and_note() -> None:
+    row = [Cell("name", 7.0), Cell("1.50", 1.4999999999, "bad", "#123456", "n")]
     table = table_of("t", COLUMNS, [row])
     read = on_page(table)
     (cell,) = [a for tag, a in read.elements if tag == "td"]
     assert cell == {"class": "num bad", "data-value": "1.5"}
     assert [a for tag, a in read.elements if tag == "th" and "data-value" in a] == []
     styles = [str(a["style"]) for _, a in read.elements if "style" in a]
-    assert styles == ["background: #123456", "--part: 0.2500"]
+    assert styles == ["background: #123456"]
     assert "1.50 n" in read.text
     assert "1.50 n" in on_terminal(table)
 
@@ -155,7 +155,7 @@ def test_statements_have_the_mark_of_their_kind(kind: str, mark: str) -> None:
 
 
 def test_tiles_pairs_and_sections() -> None:
-    tiles = Tiles([("users", "12", "all of them", 0.5), ("servers", "3", "", None)])
+    tiles = Tiles([("users", "12", "all of them"), ("servers", "3", "")])
     pairs = pairs_table("p", [("paper", "claims"), ("found", "otherwise")])
     blocks = (tiles, pairs, Section("section", lambda: [Prose("lazy")]))
     text = on_terminal(*blocks).split()
@@ -163,7 +163,6 @@ def test_tiles_pairs_and_sections() -> None:
     assert text[2:] == expected.split()
     read = on_page(*blocks)
     assert expected in in_words(read)
-    assert [a["style"] for _, a in read.elements if "style" in a] == ["--part: 0.5000"]
 
 
 def picture(*traces: Any, legend: bool = True) -> Picture:

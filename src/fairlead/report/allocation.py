@@ -186,7 +186,6 @@ def users_table(allocation: Allocation) -> Table:
     """Tabulate each user's tasks, share and servers."""
     problem, share = allocation.problem, allocation.dominant_share
     runs, colours = runs_on(allocation), user_colours(allocation)
-    largest = float(share.max(initial=0.0)) or 1.0
     queues = problem.users.queues
 
     def row(n: int) -> list[Content]:
@@ -198,7 +197,7 @@ def users_table(allocation: Allocation) -> Table:
             figure(float(problem.weight[n])),
             Cell(number(tasks), tasks, note=limited),
             allocation.dominant_resource[n],
-            figure(float(share[n]), percent, part=float(share[n]) / largest),
+            figure(float(share[n]), percent),
             _places(allocation, n, np.flatnonzero(runs[n])),
         ]
 
@@ -256,17 +255,16 @@ def _places(
 def _used_tiles(allocation: Allocation) -> Tiles:
     problem, cluster = allocation.problem, allocation.problem.cluster
     used = allocation.usage.sum(axis=0)
-    tiles: list[tuple[str, str, str, float | None]] = [
+    tiles = [
         (
             f"{label_of(cluster, r)} used",
             percent(allocation.utilization[resource]),
             f"{number(float(used[r]))} of "
             f"{amount(float(problem.total_capacity[r]), cluster.units[r])}",
-            allocation.utilization[resource],
         )
         for r, resource in enumerate(cluster.resources)
     ]
-    return Tiles([*tiles, ("tasks", number(float(allocation.user_tasks.sum())), "in all", None)])
+    return Tiles([*tiles, ("tasks", number(float(allocation.user_tasks.sum())), "in all")])
 
 
 def _groups(allocation: Allocation) -> Iterator[Block]:
@@ -376,12 +374,10 @@ def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
     allocations = list(answers.values())
     problem = allocations[0].problem
     tasks = np.stack([allocation.user_tasks for allocation in allocations], axis=1)
-    largest = np.maximum(tasks.max(axis=1), np.finfo(float).tiny)  # of each user
     per_weight = [_shares_by_weight(a) for a in allocations]
 
     def row(n: int) -> list[Content]:
-        cells = (figure(t, part=t / largest[n]) for t in tasks[n].tolist())
-        return [problem.users.names[n], *cells]
+        return [problem.users.names[n], *map(figure, tasks[n].tolist())]
 
     foot: list[list[Content]] = [
         [f"{name} used", *(percent(a.utilization[name]) for a in allocations)]
@@ -394,8 +390,7 @@ def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
     foot.append(["proof", *(_proof_of(a.certificate) for a in allocations)])
     explanation = (
         "share: dominant share of the whole cluster, divided by the user's weight. violation: "
-        "how far the answer misses the condition that proves it, relative. A bar compares a number "
-        "of tasks with the user's largest."
+        "how far the answer misses the condition that proves it, relative."
     )
     if pooled := _pooled_only(answers):
         explanation += (

@@ -280,7 +280,7 @@ def _statement(verdict: Verdict) -> Statement:
 def _users(audit: Audit, comparison: FairComparison) -> Table:
     """Tabulate each user's holdings, due share, slice and envy."""
     problem, holdings, fair = audit.subject.problem, audit.subject.holdings, audit.fair
-    names, widest = problem.users.names, float(np.nanmax(comparison.held, initial=0.0)) or 1.0
+    names = problem.users.names
 
     def change_cell(off: float, is_bad: bool) -> Content:
         return figure(off, lambda v: change(v, "as due"), kind="bad" if is_bad else "")
@@ -291,7 +291,7 @@ def _users(audit: Audit, comparison: FairComparison) -> Table:
         cells.append(figure(float(holdings.user_tasks[n])))
         if waits:
             cells.append(figure(audit.waiting[n]))
-        cells.append(figure(held, percent, part=None if np.isnan(held) else held / widest))
+        cells.append(figure(held, percent))
         if fair is not None:
             cells += [
                 figure(float(fair.user_tasks[n])),

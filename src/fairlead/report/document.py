@@ -28,11 +28,10 @@ MISSING = 1e300
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: a text with a number, a bar, a colour or a note."""
+    """A cell of a table: a text with a number, a colour or a note."""
 
     text: str
     value: float | None = None  # the number before rounding, for programs that read a page
-    part: float | None = None  # length of the bar under the text, from 0 to 1; None without a bar
     kind: str = ""  # ``good``, ``bad``, ``dim``, or empty
     swatch: str = ""  # colour shown before the text
     note: str = ""  # shown after the text, in small letters on a page
@@ -41,17 +40,11 @@ class Cell:
 Content: TypeAlias = "Cell | str"
 
 
-def figure(
-    value: float | None,
-    write: Callable[[float], str] = number,
-    *,
-    part: float | None = None,
-    kind: str = "",
-) -> Cell:
+def figure(value: float | None, write: Callable[[float], str] = number, *, kind: str = "") -> Cell:
     """Return a cell with a number as formatted by `write`, or a dash for a missing number."""
     if value is None or isnan(value):
         return Cell("–", MISSING)
-    return Cell(write(value), min(value, MISSING), part, kind)
+    return Cell(write(value), min(value, MISSING), kind)
 
 
 def count_cell(count: int) -> Cell:
@@ -158,9 +151,9 @@ class Picture:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Summary numbers: label, value, detail, and the length of a bar from 0 to 1 or None."""
+    """Summary numbers: label, value and detail."""
 
-    tiles: Sequence[tuple[str, str, str, float | None]]
+    tiles: Sequence[tuple[str, str, str]]
 
 
 @dataclass(frozen=True)

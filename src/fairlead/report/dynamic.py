@@ -59,7 +59,7 @@ def dynamic_document(
     """
     absent = f"; due nothing, left out: {named(run.due_nothing, 3)}" if run.due_nothing else ""
     resources = zip(run.problem.cluster.resources, run.used.tolist(), strict=True)
-    used = [(f"{name} used", percent(part), "", part) for name, part in resources]
+    used = [(f"{name} used", percent(part), "") for name, part in resources]
     return Document(
         title,
         "arrivals",

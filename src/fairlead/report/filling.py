@@ -166,7 +166,7 @@ def _left_over(trials: Trials) -> Section:
             resource_label(cluster, r),
             *_cells(trials.unused, g, r)[:shown],
             figure(float(capacity[g, r])),
-            figure(float(share[k]), percent, part=float(share[k])),
+            figure(float(share[k]), percent),
         ]
 
     headings = ("left over", "±", "sd")[:shown]
@@ -186,5 +186,5 @@ def _cells(summary: TrialSummary, *index: int) -> list[Content]:
         figure(mean),
         figure(margin, spread),
         figure(sd, spread),
-        figure(relative, percent, part=relative),
+        figure(relative, percent),
     ]

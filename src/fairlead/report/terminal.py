@@ -105,7 +105,7 @@ def _print(console: Console, blocks: Iterable[Block], width: int | None) -> None
             case Listing():
                 _print_listing(console, block, width)
             case Tiles():
-                _print_grid(console, [map(_text, tile[:3]) for tile in block.tiles])
+                _print_grid(console, [map(_text, tile) for tile in block.tiles])
     _print_statements(console, statements)
 
 
