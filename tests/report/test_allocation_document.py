@@ -143,8 +143,6 @@ def test_small_holders_are_taken_together() -> None:
     amounts = np.sum([holding.amounts for holding in group.holdings], axis=0)
     assert amounts == pytest.approx(allocation.usage[g])
     assert amounts + group.free == pytest.approx(problem.group_capacity[g])
-    whole = group_holdings(allocation, g, largest=len(users) - 1)
-    assert all(len(holding.users) == 1 for holding in whole.holdings)
 
 
 def test_rounding_is_no_holding_and_not_free() -> None:

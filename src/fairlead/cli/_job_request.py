@@ -23,6 +23,11 @@ from fairlead.errors import InputError
 from fairlead.service.client import calls
 from fairlead.service.client.plain_client import PlainClient, RefusedError
 
+SubmittingUser = Annotated[
+    str | None,
+    Option("--user", "-u", metavar="USER", help="Submit as this user. [default: your account]"),
+]
+
 
 @dataclass(frozen=True)
 class TaskOptions:
@@ -104,10 +109,7 @@ class RequestOptions(TaskOptions):
 class JobOptions(RequestOptions):
     """Options of a job of one command."""
 
-    user: Annotated[
-        str | None,
-        Option("--user", "-u", metavar="USER", help="Submit as this user. [default: your account]"),
-    ] = None
+    user: SubmittingUser = None
     after: Annotated[
         list[str] | None,
         Option(

@@ -47,6 +47,13 @@ StrictFifo = Annotated[
     bool, Option("--strict-fifo", help="Start each user's tasks in the order of submission.")
 ]
 SeedOfPolicy = Annotated[int, Option(metavar="N", min=0, help="Random seed of the policy.")]
+FairMechanism = Annotated[
+    str,
+    Option(
+        metavar="MECHANISM",
+        help="Mechanism that defines fair shares: drfh, tsf, ps-dsf, or FILE.py:NAME.",
+    ),
+]
 PerfectEstimates = Annotated[
     bool,
     Option(

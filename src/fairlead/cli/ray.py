@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from fairlead.cli import _client, cluster, jobs
-from fairlead.cli._job_request import TaskOptions
+from fairlead.cli._job_request import SubmittingUser, TaskOptions
 from fairlead.cli.options import AsJson, parse_numbers
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import complain, emit_json, emit_lines
@@ -130,10 +130,7 @@ def submit(
     command: Annotated[
         list[str] | None, Argument(metavar="-- python SCRIPT ARG...", help="Command of the driver.")
     ] = None,
-    user: Annotated[
-        str | None,
-        Option("--user", "-u", metavar="USER", help="Submit as this user. [default: your account]"),
-    ] = None,
+    user: SubmittingUser = None,
     *,
     options: TaskOptions,
     bundles: Annotated[

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli.log_options import WindowOptions
 from fairlead.cli.options import (
     AsJson,
+    FairMechanism,
     PerfectEstimates,
     PolicySuffixes,
     RayAddress,
@@ -99,14 +100,7 @@ def simulate(
             help="Submit jobs this many times faster than in the trace, such as 1.5.",
         ),
     ] = None,
-    fair: Annotated[
-        str,
-        Option(
-            metavar="MECHANISM",
-            help="Mechanism that defines fair shares, for the fairness error: drfh, tsf, ps-dsf, "
-            "or FILE.py:NAME.",
-        ),
-    ] = "drfh",
+    fair: FairMechanism = "drfh",
     suffixes: PolicySuffixes,
     queues: TreeFile = None,
     seed: SeedOfPolicy = 0,

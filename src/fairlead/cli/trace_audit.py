@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli.log_options import LogOptions, in_queues, instant_in, plain_trace
 from fairlead.cli.options import (
     AsJson,
+    FairMechanism,
     ReportPath,
     TreeFile,
     is_bare_number,
@@ -89,13 +90,7 @@ def audit(
             help="Fail if a user's tasks waited longer than this, such as 12h, with none running.",
         ),
     ] = None,
-    fair: Annotated[
-        str,
-        Option(
-            metavar="MECHANISM",
-            help="Mechanism that defines fair shares: drfh, tsf, ps-dsf, or FILE.py:NAME.",
-        ),
-    ] = "drfh",
+    fair: FairMechanism = "drfh",
     queues: TreeFile = None,
     *,
     log_options: LogOptions,

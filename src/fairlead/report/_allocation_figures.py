@@ -62,8 +62,8 @@ def runs_on(allocation: Allocation) -> BoolArray:
     return runs
 
 
-def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDERS) -> GroupHoldings:
-    """Return the `largest` holders of a group individually, and all others together.
+def group_holdings(allocation: Allocation, g: int) -> GroupHoldings:
+    """Return the largest holders of a group individually, and all others together.
 
     A holder's size is the largest of its shares of the group's resources. Cost O(N R).
     """
@@ -77,7 +77,7 @@ def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDER
     time = np.divide(tasks[users], gamma, out=np.zeros(len(users)), where=gamma > 0)
     order = largest_first(np.maximum(shares.max(axis=1, initial=0.0), time))
     # A single further holder is shown itself, not as "1 other".
-    individual = len(order) if len(order) <= largest + 1 else largest
+    individual = len(order) if len(order) <= LARGEST_HOLDERS + 1 else LARGEST_HOLDERS
     rows_of_holding = [[k] for k in order[:individual].tolist()]
     if individual < len(order):
         rows_of_holding.append(order[individual:].tolist())

@@ -177,7 +177,7 @@ def slowdown_figure(
         "type": "log",
         "range": [-0.02 * top, 1.02 * top],
         "tickvals": marks,
-        "ticktext": [_slowdown_text(mark) for mark in marks],
+        "ticktext": [f"{mark:,.0f}" for mark in marks],
         "tickangle": 0,
     }
     return _distribution(known, styles, axis, 1.0, "at most {:.3g} times".format)
@@ -244,13 +244,6 @@ def running_figure(log: RunLog) -> Figure | None:
 
 def _short(name: str) -> str:
     return shortened(name, LONGEST_NAME)
-
-
-def _slowdown_text(mark: float) -> str:
-    for unit, size in (("M", 1e6), ("k", 1e3)):
-        if mark >= size:
-            return f"{mark / size:,.0f} {unit}"
-    return f"{mark:.0f}"
 
 
 def _reduction_text(reduction: float) -> str:
