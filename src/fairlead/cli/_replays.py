@@ -175,7 +175,7 @@ def _replay(replays: Replays, workload: Workload, since: float, folder: Path | N
             folder=folder,
             executor=executor,
             warm_up=since,
-            on_found=_report_kept,
+            on_found=lambda name, path: complain(f"{name}: finished before, read from {path}"),
             on_progress=on_progress,
             **replays.options,
         )
@@ -285,7 +285,3 @@ def _report_repeated(workload: Workload, outcomes: Mapping[str, Outcome]) -> Non
         if name in {policy for policy, _ in workload.recording.policies}:
             same, made = repeated_starts(workload, outcome.log)
             complain(f"{name}: {same} of {made} placements are as the service made them")
-
-
-def _report_kept(name: str, path: Path) -> None:
-    complain(f"{name}: finished before, read from {path}")

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from fairlead.model.problem import Problem
     from fairlead.model.quotas import Quotas
     from fairlead.properties.audit import Audit
-    from fairlead.report.audit import ShareLimit
 
 DEFAULT_MECHANISM = "ps-dsf"
 LIES = 200
@@ -237,7 +236,9 @@ def audit(
     share_limit = None if largest_shortfall is None else share_limit_of(found, largest_shortfall)
     document = audit_document(found, title, left_out, share_limit)
     try:
-        rows = [] if share_limit is None else [_row_of(share_limit)]
+        rows: list[tuple[object, ...]] = []
+        if share_limit is not None:  # with the columns of the rows of properties
+            rows = [("max-under", share_limit.finding, True, 0, share_limit.sentence)]
         show(document, as_json, report, table=table_text(found, table_format, rows))
     finally:
         if save_witness is not None:
@@ -259,11 +260,6 @@ def _refuse_options_of_dumps(
     for option, given in options.items():
         if given is not None:
             raise InputError("is for --kubernetes", option)
-
-
-def _row_of(limit: ShareLimit) -> tuple[object, ...]:
-    """Return the table's row of --max-under, with the columns of the rows of properties."""
-    return "max-under", limit.finding, True, 0, limit.sentence
 
 
 def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any, Quotas]:

@@ -189,19 +189,14 @@ def simulate(
         report=report,
     )
     if len(traces) > 1 or seeds is not None:
-        _refuse_for_studies(runs, explain)
+        for option, value in {"--runs": runs, "--explain": explain}.items():
+            if value is not None:
+                raise InputError("is for one trace without --seeds", option)
         run_study(replays, seeds)
         return
     if explain is not None:
         _check_explained([run for run in planned if not run.dedicated])
     run_trace(replays, runs, explain)
-
-
-def _refuse_for_studies(runs: Path | None, explain: str | None) -> None:
-    """Raise InputError for options that a study does not take."""
-    for option, value in {"--runs": runs, "--explain": explain}.items():
-        if value is not None:
-            raise InputError("is for one trace without --seeds", option)
 
 
 def _check_explained(runs: list[PlannedRun]) -> None:

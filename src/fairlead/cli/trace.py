@@ -100,7 +100,7 @@ def convert(
         write_parquet(workload, output)
         _show_trace(workload, output, as_json, format=found)
         return
-    if not _is_problem(output):
+    if str(output) != "-" and output.suffix not in PROBLEM_SUFFIXES:
         fault = f"{WAY_TO_WRITE_A_TRACE}; a problem file as OUT.yaml, OUT.json or - "
         raise InputError(f"{fault}(standard output)", "", str(output))
     others = ("servers", "cores", "memory", "user_from", "exclude", "weights")
@@ -206,14 +206,6 @@ def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
     _show_written([size, *notes], sizes, output, as_json)
 
 
-def _check_problem_output(output: Path, inputs: Sequence[Path], as_json: bool) -> None:
-    """Raise InputError for an unwritable problem file, before a long trace is read."""
-    if str(output) != "-":
-        _check_file(output, inputs)
-    elif as_json:
-        raise InputError("standard output cannot take both the problem and --json", "", "-o -")
-
-
 def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json: bool) -> None:
     """Write the problem of a whole log or dump; raise InputError for another format."""
     from fairlead.formats.problem_file import dump
@@ -223,7 +215,10 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
     from fairlead.traces.readers import KUBERNETES, METACENTRUM, detect_format
 
     machine_file = machines if machines is not None else machine_file_beside(log)
-    _check_problem_output(output, (log, machine_file), as_json)
+    if str(output) != "-":
+        _check_file(output, (log, machine_file))
+    elif as_json:
+        raise InputError("standard output cannot take both the problem and --json", "", "-o -")
     found = detect_format(log)
     if found == KUBERNETES:
         _dump_to_problem(log, output, as_json)
@@ -305,11 +300,6 @@ def _read_arrivals(parts: list[Path]) -> Arrivals:
         files += found
     with progress_bar("Reading job events") as report:
         return read_job_arrivals(files, on_progress=report)
-
-
-def _is_problem(output: Path) -> bool:
-    """Return whether a path names a problem file: ``-``, ``x.yaml`` or ``x.json``."""
-    return str(output) == "-" or output.suffix in PROBLEM_SUFFIXES
 
 
 def _check_trace_output(output: Path, inputs: Sequence[Path]) -> None:

@@ -159,14 +159,10 @@ def worker(
     try:
         asyncio.run(WorkerLoop(Link(Connections(address)), engine).run())
     except ExceptionGroup as faults:
-        raise _first_of(faults.subgroup(InputError) or faults) from None
-
-
-def _first_of(fault: Exception) -> Exception:
-    """Return the first error of a group, however deep."""
-    while isinstance(fault, ExceptionGroup):
-        fault = fault.exceptions[0]
-    return fault
+        first: Exception = faults.subgroup(InputError) or faults
+        while isinstance(first, ExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
 
 
 def _own_folder(name: str, *, is_root: bool) -> Path:

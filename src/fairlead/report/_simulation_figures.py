@@ -98,7 +98,9 @@ def utilisation_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle], resource: int
 ) -> Figure:
     """Draw the utilization of a resource over time, a line for each policy."""
-    axis = _TimeAxis(_workload(outcomes), max(o.summary.until for o in outcomes.values()))
+    axis = _TimeAxis(
+        next(iter(outcomes.values())).workload, max(o.summary.until for o in outcomes.values())
+    )
     traces = []
     for name, outcome in outcomes.items():
         utilization = outcome.summary.utilization
@@ -287,10 +289,6 @@ def _distribution(
     drawn["xaxis"] |= axis
     drawn["yaxis"] |= {"range": [0, 1.03]}
     return {"data": traces, "layout": drawn}
-
-
-def _workload(outcomes: Mapping[str, Outcome]) -> Workload:
-    return next(iter(outcomes.values())).workload
 
 
 def held_and_due_figure(workload: Workload, fairness: FairnessError, user: int) -> Figure:

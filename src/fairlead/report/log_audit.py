@@ -102,6 +102,7 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
     for n in order.tolist():
         under = float(audit.under[n])
         wait = float(audit.longest_wait[n])
+        begin = short_time(audit.workload, audit.wait_begin[n]) if wait else ""
         rows.append(
             [
                 short_name(names[n]),
@@ -110,7 +111,7 @@ def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Ite
                 figure(float(fairness.owed[n]), lambda hours: number(round(hours, ROUNDED))),
                 figure(under, lambda lack: change(-lack, "as due")),
                 figure(wait or np.nan, duration),
-                _start_of_wait(audit, n) if wait else "",
+                Cell(begin, note=audit.wait_of[n] if wait else ""),
                 count_cell(int(audit.running[n])),
                 count_cell(int(audit.waiting[n])),
             ]
@@ -199,10 +200,6 @@ def left_out_text(audit: LogAudit) -> str:
     job = short_name(str(workload.job_names[workload.set_job[first]]))
     text = "left out, as they fit no server that they may use: tasks of"
     return f"{text} {users}, such as those of job {job}, each with {task}"
-
-
-def _start_of_wait(audit: LogAudit, n: int) -> Cell:
-    return Cell(short_time(audit.workload, audit.wait_begin[n]), note=audit.wait_of[n])
 
 
 def _breach_text(audit: LogAudit, breach: Breach) -> str:

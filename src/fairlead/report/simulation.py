@@ -243,7 +243,9 @@ def _blocks(
     yield Section("Policies side by side", list(_side_by_side(runs, found, styles)))
     yield Section("User by user", list(_users(runs, found)))
     if runs.sharing is not None:
-        yield _sharing(runs.sharing)
+        text = f"Under {short_name(runs.sharing.name)}, sharing: "
+        text += f"{sharing_text(runs.sharing.comparison)}."
+        yield Section("Sharing and dedicated servers", [Prose(text)])
     yield from reasons
     if notes := runs.baseline.workload.notes:
         lines = [f"{what}: {count:,}" for what, count in notes.items()]
@@ -544,12 +546,6 @@ def _change(against: ComparedPolicy, n: int) -> Cell:
     waits = f"waits {difference_text(wait)}" if wait else ""
     note = ", ".join(filter(None, (waits, tasks)))
     return Cell(ratio_text(ratio), ratio, kind=kind, note=note)
-
-
-def _sharing(sharing: ComparedPolicy) -> Section:
-    """Count users that do worse on the shared cluster than on their dedicated servers."""
-    text = f"Under {short_name(sharing.name)}, sharing: {sharing_text(sharing.comparison)}."
-    return Section("Sharing and dedicated servers", [Prose(text)])
 
 
 def sharing_text(sharing: Comparison) -> str:
