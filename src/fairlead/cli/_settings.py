@@ -11,7 +11,7 @@ Options and environment variables override it.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
@@ -35,37 +35,28 @@ def apply_settings(words: Sequence[str]) -> None:
     path = settings_file()
     if not path.is_file():
         return
-    try:
-        settings = _read(path)
-        for name in settings.keys() - {SERVER, TOKEN_FILE}:
-            raise InputError(f"no such setting; there are {SERVER} and {TOKEN_FILE}", name)
-        typed = takewhile(lambda word: word != "--", words)
-        _set_environment(settings, any(word.partition("=")[0] == "--server" for word in typed))
-    except InputError as fault:
-        raise InputError(fault.fault, fault.place, fault.source or str(path)) from None
-
-
-def _read(path: Path) -> dict[str, object]:
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as fault:
-        text = getattr(fault, "strerror", None) or str(fault)
-        raise InputError(text) from None
-
-
-def _set_environment(settings: Mapping[str, object], is_elsewhere: bool) -> None:
-    """Set the service and the token, unless the command names another service."""
-    server, token_file = (settings.get(name, "") for name in (SERVER, TOKEN_FILE))
-    for name, value in ((SERVER, server), (TOKEN_FILE, token_file)):
+        reason = getattr(fault, "strerror", None) or str(fault)
+        raise InputError(reason, "", str(path)) from None
+    for name, value in settings.items():
+        if name not in (SERVER, TOKEN_FILE):
+            raise InputError(
+                f"no such setting; there are {SERVER} and {TOKEN_FILE}", name, str(path)
+            )
         if not isinstance(value, str):
-            raise InputError("must be text", name)
+            raise InputError("must be text", name, str(path))
+    server, token_file = settings.get(SERVER, ""), settings.get(TOKEN_FILE, "")
+    typed = takewhile(lambda word: word != "--", words)
+    is_elsewhere = any(word.partition("=")[0] == "--server" for word in typed)
     if os.environ.get("FAIRLEAD_SERVER", server) not in ("", server) or is_elsewhere:
         return  # the token is only for the file's service
     if server:
-        os.environ["FAIRLEAD_SERVER"] = str(server)
+        os.environ["FAIRLEAD_SERVER"] = server
     if token_file and not os.environ.get("FAIRLEAD_TOKEN"):
         from fairlead.service.worker.worker_token import read_token
 
-        os.environ["FAIRLEAD_TOKEN"] = read_token(Path(os.path.expanduser(str(token_file))))
+        os.environ["FAIRLEAD_TOKEN"] = read_token(Path(os.path.expanduser(token_file)))
