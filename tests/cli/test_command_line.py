@@ -134,7 +134,7 @@ def test_a_variable_stands_for_an_option(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_help_has_parameters_defaults_and_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert help_of("fairlead verb", [verb.__doc__ or ""], "Arguments", {}, parameters_of(verb)) == (
+    assert help_of("fairlead verb", verb.__doc__ or "", "Arguments", {}, parameters_of(verb)) == (
         "Usage: fairlead verb [OPTIONS] FIRST [REST...]\n"
         "\n"
         "  Do something.\n"

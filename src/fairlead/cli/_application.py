@@ -63,8 +63,6 @@ class Group(NamedTuple):
 
     verbs: Mapping[str, Verb | Group]
     summary: str
-    options: tuple[Parameter, ...] = ()
-    epilog: str = ""
 
 
 COMPUTING = {
@@ -129,8 +127,7 @@ FAIRLEAD = Group(
         "ray": Group(RAY, "Share a Ray cluster fairly."),
         "trace": Group(TRACE, "Describe, convert, generate and audit traces."),
     },
-    "Divide a heterogeneous cluster fairly among its users, and prove the answer.",
-    (VERSION,),
+    "Divide a heterogeneous cluster fairly among its users, and prove the answer.\n\n"
     "\b\nExample:\n  fairlead allocate cluster.yaml -m ps-dsf",
 )
 WITHOUT_LOGGING = (*CLIENTS, "explain")  # `logging` is slow to import
@@ -191,7 +188,7 @@ def _run(words: Sequence[str]) -> None:
     except UsageFault as fault:
         raise UsageFault(f"{fault} (see {path} --help)") from None
     if values is None:
-        emit(help_of(path, [verb.__doc__ or ""], "Arguments", {}, parameters_of(verb)))
+        emit(help_of(path, verb.__doc__ or "", "Arguments", {}, parameters_of(verb)))
     else:
         verb(**values)
 
@@ -258,22 +255,22 @@ def find_verb(words: Sequence[str]) -> tuple[str, Verb | Group, list[str]]:
 
 def _show_group(path: str, group: Group, rest: Sequence[str]) -> None:
     """Print a group's help, or the version; raise `UsageFault` for other words."""
-    if group is FAIRLEAD:
-        group = group._replace(verbs={**group.verbs, **installed_verbs()})
-    parser = Parser(group.options)
+    is_top = group is FAIRLEAD
+    verbs = {**group.verbs, **(installed_verbs() if is_top else {})}
+    options = [VERSION] if is_top else []
+    parser = Parser(options)
     parser.disable_interspersed_args()
     given, left = parser.parse_args(list(rest))
-    if given.help or (VERSION in group.options and not rest):
-        rows = {name: _summary(entry) for name, entry in group.verbs.items()}
-        texts = [group.summary, group.epilog]
-        emit(help_of(path, texts, "Commands", rows, group.options))
-    elif VERSION in group.options and given.version:
+    if given.help or (is_top and not rest):
+        rows = {name: _summary(entry) for name, entry in verbs.items()}
+        emit(help_of(path, group.summary, "Commands", rows, options))
+    elif is_top and given.version:
         from fairlead import __version__
         from fairlead.scheduler.build import how_it_runs
 
         emit(f"fairlead {__version__} ({how_it_runs()})\n")
     elif left:
-        raise UsageFault(f"no such command {left[0]!r}{alike(left[0], group.verbs)}")
+        raise UsageFault(f"no such command {left[0]!r}{alike(left[0], verbs)}")
     else:
         raise UsageFault("missing command")
 

@@ -123,14 +123,14 @@ def _parse_value(parameter: Parameter, text: str) -> object:
 
 def help_of(
     path: str,
-    texts: Sequence[str],
+    text: str,
     heading: str,
     rows: Mapping[str, str],
     parameters: Sequence[Parameter],
 ) -> str:
     """Format the help of a verb or group whose full name is `path`.
 
-    The paragraphs of `texts` come first, then `rows` and arguments below `heading`, then options.
+    The paragraphs of `text` come first, then `rows` and arguments below `heading`, then options.
     """
     from inspect import cleandoc
     from shutil import get_terminal_size
@@ -143,15 +143,15 @@ def help_of(
         usage.append("COMMAND [ARGS]...")
     width = max(50, min(78, get_terminal_size().columns - 2))
     parts = [" ".join(["Usage:", path, "[OPTIONS]", *usage])]
-    for paragraph in "\n\n".join(cleandoc(text) for text in texts if text).split("\n\n"):
+    for paragraph in cleandoc(text).split("\n\n"):
         verbatim = paragraph.removeprefix(VERBATIM)
-        text = fill(paragraph, width - 2) if verbatim == paragraph else verbatim
-        parts.append(indent(text, "  "))
+        shown = fill(paragraph, width - 2) if verbatim == paragraph else verbatim
+        parts.append(indent(shown, "  "))
     column = 4 + max(map(len, rows), default=0)
     lines = [f"{heading}:"]
-    for name, text in rows.items():
+    for name, about in rows.items():
         first = f"  {name}".ljust(column)
-        lines.append(fill(text, width, initial_indent=first, subsequent_indent=" " * column))
+        lines.append(fill(about, width, initial_indent=first, subsequent_indent=" " * column))
     if rows:
         parts.append("\n".join(lines))
     formatter = optparse.IndentedHelpFormatter(max_help_position=32, width=width)
