@@ -414,4 +414,4 @@ def test_users_that_are_due_little_are_not_judged(hog: list[str], capsys: Captur
     window = ["--from", f"{DAY}10:00", "--to", f"{DAY}20:00", "--max-under", "50%"]
     assert run([*hog, *window, "--min-due", "3.3"]) == 1
     assert run([*hog, *window, "--min-due", "3.4"]) == 0
-    assert "no user's share is judged" in capsys.readouterr().out
+    assert "No user's share is judged" in capsys.readouterr().out

@@ -92,9 +92,16 @@ def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> St
 
 def _blocks(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> Iterator[Block]:
     """Yield the findings on limits, the table of users, warnings, and shares over time."""
-    if limits.is_any:
-        lines = [_breach_text(audit, breach) for breach in breaches]
-        yield Listing(lines or list(_texts_without_breach(audit, limits)), "limits")
+    if breaches:
+        yield Listing([_breach_text(audit, breach) for breach in breaches], "limits")
+    due_hours = audit.fairness.due_hours
+    if limits.under is not None and not (due_hours >= limits.min_due).any():
+        largest, least = number(float(due_hours.max())), number(limits.min_due)
+        yield Prose(
+            f"No user's share is judged: users are due at most {largest} cluster-hours, and shares "
+            f"are judged from {least} on.",
+            "warning",
+        )
     names, fairness = audit.workload.users, audit.fairness
     order = np.flatnonzero(audit.active)
     order = order[largest_first(fairness.owed[order])]
@@ -218,25 +225,3 @@ def _breach_text(audit: LogAudit, breach: Breach) -> str:
         less = f"{percent(found)} less than its fair share"
         return f"{user}: {less}, {time}; at most {percent(allowed)}"
     return f"{user}: owed {number(found)} cluster-hours, {time}; at most {number(allowed)}"
-
-
-def _texts_without_breach(audit: LogAudit, limits: AuditLimits) -> Iterator[str]:
-    """Describe the limits, none of which was exceeded."""
-    due_hours = audit.fairness.due_hours
-    judged = int((due_hours >= limits.min_due).sum())
-    if limits.under is not None and not judged:
-        largest, least = number(float(due_hours.max())), number(limits.min_due)
-        yield (
-            f"no user's share is judged: users are due at most {largest} cluster-hours, and shares "
-            f"are judged from {least} on"
-        )
-    elif limits.under is not None:
-        due = f" of {judged} that are due {number(limits.min_due)} cluster-hours"
-        yield (
-            f"no user{due if limits.min_due else ''} was more than {percent(limits.under)} below "
-            "its fair share"
-        )
-    if limits.owed is not None:
-        yield f"no user is owed more than {number(limits.owed)} cluster-hours"
-    if limits.wait is not None:
-        yield f"no user waited more than {duration(limits.wait)} with nothing running"
