@@ -12,7 +12,7 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.run_log import RECORDED
 from fairlead.model.ties import first_largest, first_smallest
 from fairlead.report.charts import shortened
-from fairlead.report.numbers import UNCHANGED, change, counted, duration, named, spread
+from fairlead.report.numbers import UNCHANGED, change, counted, named, spread
 from fairlead.simulation.metrics.comparison import Comparison, compare
 from fairlead.simulation.metrics.distribution import mean, ratio
 from fairlead.simulation.metrics.utilization import time_averages
@@ -170,17 +170,6 @@ def ratio_text(ratio: float) -> str:
     if ratio >= MULTIPLE:
         return f"{spread(ratio)} times as long"
     return change(ratio - 1.0)
-
-
-def difference_text(seconds: float) -> str:
-    """Format a difference of times: ``+3.2 h``, ``−12 min``."""
-    return f"{'−' if seconds < 0 else '+'}{duration(abs(seconds))}"
-
-
-def unrecorded_text(figures: Figures) -> str:
-    """Format the numbers of tasks and jobs without times in the log: ``3 tasks of 2 jobs``."""
-    tasks, jobs = figures["unrecorded"], figures["jobs_unrecorded"]
-    return f"{counted(tasks, 'task')} of {counted(jobs, 'job')}"
 
 
 def starved_users(figures: Figures) -> list[str]:

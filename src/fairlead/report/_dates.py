@@ -1,4 +1,4 @@
-"""Format dates of a log, and choose the marks of time axes."""
+"""Choose round dates as marks of time axes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,6 @@ _STEPS = {
         for months in (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200)
     },
 }
-
-
-def date_text(date: datetime) -> str:
-    """Write a date with its time: ``Mon 3 Mar 14:05``."""
-    return f"{date:%a} {date.day} {date:%b %H:%M}"
 
 
 def date_marks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:

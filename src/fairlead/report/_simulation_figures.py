@@ -12,7 +12,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.ties import largest_first
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import ComparedPolicy, largest_utilization
-from fairlead.report._dates import date_marks, date_text
+from fairlead.report._dates import date_marks
 from fairlead.report.charts import (
     COLOUR_OF_OTHERS,
     COLOURS,
@@ -331,7 +331,11 @@ class _TimeAxis:
 
     def _text(self, seconds: float) -> str:
         date = self._workload.date_of(seconds)
-        return f"{seconds / self.size:.4g} {self.unit}" if date is None else date_text(date)
+        return (
+            f"{seconds / self.size:.4g} {self.unit}"
+            if date is None
+            else f"{date:%a} {date.day} {date:%b %H:%M}"
+        )
 
     def layout(self, height: int) -> dict[str, Any]:
         """Return the layout of a picture over time."""

@@ -15,13 +15,11 @@ from fairlead.report._against_today import (
     Figures,
     Runs,
     compare_with_today,
-    difference_text,
     ratio_text,
     short_name,
     starved_users,
     takes_too_much,
     unplaceable_tasks,
-    unrecorded_text,
 )
 from fairlead.report._extremes import ROUNDED, extremes_text
 from fairlead.report._simulation_figures import (
@@ -65,7 +63,6 @@ from fairlead.report.numbers import (
     percent,
     time_unit,
 )
-from fairlead.simulation.metrics.comparison import Comparison
 from fairlead.simulation.simulate import Outcome, still_wait
 from fairlead.traces.time_window import why_no_starts
 
@@ -243,9 +240,7 @@ def _blocks(
     yield Section("Policies side by side", list(_side_by_side(runs, found, styles)))
     yield Section("User by user", list(_users(runs, found)))
     if runs.sharing is not None:
-        text = f"Under {short_name(runs.sharing.name)}, sharing: "
-        text += f"{sharing_text(runs.sharing.comparison)}."
-        yield Section("Sharing and dedicated servers", [Prose(text)])
+        yield _sharing(runs.sharing)
     yield from reasons
     if notes := runs.baseline.workload.notes:
         lines = [f"{what}: {count:,}" for what, count in notes.items()]
@@ -274,9 +269,10 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
             "small",
         )
     for name in runs.shared:
-        if found[name]["unrecorded"]:
+        if tasks := found[name]["unrecorded"]:
+            jobs = counted(found[name]["jobs_unrecorded"], "job")
             yield Prose(
-                f"The log lacks the times of {unrecorded_text(found[name])}: under "
+                f"The log lacks the times of {counted(tasks, 'task')} of {jobs}: under "
                 f"{short_name(name)} these tasks are left out, so its use, makespan and fairness "
                 "cannot be compared with the other policies'.",
                 "warning",
@@ -543,21 +539,23 @@ def _change(against: ComparedPolicy, n: int) -> Cell:
         return Cell("unknown", MISSING, kind=kind)
     if not np.isfinite(ratio):
         return Cell(tasks or "–", MISSING, kind=kind)
-    waits = f"waits {difference_text(wait)}" if wait else ""
+    waits = f"waits {'−' if wait < 0 else '+'}{duration(abs(wait))}" if wait else ""
     note = ", ".join(filter(None, (waits, tasks)))
     return Cell(ratio_text(ratio), ratio, kind=kind, note=note)
 
 
-def sharing_text(sharing: Comparison) -> str:
-    """Count users that do worse on a shared cluster than on dedicated servers."""
-    users = int((~np.isnan(sharing.horizon_difference)).sum())
-    fewer = int((sharing.horizon_difference < 0).sum())
-    compared, slower = int((sharing.jobs > 0).sum()), int((sharing.lost & (sharing.jobs > 0)).sum())
-    return (
-        f"{fewer:,} of {counted(users, 'user')} have fewer tasks done after "
-        f"{duration(sharing.horizon)} than each alone on its own part of the servers, and "
-        f"{slower:,} of {compared:,} have slower jobs on average"
+def _sharing(sharing: ComparedPolicy) -> Section:
+    """Count users that do worse on the shared cluster than on their dedicated servers."""
+    found = sharing.comparison
+    users = int((~np.isnan(found.horizon_difference)).sum())
+    fewer = int((found.horizon_difference < 0).sum())
+    compared, slower = int((found.jobs > 0).sum()), int((found.lost & (found.jobs > 0)).sum())
+    text = (
+        f"Under {short_name(sharing.name)}, sharing: {fewer:,} of {counted(users, 'user')} have "
+        f"fewer tasks done after {duration(found.horizon)} than each alone on its own part of the "
+        f"servers, and {slower:,} of {compared:,} have slower jobs on average."
     )
+    return Section("Sharing and dedicated servers", [Prose(text)])
 
 
 def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]:
