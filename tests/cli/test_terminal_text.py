@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairlead.cli.main import run
-from fairlead.cli.streams import progress_bar, replay_bars
+from fairlead.cli.streams import progress_bar, stages_bar
 from fairlead.service.client.exchange import Reply
 from fairlead.service.messages import JobView
 
@@ -75,7 +75,7 @@ def test_each_replay_has_a_bar_with_its_moment(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("TERM", "xterm")
-    with replay_bars() as (report, _):
+    with stages_bar() as report:
         assert report is not None
         report("drf/best-fit", 50, 200, 5400.0)
         report("drf/best-fit, weight:[red]=2", 200, 200, 36_000.0)

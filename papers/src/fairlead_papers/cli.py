@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fairlead.cli.options import AsJson, RayAddress, executor_on
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import StoppedError, complain, replay_bars, show
+from fairlead.cli.streams import StoppedError, complain, show, stages_bar
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -133,11 +133,11 @@ def _reproduce_all(
     """Reproduce each entry, and add the result to `found`."""
     from fairlead_papers.entries import reproduce as reproduce_entry
 
-    with replay_bars() as (on_progress, on_step):
-        setting = replace(setting, on_found=_report_kept, on_progress=on_progress, on_step=on_step)
+    with stages_bar() as step:
+        setting = replace(setting, on_found=_report_kept, on_progress=step, on_step=step)
         for k, entry in enumerate(entries):
-            if on_step is not None and len(entries) > 1:
-                on_step("tables and figures", k, len(entries))
+            if step is not None and len(entries) > 1:
+                step("tables and figures", k, len(entries))
             found[entry.key] = (entry, reproduce_entry(entry, setting))
 
 

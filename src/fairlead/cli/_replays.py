@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from fairlead.cli.explain import explain_at, lines_of
 from fairlead.cli.log_options import in_queues, plain_trace, seconds_in
-from fairlead.cli.streams import StoppedError, complain, progress_bar, replay_bars, show
+from fairlead.cli.streams import StoppedError, complain, progress_bar, show, stages_bar
 from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
 from fairlead.model.run_log import RECORDED
@@ -168,7 +168,7 @@ def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> N
 
 def _replay(replays: Replays, workload: Workload, since: float, folder: Path | None) -> Outcomes:
     """Replay the workload, with progress bars."""
-    with replays.open_executor() as executor, replay_bars() as (on_progress, _):
+    with replays.open_executor() as executor, stages_bar() as on_progress:
         return simulate(
             workload,
             replays.policies,

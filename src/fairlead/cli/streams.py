@@ -8,7 +8,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from fairlead.model.quantity import printable
 
@@ -30,6 +30,13 @@ def log_on_standard_error() -> None:
 
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("fairlead").setLevel(logging.INFO)
+
+
+class Step(Protocol):
+    """The function that `stages_bar` yields."""
+
+    def __call__(self, what: str, done: int, total: int, seconds: float | None = None) -> None:
+        """Report the done and total work of a stage; of a replay also the simulated seconds."""
 
 
 class ReaderGoneError(Exception):
@@ -205,27 +212,13 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 @contextmanager
-def stages_bar() -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show a progress bar for each of several stages.
+def stages_bar() -> Iterator[Step | None]:
+    """Show a progress bar for each of several stages or replays; yield None without a terminal.
 
-    Yields a function of the stage, its finished and its total work; None without a terminal.
-    """
-    with replay_bars() as (_, step):
-        yield step
-
-
-@contextmanager
-def replay_bars() -> Iterator[
-    tuple[Callable[[str, int, int, float], None] | None, Callable[[str, int, int], None] | None]
-]:
-    """Show a progress bar for each of several replays and stages at once.
-
-    Yields two functions, or None twice without a terminal. The first takes a replay's name, its
-    started tasks, all its tasks and its simulated time in seconds. The second is that of
-    `stages_bar`; its bar disappears when the stage is complete.
+    The bar of a stage disappears when it is complete; that of a replay shows the simulated time.
     """
     if not sys.stderr.isatty():
-        yield None, None
+        yield None
         return
     from rich.console import Console
     from rich.markup import escape
@@ -234,17 +227,13 @@ def replay_bars() -> Iterator[
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bars: dict[str, TaskID] = {}
 
-        def step(what: str, done: int, total: int) -> None:
+        def step(what: str, done: int, total: int, seconds: float | None = None) -> None:
+            at = "" if seconds is None else f", at {seconds / SECONDS_PER_HOUR:,.1f} h"
             if what not in bars:
                 bars[what] = progress.add_task(escape(what), total=total)
-            progress.update(bars[what], completed=done, total=total)
-            if done >= total:
+            shown = escape(f"{what}{at}")
+            progress.update(bars[what], description=shown, completed=done, total=total)
+            if seconds is None and done >= total:
                 progress.remove_task(bars.pop(what))
 
-        def replayed(name: str, started: int, tasks: int, seconds: float) -> None:
-            what = f"{name}, at {seconds / SECONDS_PER_HOUR:,.1f} h"
-            if name not in bars:
-                bars[name] = progress.add_task(escape(what), total=tasks)
-            progress.update(bars[name], description=escape(what), completed=started, total=tasks)
-
-        yield replayed, step
+        yield step
