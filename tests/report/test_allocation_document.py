@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,8 +54,10 @@ PAGES = {
         Allocation(Problem.from_arrays([[1]], [[1]]), "drf", np.array([[1.0]]), certificate())
     ),
     "two servers": lambda: page_of(two_servers()),
-    "a crowd": lambda: to_page(allocation_document(crowd(930, 6), "t", ["cy: no gpu"])),
-    "hostile": lambda: to_page(allocation_document(hostile(), HOSTILE, [HOSTILE])),
+    "a crowd": lambda: to_page(allocation_document(crowd(930, 6), "t")),
+    "hostile": lambda: to_page(
+        replace(allocation_document(hostile(), HOSTILE), left_out=[HOSTILE])
+    ),
     "hostile, compared": lambda: comparison_page({HOSTILE: hostile()}, {HOSTILE: HOSTILE}),
     "two answers": lambda: comparison_page(two_answers(), {"drf": "not this"}),
 }

@@ -96,7 +96,7 @@ def audit_of(name: str) -> Audit:
 
 
 def document_of(name: str) -> Document:
-    return audit_document(audit_of(name), HOSTILE, [HOSTILE])
+    return audit_document(audit_of(name), HOSTILE)
 
 
 @cache

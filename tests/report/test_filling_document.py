@@ -49,7 +49,7 @@ def text_of(name: str, width: int | None = None) -> str:
 
 @pytest.mark.parametrize("name", FILLINGS)
 def test_a_page_is_harmless(name: str) -> None:
-    read_harmless(to_page(filling_document(trials_of(name), HOSTILE, [HOSTILE])))
+    read_harmless(to_page(filling_document(trials_of(name), HOSTILE)))
 
 
 @pytest.mark.parametrize("name", ["a few", "one group"])

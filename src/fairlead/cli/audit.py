@@ -234,12 +234,13 @@ def audit(
             **options,
         )
     share_limit = None if largest_shortfall is None else share_limit_of(found, largest_shortfall)
-    document = audit_document(found, title, left_out, share_limit)
+    document = audit_document(found, title, share_limit)
     try:
         rows: list[tuple[object, ...]] = []
         if share_limit is not None:  # with the columns of the rows of properties
             rows = [("max-under", share_limit.finding, True, 0, share_limit.sentence)]
-        show(document, as_json, report, table=table_text(found, table_format, rows))
+        table = table_text(found, table_format, rows)
+        show(document, as_json, report, table=table, left_out=left_out)
     finally:
         if save_witness is not None:
             _save_witnesses(found, save_witness)

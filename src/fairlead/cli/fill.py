@@ -87,6 +87,6 @@ def fill(
         answer = run_trials(problem, policy, trials, seed, on_progress, executor)
     from fairlead.report.filling import filling_document
 
-    document = filling_document(answer, title_of(file), left_out)
+    document = filling_document(answer, title_of(file))
     table = table_text(answer.allocation, table_format)
-    show(document, as_json, report, table=table)
+    show(document, as_json, report, table=table, left_out=left_out)

@@ -88,11 +88,11 @@ def allocate(
         from fairlead.report.changes import what_if_document
 
         answers = {text: solve(other, mechanism, **options) for text, other in changed.items()}
-        document = what_if_document(allocation, answers, title_of(file), left_out)
+        document = what_if_document(allocation, answers, title_of(file))
     else:
         from fairlead.report.allocation import allocation_document
 
-        document = allocation_document(allocation, title_of(file), left_out)
+        document = allocation_document(allocation, title_of(file))
     table = table_text(allocation, table_format)
     if table_format is not None and changed:
         from fairlead.report.table_text import frame_text, in_words
@@ -101,7 +101,7 @@ def allocate(
         headings = [*map(in_words, frame.columns), *answers]
         columns = {text: answer.user_tasks for text, answer in answers.items()}
         table = frame_text(frame.with_columns(**columns), table_format, headings)
-    show(document, as_json, report, table=table)
+    show(document, as_json, report, table=table, left_out=left_out)
 
 
 def compare(
@@ -171,14 +171,14 @@ def compare(
     from fairlead.report.allocation import comparison_document
 
     refused = answers.refused | failed
-    document = comparison_document(answers, refused, title_of(file), left_out)
+    document = comparison_document(answers, refused, title_of(file))
     table = None
     if table_format is not None:
         from fairlead.report.table_text import frame_text
 
         frame = answers.to_frame()
         table = frame_text(frame, table_format, frame.columns)  # names of mechanisms
-    show(document, as_json, report, table=table)
+    show(document, as_json, report, table=table, left_out=left_out)
     for name, reason in failed.items():
         complain(f"{name}: {reason}")
     if failed:
@@ -269,8 +269,8 @@ def dynamic(
     verdicts = _check_properties(run, lies, seed)
     from fairlead.report.dynamic import dynamic_document
 
-    document = dynamic_document(run, verdicts, title_of(file), left_out, all_steps=not last)
-    show(document, as_json)
+    document = dynamic_document(run, verdicts, title_of(file), all_steps=not last)
+    show(document, as_json, left_out=left_out)
 
 
 def _check_properties(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 from fairlead.model.quantity import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from fairlead.report.document import Document
     from fairlead.report.live import LiveTable
@@ -91,17 +91,22 @@ def show(
     report: Path | None = None,
     *,
     table: str | None = None,
+    left_out: Sequence[str] = (),
 ) -> None:
     """Write a document to standard output, and its page to `report`.
 
-    `table` is written in place of the document, if it is given.
+    `table` is written in place of the document, if it is given. `left_out` lists parts of the input
+    that the answer lacks, and why.
 
     If one write fails, the other is still done, as the answer may have taken hours.
     Raises ReaderGoneError when the reader of standard output has gone, and InputError when a file
     cannot be written.
     """
+    from dataclasses import replace
+
     from fairlead.formats.atomic_files import write_text
 
+    document = replace(document, left_out=left_out)
     page = None
     if report is not None:
         from fairlead.report.page import to_page

@@ -52,13 +52,10 @@ DOMINANT_SHARE = (
 )
 
 
-def allocation_document(
-    allocation: Allocation, title: str, left_out: Sequence[str] = ()
-) -> Document:
+def allocation_document(allocation: Allocation, title: str) -> Document:
     """Show one answer: tasks and servers of each user, and the proof.
 
-    `title` names the problem, such as its file; `left_out` lists users that fit no server, and
-    why. Rendering costs O(N (G + R)) time and characters.
+    `title` names the problem, such as its file. Rendering costs O(N (G + R)) time and characters.
     """
     return Document(
         title,
@@ -67,20 +64,15 @@ def allocation_document(
         verdict_of(allocation),
         [share_picture(allocation), *details(allocation)],
         allocation.to_dict,
-        left_out,
     )
 
 
 def comparison_document(
-    answers: Mapping[str, Allocation],
-    refused: Mapping[str, str],
-    title: str,
-    left_out: Sequence[str] = (),
+    answers: Mapping[str, Allocation], refused: Mapping[str, str], title: str
 ) -> Document:
     """Show several answers to one problem side by side.
 
-    `refused` maps each mechanism without an answer to the reason; for the other parameters see
-    `allocation_document`.
+    `refused` maps each mechanism without an answer to the reason.
     """
     largest_problem = max((a.problem for a in answers.values()), key=lambda p: p.n_groups)
     about = "Dominant share of every user under each mechanism; tasks are in the table below"
@@ -102,7 +94,6 @@ def comparison_document(
             "mechanisms": {name: answer.to_dict() for name, answer in answers.items()},
             "refused": dict(refused),
         },
-        left_out,
     )
 
 

@@ -125,13 +125,11 @@ def share_limit_of(audit: Audit, most: float) -> ShareLimit:
     return ShareLimit(most, names[n], float(under[n]), due_name, doubt, beyond)
 
 
-def audit_document(
-    audit: Audit, title: str, left_out: Sequence[str] = (), share_limit: ShareLimit | None = None
-) -> Document:
+def audit_document(audit: Audit, title: str, share_limit: ShareLimit | None = None) -> Document:
     """Show which properties hold, each with its witness, and each user's holdings and due share.
 
-    `share_limit` is the finding of ``--max-under``. For `title` and `left_out` see
-    `allocation_document`. Rendering costs O(N (G + R)) time and characters.
+    `share_limit` is the finding of ``--max-under``. Rendering costs O(N (G + R)) time and
+    characters.
     """
     subject, comparison = audit.subject, compare_with_fair(audit)
     pooled = subject.problem.n_groups == 1 and subject.given.n_groups > 1
@@ -163,7 +161,6 @@ def audit_document(
         lambda: (
             audit.to_dict() | ({} if share_limit is None else {"max_under": share_limit.to_dict()})
         ),
-        left_out,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -64,10 +64,7 @@ def comparison_of_problems(found: ProblemComparison, titles: tuple[str, str]) ->
 
 
 def what_if_document(
-    allocation: Allocation,
-    changed: Mapping[str, Allocation],
-    title: str,
-    left_out: Sequence[str] = (),
+    allocation: Allocation, changed: Mapping[str, Allocation], title: str
 ) -> Document:
     """Compare an answer with the answers to the problem after each of several changes."""
     answers = {AS_IT_IS: allocation, **changed}
@@ -121,7 +118,6 @@ def what_if_document(
             allocation.to_dict()
             | {"what_if": {text: answer.to_dict() for text, answer in changed.items()}}
         ),
-        left_out,
     )
 
 

@@ -48,14 +48,13 @@ def dynamic_document(
     run: DynamicRun,
     verdicts: Sequence[Verdict],
     title: str,
-    left_out: Sequence[str] = (),
     *,
     all_steps: bool = True,
 ) -> Document:
     """Compare each user's share with DRF that knows all users from the start; show the proof.
 
     `verdicts` are of the checked properties. The plain values have only the last step unless
-    `all_steps`. For `title` and `left_out` see `allocation_document`.
+    `all_steps`.
     """
     absent = f"; due nothing, left out: {named(run.due_nothing, 3)}" if run.due_nothing else ""
     resources = zip(run.problem.cluster.resources, run.used.tolist(), strict=True)
@@ -76,7 +75,6 @@ def dynamic_document(
             **run.to_dict(all_steps=all_steps),
             "properties": [verdict.to_dict() for verdict in verdicts],
         },
-        left_out,
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from fairlead.report.allocation import details, share_picture, size_of, users_table, verdict_of
@@ -35,11 +33,8 @@ from fairlead.simulation.trials import Trials, TrialSummary
 NAMED = 3  # users in a note
 
 
-def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -> Document:
-    """Show a filling, or the means of several random ones and their spread.
-
-    For `title` and `left_out` see `allocation_document`.
-    """
+def filling_document(trials: Trials, title: str) -> Document:
+    """Show a filling, or the means of several random ones and their spread."""
     allocation, policy = trials.allocation, trials.policy
     means = f", means of {counted(trials.trials, 'trial')}" if trials.varies else ""
     users: list[Block] = [users_table(allocation)]
@@ -58,7 +53,6 @@ def filling_document(trials: Trials, title: str, left_out: Sequence[str] = ()) -
             *details(allocation, users, _room_left(trials)),
         ],
         trials.to_dict,
-        left_out,
     )
 
 

@@ -32,9 +32,7 @@ NAMES = {"ps-dsf": "PS-DSF", "ps-dsf-tdm": "PS-DSF (TDM)", "tsf": "TSF", "drfh":
 CROWDED = 1.0
 
 
-def convergence_document(
-    settlement: Settlement, title: str, left_out: Sequence[str] = ()
-) -> Document:
+def convergence_document(settlement: Settlement, title: str) -> Document:
     """Show how soon the servers settle after users come and go, with the exact answers."""
     run = settlement.run
     setting = run.setting
@@ -66,7 +64,6 @@ def convergence_document(
             proof(run.certificate, "a server, because none knows all tasks"),
         ],
         settlement.to_dict,
-        left_out,
     )
 
 

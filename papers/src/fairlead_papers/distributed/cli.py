@@ -163,7 +163,7 @@ def converge(
     settlement = compare_with_exact(run)
     from fairlead_papers.distributed._convergence_document import convergence_document
 
-    show(convergence_document(settlement, title_of(file), left_out), as_json)
+    show(convergence_document(settlement, title_of(file)), as_json, left_out=left_out)
     if not settlement.converged:
         sys.exit(1)
 

@@ -53,7 +53,7 @@ def trade_off(
         raise CertificateError("; ".join(unproved))
     from fairlead_papers.trade_off.trade_off_document import trade_off_document
 
-    show(trade_off_document(answer, title_of(file), left_out), as_json)
+    show(trade_off_document(answer, title_of(file)), as_json, left_out=left_out)
     for problem_text in unproved:
         complain(problem_text)
     if unproved:

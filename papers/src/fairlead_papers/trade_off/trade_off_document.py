@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import isfinite
 
 from fairlead.report.allocation import size_of
@@ -30,7 +29,7 @@ _MEASURES = (
 )
 
 
-def trade_off_document(trade_off: TradeOff, title: str, left_out: Sequence[str] = ()) -> Document:
+def trade_off_document(trade_off: TradeOff, title: str) -> Document:
     """Show tasks, the least share and envy for each alpha.
 
     Parameters
@@ -39,8 +38,6 @@ def trade_off_document(trade_off: TradeOff, title: str, left_out: Sequence[str] 
         With at least one point.
     title : str
         Name of the problem, such as its file's.
-    left_out : sequence of str
-        Users that were left out because they fit no server, and the reasons.
 
     Returns
     -------
@@ -86,7 +83,6 @@ def trade_off_document(trade_off: TradeOff, title: str, left_out: Sequence[str] 
             ),
         ],
         trade_off.to_dict,
-        left_out,
     )
 
 
