@@ -65,6 +65,7 @@ def test_the_environment_comes_before_service_and_token(
 @pytest.mark.parametrize(
     ("text", "place", "fault"),
     [
+        ("x = " + "[" * 5000, "", "nested too deeply"),
         ("[submit]\ncpu = 2", "submit", "no such setting; there are server and token-file"),
         ("cpu = 2", "cpu", "no such setting"),
         ("server = 8400", "server", "must be text"),

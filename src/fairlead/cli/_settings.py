@@ -39,6 +39,8 @@ def apply_settings(words: Sequence[str]) -> None:
 
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except RecursionError:
+        raise InputError("is nested too deeply", "", str(path)) from None
     except (OSError, ValueError) as fault:
         reason = getattr(fault, "strerror", None) or str(fault)
         raise InputError(reason, "", str(path)) from None
