@@ -23,18 +23,16 @@ from fairlead.scheduler._entities import (
     Gang,
     Placement,
     Plan,
+    PlannedTask,
     Queue,
     Server,
     Shape,
     Task,
     TaskGroup,
     add_to,
-    choose_devices,
     has_room,
-    hold_amounts,
     limit_reached,
     placement_of,
-    take_from,
 )
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import first_to_try, first_waiting, is_behind, park
@@ -50,16 +48,6 @@ NO_POOL: Final = Fraction(2**200)  # the share of a demanded resource that no se
 
 # A group with the server of its next task, or a gang with its plan; all None for no group.
 NextStart = tuple[TaskGroup | None, Server | None, Plan | None]
-
-
-class Hold:
-    """A waiting task whose amounts are taken from a server while a plan is made."""
-
-    def __init__(self, index: int, shape: Shape, server: Server) -> None:
-        self.index = index  # the index of the task in its group
-        self.shape = shape
-        self.server = server
-        self.devices = hold_amounts(server, shape)  # their columns
 
 
 class Cycle:
@@ -110,17 +98,11 @@ class Cycle:
         if server.is_freed:
             state.freed.tighten()
 
-    def book_plan(
-        self,
-        group: TaskGroup,
-        plan: Plan,
-        started: list[Task],
-        devices: list[vec[i64]] | None = None,
-    ) -> None:
-        """4. Book: start the tasks of a plan, on the planned devices if given."""
-        for k, (index, server) in enumerate(plan):
-            planned = None if devices is None else devices[k]
-            started.append(self.state.start(group, index, server, self.state.now, planned))
+    def book_plan(self, group: TaskGroup, plan: Plan, started: list[Task]) -> None:
+        """4. Book: start the tasks of a plan on the planned devices."""
+        state = self.state
+        for task in plan:
+            started.append(state.start(group, task.index, task.server, state.now, task.devices))
 
     def plan_gang(self, gang: Gang) -> Plan:
         """Return the server of each waiting task of a gang; empty if not all fit.
@@ -128,34 +110,32 @@ class Cycle:
         Each planned task is taken from its server until the plan is complete.
         """
         plan: Plan = []
-        taken: list[vec[i64]] = []
         indices = largest_first(gang, self.state.criterion.total)
         for index in indices:
             shape = gang.shape_of(index)
             server = self.find_for_gang(gang, shape, plan)
             if server is None:
                 break
-            devices = self.choose_devices(server, shape)
-            self.hold(gang, shape, server, devices, 1)
-            plan.append((index, server))
-            taken.append(devices)
-        for (index, server), devices in zip(plan, taken, strict=True):
-            self.hold(gang, gang.shape_of(index), server, devices, -1)
+            task = self.plan_task(index, shape, server)
+            self.hold(gang, task, 1)
+            plan.append(task)
+        for task in plan:
+            self.hold(gang, task, -1)
         return plan if len(plan) == len(indices) else []
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:  # noqa: ARG002
         """Return the server for the next task of a gang; `plan` has those of earlier tasks."""
         return self.find(gang.waiting_list.queue, shape)
 
-    def choose_devices(self, server: Server, shape: Shape) -> vec[i64]:
-        """Choose the devices for a task on a server; return their columns."""
-        return choose_devices(shape, server.free)
+    def plan_task(self, index: int, shape: Shape, server: Server) -> PlannedTask:
+        """Plan a task on a server."""
+        return PlannedTask(index, shape, server, server.free)
 
-    def hold(self, gang: Gang, shape: Shape, server: Server, devices: vec[i64], sign: i64) -> None:
+    def hold(self, gang: Gang, task: PlannedTask, sign: i64) -> None:
         """Take the amounts of a planned task of a gang from its server (1), or return them (-1)."""
-        self.state.take(server, shape, devices, sign)
+        self.state.take(task.server, task.shape, task.devices, sign)
         # The choice of the next server may depend on the held amounts of the queue.
-        add_to(gang.waiting_list.queue.held, shape.demand, sign)
+        add_to(gang.waiting_list.queue.held, task.shape.demand, sign)
 
     def next_moment(self) -> float:
         """Return the time at which to place again if no event comes before; infinite for never."""
@@ -351,10 +331,9 @@ class TaskCycle(Cycle):
         return Candidate(group, group.shape, server, [], bound)
 
     def gang_candidate(self, gang: Gang, plan: Plan) -> Candidate:
-        index, server = plan[0]
-        shape = gang.shape_of(index)
-        bound = self.state.criterion.bound(gang.waiting_list.queue, shape, server)
-        return Candidate(gang, shape, server, plan, bound)
+        first = plan[0]
+        bound = self.state.criterion.bound(gang.waiting_list.queue, first.shape, first.server)
+        return Candidate(gang, first.shape, first.server, plan, bound)
 
     def least(self, candidates: list[Candidate]) -> Candidate | None:
         """2. Who: return the candidate with the least score, the first of equal ones."""
@@ -420,27 +399,34 @@ def largest_first(group: TaskGroup, total: vec[i64]) -> list[int]:
 
 def hold_together(
     group: TaskGroup, servers: list[Server], selection: Selection, total: vec[i64]
-) -> list[Hold]:
+) -> Plan:
     """Take a group's next task, or all of a gang, from the servers that a selection finds.
 
-    If any task finds no server, nothing is taken and the list is empty. `release_tasks` returns the
+    If any task finds no server, nothing is taken and the plan is empty. `release_tasks` returns the
     taken amounts.
     """
-    holds: list[Hold] = []
+    plan: Plan = []
     for index in largest_first(group, total):
         shape = group.shape_of(index)
         server = selection.find_among(servers, shape)
         if server is None:
-            release_tasks(holds)
+            release_tasks(plan)
             return []
-        holds.append(Hold(index, shape, server))
-    return holds
+        plan.append(hold_task(index, shape, server))
+    return plan
 
 
-def release_tasks(holds: list[Hold]) -> None:
+def hold_task(index: int, shape: Shape, server: Server) -> PlannedTask:
+    """Plan a task on a server, and take its amounts from the server."""
+    task = PlannedTask(index, shape, server, server.free)
+    task.take_from(server.free, 1)
+    return task
+
+
+def release_tasks(plan: Plan) -> None:
     """Return the amounts of held tasks to their servers."""
-    for hold in holds:
-        take_from(hold.server.free, hold.shape, hold.devices, -1)
+    for task in plan:
+        task.take_from(task.server.free, -1)
 
 
 def dominant_demand(shape: Shape, total: vec[i64]) -> Fraction:

@@ -115,16 +115,6 @@ def device_numbers(shape: Shape, devices: vec[i64]) -> dict[int, list[int]]:
     return {int(columns.resource): columns.numbers(devices) for columns in shape.taken_columns}
 
 
-def hold_amounts(server: Server, shape: Shape) -> vec[i64]:
-    """Hold a task's amounts on a server while a plan is made; return its devices.
-
-    `take_from` with these devices and a sign of -1 gives the amounts back.
-    """
-    devices = choose_devices(shape, server.free)
-    take_from(server.free, shape, devices, 1)
-    return devices
-
-
 def larger(amounts: list[int], others: list[int]) -> list[int]:
     """Return the element-wise maximum."""
     return [max(amount, other) for amount, other in zip(amounts, others, strict=True)]
@@ -678,7 +668,22 @@ class Quota:
         return self.constraint.admits[server.kind]
 
 
-Plan = list[tuple[int, Server]]  # indices of waiting tasks of a group, and the server of each
+class PlannedTask:
+    """A waiting task, and the server and the devices that are planned for it."""
+
+    def __init__(self, index: int, shape: Shape, server: Server, free: vec[i64]) -> None:
+        """Choose the best-fitting devices of the server's free amounts."""
+        self.index = index  # the index of the task in its group
+        self.shape = shape
+        self.server = server
+        self.devices = choose_devices(shape, free)  # their columns
+
+    def take_from(self, free: vec[i64], sign: i64) -> None:
+        """Take the task from free amounts of its server (1), or give it back (-1)."""
+        take_from(free, self.shape, self.devices, sign)
+
+
+Plan = list[PlannedTask]  # waiting tasks of a group that start together
 Starts = list[tuple[Shape, Server]]  # the shapes of tasks, and where they start
 
 

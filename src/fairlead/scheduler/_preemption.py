@@ -33,6 +33,7 @@ from fairlead.scheduler._entities import (
     UNLIMITED,
     Gang,
     Plan,
+    PlannedTask,
     Queue,
     Quota,
     Server,
@@ -40,7 +41,6 @@ from fairlead.scheduler._entities import (
     Task,
     TaskGroup,
     add_to,
-    choose_devices,
     fits,
     limit_reached,
     path_of,
@@ -292,15 +292,13 @@ class PreemptionRound:
             return None
         taker = Taker(self, group)
         plan = taker.find()
-        if plan is None or not self.is_countable(group, plan):
+        if plan is None or not self.is_countable(plan):
             return None
-        if not taker.chosen and all(server.name not in self.stopping for _, server in plan):
+        if not taker.chosen and all(task.server.name not in self.stopping for task in plan):
             return None  # it fits without preemption, so `place` starts it
-        return self.book(group, plan, taker.devices, taker.chosen)
+        return self.book(group, plan, taker.chosen)
 
-    def book(
-        self, group: TaskGroup, plan: Plan, devices: list[vec[i64]], chosen: list[Victim]
-    ) -> Preempted | None:
+    def book(self, group: TaskGroup, plan: Plan, chosen: list[Victim]) -> Preempted:
         """Mark the victims as stopping, and start the taker as planned."""
         state = self.state
         if isinstance(group, Gang) and group.is_parked:
@@ -311,18 +309,17 @@ class PreemptionRound:
             state.mark_stopping(task)
             self.victims.pop(task.server.name, None)
         starts: list[Task] = []
-        self.cycle.book_plan(group, plan, starts, devices)
+        self.cycle.book_plan(group, plan, starts)
         for task in starts:
             self.count(task, 1)
         return Preempted(starts, victims)
 
-    def is_countable(self, group: TaskGroup, plan: Plan) -> bool:
+    def is_countable(self, plan: Plan) -> bool:
         """Add planned amounts, which overcommit servers, to the state's sums; False on overflow."""
         asked = [0] * len(self.resources)
-        for index, _ in plan:
-            given = group.shape_of(index).given
+        for task in plan:
             for r in range(len(asked)):
-                asked[r] += int(given[r])
+                asked[r] += int(task.shape.given[r])
         try:
             self.state.replace_in_sums(self.resources, [0] * len(asked), asked)
         except InputError:
@@ -392,8 +389,7 @@ class Taker:
         self.width = round.width
         self.indices = largest_first(group, round.state.criterion.total)
         self.asked = group.demand_together()  # (W,) the demand of all of these tasks
-        self.plan: Plan = []  # servers of the first of these tasks
-        self.devices: list[vec[i64]] = []  # of each task of the plan
+        self.plan: Plan = []  # the first of these tasks
         self.chosen: list[Victim] = []
         self.losses = HeldAmounts()  # amounts that queues and quotas lose by the chosen victims
         # Free amounts of the servers of the plan and of victims, after both.
@@ -476,10 +472,9 @@ class Taker:
         for victim in best_victims:
             self.add_victim(victim)
         free = self.changeable_free(best)
-        devices = choose_devices(shape, free)
-        take_from(free, shape, devices, 1)
-        self.plan.append((index, best))
-        self.devices.append(devices)
+        task = PlannedTask(index, shape, best, free)
+        task.take_from(free, 1)
+        self.plan.append(task)
         return True
 
     def lower_bound(self, server: Server) -> tuple[int, int]:
@@ -666,7 +661,7 @@ class Taker:
             is_planned = k < len(self.plan)
             if k > len(self.plan) and not with_rest:
                 break
-            if quota.is_on(self.plan[k][1] if is_planned else server):
+            if quota.is_on(self.plan[k].server if is_planned else server):
                 demand = self.group.shape_of(index).demand
                 for r in range(self.width):
                     asked[r] += int(demand[r])
@@ -675,8 +670,8 @@ class Taker:
     def prune(self) -> None:
         """Drop victims without which all planned tasks have room, the largest loss first."""
         planned: dict[str, list[Shape]] = {}
-        for index, server in self.plan:
-            planned.setdefault(server.name, []).append(self.group.shape_of(index))
+        for task in self.plan:
+            planned.setdefault(task.server.name, []).append(task.shape)
         for victim in sorted(self.chosen, key=loss_of, reverse=True):
             is_needed = False  # without it, planned tasks would overcommit a server
             for server in {task.server.name: task.server for task in victim.tasks}.values():
@@ -686,8 +681,9 @@ class Taker:
                     is_needed = is_needed or is_overcommitted(free, shape)
             if not is_needed:
                 self.chosen.remove(victim)
-                for task in victim.tasks:
-                    take_from(self.changeable_free(task.server), task.shape, task.devices, 1)
+                for stopped in victim.tasks:
+                    free = self.changeable_free(stopped.server)
+                    take_from(free, stopped.shape, stopped.devices, 1)
 
 
 def goes_after(other: Queue, score: int, own: Queue, own_score: int) -> bool:

@@ -23,7 +23,7 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import Cycle, Hold, hold_together, release_tasks
+from fairlead.scheduler._cycle import Cycle, hold_task, hold_together, release_tasks
 from fairlead.scheduler._devices import summarise_devices
 from fairlead.scheduler._entities import (
     UNLIMITED,
@@ -36,7 +36,6 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     add_to,
     has_room,
-    hold_amounts,
     limit_reached,
     restore_columns,
     take_from,
@@ -84,22 +83,22 @@ class Timeline:
         self.servers: dict[str, Server] = {}  # servers with reservations, by name
         self.steps: list[Step] = []  # of reserved tasks, by time
         for planned in reserved:
-            for (index, server), devices in zip(planned.plan, planned.devices, strict=True):
+            end = planned.at + planned.group.time_limit
+            for task in planned.plan:
+                server, shape, devices = task.server, task.shape, task.devices
                 self.servers[server.name] = server
                 restore_columns(server, devices)
-                shape = planned.group.shape_of(index)
                 self.steps.append(Step(planned.at, server, shape, devices, 1))
-                end = planned.at + planned.group.time_limit
                 if end < UNLIMITED:
                     self.steps.append(Step(end, server, shape, devices, -1))
         self.steps.sort(key=order_of)
         self.free = {name: server.free[:] for name, server in self.servers.items()}
         self.of_server: dict[str, list[Step]] = {}  # of reserved and running tasks, by time
         for name, server in self.servers.items():
-            steps: list[Step] = []
-            for end, _, task in state.ends_on.get(name, []):
-                steps.append(Step(max(end, self.now), server, task.shape, task.devices, -1))
-            self.of_server[name] = steps
+            self.of_server[name] = [
+                Step(max(end, self.now), server, running.shape, running.devices, -1)
+                for end, _, running in state.ends_on.get(name, [])
+            ]
         for step in self.steps:
             self.of_server[step.server.name].append(step)
         for steps in self.of_server.values():
@@ -202,16 +201,16 @@ class ReservingCycle(Cycle):
         if group.waiting == 0 or limit_reached(group) is not None:
             return False
         if isinstance(group, Gang):
-            return sorted([index for index, _ in planned.plan]) == group.indices()
-        return planned.plan[0][0] == group.first_index()
+            return sorted([task.index for task in planned.plan]) == group.indices()
+        return planned.plan[0].index == group.first_index()
 
     def start_plan(self, start: PlannedStart, started: list[Task]) -> None:
         """Start the tasks of a reservation."""
         group = start.group
         if isinstance(group, Gang) and group.is_parked:
             self.state.unpark_gang(group)
-        self.book_plan(group, start.plan, started, start.devices)
-        if any(server.is_freed for _, server in start.plan):
+        self.book_plan(group, start.plan, started)
+        if any(task.server.is_freed for task in start.plan):
             self.state.freed.tighten()
 
     def plan_now(self, group: TaskGroup, others: list[PlannedStart]) -> PlannedStart | None:
@@ -225,32 +224,29 @@ class ReservingCycle(Cycle):
         else:
             server = self.find(group.waiting_list.queue, group.shape)
             if server is not None:
-                plan = [(group.first_index(), server)]
-        found = with_devices(group, plan, self.state.now) if plan else None
+                plan = [self.plan_task(group.first_index(), group.shape, server)]
         self.release(taken)
-        return found
+        return PlannedStart(group, plan, self.state.now) if plan else None
 
     def plan_due(self, planned: PlannedStart) -> PlannedStart | None:
         """Return a reservation whose time has come, with its devices, if its servers have room."""
         if planned.at > self.state.now or not self.has_servers(planned):
             return None
-        holds: list[Hold] = []
-        for index, server in planned.plan:
-            shape = planned.group.shape_of(index)
-            if has_room(server, shape):
-                holds.append(Hold(index, shape, server))
-        release_tasks(holds)
-        if len(holds) < len(planned.plan):
+        plan: Plan = []
+        for task in planned.plan:
+            if has_room(task.server, task.shape):
+                plan.append(hold_task(task.index, task.shape, task.server))
+        release_tasks(plan)
+        if len(plan) < len(planned.plan):
             return None
-        devices = [hold.devices for hold in holds]
-        return PlannedStart(planned.group, planned.plan, planned.at, devices)
+        return PlannedStart(planned.group, plan, planned.at)
 
     def plan_later(self, planned: PlannedStart, others: list[PlannedStart]) -> PlannedStart | None:
         """Return an earlier start if there is one, else the same if possible, else any, or None."""
         at = max(planned.at, self.state.now)
         is_overdue = at > planned.at  # then it goes before reservations of a later time
         before = [other for other in others if other.at <= planned.at] if is_overdue else others
-        same = PlannedStart(planned.group, planned.plan, at, planned.devices)
+        same = PlannedStart(planned.group, planned.plan, at)
         is_possible = self.is_possible(same, before)
         found = self.find_start(planned.group, others, at if is_possible else UNLIMITED)
         if found is None and is_possible:
@@ -262,18 +258,19 @@ class ReservingCycle(Cycle):
         if not self.has_servers(planned):
             return False
         timeline = Timeline(self.state, [*others, planned])
-        for _, server in planned.plan:
-            end = planned.at + planned.group.time_limit
-            for amount in timeline.min_free(server, planned.at, end):
+        end = planned.at + planned.group.time_limit
+        for task in planned.plan:
+            for amount in timeline.min_free(task.server, planned.at, end):
                 if amount < 0:
                     return False
         return True
 
     def has_servers(self, planned: PlannedStart) -> bool:
         """Return whether the servers of a reservation are present, open, and admit its tasks."""
-        for index, server in planned.plan:
+        for task in planned.plan:
+            server = task.server
             is_open = self.state.servers.get(server.name) is server and not server.is_draining
-            if not is_open or not planned.group.shape_of(index).constraint.admits[server.kind]:
+            if not is_open or not task.shape.constraint.admits[server.kind]:
                 return False
         return True
 
@@ -417,26 +414,25 @@ class ReservingCycle(Cycle):
         for server in reserved:
             server.free = timeline.min_free(server, time, time + group.time_limit)
         plan = self.plan_on(group, servers)
-        found = with_devices(group, plan, time) if plan else None
         for server, amounts in zip(reserved, free, strict=True):
             server.free = amounts
-        return found
+        return PlannedStart(group, plan, time) if plan else None
 
     def plan_on(self, group: TaskGroup, servers: list[Server]) -> Plan:
         """Plan a group on some servers: a gang of one shape in their order, others by selection."""
-        if not isinstance(group, Gang) or not group.has_one_shape():
-            selection, total = self.state.selection, self.state.criterion.total
-            holds = hold_together(group, servers, selection, total)
-            release_tasks(holds)
-            return [(hold.index, hold.server) for hold in holds]
-        indices = group.indices()
         plan: Plan = []
-        for server in sorted(servers):
-            if has_room(server, group.shape) and len(plan) < len(indices):
-                rest = len(indices) - len(plan)
-                fitting = min(rest, count_fitting(group.shape, server.free))
-                plan += [(indices[len(plan) + k], server) for k in range(fitting)]
-        return plan if len(plan) == len(indices) else []
+        if isinstance(group, Gang) and group.has_one_shape():
+            indices = group.indices()
+            for server in sorted(servers):
+                while len(plan) < len(indices) and has_room(server, group.shape):
+                    plan.append(hold_task(indices[len(plan)], group.shape, server))
+            is_whole = len(plan) == len(indices)
+        else:
+            selection, total = self.state.selection, self.state.criterion.total
+            plan = hold_together(group, servers, selection, total)
+            is_whole = True
+        release_tasks(plan)
+        return plan if is_whole else []
 
     # Other groups
 
@@ -530,7 +526,7 @@ class ReservingCycle(Cycle):
         ]
         own = [planned for planned in reserved if planned.group is group]
         for planned in own or reserved[:1]:
-            servers = {server.name: server for _, server in planned.plan}
+            servers = {task.server.name: task.server for task in planned.plan}
             names = tuple([server.name for server in sorted(servers.values())])
             queue = planned.group.waiting_list.queue.name
             is_sure = self.is_sure(planned, servers)
@@ -549,14 +545,6 @@ class ReservingCycle(Cycle):
 def may_run_on(group: TaskGroup, kind: i64) -> bool:
     """Return whether servers of a kind admit any of the group's tasks that start together."""
     return any(shape.constraint.admits[kind] for shape in group.tasks_together())
-
-
-def with_devices(group: TaskGroup, plan: Plan, at: float) -> PlannedStart:
-    """Return a planned start; its tasks take devices from the present free amounts, in order."""
-    devices = [hold_amounts(server, group.shape_of(index)) for index, server in plan]
-    for (index, server), taken in zip(plan, devices, strict=True):
-        take_from(server.free, group.shape_of(index), taken, -1)
-    return PlannedStart(group, plan, at, devices)
 
 
 def start_of(planned: PlannedStart) -> float:

@@ -176,9 +176,9 @@ class RuleCycle(Cycle):
         elif group.waiting > 0:
             server = self.find(group.waiting_list.queue, group.shape)
             if server is not None:
-                plan = [(group.first_index(), server)]
+                plan = [self.plan_task(group.first_index(), group.shape, server)]
         self.choose = None
-        return [self.server_view(server) for _, server in plan] if plan else None
+        return [self.server_view(task.server) for task in plan] if plan else None
 
     def find(self, queue: Queue, shape: Shape) -> Server | None:  # noqa: ARG002 (as in the base)
         """Return the server that the rule chooses, or the first one with room."""

@@ -293,10 +293,10 @@ def restore_state(state: State, body: Body) -> None:
             known.past_use, known.past_use_at = queue["used"]
         known.last_runs = queue.get("last_runs", [])
     for row in body.get("reserved", []):
-        plan = [(index, state.servers[name]) for index, name in row["plan"]]
-        no_devices: list[dict[int, list[int]]] = [{} for _ in plan]
+        servers = [(index, state.servers[name]) for index, name in row["plan"]]
+        no_devices: list[dict[int, list[int]]] = [{} for _ in servers]
         devices = row.get("devices", no_devices)
-        state.reserve(state.groups[row["group"]], plan, row["at"], devices)
+        state.reserve(state.groups[row["group"]], servers, row["at"], devices)
     state.set_time(body["now"])
     state.ids, state.joined, state.added = body["ids"], body["joined"], body["added"]
     state.first_new_id = body.get("settled", state.ids)
@@ -428,8 +428,8 @@ def task_row(task: Task) -> TaskRow:
 
 
 def reserved_row(planned: PlannedStart) -> ReservedRow:
-    plan = [(index, server.name) for index, server in planned.plan]
+    plan = [(task.index, task.server.name) for task in planned.plan]
     row: ReservedRow = {"group": planned.group.id, "plan": plan, "at": planned.at}
-    if any(planned.devices):
+    if any(task.devices for task in planned.plan):
         row["devices"] = planned.device_numbers()
     return row

@@ -30,6 +30,7 @@ from fairlead.scheduler._entities import (
     Member,
     Order,
     Plan,
+    PlannedTask,
     Queue,
     Quota,
     Rank,
@@ -69,18 +70,14 @@ ExpectedEnd = tuple[float, int, Task]  # in seconds; the id of the task orders e
 class PlannedStart:
     """A reserved start: waiting tasks that start together, by a given time at the latest."""
 
-    def __init__(self, group: TaskGroup, plan: Plan, at: float, devices: list[vec[i64]]) -> None:
+    def __init__(self, group: TaskGroup, plan: Plan, at: float) -> None:
         self.group = group
         self.plan = plan
-        self.devices = devices  # of each planned task: the columns of its devices (`_devices`)
         self.at = at  # time of the start, in seconds
 
     def device_numbers(self) -> list[dict[int, list[int]]]:
         """Return the numbers of the devices of each task, by resource."""
-        return [
-            device_numbers(self.group.shape_of(index), devices)
-            for (index, _), devices in zip(self.plan, self.devices, strict=True)
-        ]
+        return [device_numbers(task.shape, task.devices) for task in self.plan]
 
 
 class State:
@@ -149,13 +146,19 @@ class State:
         self.is_stale = True
 
     def reserve(
-        self, group: TaskGroup, plan: Plan, at: float, numbers: list[dict[int, list[int]]]
+        self,
+        group: TaskGroup,
+        servers: list[tuple[int, Server]],
+        at: float,
+        numbers: list[dict[int, list[int]]],
     ) -> None:
-        """Add a reserved start; `numbers` has the devices of each task, by resource."""
-        devices: list[vec[i64]] = []
-        for (index, _), numbers_of_task in zip(plan, numbers, strict=True):
-            devices.append(devices_of(group.shape_of(index), numbers_of_task))
-        self.reserved.append(PlannedStart(group, plan, at, devices))
+        """Add a reserved start: indices and servers of tasks, and their devices by resource."""
+        plan: Plan = []
+        for (index, server), numbers_of_task in zip(servers, numbers, strict=True):
+            task = PlannedTask(index, group.shape_of(index), server, server.free)
+            task.devices = devices_of(task.shape, numbers_of_task)
+            plan.append(task)
+        self.reserved.append(PlannedStart(group, plan, at))
 
     def note_undo(self, inverse: partial[None]) -> None:
         """Note the inverse of an event, inside `WhatIf`."""
@@ -192,7 +195,7 @@ class State:
             self.reserved = [
                 planned
                 for planned in self.reserved
-                if server not in [host for _, host in planned.plan]
+                if server not in [task.server for task in planned.plan]
             ]
         self.rounds.remove_server(server.name)
         self.count_server(server, -1)

@@ -23,11 +23,11 @@ from fairlead.scheduler._entities import (
     Gang,
     Order,
     Plan,
+    PlannedTask,
     Server,
     Shape,
     Task,
     TaskGroup,
-    choose_devices,
     fits,
     limit_reached,
     take_from,
@@ -76,14 +76,14 @@ class ReservedStart:
         summarise_devices(least, shape.taken_columns)
         return least
 
-    def use(self, server: Server, shape: Shape, devices: vec[i64], sign: i64) -> None:
+    def use(self, task: PlannedTask, sign: i64) -> None:
         """Subtract the amounts of a task from `spare` (`sign` 1), or add them back (-1).
 
         The task still runs at the reserved time.
         """
-        spare = self.spare.get(server.name)
+        spare = self.spare.get(task.server.name)
         if spare is not None:
-            take_from(spare, shape, devices, sign)
+            task.take_from(spare, sign)
 
 
 class BackfillingTime(SubmissionTime):
@@ -210,11 +210,11 @@ class BackfillingCycle(SubmissionCycle):
         """
         state = self.state
         servers = state.open_servers() if isinstance(group, Gang) else freed
-        holds = hold_together(group, servers, state.selection, state.criterion.total)
-        reserved = ReservedStart(time if holds else UNLIMITED)
-        for hold in holds:
-            reserved.spare[hold.server.name] = hold.server.free[:]
-        release_tasks(holds)
+        plan = hold_together(group, servers, state.selection, state.criterion.total)
+        reserved = ReservedStart(time if plan else UNLIMITED)
+        for task in plan:
+            reserved.spare[task.server.name] = task.server.free[:]
+        release_tasks(plan)
         return reserved
 
     # Later groups that start before the head
@@ -247,15 +247,7 @@ class BackfillingCycle(SubmissionCycle):
                         best_plan = plan
         if best is None:
             return False
-        if self.ends_in_time(best, reserved) or not self.state.counting.devices:
-            self.book_plan(best, best_plan, started)
-            return True
-        # Each task takes devices that the reserved tasks do not need.
-        for index, server in best_plan:
-            shape = best.shape_of(index)
-            devices = choose_devices(shape, reserved.spare_on(server, shape))
-            self.book_plan(best, [(index, server)], started, [devices])
-            reserved.use(server, shape, devices, 1)
+        self.book_plan(best, best_plan, started)
         return True
 
     def ends_in_time(self, group: TaskGroup, reserved: ReservedStart) -> bool:
@@ -270,17 +262,20 @@ class BackfillingCycle(SubmissionCycle):
         ends_in_time = self.ends_in_time(group, reserved)
         if isinstance(group, Gang):
             return self.plan_now(group) if ends_in_time else self.plan_spare(group, reserved)
-        shape = group.shape
+        shape, index = group.shape, group.first_index()
         if not ends_in_time and reserved.no_spare_for.get(shape, MANY) == 1:
             return []
         server = self.state.selection.find(shape)
         if server is None:
             self.note_without_room(shape, 1)
-        elif not ends_in_time:
-            server = self.find_spare(server, shape, reserved)
-            if server is None:
-                reserved.no_spare_for[shape] = 1
-        return [] if server is None else [(group.first_index(), server)]
+            return []
+        if ends_in_time:
+            return [PlannedTask(index, shape, server, server.free)]
+        server = self.find_spare(server, shape, reserved)
+        if server is None:
+            reserved.no_spare_for[shape] = 1
+            return []
+        return [PlannedTask(index, shape, server, reserved.spare_on(server, shape))]
 
     def find_spare(
         self, first: Server | None, shape: Shape, reserved: ReservedStart
@@ -314,14 +309,15 @@ class BackfillingCycle(SubmissionCycle):
         first = super().find_for_gang(gang, shape, plan)
         return first if self.protected is None else self.find_spare(first, shape, self.protected)
 
-    def choose_devices(self, server: Server, shape: Shape) -> vec[i64]:
-        free = server.free if self.protected is None else self.protected.spare_on(server, shape)
-        return choose_devices(shape, free)
+    def plan_task(self, index: int, shape: Shape, server: Server) -> PlannedTask:
+        if self.protected is None:
+            return super().plan_task(index, shape, server)
+        return PlannedTask(index, shape, server, self.protected.spare_on(server, shape))
 
-    def hold(self, gang: Gang, shape: Shape, server: Server, devices: vec[i64], sign: i64) -> None:
-        super().hold(gang, shape, server, devices, sign)
+    def hold(self, gang: Gang, task: PlannedTask, sign: i64) -> None:
+        super().hold(gang, task, sign)
         if self.protected is not None:
-            self.protected.use(server, shape, devices, sign)
+            self.protected.use(task, sign)
 
     def latest_submission(self, group: TaskGroup) -> tuple[float, float]:
         """Return the latest submission of a group and the waiting groups before it in its queue.

@@ -120,9 +120,9 @@ class SubmissionTime(Criterion):
 
 def fits_among(gang: Gang, servers: list[Server], selection: Selection, total: vec[i64]) -> bool:
     """Return whether a selection finds servers for all waiting tasks of a gang."""
-    holds = hold_together(gang, servers, selection, total)
-    release_tasks(holds)
-    return len(holds) > 0
+    plan = hold_together(gang, servers, selection, total)
+    release_tasks(plan)
+    return len(plan) > 0
 
 
 def empty_copy(server: Server) -> Server:

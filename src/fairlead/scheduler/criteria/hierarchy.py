@@ -165,7 +165,7 @@ def as_starts(group: TaskGroup, server: Server | None, plan: Plan | None) -> Sta
     """Return the shapes and servers of a next start, which has either a server or a plan."""
     if server is not None:
         return [(group.shape, server)]
-    return [(group.shape_of(index), on) for index, on in plan or []]
+    return [(task.shape, task.server) for task in plan or []]
 
 
 def still_fits(next_start: NextStart, touched: dict[str, Server]) -> bool:
