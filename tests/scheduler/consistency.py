@@ -80,7 +80,7 @@ def check_waiting_lists(state: State, queue: Queue) -> None:
             assert first.order <= group.order
             is_parked = waiting_list.row >= 0 or waiting_list in oversized
             if waiting_list.is_held_back and waiting_list.active_order is None:
-                assert limit_reached(first) or queue.max_resumed > 0
+                assert limit_reached(first) or queue.may_resume
                 is_parked = True
             if not is_parked and not (isinstance(group, Gang) and group.is_parked):
                 assert waiting_list.active_order is not None

@@ -642,10 +642,8 @@ class Queue:
         self.longest_limit = UNLIMITED  # longest time limit of tasks that may start now, in seconds
         self.quotas: list[Quota] = []  # guarantees of running tasks here and below
         self.limit: Limit | None = None  # of running tasks here and below
-        # Waiting lists whose first group was beyond a limit. Each try doubles `max_resumed`, and
-        # activates at most this number of them; 0 if none can be within the limit again.
-        self.held_back: list[WaitingList] = []
-        self.max_resumed: i64 = 0
+        self.held_back: list[WaitingList] = []  # their first group was beyond a limit
+        self.may_resume: bool = False  # whether some of these may be within the limit again
 
 
 class Limit:

@@ -35,7 +35,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._preemption import PreemptionRound
 from fairlead.scheduler._reserving import seconds_until
-from fairlead.scheduler._shortage import Shortage, fit_together, fits_when_empty, lacks
+from fairlead.scheduler._shortage import Shortage, fit_together, lacks
 from fairlead.scheduler._state import State, WhatIf
 from fairlead.scheduler._waiting import lists_of
 from fairlead.scheduler.argument_checks import LARGEST
@@ -226,7 +226,7 @@ class Explainer:
         """Return whether the next task of a group, or each of a gang, fits on an empty server."""
         for shape in group.tasks_together():
             if shape not in self.fitting:
-                self.fitting[shape] = fits_when_empty(self.state.servers.values(), shape)
+                self.fitting[shape] = fit_together(self.state.servers.values(), shape, 1)
             if not self.fitting[shape]:
                 return False
         return True
@@ -256,10 +256,8 @@ class Explainer:
         if not constraint.is_kept_off:
             return None
         name = self.resources[kinds.spared]
-        labels, names = constraint.key
         for server in self.state.servers.values():
-            is_named = names is None or server.name in names or server.group in names
-            is_open = is_named and labels <= server.labels and not server.is_draining
+            is_open = is_allowed(constraint.key, server, server.name) and not server.is_draining
             if is_open and kinds.has_spared(server) and fits(self.shape.need, server.free):
                 kept = f"they are kept for tasks that ask for {name}"
                 return WaitReason("spare", f"Only servers with {name} have room; {kept}.")
@@ -462,9 +460,8 @@ class Explainer:
 
     def would_fit(self, like: Server, name: str) -> bool:
         """Return whether the first task fits on an empty copy of a server under a new name."""
-        labels, names = self.shape.constraint.key
-        is_named = names is None or name in names or like.group in names
-        return is_named and labels <= like.labels and fits(self.shape.need, like.capacity)
+        is_admitted = is_allowed(self.shape.constraint.key, like, name)
+        return is_admitted and fits(self.shape.need, like.capacity)
 
     def add_server(self, like: Server, name: str) -> bool:
         """Add a copy of a server unless sums of amounts would overflow; return whether it did."""
@@ -475,6 +472,13 @@ class Explainer:
             return False
         state.add_server(name, state.joined, like.given, like.labels, like.group)
         return True
+
+
+def is_allowed(key: ConstraintKey, server: Server, name: str) -> bool:
+    """Return whether a constraint admits a server, or a copy of it under another name."""
+    labels, names = key
+    is_named = names is None or name in names or server.group in names
+    return is_named and labels <= server.labels
 
 
 def label_in_words(label: tuple[str, str]) -> str:

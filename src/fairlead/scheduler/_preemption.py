@@ -137,7 +137,7 @@ class PreemptionRound:
         self.count_all()
         waiting: dict[Queue, list[TaskGroup]] = {}  # groups to try of each leaf, the next one last
         for leaf in self.state.queues.values():
-            if not leaf.children and leaf.waiting > 0 and self.may_be_due(leaf):
+            if not leaf.children and leaf.waiting > 0:
                 waiting[leaf] = self.groups_to_try(leaf)
         found: list[Preempted] = []
         started = 0
@@ -199,24 +199,6 @@ class PreemptionRound:
                 del self.keys[leaf]
 
     # The taker
-
-    def may_be_due(self, leaf: Queue) -> bool:
-        """Return whether a leaf might take for some demand; a quick necessary condition."""
-        for node in path_of(leaf):
-            if node.quotas:
-                return True
-            parent = node.parent
-            assert parent is not None
-            if self.by_share:
-                if node.children:
-                    return True
-                own_score = self.score(node, self.held[node], [])
-                for other in self.to_compare(parent):
-                    if other is not node and (
-                        other.children or self.has_more(other, [], node, own_score)
-                    ):
-                        return True
-        return False
 
     def to_compare(self, parent: Queue) -> list[Queue]:
         """Return the children with which a sibling is compared to see if it may take from any.
@@ -303,7 +285,7 @@ class PreemptionRound:
         state = self.state
         if isinstance(group, Gang) and group.is_parked:
             state.unpark_gang(group)
-        victims = sorted_by_start([task for victim in chosen for task in victim.tasks])
+        victims = sorted([task for victim in chosen for task in victim.tasks], key=id_of)
         for task in victims:
             self.count_stopping(task)
             state.mark_stopping(task)
@@ -348,7 +330,7 @@ class PreemptionRound:
                 tasks = list((group.tasks or {}).values())
             victim = Victim(tasks, sum([self.lost_work(each) for each in tasks]))
             rows.append((group.priority, victim.loss, task.id, victim))
-        found = [victim for _, _, _, victim in sorted(rows, key=order_of_victim)]
+        found = [victim for _, _, _, victim in sorted(rows)]
         self.victims[server.name] = found
         self.queues_on[server.name] = list({victim.queue: True for victim in found})
         self.least_loss[server.name] = min([victim.loss for victim in found], default=0)
@@ -701,16 +683,9 @@ def insert_by_order(groups: list[TaskGroup], group: TaskGroup) -> None:
     groups.insert(at, group)
 
 
-def sorted_by_start(tasks: list[Task]) -> list[Task]:
-    """Return tasks in the order of their starts, which is that of their ids."""
-    by_id = {task.id: task for task in tasks}
-    return [by_id[id] for id in sorted(by_id)]
-
-
-def order_of_victim(row: tuple[int, int, int, Victim]) -> tuple[int, int, int]:
-    """Return the sort key of a row: its priority, loss and id."""
-    priority, loss, id, _ = row
-    return priority, loss, id
+def id_of(task: Task) -> int:
+    """Return the id of a task; later starts have larger ids."""
+    return task.id
 
 
 def loss_of(victim: Victim) -> int:

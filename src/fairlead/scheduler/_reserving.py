@@ -42,7 +42,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._shortage import FittingTogether, count_fitting
 from fairlead.scheduler._state import PlannedStart, State
-from fairlead.scheduler._waiting import FIRST_RESUMED, first_groups
+from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 
 # Factor from the maximum of reservations for one server to that of all. Each reservation is planned
@@ -461,7 +461,7 @@ class ReservingCycle(Cycle):
                 queue.longest_limit = UNLIMITED
                 queue.is_limited = is_limited
                 if queue.held_back:
-                    queue.max_resumed = FIRST_RESUMED
+                    queue.may_resume = True
         self.release(taken)
         return started
 

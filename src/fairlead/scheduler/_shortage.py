@@ -114,14 +114,6 @@ def lacks(shape: Shape, amounts: vec[i64]) -> list[int]:
     return [int(r) for r in range(len(shape.need)) if amounts[r] < shape.need[r]]
 
 
-def fits_when_empty(servers: Iterable[Server], shape: Shape) -> bool:
-    """Return whether a task fits on some server, if all were empty and open."""
-    for server in servers:
-        if shape.constraint.admits[server.kind] and fits(shape.need, server.capacity):
-            return True
-    return False
-
-
 def fit_together(servers: Iterable[Server], shape: Shape, tasks: int) -> bool:
     """Return whether that many tasks of a shape fit on the servers, if all were empty and open."""
     rest = tasks

@@ -55,7 +55,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._rounds import Rounds
 from fairlead.scheduler._server_kinds import ServerKinds
-from fairlead.scheduler._waiting import FIRST_RESUMED, FreedServers, activate, unpark
+from fairlead.scheduler._waiting import FreedServers, activate, unpark
 from fairlead.scheduler.argument_checks import LARGEST
 from fairlead.scheduler.criteria.criterion import Criterion
 from fairlead.scheduler.selection.selection import Selection
@@ -861,7 +861,7 @@ class State:
         for leaf in self.queues_below(queue):
             if not leaf.children and leaf.waiting > 0:
                 if may_start and leaf.held_back:
-                    leaf.max_resumed = FIRST_RESUMED
+                    leaf.may_resume = True
                 if self.criterion.ranks_groups:
                     self.rerank(leaf)
 

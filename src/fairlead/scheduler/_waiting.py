@@ -8,7 +8,6 @@ on these servers, they no longer count as freed.
 from __future__ import annotations
 
 from heapq import heappop, heappush, heapreplace
-from typing import Final
 
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64
@@ -26,9 +25,6 @@ from fairlead.scheduler._entities import (
     less_than_any_need,
     limit_reached,
 )
-
-# Half of the waiting lists that are resumed at most at the first try; each try doubles the number.
-FIRST_RESUMED: Final = 8
 
 
 class FreedServers:
@@ -125,42 +121,27 @@ def hold_back(waiting_list: WaitingList) -> None:
         waiting_list.queue.held_back.append(waiting_list)
 
 
-def resume(queue: Queue, most: i64) -> None:
-    """Activate at most `most` of the waiting lists that are within the limits again, in order."""
-    rest: list[WaitingList] = []
-    resumable: list[tuple[Order, WaitingList]] = []
-    for waiting_list in queue.held_back:
+def resume(queue: Queue) -> None:
+    """Activate the waiting lists that are within the limits again, if there may be any."""
+    if not queue.may_resume:
+        return
+    queue.may_resume = False
+    held_back = queue.held_back
+    queue.held_back = []
+    for waiting_list in held_back:
         group = waiting_list.first()
-        if group is None:
-            waiting_list.is_held_back = False
-        elif limit_reached(group) is None:
-            resumable.append((group.order, waiting_list))
+        if group is not None and limit_reached(group) is not None:
+            queue.held_back.append(waiting_list)
         else:
-            rest.append(waiting_list)
-    if len(resumable) > most:
-        resumable.sort()
-        rest += [waiting_list for _, waiting_list in resumable[most:]]
-    else:
-        queue.max_resumed = 0
-    for _, waiting_list in resumable[:most]:
-        waiting_list.is_held_back = False
-        activate(waiting_list)
-    queue.held_back = rest
-
-
-def resume_all(queue: Queue) -> None:
-    """Activate all waiting lists that are within the limits again."""
-    if queue.max_resumed > 0:
-        resume(queue, len(queue.held_back))
+            waiting_list.is_held_back = False
+            activate(waiting_list)
 
 
 def first_active(queue: Queue) -> TaskGroup | None:
     """Return the first group among the active waiting lists; hold back those beyond a limit."""
     if queue.is_limited and is_at_task_limit(queue):
         return None
-    if queue.max_resumed > 0:
-        queue.max_resumed *= 2  # few tries are then enough to resume many
-        resume(queue, queue.max_resumed)
+    resume(queue)
     active = queue.active
     while active:
         order, waiting_list = active[0]

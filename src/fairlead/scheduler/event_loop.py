@@ -50,7 +50,7 @@ class JobArrivals:
         first_set: Iterable[int],
         demand: list[list[int]],
         where: list[ConstraintKey],
-        tasks: Iterable[int],
+        tasks: list[int],
         first_task: Iterable[int],
         duration: Iterable[float],
     ) -> None:
@@ -61,7 +61,7 @@ class JobArrivals:
         self.first_set = vec[i64](first_set)  # (J + 1,) index of the first set; at the end K
         self.demand = demand  # (K, R) of one task of each set, in quanta
         self.where = where  # (K,) the placement constraint of its tasks
-        self.tasks = vec[i64](tasks)  # (K,) number of tasks; 0 for a set that fits on no server
+        self.tasks = tasks  # (K,) number of tasks; 0 for a set that fits on no server
         self.first_task = vec[i64](first_task)  # (K,) index of the set's first task
         self.duration = vec[float](duration)  # (T,) seconds
 
@@ -238,7 +238,7 @@ class Replay:
             self.submit(int(self.next_job), jobs.tasks)
             self.next_job += 1
 
-    def submit(self, job: int, tasks: vec[i64]) -> None:
+    def submit(self, job: int, tasks: list[int]) -> None:
         """Submit a job: one group for a gang, else a group for each set of tasks.
 
         `tasks` (K,) are the numbers of tasks of all sets.
@@ -248,16 +248,12 @@ class Replay:
         members: list[Member] = []
         for number in range(jobs.first_set[job], jobs.first_set[job + 1]):
             if tasks[number] > 0:
-                members.append(Member(jobs.demand[number], int(tasks[number]), jobs.where[number]))
+                members.append(Member(jobs.demand[number], tasks[number], jobs.where[number]))
                 if not is_gang:
                     self._submit_group(job, members, int(jobs.first_task[number]))
                     members = []
         if members:
             self._submit_group(job, members, int(jobs.first_task[jobs.first_set[job]]))
-
-    def submit_again(self, job: int, tasks: list[int]) -> None:
-        """Submit tasks of a job that were left out before, by numbers as of `submit`."""
-        self.submit(job, vec[i64](tasks))
 
     def _submit_group(self, job: int, members: list[Member], first: int) -> None:
         """Submit a group of a job, whose first task has the index `first`."""

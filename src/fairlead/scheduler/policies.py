@@ -180,15 +180,8 @@ class Policy:
         if self.row[2] is not TreeCycle or self.slots:
             raise RefusalError(self.name, f"quotas need {WITH_QUOTAS}")
 
-    def renamed(self, name: str) -> Policy:
-        """Return a copy under another name."""
-        found = Policy(name, self.criterion, self.select, self.row, self.slots)
-        found.preempts, found.min_run = self.preempts, self.min_run
-        found.half_life, found.reserves = self.half_life, self.reserves
-        return found
-
-    def with_suffix(self, option: str, value: str | None) -> Policy:
-        """Return the policy with a suffix of its name; raise RefusalError where not defined."""
+    def add_suffix(self, option: str, value: str | None) -> None:
+        """Add a suffix of the name, and its option; raise RefusalError where not defined."""
         cycle = self.row[2]
         if option == RESERVE:
             is_defined = not self.is_oblivious and not issubclass(cycle, SubmissionCycle)
@@ -202,10 +195,9 @@ class Policy:
             )
         if not is_defined:
             raise RefusalError(self.name, f"{option} needs {SUFFIXES[option]}")
-        found = self.renamed(self.name)
         if option == RESERVE:
             number = 1 if value is None else parse_number_of(value, RESERVE, MAX_RESERVED)
-            found.reserves = number
+            self.reserves = number
             shown = f":{number}" if number > 1 else ""
         else:
             seconds = 0.0 if value is None else parse_seconds(value)
@@ -213,19 +205,10 @@ class Policy:
             if option == HALF_LIFE:
                 if seconds == 0.0:
                     raise InputError("the half-life must be positive", "policy")
-                found.half_life, found.row = seconds, WITH_PAST_USE[self.name]
+                self.half_life, self.row = seconds, WITH_PAST_USE[self.name]
             else:
-                found.preempts, found.min_run = option, seconds
-        found.name = f"{self.name}/{option}{shown}"
-        return found
-
-    def with_spared(self, resource: str) -> Policy:
-        """Return the policy that keeps servers with a resource for tasks that ask for it."""
-        if not resource:
-            raise InputError("spare: needs the name of a resource", "policy")
-        found = self.renamed(f"{self.name}{SPARE}{resource}")
-        found.spares = resource
-        return found
+                self.preempts, self.min_run = option, seconds
+        self.name += f"/{option}{shown}"
 
     def make_cycle(
         self,
@@ -318,11 +301,18 @@ def parse_policy(name: object) -> Policy:
     if isinstance(name, str):
         plain, spare, resource = name.partition(SPARE)
         if spare:
-            return parse_policy(plain).with_spared(resource)
+            policy = parse_policy(plain)
+            if not resource:
+                raise InputError("spare: needs the name of a resource", "policy")
+            policy.name += f"{SPARE}{resource}"
+            policy.spares = resource
+            return policy
         plain, _, suffix = name.rpartition("/")
         option, colon, value = suffix.partition(":")
         if plain and option in SUFFIXES:
-            return parse_policy(plain).with_suffix(option, value if colon else None)
+            policy = parse_policy(plain)
+            policy.add_suffix(option, value if colon else None)
+            return policy
     if isinstance(name, str) and name.startswith("slots:"):
         slots = parse_number_of(name.removeprefix("slots:"), "slots", MAX_SLOTS)
         return Policy(f"slots:{slots}", "drf", "first-fit", SLOTS_ROW, slots)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, floor
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairlead.errors import RefusalError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 from fairlead.model.problem import Problem
+from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import exact
 
 SLOT = "slot"
@@ -19,7 +20,7 @@ LEAST_FILLED = 0.1  # tasks that fill a smaller fraction of their slots get a ca
 
 
 def in_slots(kinds: Problem, slots: int) -> Problem:
-    """Return the problem in which tasks take whole slots, in exact arithmetic.
+    """Return the problem in which tasks take whole slots.
 
     `kinds` has a user for each kind of tasks. A slot is one of `slots` equal parts of an imagined
     server that has, of each resource, the largest capacity of any server. A server has as many
@@ -29,34 +30,27 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
     Raises RefusalError when no resource is on every server. O((N + G) R). Source: Wang, Liang and
     Li 2014, Section VI and Table II.
     """
-    capacity, demand = kinds.cluster.capacity, kinds.demand
-    slot_parts = _slot(kinds.cluster, slots)
-    shared, slot = list(slot_parts), list(slot_parts.values())
-    rest = np.flatnonzero(~(capacity > 0).all(axis=0))
+    cluster, quanta = kinds.cluster, to_quanta(kinds)
+    shared = list(_slot(cluster, slots))
+    rest = [r for r in range(kinds.n_resources) if r not in shared]
+    # Objects are Python's integers, because products may not fit int64.
+    capacity, demand = (each[:, shared].astype(object) for each in (quanta.capacity, quanta.demand))
+    largest = capacity.max(axis=0)
+    of_server = (capacity * slots // largest).min(axis=1)
+    of_task = (-(-demand * slots // largest)).max(axis=1)
 
-    def in_whole_slots(
-        amounts: FloatArray,
-        round_: Callable[[Fraction], int],
-        combine: Callable[[list[int]], int],  # slots by resource to slots
-    ) -> FloatArray:
-        rows, which = np.unique(amounts[:, shared], axis=0, return_inverse=True)
-        whole = [
-            combine([round_(exact(a) / part) for a, part in zip(row, slot, strict=True)])
-            for row in rows.tolist()
-        ]
-        taken = np.array(whole, dtype=np.float64)[which.reshape(-1)]
-        return np.column_stack([taken, amounts[:, rest]])
+    def with_rest(in_slots: NDArray[Any], amounts: FloatArray) -> FloatArray:
+        return np.column_stack([in_slots.astype(np.float64), amounts[:, rest]])
 
-    cluster = kinds.cluster
     return Problem(
         replace(
             cluster,
             resources=(SLOT, *(cluster.resources[r] for r in rest)),
             units=("", *(cluster.units[r] for r in rest)),
             devices=(),
-            capacity=in_whole_slots(capacity, floor, min),
+            capacity=with_rest(of_server, cluster.capacity),
         ),
-        replace(kinds.users, demand=in_whole_slots(demand, ceil, max)),
+        replace(kinds.users, demand=with_rest(of_task, kinds.demand)),
     )
 
 

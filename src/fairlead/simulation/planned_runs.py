@@ -6,12 +6,14 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from importlib.metadata import entry_points
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.formats.atomic_files import writing_faults
@@ -25,27 +27,6 @@ from fairlead.source_digest import digest_of_sources
 
 GROUP = "fairlead.policies"  # group of entry points, each a rule of another package
 _PLAIN = re.compile(r"[\w.=+-]+", re.ASCII)  # characters that file names may have
-# The arrays of a workload on which a run depends.
-_ARRAYS = (
-    "job_cancel",
-    "job_gang",
-    "job_limit",
-    "job_submit",
-    "job_user",
-    "places",
-    "server",
-    "server_event",
-    "server_time",
-    "set_job",
-    "set_place",
-    "set_shape",
-    "set_tasks",
-    "shapes",
-    "task_duration",
-    "task_server",
-    "task_start",
-    "weight",
-)
 
 
 class NamedRule(NamedTuple):
@@ -219,9 +200,11 @@ def workload_digest(workload: Workload) -> str:
         digest.update(json.dumps(workload.limits).encode())
     if workload.quotas:
         digest.update(json.dumps(["quotas", workload.quotas]).encode())
-    arrays = {name: getattr(workload, name) for name in _ARRAYS}
-    arrays |= {"capacity": cluster.capacity, "count": cluster.count}
-    for name, values in sorted(arrays.items()):
+    arrays = [(each.name, getattr(workload, each.name)) for each in fields(workload)]
+    arrays += [("capacity", cluster.capacity), ("count", cluster.count)]
+    for name, values in arrays:
+        if not isinstance(values, np.ndarray) or name == "job_names":
+            continue
         digest.update(f"{name} {values.shape} {values.dtype} ".encode())
         digest.update(values.tobytes())
     return digest.hexdigest()

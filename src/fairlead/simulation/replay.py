@@ -217,7 +217,7 @@ def _jobs_of(
         first_set=workload.first_set.astype(np.int64),
         demand=[demands[kind] for kind in kinds.of_set.tolist()],
         where=[where[place] for place in workload.set_place.tolist()],
-        tasks=set_tasks.astype(np.int64),
+        tasks=set_tasks.tolist(),
         first_task=workload.first_task[:-1].astype(np.int64),
         duration=workload.task_duration,
     )

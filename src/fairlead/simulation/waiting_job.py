@@ -84,7 +84,7 @@ def explain_job(
     sets = np.arange(workload.first_set[j], workload.first_set[j + 1])
     if workload.job_submit[j] <= time < workload.job_cancel[j]:
         left_out = np.where(started.unplaceable, workload.set_tasks, 0)
-        under_way.submit_again(j, left_out.tolist())
+        under_way.submit(j, left_out.tolist())
     waiting = {
         under_way.first_task[group.id] + group.first_index(): group
         for group in groups

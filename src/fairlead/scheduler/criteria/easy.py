@@ -34,7 +34,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._shortage import FittingTogether
 from fairlead.scheduler._state import State, end_of
-from fairlead.scheduler._waiting import resume_all
+from fairlead.scheduler._waiting import resume
 from fairlead.scheduler.criteria.fifo import (
     TOO_LARGE_TOGETHER,
     SubmissionCycle,
@@ -117,7 +117,7 @@ class BackfillingCycle(SubmissionCycle):
                     shape.no_room_for = MANY
                     self.without_room.remove(shape)
         for queue in self.state.queues.values():
-            resume_all(queue)
+            resume(queue)
         super().prepare()
 
     def place_next(self, started: list[Task]) -> bool:

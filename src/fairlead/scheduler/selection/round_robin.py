@@ -39,7 +39,7 @@ from fairlead.scheduler._waiting import (
     is_behind,
     is_valid,
     park,
-    resume_all,
+    resume,
 )
 from fairlead.scheduler.criteria.criterion import TaskCriterion
 from fairlead.scheduler.explanation import WaitReason
@@ -65,7 +65,7 @@ class RoundRobin(TaskCycle):
         super().prepare()
         self.has_active = False
         for queue in self.waiting_queues():
-            resume_all(queue)
+            resume(queue)
             self.has_active = self.has_active or first_active(queue) is not None
 
     def waiting_queues(self) -> list[Queue]:

@@ -164,17 +164,13 @@ class Comparison:
         return figures
 
 
-def compare(
-    summary: Summary, baseline: Summary, classes: tuple[int, ...] = WANG_CLASSES
-) -> Comparison:
+def compare(summary: Summary, baseline: Summary) -> Comparison:
     """Compare two runs of the same jobs.
 
     Parameters
     ----------
     summary, baseline : Summary
         Of one workload, perhaps with changed weights or servers in one of them.
-    classes : tuple of int
-        Classes of job size: the largest number of tasks of each class except the last, ascending.
 
     Raises
     ------
@@ -222,7 +218,7 @@ def compare(
         horizon=horizon,
         done=completion_ratio(ours, n_users, horizon, known),
         baseline_done=completion_ratio(theirs, n_users, horizon, known),
-        reduction=reduction_by_size(job_tasks, summary.jobs, baseline.jobs, classes),
+        reduction=reduction_by_size(job_tasks, summary.jobs, baseline.jobs),
     )
 
 
