@@ -397,23 +397,23 @@ def largest_first(group: TaskGroup, total: vec[i64]) -> list[int]:
     return [index for _, index in ordered]
 
 
-def hold_together(
+def plan_together(
     group: TaskGroup, servers: list[Server], selection: Selection, total: vec[i64]
 ) -> Plan:
-    """Take a group's next task, or all of a gang, from the servers that a selection finds.
+    """Plan a group's next task, or all of a gang, on servers that a selection finds among some.
 
-    If any task finds no server, nothing is taken and the plan is empty. `release_tasks` returns the
-    taken amounts.
+    Empty if any task finds no server.
     """
     plan: Plan = []
-    for index in largest_first(group, total):
+    indices = largest_first(group, total)
+    for index in indices:
         shape = group.shape_of(index)
         server = selection.find_among(servers, shape)
         if server is None:
-            release_tasks(plan)
-            return []
+            break
         plan.append(hold_task(index, shape, server))
-    return plan
+    release_tasks(plan)
+    return plan if len(plan) == len(indices) else []
 
 
 def hold_task(index: int, shape: Shape, server: Server) -> PlannedTask:

@@ -17,13 +17,14 @@ start, they are returned, and only tasks that end before that start are placed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import nextafter
 from typing import Final
 
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import Cycle, hold_task, hold_together, release_tasks
+from fairlead.scheduler._cycle import Cycle, hold_task, plan_together, release_tasks
 from fairlead.scheduler._devices import summarise_devices
 from fairlead.scheduler._entities import (
     UNLIMITED,
@@ -248,7 +249,8 @@ class ReservingCycle(Cycle):
         before = [other for other in others if other.at <= planned.at] if is_overdue else others
         same = PlannedStart(planned.group, planned.plan, at)
         is_possible = self.is_possible(same, before)
-        found = self.find_start(planned.group, others, at if is_possible else UNLIMITED)
+        before_then = at if is_possible else UNLIMITED
+        found = find_start(self.state, planned.group, others, before_then, self.plan_on)
         if found is None and is_possible:
             return same
         return found
@@ -303,7 +305,7 @@ class ReservingCycle(Cycle):
                 if any(counts[kind] >= self.per_server for kind in kinds):
                     continue
                 if self.fits_finally(group, free_finally):
-                    found = self.find_start(group, state.reserved, UNLIMITED)
+                    found = find_start(state, group, state.reserved, UNLIMITED, self.plan_on)
                     if found is not None:
                         state.reserved = [*state.reserved, found]
                         for kind in kinds:
@@ -351,88 +353,18 @@ class ReservingCycle(Cycle):
                 return False
         return True
 
-    # The earliest start
-
-    def find_start(
-        self, group: TaskGroup, others: list[PlannedStart], before: float
-    ) -> PlannedStart | None:
-        """Return the earliest start of a group before a time; None if there is none.
-
-        Walk through the times at which running tasks end, and at which reserved ones start and end.
-        At each, change the free amounts of servers to those of that time, and try to plan the group
-        there. At the end all changes are undone.
-        """
-        state = self.state
-        timeline = Timeline(state, others)
-        fitting = FittingTogether(group, state.servers.values())
-        is_gang = isinstance(group, Gang)
-        ends, reserved_steps = state.ends, timeline.steps
-        done: list[Step] = []
-        found: PlannedStart | None = None
-        next_end = next_step = 0
-        while found is None and (next_end < len(ends) or next_step < len(reserved_steps)):
-            time = UNLIMITED
-            if next_end < len(ends):
-                time = max(ends[next_end][0], state.now)
-            if next_step < len(reserved_steps):
-                time = min(time, reserved_steps[next_step].time)
-            if time >= before:
-                break
-            steps: list[Step] = []  # at this time
-            while next_end < len(ends) and ends[next_end][0] <= time:
-                task = ends[next_end][2]
-                next_end += 1
-                if not task.server.is_draining:
-                    steps.append(Step(time, task.server, task.shape, task.devices, -1))
-            while next_step < len(reserved_steps) and reserved_steps[next_step].time <= time:
-                steps.append(reserved_steps[next_step])
-                next_step += 1
-            for step in steps:
-                if is_gang:
-                    fitting.count(step.server, -1)
-                step.apply(step.server.free)
-                if is_gang:
-                    fitting.count(step.server, 1)
-            done += steps
-            if not is_gang or fitting.is_enough():
-                touched = {step.server.name: step.server for step in steps}
-                found = self.plan_at(group, time, list(touched.values()), timeline)
-        for step in done:
-            step.undo(step.server.free)
-        return found
-
-    def plan_at(
-        self, group: TaskGroup, time: float, touched: list[Server], timeline: Timeline
-    ) -> PlannedStart | None:
-        """Plan the start of a group at a time to which the free amounts were changed, if it fits.
-
-        `touched` are the servers with changes at that time; a single task can only fit on these.
-        """
-        servers = self.state.open_servers() if isinstance(group, Gang) else touched
-        reserved = list(timeline.servers.values())
-        free = [server.free for server in reserved]
-        for server in reserved:
-            server.free = timeline.min_free(server, time, time + group.time_limit)
-        plan = self.plan_on(group, servers)
-        for server, amounts in zip(reserved, free, strict=True):
-            server.free = amounts
-        return PlannedStart(group, plan, time) if plan else None
-
     def plan_on(self, group: TaskGroup, servers: list[Server]) -> Plan:
         """Plan a group on some servers: a gang of one shape in their order, others by selection."""
-        plan: Plan = []
-        if isinstance(group, Gang) and group.has_one_shape():
-            indices = group.indices()
-            for server in sorted(servers):
-                while len(plan) < len(indices) and has_room(server, group.shape):
-                    plan.append(hold_task(indices[len(plan)], group.shape, server))
-            is_whole = len(plan) == len(indices)
-        else:
+        if not isinstance(group, Gang) or not group.has_one_shape():
             selection, total = self.state.selection, self.state.criterion.total
-            plan = hold_together(group, servers, selection, total)
-            is_whole = True
+            return plan_together(group, servers, selection, total)
+        plan: Plan = []
+        indices = group.indices()
+        for server in sorted(servers):
+            while len(plan) < len(indices) and has_room(server, group.shape):
+                plan.append(hold_task(indices[len(plan)], group.shape, server))
         release_tasks(plan)
-        return plan if is_whole else []
+        return plan if len(plan) == len(indices) else []
 
     # Other groups
 
@@ -540,6 +472,81 @@ class ReservingCycle(Cycle):
                 if end <= planned.at and task.group.time_limit == UNLIMITED:
                     return False
         return True
+
+
+def find_start(
+    state: State,
+    group: TaskGroup,
+    others: list[PlannedStart],
+    before: float,
+    plan_on: Callable[[TaskGroup, list[Server]], Plan],
+) -> PlannedStart | None:
+    """Return the earliest start of a group before a time; None if there is none.
+
+    Walk through the times at which running tasks end, and at which `others`, the reserved ones,
+    start and end. At each, change the free amounts of servers to those of that time, and try to
+    plan the group there by `plan_on`. At the end all changes are undone.
+    """
+    timeline = Timeline(state, others)
+    fitting = FittingTogether(group, state.servers.values())
+    is_gang = isinstance(group, Gang)
+    ends, reserved_steps = state.ends, timeline.steps
+    done: list[Step] = []
+    plan: Plan = []
+    time = UNLIMITED
+    next_end = next_step = 0
+    while not plan and (next_end < len(ends) or next_step < len(reserved_steps)):
+        time = UNLIMITED
+        if next_end < len(ends):
+            time = max(ends[next_end][0], state.now)
+        if next_step < len(reserved_steps):
+            time = min(time, reserved_steps[next_step].time)
+        if time >= before:
+            break
+        steps: list[Step] = []  # at this time
+        while next_end < len(ends) and ends[next_end][0] <= time:
+            task = ends[next_end][2]
+            next_end += 1
+            if not task.server.is_draining:
+                steps.append(Step(time, task.server, task.shape, task.devices, -1))
+        while next_step < len(reserved_steps) and reserved_steps[next_step].time <= time:
+            steps.append(reserved_steps[next_step])
+            next_step += 1
+        for step in steps:
+            if is_gang:
+                fitting.count(step.server, -1)
+            step.apply(step.server.free)
+            if is_gang:
+                fitting.count(step.server, 1)
+        done += steps
+        servers: list[Server] = []
+        if is_gang:
+            servers = state.open_servers() if fitting.is_enough() else []
+        else:  # it can only fit on servers with changes at this time
+            servers = [step.server for step in steps if has_room(step.server, group.shape)]
+        if servers:
+            plan = plan_at(group, time, servers, timeline, plan_on)
+    for step in done:
+        step.undo(step.server.free)
+    return PlannedStart(group, plan, time) if plan else None
+
+
+def plan_at(
+    group: TaskGroup,
+    time: float,
+    servers: list[Server],
+    timeline: Timeline,
+    plan_on: Callable[[TaskGroup, list[Server]], Plan],
+) -> Plan:
+    """Plan a group on some servers at a time, to which free amounts were changed."""
+    reserved = list(timeline.servers.values())
+    free = [server.free for server in reserved]
+    for server in reserved:
+        server.free = timeline.min_free(server, time, time + group.time_limit)
+    plan = plan_on(group, servers)
+    for server, amounts in zip(reserved, free, strict=True):
+        server.free = amounts
+    return plan
 
 
 def may_run_on(group: TaskGroup, kind: i64) -> bool:

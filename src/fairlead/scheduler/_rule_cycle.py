@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from fairlead.errors import FairleadError, InputError, fault_of
-from fairlead.scheduler._cycle import Cycle, largest_first
+from fairlead.scheduler._cycle import Cycle, largest_first, plan_together
 from fairlead.scheduler._entities import (
     Gang,
     Plan,
@@ -21,7 +21,7 @@ from fairlead.scheduler._entities import (
 from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
 from fairlead.scheduler._used_amounts import ServiceTime, Units
-from fairlead.scheduler.criteria.fifo import empty_copy, fits_among
+from fairlead.scheduler.criteria.fifo import empty_copy
 from fairlead.scheduler.own_rules import (
     Choose,
     ClusterView,
@@ -151,7 +151,8 @@ class RuleCycle(Cycle):
         servers = self.state.open_servers()
         if isinstance(group, Gang) and not group.has_one_shape():
             empty = [empty_copy(server) for server in servers]
-            return fits_among(group, empty, self.state.selection, self.state.criterion.total)
+            selection, total = self.state.selection, self.state.criterion.total
+            return len(plan_together(group, empty, selection, total)) > 0
         tasks = int(group.waiting) if isinstance(group, Gang) else 1
         return fit_together(servers, group.shape, tasks)
 

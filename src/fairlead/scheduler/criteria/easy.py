@@ -15,7 +15,7 @@ from bisect import bisect_right
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import hold_together, reason_without_room, release_tasks
+from fairlead.scheduler._cycle import plan_together, reason_without_room
 from fairlead.scheduler._devices import summarise_devices
 from fairlead.scheduler._entities import (
     MANY,
@@ -30,9 +30,8 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     fits,
     limit_reached,
-    take_from,
 )
-from fairlead.scheduler._shortage import FittingTogether
+from fairlead.scheduler._reserving import find_start
 from fairlead.scheduler._state import State, end_of
 from fairlead.scheduler._waiting import resume
 from fairlead.scheduler.criteria.fifo import (
@@ -47,12 +46,22 @@ from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 class ReservedStart:
     """The reserved start of the head: its time, and the amounts left on its servers then."""
 
-    def __init__(self, at: float) -> None:
-        self.at = at  # in seconds; infinite if the head does not fit after the last expected end
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.at = UNLIMITED  # in seconds; infinite if the head fits at no expected end
         # By name of a reserved server: its free amounts at that time, less the reserved tasks.
         self.spare: dict[str, vec[i64]] = {}
         # By shape: the least number of tasks that were found to delay the head if started together.
         self.no_spare_for: dict[Shape, int] = {}
+
+    def plan_on(self, group: TaskGroup, servers: list[Server]) -> Plan:
+        """Plan the head on some servers at a time, and keep the amounts that it leaves there."""
+        state = self.state
+        plan = plan_together(group, servers, state.selection, state.criterion.total)
+        for task in plan:
+            spare = self.spare.setdefault(task.server.name, task.server.free[:])
+            task.take_from(spare, 1)
+        return plan
 
     def has_spare(self, server: Server, shape: Shape) -> bool:
         """Return whether a task of a shape on a server leaves enough for the reserved tasks."""
@@ -171,50 +180,11 @@ class BackfillingCycle(SubmissionCycle):
         return ends[later][0] if later < len(ends) else UNLIMITED
 
     def reserve(self, group: TaskGroup) -> ReservedStart:
-        """Return the reserved start of a group that does not fit now.
-
-        Running tasks are taken off their servers in the order of their expected ends, until the
-        group fits; then they are put back.
-        """
-        state = self.state
-        released: list[Task] = []
-        fitting = FittingTogether(group, state.servers.values())
-        reserved = ReservedStart(UNLIMITED)
-        ends = state.ends  # (expected end, task id, task)
-        k = 0
-        while k < len(ends) and reserved.at == UNLIMITED:
-            time = max(ends[k][0], state.now)
-            freed: dict[str, Server] = {}  # servers on which tasks end at `time`, by name
-            while k < len(ends) and max(ends[k][0], state.now) == time:
-                task = ends[k][2]
-                server = task.server
-                if not server.is_draining:
-                    # Count the server anew with its larger free amounts.
-                    fitting.count(server, -1)
-                    take_from(server.free, task.shape, task.devices, -1)
-                    fitting.count(server, 1)
-                    released.append(task)
-                    freed[server.name] = server
-                k += 1
-            if fitting.is_enough():
-                reserved = self.reserve_at(time, group, list(freed.values()))
-        for task in released:
-            take_from(task.server.free, task.shape, task.devices, 1)
-        return reserved
-
-    def reserve_at(self, time: float, group: TaskGroup, freed: list[Server]) -> ReservedStart:
-        """Return the reserved start of a group at a time; infinite if it does not fit then.
-
-        Servers already have their free amounts of that time. A single task did not fit before, so
-        only the servers on which tasks end at that time, `freed`, are tried.
-        """
-        state = self.state
-        servers = state.open_servers() if isinstance(group, Gang) else freed
-        plan = hold_together(group, servers, state.selection, state.criterion.total)
-        reserved = ReservedStart(time if plan else UNLIMITED)
-        for task in plan:
-            reserved.spare[task.server.name] = task.server.free[:]
-        release_tasks(plan)
+        """Return the reserved start of a group that does not fit now."""
+        reserved = ReservedStart(self.state)
+        planned = find_start(self.state, group, [], UNLIMITED, reserved.plan_on)
+        if planned is not None:
+            reserved.at = planned.at
         return reserved
 
     # Later groups that start before the head

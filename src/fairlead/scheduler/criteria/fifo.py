@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._cycle import Cycle, hold_together, reason_without_room, release_tasks
+from fairlead.scheduler._cycle import Cycle, plan_together, reason_without_room
 from fairlead.scheduler._entities import (
     Gang,
     Queue,
@@ -112,17 +111,10 @@ class SubmissionTime(Criterion):
         if self.empty_version != self.version:
             self.empty_version = self.version
             self.empty_servers = [empty_copy(server) for server in self.open_servers()]
-        return fits_among(gang, self.empty_servers, self.selection, self.total)
+        return len(plan_together(gang, self.empty_servers, self.selection, self.total)) > 0
 
     def open_servers(self) -> list[Server]:
         return [server for server in self.servers.values() if not server.is_draining]
-
-
-def fits_among(gang: Gang, servers: list[Server], selection: Selection, total: vec[i64]) -> bool:
-    """Return whether a selection finds servers for all waiting tasks of a gang."""
-    plan = hold_together(gang, servers, selection, total)
-    release_tasks(plan)
-    return len(plan) > 0
 
 
 def empty_copy(server: Server) -> Server:
