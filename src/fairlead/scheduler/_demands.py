@@ -168,9 +168,7 @@ def fits_on_some(table: dict[ServersKey, UsableServers], shape: Shape) -> bool:
     """Return whether a task fits on any of some servers when that is empty."""
     for servers in table.values():
         if shape.constraint.admits[servers.kind]:
-            r = 0
-            while r < len(servers.amounts) and int(shape.given[r]) <= servers.amounts[r]:
-                r += 1
-            if r == len(servers.amounts):
+            rows = zip(shape.given, servers.amounts, strict=True)
+            if all(int(asked) <= amount for asked, amount in rows):
                 return True
     return False

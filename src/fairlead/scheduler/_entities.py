@@ -732,13 +732,9 @@ def is_at_task_limit(queue: Queue) -> bool:
 
 def is_beyond_limits(group: TaskGroup) -> bool:
     """Return whether a limit keeps a group from starting even when no other task runs."""
-    node = group.waiting_list.queue
-    while node.is_limited and node.parent is not None:
-        limit = node.limit
-        if limit is not None and exceeds(limit, zeros(len(node.held)), 0, group):
-            return True
-        node = node.parent
-    return False
+    nothing = zeros(len(group.shape.demand))
+    limits = [queue.limit for queue in path_of(group.waiting_list.queue)]
+    return any(limit is not None and exceeds(limit, nothing, 0, group) for limit in limits)
 
 
 def exceeds(limit: Limit, held: vec[i64], running: i64, group: TaskGroup) -> bool:
@@ -767,14 +763,6 @@ def path_of(queue: Queue) -> list[Queue]:
         path.insert(0, node)
         node = node.parent
     return path
-
-
-def ranked_leaves(queue: Queue) -> list[Queue]:
-    """Return the leaves with waiting tasks below a queue, in the order of ranks on each level."""
-    found: list[Queue] = []
-    for child in queue.ranked:
-        found += ranked_leaves(child) if child.children else [child]
-    return found
 
 
 def sorted_by_serial(queues: Iterable[Queue], is_last_first: bool = False) -> list[Queue]:

@@ -392,8 +392,10 @@ class Explainer:
         shape get the new demand and constraint.
         """
         group, state = self.group, self.state
+        is_gang = isinstance(group, Gang)
         members: list[Member] = []
-        for shape, tasks in waiting_parts(group):
+        parts = {group.shape: int(group.waiting)}
+        for shape, tasks in (group.tasks_together() if is_gang else parts).items():
             if shape is self.shape:
                 members.append(Member(demand, tasks, where))
             else:
@@ -403,7 +405,7 @@ class Explainer:
         terms = Terms(group.time, group.priority, time_limit=limit)
         with WhatIf(state):
             state.withdraw(group)
-            queue, is_gang = group.waiting_list.queue, isinstance(group, Gang)
+            queue = group.waiting_list.queue
             return self.starts(state.submit(queue, members, is_gang, terms, group.order))
 
     def try_queue_limits(self) -> None:
@@ -485,19 +487,6 @@ def label_in_words(label: tuple[str, str]) -> str:
     """Return a label as text: ``gpu=T4``, or the key if the value is ``yes``."""
     key, value = label
     return key if value == "yes" else f"{key}={value}"
-
-
-def waiting_parts(group: TaskGroup) -> list[tuple[Shape, int]]:
-    """Return the shapes of a group's waiting tasks in order, with the number of tasks of each."""
-    if not isinstance(group, Gang):
-        return [(group.shape, int(group.waiting))]
-    tasks = [0] * len(group.parts)
-    part = 0
-    for index in group.indices():
-        while index >= group.ends[part]:
-            part += 1
-        tasks[part] += 1
-    return [(shape, n) for shape, n in zip(group.parts, tasks, strict=True) if n > 0]
 
 
 def server_classes(state: State) -> list[Server]:

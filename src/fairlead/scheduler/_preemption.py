@@ -703,10 +703,7 @@ def is_overcommitted(free: vec[i64], shape: Shape) -> bool:
     for r in range(len(shape.demand)):
         if shape.demand[r] > 0 and free[r] < 0:
             return True
-    for columns in shape.taken_columns:  # noqa: SIM110 (a loop that is compiled)
-        if columns.is_overcommitted(free):
-            return True
-    return False
+    return any(columns.is_overcommitted(free) for columns in shape.taken_columns)
 
 
 def count_victim(free: vec[i64], victim: Victim, server: Server, sign: i64) -> None:

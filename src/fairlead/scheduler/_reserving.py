@@ -41,7 +41,7 @@ from fairlead.scheduler._entities import (
     restore_columns,
     take_from,
 )
-from fairlead.scheduler._shortage import FittingTogether, count_fitting
+from fairlead.scheduler._shortage import FittingTogether, fit_together
 from fairlead.scheduler._state import PlannedStart, State
 from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.explanation import Reservation, WaitReason, duration
@@ -342,14 +342,9 @@ class ReservingCycle(Cycle):
 
     def fits_finally(self, group: TaskGroup, free_finally: dict[str, vec[i64]]) -> bool:
         """Return whether a group may fit after all expected ends: a quick necessary condition."""
+        servers = self.state.open_servers()
         for shape, tasks in group.tasks_together().items():
-            rest = tasks
-            for name, free in free_finally.items():
-                if rest <= 0:
-                    break
-                if shape.constraint.admits[self.state.servers[name].kind]:
-                    rest -= max(count_fitting(shape, free), 0)
-            if rest > 0:
+            if not fit_together(servers, shape, tasks, free_finally):
                 return False
         return True
 
@@ -444,9 +439,7 @@ class ReservingCycle(Cycle):
         is_reserved = any(planned.group is group for planned in self.state.reserved)
         if is_reserved or not self.state.reserved or not self.has_room_now(group):
             return self.inner.why_waits(group, had_room)
-        limit = group.time_limit
-        runs = "has no time limit" if limit == UNLIMITED else f"may run for {duration(limit)}"
-        return WaitReason("reservation", f"It {runs}, and so might delay a reserved start.")
+        return reason_to_wait_for("a reserved start", group)
 
     def reservation(self, group: TaskGroup) -> Reservation | None:
         """Return the reservation of a group, or else the first one on servers where it may run."""
@@ -552,6 +545,13 @@ def plan_at(
 def may_run_on(group: TaskGroup, kind: i64) -> bool:
     """Return whether servers of a kind admit any of the group's tasks that start together."""
     return any(shape.constraint.admits[kind] for shape in group.tasks_together())
+
+
+def reason_to_wait_for(start: str, group: TaskGroup) -> WaitReason:
+    """Return why a group with room waits for a reserved start, which is named by `start`."""
+    limit = group.time_limit
+    runs = "has no time limit" if limit == UNLIMITED else f"may run for {duration(limit)}"
+    return WaitReason("reservation", f"It {runs}, and so might delay {start}.")
 
 
 def start_of(planned: PlannedStart) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import NoReturn
 
 from fairlead.errors import FairleadError, InputError, fault_of
-from fairlead.scheduler._cycle import Cycle, largest_first, plan_together
+from fairlead.scheduler._cycle import Cycle, largest_first
 from fairlead.scheduler._entities import (
     Gang,
     Plan,
@@ -18,10 +19,9 @@ from fairlead.scheduler._entities import (
     has_room,
     limit_reached,
 )
-from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
 from fairlead.scheduler._used_amounts import ServiceTime, Units
-from fairlead.scheduler.criteria.fifo import empty_copy
+from fairlead.scheduler.criteria.fifo import fits_when_empty
 from fairlead.scheduler.own_rules import (
     Choose,
     ClusterView,
@@ -83,7 +83,6 @@ class RuleCycle(Cycle):
             choice, servers = choice
         if not isinstance(choice, GroupView):
             self.refuse("must return None, a group, or a tuple of a group and its servers", choice)
-            return False
         self.start_chosen(choice, servers, started)
         return True
 
@@ -104,7 +103,6 @@ class RuleCycle(Cycle):
             self.refuse(
                 "must return one of view.servers with the group, or a list of them", servers
             )
-            return
         views: list[object] = servers
         indices = largest_first(group, self.state.criterion.total)
         if len(views) != len(indices):
@@ -113,12 +111,11 @@ class RuleCycle(Cycle):
             server = view._server if isinstance(view, ServerView) else None
             if server is None or server.name not in self.state.servers:
                 self.refuse("returned a server that is not there", view)
-                return
             if not has_room(server, group.shape_of(index)):
                 self.refuse(f"returned {view!r:.60} without room for", chosen)
             started.append(self.state.start(group, index, server, self.state.now))
 
-    def refuse(self, message: str, value: object) -> None:
+    def refuse(self, message: str, value: object) -> NoReturn:
         """Raise InputError about a value that the rule returned."""
         raise InputError(f"{message}: {value!r:.100} (at {self.state.now:g} s)", self.name)
 
@@ -148,13 +145,8 @@ class RuleCycle(Cycle):
 
     def fits_empty(self, group: TaskGroup) -> bool:
         """Return whether empty servers have room for a task of a group, or for a whole gang."""
-        servers = self.state.open_servers()
-        if isinstance(group, Gang) and not group.has_one_shape():
-            empty = [empty_copy(server) for server in servers]
-            selection, total = self.state.selection, self.state.criterion.total
-            return len(plan_together(group, empty, selection, total)) > 0
-        tasks = int(group.waiting) if isinstance(group, Gang) else 1
-        return fit_together(servers, group.shape, tasks)
+        state = self.state
+        return fits_when_empty(group, state.open_servers(), state.selection, state.criterion.total)
 
     def server_view(self, server: Server) -> ServerView:
         view = self.servers.get(server.name)
@@ -194,5 +186,4 @@ class RuleCycle(Cycle):
         for view in views:
             if view is chosen:
                 return view._server
-        self.refuse("chose a server that was not offered", chosen)
-        return None
+        return self.refuse("chose a server that was not offered", chosen)

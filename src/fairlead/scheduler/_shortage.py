@@ -114,12 +114,18 @@ def lacks(shape: Shape, amounts: vec[i64]) -> list[int]:
     return [int(r) for r in range(len(shape.need)) if amounts[r] < shape.need[r]]
 
 
-def fit_together(servers: Iterable[Server], shape: Shape, tasks: int) -> bool:
-    """Return whether that many tasks of a shape fit on the servers, if all were empty and open."""
+def fit_together(
+    servers: Iterable[Server], shape: Shape, tasks: int, free: dict[str, vec[i64]] | None = None
+) -> bool:
+    """Return whether that many tasks of a shape fit on the servers, if all were empty and open.
+
+    With `free`, the servers have these free amounts, by name.
+    """
     rest = tasks
     for server in servers:
         if shape.constraint.admits[server.kind]:
-            rest -= count_fitting(shape, server.capacity)
+            amounts = server.capacity if free is None else free[server.name]
+            rest -= max(count_fitting(shape, amounts), 0)
             if rest <= 0:
                 return True
     return False

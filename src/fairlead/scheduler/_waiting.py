@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush, heapreplace
 
-from librt.vecs import append, pop, vec
+from librt.vecs import append, pop
 from mypy_extensions import i64
 
 from fairlead.scheduler._entities import (
@@ -59,21 +59,6 @@ class FreedServers:
             server.is_freed = False
         self.servers = []
         self.max_free = less_than_any_need(self.width)
-
-    def may_have_room(self, needs: vec[i64], at: i64) -> bool:
-        """Return whether any server has enough free for the need that starts at `needs[at]`.
-
-        Unlike `has_room`, it ignores placement constraints.
-        """
-        width = self.width
-        for server in self.servers:
-            free = server.free
-            r: i64 = 0
-            while r < width and needs[at + r] <= free[r]:
-                r += 1
-            if r == width:
-                return True
-        return False
 
     def has_room(self, shape: Shape) -> bool:
         for server in self.servers:  # noqa: SIM110 (a loop that is compiled)
@@ -208,8 +193,7 @@ def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
         r: i64 = 0
         while r < width and needs[at + r] <= max_free[r]:
             r += 1
-        # These two checks come before the waiting list is read, which is slower.
-        if r < width or not freed.may_have_room(needs, at):
+        if r < width:  # this check comes before the waiting list is read, which is slower
             continue
         waiting_list = queue.parked[row]
         group = waiting_list.first()

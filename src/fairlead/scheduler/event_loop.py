@@ -92,21 +92,7 @@ class ServerEvents:
 
 
 class Replay:
-    """A replay in progress.
-
-    Parameters
-    ----------
-    cycle : Cycle
-        Its state has all queues, and no servers.
-    events : ServerEvents
-    jobs : JobArrivals
-    cancels : list of (float, int)
-        The times in seconds at which jobs are withdrawn, ascending, and the indices of the jobs.
-    preempts : str
-        The kind of preemption, as in `Policy`; empty for none.
-    min_run : float
-        Seconds that a task runs at least before it is preempted.
-    """
+    """A replay in progress; the state of its cycle has all queues, and no servers at first."""
 
     def __init__(
         self,
@@ -118,13 +104,13 @@ class Replay:
         min_run: float = 0.0,
     ) -> None:
         self.cycle = cycle
-        self.preempts = preempts
-        self.min_run = min_run
+        self.preempts = preempts  # the kind of preemption, as in `Policy`; empty for none
+        self.min_run = min_run  # seconds that a task runs at least before it is preempted
         self.next_round = UNLIMITED  # when more tasks may become victims, in seconds
         self.state = cycle.state
         self.events = events
         self.jobs = jobs
-        self.cancels = cancels
+        self.cancels = cancels  # times of withdrawals in seconds, ascending, and indices of jobs
         self.now = 0.0
         self.is_placing = False  # whether the last step may have left tasks that fit
         self.makes_offers = isinstance(cycle, Offers)

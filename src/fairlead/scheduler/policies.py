@@ -277,10 +277,6 @@ class OwnPolicy(Policy):
             raise InputError(message.replace("\n", " "), self.name) from None
         cycle.set_rule(rule, self.name, resources, quanta, jobs, servers)
 
-    def __reduce__(self) -> tuple[Callable[[object], Policy], tuple[str]]:
-        """Refuse to be pickled: a process gets the rule, and makes the policy from it."""
-        raise InputError("a user-defined rule has no name elsewhere", self.name)
-
 
 def parse_policy(name: object) -> Policy:
     """Return the policy of a name: ``drf/best-fit``, ``ps-dsf/joint/residual``, ``slots:14``.

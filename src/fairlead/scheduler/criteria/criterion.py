@@ -45,7 +45,7 @@ class ServiceOrder:
         return queue.score / ONE
 
     def leaves(self, parent: Queue) -> list[Queue]:
-        """Return the leaves with waiting tasks below a queue, the next one first."""
+        """Return the leaves with waiting tasks below a queue, the next one first on each level."""
         found: list[Queue] = []
         for child in self.served(parent):
             found += self.leaves(child) if child.children else [child]

@@ -31,7 +31,7 @@ from fairlead.scheduler._entities import (
     fits,
     limit_reached,
 )
-from fairlead.scheduler._reserving import find_start
+from fairlead.scheduler._reserving import find_start, reason_to_wait_for
 from fairlead.scheduler._state import State, end_of
 from fairlead.scheduler._waiting import resume
 from fairlead.scheduler.criteria.fifo import (
@@ -40,7 +40,7 @@ from fairlead.scheduler.criteria.fifo import (
     SubmissionTime,
     submitted,
 )
-from fairlead.scheduler.explanation import Reservation, WaitReason, duration
+from fairlead.scheduler.explanation import Reservation, WaitReason
 
 
 class ReservedStart:
@@ -316,10 +316,7 @@ class BackfillingCycle(SubmissionCycle):
             return TOO_LARGE_TOGETHER
         if self.next_group() is group or not self.has_room_now(group):
             return reason_without_room(group, had_room)
-        limit = group.time_limit
-        runs = "has no time limit" if limit == UNLIMITED else f"may run for {duration(limit)}"
-        reason = f"It {runs}, and so might delay the first waiting group."
-        return WaitReason("reservation", reason)
+        return reason_to_wait_for("the first waiting group", group)
 
     def reservation(self, group: TaskGroup) -> Reservation | None:  # noqa: ARG002 (one for all)
         head = self.next_group()

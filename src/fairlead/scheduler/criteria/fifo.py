@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._cycle import Cycle, plan_together, reason_without_room
@@ -23,7 +24,6 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     WaitingList,
     limit_reached,
-    ranked_leaves,
 )
 from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
@@ -49,8 +49,6 @@ class SubmissionTime(Criterion):
         super().__init__(width)
         self.oversized: list[WaitingList] = []  # waiting lists whose first group is oversized
         self.selection = Selection(width, self.total)  # `Policy.make_cycle` sets the policy's
-        self.empty_servers: list[Server] = []  # empty copies of the open servers
-        self.empty_version: i64 = -1  # `version` when they were copied
 
     def score(self, queue: Queue) -> int:  # noqa: ARG002 (all queues score alike)
         return 0
@@ -67,7 +65,7 @@ class SubmissionTime(Criterion):
         order = FlatOrder(self.measure)
         if group is not None:
             order.shares[group.waiting_list.queue] = group.time
-        for queue in ranked_leaves(root):
+        for queue in ServiceOrder().leaves(root):
             if queue.rank is not None:
                 order.add(queue.rank, queue, queue.rank[0])
         return order
@@ -93,7 +91,7 @@ class SubmissionTime(Criterion):
         version = self.version
         if isinstance(group, Gang):
             if group.checked_at != version or group.checked_tasks != group.waiting:
-                group.fits_empty = self.fits_empty_together(group)
+                group.fits_empty = self.fits_when_empty(group)
                 if group.has_one_shape():
                     group.checked_at = version
                     group.checked_tasks = group.waiting
@@ -101,20 +99,26 @@ class SubmissionTime(Criterion):
         shape = group.shape
         if shape.checked_at != version:
             shape.checked_at = version
-            shape.fits_empty = fit_together(self.open_servers(), shape, 1)
+            shape.fits_empty = self.fits_when_empty(group)
         return shape.fits_empty
 
-    def fits_empty_together(self, gang: Gang) -> bool:
-        """Return whether the selection finds empty servers for all tasks of a gang."""
-        if gang.has_one_shape():
-            return fit_together(self.open_servers(), gang.shape, int(gang.waiting))
-        if self.empty_version != self.version:
-            self.empty_version = self.version
-            self.empty_servers = [empty_copy(server) for server in self.open_servers()]
-        return len(plan_together(gang, self.empty_servers, self.selection, self.total)) > 0
+    def fits_when_empty(self, group: TaskGroup) -> bool:
+        servers = [server for server in self.servers.values() if not server.is_draining]
+        return fits_when_empty(group, servers, self.selection, self.total)
 
-    def open_servers(self) -> list[Server]:
-        return [server for server in self.servers.values() if not server.is_draining]
+
+def fits_when_empty(
+    group: TaskGroup, servers: list[Server], selection: Selection, total: vec[i64]
+) -> bool:
+    """Return whether servers, if empty, have room for a group's next task, or for a whole gang.
+
+    Tasks of several shapes go where the selection puts them.
+    """
+    if isinstance(group, Gang) and not group.has_one_shape():
+        empty = [empty_copy(server) for server in servers]
+        return len(plan_together(group, empty, selection, total)) > 0
+    tasks = int(group.waiting) if isinstance(group, Gang) else 1
+    return fit_together(servers, group.shape, tasks)
 
 
 def empty_copy(server: Server) -> Server:

@@ -20,7 +20,6 @@ from fairlead.scheduler._entities import (
     TaskGroup,
     add_to,
     path_of,
-    ranked_leaves,
     sorted_by_serial,
     zeros,
 )
@@ -114,7 +113,7 @@ class TreeServerShare(ServerShare):
         if nearest is None or not has_inner_queues(root):
             return super().service_order(root, group)
         next_tasks: dict[Queue, NextTask] = {}
-        for leaf in ranked_leaves(root):
+        for leaf in ServiceOrder().leaves(root):
             first = first_waiting(leaf)
             if first is not None:
                 next_tasks[leaf] = (first, next_shape(first))
@@ -143,7 +142,7 @@ class ServerTreeCycle(RoundRobin):
             self.shapes = {leaf: waiting_shapes(leaf) for leaf in self.waiting_queues()}
 
     def waiting_queues(self) -> list[Queue]:
-        return ranked_leaves(self.state.root)
+        return ServiceOrder().leaves(self.state.root)
 
     def least(self, candidates: list[Candidate]) -> Candidate | None:
         """3. Who: from the root down, return the candidate of the queue with the least score."""
@@ -190,7 +189,4 @@ class ServerTreeCycle(RoundRobin):
 
 def has_inner_queues(root: Queue) -> bool:
     """Return whether a child of the root has children and, below it, waiting tasks."""
-    for queue in root.ranked:  # noqa: SIM110 (a loop that is compiled)
-        if queue.children > 0:
-            return True
-    return False
+    return any(queue.children > 0 for queue in root.ranked)

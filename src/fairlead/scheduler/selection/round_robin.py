@@ -303,17 +303,9 @@ def earlier_fitting(
 
 def any_fits(group: TaskGroup, server: Server) -> bool:
     """Return whether a server has room for a task of a group."""
-    if not isinstance(group, Gang):
-        return has_room(server, group.shape)
-    for shape in group.parts:  # noqa: SIM110 (a loop that is compiled)
-        if has_room(server, shape):
-            return True
-    return False
+    return any(has_room(server, shape) for shape in group.shapes())
 
 
 def has_free_amount(server: Server, width: i64) -> bool:
     """Return whether any resource of a server is free."""
-    for r in range(width):  # noqa: SIM110 (a loop that is compiled)
-        if server.free[r] > 0:
-            return True
-    return False
+    return any(server.free[r] > 0 for r in range(width))

@@ -75,26 +75,12 @@ class ShareIntegrals:
         running: Iterable[int],
         active: Iterable[int],
     ) -> None:
-        """Add the next E events.
+        """Add the next E events by time in seconds; the first of all is a step of capacity.
 
-        Parameters
-        ----------
-        time : (E,) float
-            Seconds, ascending. The first of all is a step of capacity. Time before the start of
-            the first bin adds nothing.
-        shape : (E,) int
-            Shape of the task that starts or stops. `NO_SHAPE` for other events of a user,
-            `NEW_CAPACITY` for a step of the capacity, `NEW_BIN` for the start of a bin.
-        user : (E,) int
-            User of the task; not used for `NEW_CAPACITY` and `NEW_BIN`.
-        running : (E,) int
-            1 for a start, -1 for a stop of a task.
-        active : (E,) int
-            Change in the number of waiting and running tasks of the user.
-
-        Notes
-        -----
-        O(E (R + log N)), and O(N R) for each bin and each step of capacity.
+        Each has the shape of the task that starts (`running` 1) or stops (-1), or else `NO_SHAPE`,
+        `NEW_CAPACITY` for a step of the capacity or `NEW_BIN` for the start of a bin; its user; and
+        the change in that user's number of waiting and running tasks. O(E (R + log N)), and O(N R)
+        for each bin and each step of capacity.
         """
         users: i64 = len(self._weight)
         for now, kind, u, starts, change in zip(time, shape, user, running, active, strict=True):

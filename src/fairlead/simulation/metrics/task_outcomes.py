@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import IndexArray, Workload
-from fairlead.simulation.metrics.distribution import mean_by_user
+from fairlead.simulation.metrics.distribution import mean_by_user, ratio
 
 # Seconds; bounded slowdowns (Feitelson 2001) count shorter tasks as if they took this long, as
 # otherwise jobs of a second or two would decide the mean.
@@ -157,10 +157,7 @@ def completion_ratio(
     submitted = np.bincount(outcomes.user[counts & (outcomes.submit <= horizon)], minlength=n_users)
     # A task that never ended is not done at any time: comparing with NaN is false.
     done = np.bincount(outcomes.user[counts & (outcomes.end <= horizon)], minlength=n_users)
-    ratio: FloatArray = np.divide(
-        done, submitted, out=np.full(n_users, np.nan), where=submitted > 0
-    )
-    return ratio
+    return ratio(done, submitted)
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,26 +119,11 @@ def check_time(time: float, name: str) -> None:
 def time_averages(
     begin: FloatArray, end: FloatArray, amount: FloatArray, edges: FloatArray
 ) -> FloatArray:
-    """Average over each bin the sum of E amounts, each present from its start to its end.
+    """Return (B, R) the sum of (E, R) amounts, present between two times, averaged over each bin.
 
-    Parameters
-    ----------
-    begin, end : (E,) float
-        No end may be before its start; times outside the bins do not count.
-    amount : (E, R) float
-        Not negative.
-    edges : (B + 1,) float
-        Ascending.
-
-    Returns
-    -------
-    (B, R) float
-        Integral over each bin, divided by the bin's length.
-
-    Notes
-    -----
-    An amount adds the part of its time to its first and its last bin, and its full value, by a
-    running sum, to each bin between them. O(E (R + log B)).
+    Amounts are not negative, and times outside the (B + 1,) edges do not count. An amount adds the
+    part of its time to its first and its last bin, and its full value, by a running sum, to each
+    bin between them. O(E (R + log B)).
     """
     n_bins, width = len(edges) - 1, np.diff(edges)
     begin, end = (np.clip(times, edges[0], edges[-1]) for times in (begin, end))
