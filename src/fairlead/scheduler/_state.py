@@ -993,8 +993,7 @@ def count_priority(queue: Queue, priority: int, sign: int) -> None:
 
 def undo_failure(group: TaskGroup, index: int) -> None:
     failures = group.failures
-    if failures is None:
-        return
+    assert failures is not None
     failures[index] -= 1
     if failures[index] == 0:
         del failures[index]

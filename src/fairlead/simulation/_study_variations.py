@@ -10,9 +10,8 @@ from typing import Any
 from fairlead.errors import InputError
 from fairlead.model.arguments import file_name, several, text
 from fairlead.model.workload import Workload
-from fairlead.simulation.simulate import with_queues
+from fairlead.simulation.simulate import read_trace, with_queues
 from fairlead.traces.journal_trace import JournalWorkload
-from fairlead.traces.readers import read_workload
 from fairlead.traces.what_if import with_load
 
 Trace = Workload | Path | str
@@ -44,11 +43,7 @@ def read_traces(
     """Return the workloads of a study by name; raises as `fairlead.study`."""
     found: dict[str, Workload] = {}
     for name, trace in _parse_traces(traces).items():
-        workload = (
-            trace
-            if isinstance(trace, Workload)
-            else read_workload(Path(file_name(trace, "traces")))[0]
-        )
+        workload = read_trace(trace, "traces")
         if isinstance(workload, JournalWorkload):
             workload = workload.as_trace()
         if load != 1:

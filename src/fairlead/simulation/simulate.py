@@ -339,10 +339,7 @@ def simulate(
     policies = policies_of(policies)
     if until is not None:
         until = number(until, "until")
-    if isinstance(trace, Workload):
-        workload = trace
-    else:
-        workload = read_workload(Path(file_name(trace, "trace")))[0]
+    workload = read_trace(trace, "trace")
     if queues is not None:
         workload = with_queues(workload, queues)
     load = number(load, "load")
@@ -378,6 +375,13 @@ def simulate(
             for name, run in runs.items()
         }
     )
+
+
+def read_trace(trace: Workload | Path | str, name: str) -> Workload:
+    """Return a workload, or read it from a file; `name` is that of the argument, for errors."""
+    if isinstance(trace, Workload):
+        return trace
+    return read_workload(Path(file_name(trace, name)))[0]
 
 
 def with_queues(workload: Workload, path: Path | str) -> Workload:
