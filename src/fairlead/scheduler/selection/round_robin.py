@@ -303,7 +303,9 @@ def earlier_fitting(
 
 def any_fits(group: TaskGroup, server: Server) -> bool:
     """Return whether a server has room for a task of a group."""
-    return any(has_room(server, shape) for shape in group.shapes())
+    if not isinstance(group, Gang):
+        return has_room(server, group.shape)
+    return any(has_room(server, shape) for shape in group.parts)
 
 
 def has_free_amount(server: Server, width: i64) -> bool:
