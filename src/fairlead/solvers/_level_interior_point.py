@@ -31,7 +31,6 @@ MAXIMUM_ITERATIONS = 200
 STEP_TO_BOUNDARY = 0.995  # longest step, as a fraction of the distance to the boundary
 # Smallest target of the mean product of complementary unknowns, relative to the present mean.
 SMALLEST_CENTRING = 1e-4
-SMALLEST_CENTRALITY = 1e-3  # smallest product of complementary unknowns, relative to the mean
 # Smaller residuals are rounding errors, and further steps lose digits.
 RESIDUAL_TARGET = 1e-13
 # If the residual is below RESIDUAL_SMALL, `PATIENCE` steps that do not halve it end the search. If
@@ -351,7 +350,7 @@ def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterat
     primal, dual = (
         step if step == 1.0 else STEP_TO_BOUNDARY * step for step in system.steps(point, corrector)
     )
-    return _centre(system, point.stepped(corrector, primal, dual))
+    return point.stepped(corrector, primal, dual)
 
 
 def _polish(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
@@ -397,22 +396,3 @@ def _solve_balanced(matrix: FloatArray, sides: FloatArray, ridge: FloatArray) ->
     balanced[own, own] += ridge
     solution: FloatArray = np.linalg.solve(balanced, sides * balance[:, None]) * balance[:, None]
     return solution
-
-
-def _centre(system: _System, point: _Iterate) -> _Iterate:
-    """Raise the smaller of complementary unknowns whose product has fallen far below the mean.
-
-    The next step would divide by it. The disturbance is smaller than the remaining gap.
-    """
-    allowed, bounded = system.lp.allowed, system.bounded
-    least = SMALLEST_CENTRALITY * system.mu(point)
-    scale = max(float(point.x.max(initial=0.0)), 1e-300) / max(float(point.p.max()), 1e-300)
-    held = point.x > scale * point.z
-    z = np.where(allowed & held, np.maximum(point.z, least / point.x), point.z)
-    x = np.where(allowed & ~held, np.maximum(point.x, least / point.z), point.x)
-    price = np.where(bounded, point.p, 1.0)
-    slack_scale = system.capacity_scale / max(float(point.p.max()), 1e-300)
-    scarce = point.s < slack_scale * price
-    s = np.where(bounded & scarce, np.maximum(point.s, least / price), point.s)
-    p = np.where(bounded & ~scarce, np.maximum(point.p, least / point.s), point.p)
-    return _Iterate(x, s, point.t, p, point.y, z)

@@ -50,7 +50,6 @@ class _Stops:
         self.eligible = allowed
         self.allowed = allowed.copy()  # without the entries that earlier stops excluded
         self.rising = np.ones(len(need), dtype=bool)
-        self.settled = np.zeros(len(need), dtype=bool)  # users whose split is final
         self.fixed = np.zeros(len(need))  # units of users that left
         self.exhausted = np.zeros(capacity.shape, dtype=bool)  # used up at all later levels
         self.split = np.zeros(allowed.shape)
@@ -90,10 +89,10 @@ class _Stops:
         Their fixed units reduce the group's capacity, their needs add to its slope.
         """
         need = np.where(self.rising, self.need, 0.0)
-        listed = (self.allowed.sum(axis=1) > 1) & ~self.settled
-        on_one_group = ~listed & ~self.settled
+        listed = self.allowed.sum(axis=1) > 1
+        on_one_group = ~listed
         group = self.allowed.argmax(axis=1)
-        capacity = self.capacity - self.split[self.settled].T @ self.demand[self.settled]
+        capacity = self.capacity.copy()
         slope = np.zeros_like(capacity)
         np.subtract.at(
             capacity,
@@ -112,14 +111,13 @@ class _Stops:
                 exhausted=self.exhausted,
             )
         )
-        split = np.where(self.settled[:, None], self.split, 0.0)
+        split = np.zeros(self.allowed.shape)
         split[listed] = inner.split
         split[on_one_group, group[on_one_group]] = (need * inner.level + self.fixed)[on_one_group]
         cost = self.demand @ inner.prices.T
         value = np.empty(len(need))
         value[listed] = inner.value
         value[on_one_group] = cost[on_one_group, group[on_one_group]]
-        value[self.settled] = 0.0
         return replace(inner, split=split, value=value, reduced_cost=cost - value[:, None])
 
     def _record(self, solution: LevelSolution) -> None:
@@ -148,23 +146,6 @@ class _Stops:
         # A used-up resource gets its use as capacity, so that later programmes solve exactly.
         used = self.split.T @ self.demand
         self.capacity = np.where(self.exhausted, used, self.capacity)
-        self._settle()
-
-    def _settle(self) -> None:
-        """Settle the users that share no resource, even indirectly, with a rising user.
-
-        Each round finds the resources (G, R) of the linked users, then all users of these.
-        """
-        asks = (self.demand > 0).astype(float)
-        entries = self.allowed & ~self.settled[:, None]
-        linked = self.rising
-        while True:
-            resources = (entries & linked[:, None]).T.astype(float) @ asks > 0
-            reached = linked | (entries & (asks @ resources.T > 0)).any(axis=1)
-            if (reached == linked).all():
-                break
-            linked = reached
-        self.settled |= ~linked
 
     def _add_prices(self, solution: LevelSolution) -> None:
         """Make this stop's prices valid for entries that earlier stops excluded; store them.
