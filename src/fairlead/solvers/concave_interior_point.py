@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead.errors import NoConvergenceError
-from fairlead.solvers._concave_polish import polish
 from fairlead.solvers.concave_programme import (
     ConcaveProgramme,
     ConcaveSolution,
@@ -18,6 +17,7 @@ from fairlead.solvers.concave_programme import (
     Residuals,
     System,
 )
+from fairlead.solvers.utility_continuation import polish
 
 MAXIMUM_ITERATIONS = 200
 GAP_TARGET = 1e-12  # residual at which the search ends

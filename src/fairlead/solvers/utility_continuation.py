@@ -7,7 +7,7 @@ used-up resources, the reached limits) the conditions are equations. Newton's me
 all scales, because the matrix of prices is balanced before it is factored. An entry that becomes
 negative leaves the active set; an entry that costs less than the user's marginal utility enters.
 From a distant start the active set would cycle. It does not from the answer for a slightly less
-steep utility.
+steep utility, nor from an interior point near the optimum, of which `polish` finds the last digits.
 
 The letters are those of `fairlead.solvers.concave_programme`: x (N, G) is the split, X (N,) the
 totals, p (R, G) the prices, f' (N,) the marginal utilities. p and f' are divided by exp(unit),
@@ -23,7 +23,13 @@ import numpy as np
 
 from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution, System, Utility
+from fairlead.solvers.concave_programme import (
+    ConcaveProgramme,
+    ConcaveSolution,
+    Point,
+    System,
+    Utility,
+)
 
 # The parameter of a path is multiplied by the stride; a stride that fails is shortened.
 LARGEST_STRIDE = 1.5
@@ -126,23 +132,38 @@ def follow_path(
         start = _PathState(solution.split.copy(), solution.prices.copy(), unit)
         polished = _solve(system, start, path.at(path.first))
         start = start if polished is None else polished
-        # Prices are predicted from the users below their limits; if the path is lost, from all.
-        for all_bid in (False, True):
-            parameter, state = _follow(system, start, path, all_bid)
-            if parameter == path.last:
-                return _solution(system, state, path.at(parameter)), state.unit
+        parameter, state = _follow(system, start, path)
+        if parameter == path.last:
+            return _solution(system, state, path.at(parameter)), state.unit
     raise NoConvergenceError(f"the path of utilities ended at {parameter:.3g}")
 
 
-def _follow(
-    system: System, state: _PathState, path: UtilityPath, all_bid: bool
-) -> tuple[float, _PathState]:
+def polish(system: System, point: Point, gap: float) -> ConcaveSolution:
+    """Return the exact solution near an interior point, or the point itself if that is not found.
+
+    An interior point approaches the optimum from inside: neither of two complementary numbers is
+    zero, and if both should be, they are as large as the square root of the remaining `gap`. So
+    the smaller one, relative to the user's total or spending, becomes zero.
+    """
+    spent = float(point.v @ point.x.sum(axis=1)) / point.p.shape[1]
+    with np.errstate(all="ignore"):
+        amount = _amounts(system, point.x, system.programme.utility)[:, None]
+        x = np.where(point.x * point.v[:, None] > point.z * amount, point.x, 0.0)
+        start = _PathState(x, np.where(point.p > point.s * spent, point.p, 0.0), 0.0)
+        exact = _solve(system, start, system.programme.utility)
+    if exact is None:
+        reduced = np.where(system.allowed, point.z, np.inf)
+        return ConcaveSolution(point.x, point.p, reduced, point.v, gap)
+    return _solution(system, exact, system.programme.utility)
+
+
+def _follow(system: System, state: _PathState, path: UtilityPath) -> tuple[float, _PathState]:
     """Follow a path until even short strides fail; return the parameter reached and its answer."""
     parameter, stride = path.first, LARGEST_STRIDE
     while parameter != path.last:
         rising = path.last > parameter
         ahead = min(parameter * stride, path.last) if rising else max(parameter / stride, path.last)
-        predicted = _predict_prices(system, state, path, parameter, ahead, all_bid)
+        predicted = _predict_prices(system, state, path, parameter, ahead)
         trial = _solve(system, predicted, path.at(ahead))
         if trial is not None:
             state, parameter, stride = trial, ahead, min(LARGEST_STRIDE, stride**1.5)
@@ -159,15 +180,14 @@ def _predict_prices(
     path: UtilityPath,
     parameter: float,
     ahead: float,
-    all_bid: bool,
 ) -> _PathState:
     """Predict prices at the parameter `ahead`: they change as the marginal utilities of bidders.
 
     A resource's price changes by the mean factor of the bidders that hold it, weighted by use.
-    Users at their limit pay prices that others set, so they bid only with `all_bid`.
+    Users at their limit pay prices that others set, so they do not bid.
     """
     amount, limit = state.x.sum(axis=1), system.programme.limit
-    bids = all_bid | ~(system.limited & (amount >= (1.0 - AT_LIMIT) * limit))
+    bids = ~(system.limited & (amount >= (1.0 - AT_LIMIT) * limit))
     if not bids.any():
         return state
     log_factor = path.at(ahead).log_marginal(amount) - path.at(parameter).log_marginal(amount)
@@ -185,9 +205,10 @@ def _solve(system: System, state: _PathState, utility: Utility) -> _PathState | 
 
     The active set has the entries that hold tasks, `held` (N, G), and the used-up resources,
     `scarce` (R, G). Of the two complementary numbers of an entry or resource, the larger one
-    decides whether it belongs.
+    decides whether it belongs. Below `TOLERANCE`, steps go on while each divides the residual by 10.
     """
     x, p, unit = state.x, state.p, state.unit
+    found, smallest = None, 10.0 * TOLERANCE
     held = system.allowed & (x > 0)
     scarce = system.live & (p > 0)
     for step in range(MAX_NEWTON_STEPS):
@@ -203,27 +224,28 @@ def _solve(system: System, state: _PathState, utility: Utility) -> _PathState | 
         held = system.allowed & (entry_excess > np.where(held, -leaves, enters))
         scarce = system.live & (resource_excess > np.where(scarce, -leaves, enters))
         residual = _largest_residual(market, x, held, scarce)
-        if not np.isfinite(residual):
-            return None
-        if residual <= TOLERANCE:
-            return _PathState(x, p, unit)
+        if residual <= 0.1 * smallest:
+            found, smallest = _PathState(x, p, unit), residual
+        elif found is not None or not np.isfinite(residual):
+            break
         try:
             x, p = _step(system, market, x, p, held, scarce)
         except np.linalg.LinAlgError:
-            return None
-    return None
+            break
+    return found
 
 
 def _market(system: System, x: FloatArray, p: FloatArray, unit: float, utility: Utility) -> _Market:
     """Evaluate costs and marginal utilities; for users at their limit a unit is worth its cost."""
     limit = system.programme.limit
-    amount = x.sum(axis=1)
+    amount = _amounts(system, x, utility)
     cost = system.cost(p)
     cheapest = np.where(system.allowed, cost, np.inf).min(axis=1)
     at_limit = np.exp(utility.log_marginal(np.where(system.limited, limit, 1.0)) - unit)
     headroom = np.where(system.limited, (limit - amount) / limit, np.inf)
     reached = system.limited & (at_limit > cheapest) & (headroom < LARGEST_TOTAL_CHANGE)
-    smallest = SMALLEST_WORTH * np.where(cheapest > 0, cheapest, np.inf).min()
+    priced = cheapest[cheapest > 0]
+    smallest = SMALLEST_WORTH * float(priced.min()) if priced.size else 1.0
     marginal = np.exp(utility.log_marginal(amount) - unit)
     pays = np.where(reached, cheapest, marginal)
     worth = np.where(reached, np.maximum(cheapest, smallest), marginal)
@@ -240,6 +262,14 @@ def _market(system: System, x: FloatArray, p: FloatArray, unit: float, utility: 
         use_per_worth=use_per_worth,
         cost_share=p * use_per_worth,
     )
+
+
+def _amounts(system: System, x: FloatArray, utility: Utility) -> FloatArray:
+    """Return the totals (N,), at least the start for linear utilities, which may get nothing."""
+    total = x.sum(axis=1)
+    is_linear = ~system.limited & (utility.elasticity(total) == 0.0)
+    amounts: FloatArray = np.where(is_linear, np.maximum(total, system.programme.start), total)
+    return amounts
 
 
 def _largest_residual(market: _Market, x: FloatArray, held: BoolArray, scarce: BoolArray) -> float:
@@ -281,8 +311,8 @@ def _step(
     """
     amount, worth = market.amount, market.worth
     held = held.copy()
-    # A user without a held entry gets its cheapest one.
-    nowhere = ~held.any(axis=1)
+    # A user without a held entry gets its cheapest one; a linear utility may hold nothing.
+    nowhere = ~held.any(axis=1) & ((market.elasticity > 0) | system.limited)
     held[nowhere, market.excess_cost[nowhere].argmin(axis=1)] = True
     x, p = np.where(held, x, 0.0), np.where(scarce, p, 0.0)
     size = np.maximum(np.abs(x), SMALLEST_ENTRY * amount[:, None])
@@ -308,7 +338,7 @@ def _step(
         LARGEST_TOTAL_CHANGE / max(float((np.abs(dx.sum(axis=1)) / amount).max()), TINY),
         LARGEST_PRICE_CHANGE / max(float(price_change.max()), TINY),
     )
-    return _change_split(x, amount, length * dx), _change_prices(p, length * dp)
+    return _change_split(x, x.sum(axis=1), length * dx), _change_prices(p, length * dp)
 
 
 def _change_split(x: FloatArray, amount: FloatArray, dx: FloatArray) -> FloatArray:
