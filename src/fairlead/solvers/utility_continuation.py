@@ -205,7 +205,8 @@ def _solve(system: System, state: _PathState, utility: Utility) -> _PathState | 
 
     The active set has the entries that hold tasks, `held` (N, G), and the used-up resources,
     `scarce` (R, G). Of the two complementary numbers of an entry or resource, the larger one
-    decides whether it belongs. Below `TOLERANCE`, steps go on while each divides the residual by 10.
+    decides whether it belongs. Below `TOLERANCE`, steps go on while each one divides the residual
+    by 10.
     """
     x, p, unit = state.x, state.p, state.unit
     found, smallest = None, 10.0 * TOLERANCE
