@@ -177,7 +177,7 @@ def silence_standard_output() -> None:
 
 @contextmanager
 def redirected(number: int, target: int) -> Iterator[None]:
-    """Send what is written to one file descriptor to another, also by C code and children."""
+    """Redirect a file descriptor to another one, for C code and children, too."""
     saved = os.dup(number)
     try:
         os.dup2(target, number)

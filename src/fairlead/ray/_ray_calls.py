@@ -71,7 +71,7 @@ class RayCall:
     index: int = 0  # in the batch
     key: Key | None = None  # the start under which it runs
     tries: int = 0  # number of lost starts
-    is_alone: bool = False  # whether it gets a start of its own, as a shared one was lost
+    is_alone: bool = False  # whether it gets a separate start, as a shared one was lost
 
     @property
     def waits(self) -> bool:

@@ -92,7 +92,7 @@ def read_blocks(
     """Yield the rows of a table, plain or compressed, a block of text at a time.
 
     Empty lines are skipped. With `header` the first row has the names of columns, in any order;
-    those that are not in `columns` stay text. Memory O(block).
+    columns not in `columns` stay text. Memory O(block).
 
     Raises InputError with file, row and column for
 
