@@ -11,7 +11,9 @@ import pytest
 
 from fairlead import RefusalError, load, solve
 from fairlead.cli.main import run
-from fairlead.mechanisms.catalogue import all_mechanisms
+from fairlead.errors import InputError
+from fairlead.mechanisms import added, catalogue
+from fairlead.mechanisms.catalogue import Mechanism, all_mechanisms, find_mechanism
 
 GUIDE = Path(__file__).parents[2] / "docs" / "contributing" / "add-a-mechanism.md"
 (MODULE,) = re.findall(r"^```py\n(.*?)^```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
@@ -75,6 +77,32 @@ def test_a_broken_entry_point_is_one_line(
     assert fault.count("\n") == 1
     assert "broken_module:row" in fault
     assert run(["allocate", "cluster.yaml", "-m", "slices"]) == 0
+
+
+def test_a_misspelt_feature_of_a_row_is_refused(folder: Path) -> None:
+    (folder / "slices.py").write_text(
+        MODULE.replace('"placement constraints"', '"placement constraint"')
+    )
+    fault = r"no feature is named 'placement constraint'; known: placement constraints, finite"
+    with pytest.raises(InputError, match=fault):
+        find_mechanism("slices")
+
+
+def test_an_entry_point_may_name_a_decorated_function(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: dict[str, Mechanism] = {}
+    for module in (added, catalogue):
+        monkeypatch.setattr(module, "ADDED", rows)
+    (folder / "broken_module.py").write_text(
+        "import fairlead\n"
+        "@fairlead.mechanism('decorated')\n"
+        "def decorated(problem):\n    return problem.gamma / problem.n_users\n"
+    )
+    install(folder, "decorated", "broken_module:decorated")
+    assert find_mechanism("decorated").summary == "decorated"
+    with pytest.raises(InputError, match="did you mean 'decorated'"):
+        find_mechanism("decorate")
 
 
 def test_mechanisms_of_fairlead_keep_their_names(folder: Path) -> None:

@@ -21,11 +21,7 @@ from fairlead.executors.local_processes import Processes
 from fairlead.mechanisms.catalogue import (
     ADDED,
     CATALOGUE,
-    CONSTRAINTS,
-    LIMITS,
-    QUEUES,
-    RATES,
-    RESOURCE_WEIGHTS,
+    OPTIONAL,
     Claim,
     Mechanism,
 )
@@ -37,7 +33,6 @@ from fairlead.model.names import check_name
 from fairlead.model.problem import Problem
 
 TOLERANCE = 1e-6  # for rounding errors of the functions
-EVERYTHING = (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS, QUEUES)
 
 Divide = Callable[..., Any]
 Function = TypeVar("Function", bound=Divide)
@@ -49,7 +44,7 @@ def mechanism(
     summary: str = "",
     paper: str = "",
     proved: Sequence[str] = (),
-    accepts: Sequence[str] = EVERYTHING,
+    accepts: Sequence[str] = OPTIONAL,
     whole_tasks: bool = False,
     time_shared: bool = False,
 ) -> Callable[[Function], Function]:
@@ -114,8 +109,8 @@ def mechanism(
         raise InputError(f"fairlead has a mechanism named {name!r}; choose another name", "name")
     features = texts(accepts, "accepts")
     for feature in features:
-        if feature not in EVERYTHING:
-            known = f"no feature is named {feature!r:.60}; known: {', '.join(EVERYTHING)}"
+        if feature not in OPTIONAL:
+            known = f"no feature is named {feature!r:.60}; known: {', '.join(OPTIONAL)}"
             raise InputError(known, "accepts")
     claims = tuple(map(Claim, texts(proved, "proved")))
     if claims:

@@ -33,6 +33,7 @@ RESOURCE_WEIGHTS = "weights per resource"
 QUEUES = "queues"
 ZERO_DEMANDS = "zero demands"
 LACKING_SERVERS = "servers that lack a demanded resource"
+OPTIONAL = (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS, QUEUES)  # not all mechanisms admit them
 
 # Whether a problem has a feature that a definition or a proof may not admit.
 FEATURES: dict[str, Callable[[Problem], bool]] = {
@@ -130,7 +131,7 @@ class Mechanism:
 
     def refuse_unsupported(self, problem: Problem) -> None:
         """Raise RefusalError when the problem has a feature that the definition does not admit."""
-        for feature in (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS, QUEUES):
+        for feature in OPTIONAL:
             if feature not in self.accepts and FEATURES[feature](problem):
                 raise RefusalError(self.name, f"its definition does not admit {feature}")
 
@@ -399,8 +400,14 @@ def _load_row(point: EntryPoint) -> Mechanism:
         raise InputError(why, f"{GROUP}: {point.value}") from None
     # A function has added its row by its decorator.
     row = found if isinstance(found, Mechanism) else ADDED.get(point.name)
+    place = f"{GROUP}: {point.value}"
     if row is None or row.name != point.name:
-        raise InputError(f"must be a Mechanism named {point.name!r}", f"{GROUP}: {point.value}")
+        wanted = "must be a Mechanism, or a function added by @fairlead.mechanism, of the name"
+        raise InputError(f"{wanted} {point.name!r}", place)
+    for feature in row.accepts:
+        if feature not in OPTIONAL:
+            known = f"no feature is named {feature!r:.60}; known: {', '.join(OPTIONAL)}"
+            raise InputError(known, f"{place}: accepts")
     return row
 
 
