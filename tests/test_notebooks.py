@@ -355,6 +355,19 @@ def test_a_fault_of_an_answer_is_named(tasks: list[list[float]], fault: str) -> 
         fairlead.solve(problem, "wrong")
 
 
+@pytest.mark.parametrize(
+    ("tasks", "fault"),
+    [([[0.5], [1.0]], "fractions of tasks"), ([[3.0], [2.0]], "all of the time of a group")],
+)
+def test_a_fault_of_whole_tasks_in_shared_time_is_named(
+    tasks: list[list[float]], fault: str
+) -> None:
+    problem = fairlead.Problem.from_arrays([[4.0]], [[1.0], [1.0]])
+    fairlead.mechanism("wrong", whole_tasks=True, time_shared=True)(lambda _: tasks)
+    with pytest.raises(CertificateError, match=fault):
+        fairlead.solve(problem, "wrong")
+
+
 def test_an_answer_that_is_only_feasible_says_so(problem: fairlead.Problem) -> None:
     fairlead.mechanism("zero")(lambda problem: 0 * problem.gamma)
     fairlead.mechanism("zero, whole", whole_tasks=True)(lambda problem: 0 * problem.gamma)

@@ -311,7 +311,7 @@ def test_a_repeated_warning_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPa
     assert log("other") == "other"
     assert [log("said", level=logging.INFO) for _ in range(2)] == ["said"] * 2
     now = 61.0
-    assert log("no %s", "e") == "no e (3 more like it in the last minute)"
+    assert log("no %s", "e") == "no e (3 more since it was last shown)"
     assert log("no %s", "f") is None
 
 

@@ -32,7 +32,7 @@ def reproduce(
     ] = False,
     seed: Annotated[
         int,
-        Option(metavar="N", min=0, help="Seed of all randomness: days, trials, clocks."),
+        Option(metavar="N", min=0, help="Seed of all random numbers."),
     ] = 0,
     quick: Annotated[
         bool,

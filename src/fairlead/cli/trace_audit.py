@@ -99,8 +99,8 @@ def audit(
 ) -> None:
     """Compare what users held in a log with their fair shares, over a period.
 
-    All jobs that ran or waited in the period count, also jobs that run or wait at the end of the
-    log. The exit status is 1 if a user is beyond a given limit.
+    All jobs of the trace that ran or waited in the period count; of a sacct table also those that
+    run or wait at its end. The exit status is 1 if a user is beyond a given limit.
 
     \b
     Example:

@@ -68,8 +68,8 @@ def read_allocation(
     Holdings
         ``tasks`` is (N, G), in the problem's order. The problem is ``problem.pooled()`` if the file
         names only the group ``pool`` and the problem has no such group. The file's key
-        ``whole_tasks`` decides whether tasks are indivisible; without the key, they are in answers
-        of ``fill`` alone.
+        ``whole_tasks`` decides whether tasks are indivisible; without the key, they are if the
+        file has another key that ``fill --json`` alone writes.
 
     Raises
     ------
@@ -258,5 +258,5 @@ def _problem_of_groups(
 def _read_non_negative(value: object, place: str) -> float:
     """Read a number of at least 0: tasks or a weight."""
     if isinstance(value, float) and abs(value) <= 1 / LARGEST_AMOUNT:
-        return 0.0  # a rounding error of a difference
+        return 0.0  # a rounding error of the program that wrote it, perhaps negative
     return number_at(value, place)

@@ -119,7 +119,7 @@ def mechanism(
     def add(function: Function) -> Function:
         if not callable(function):
             raise InputError(f"must be a function, not {function!r:.60}", f"mechanism {name}")
-        Processes.needs_fork = True
+        Processes.needs_fork = True  # others would lack this mechanism
         ADDED[name] = Mechanism(
             name,
             summary or (getdoc(function) or name).splitlines()[0],
@@ -203,11 +203,11 @@ def _describe_fault(problem: Problem, tasks: FloatArray, time_shared: bool) -> s
     if len(beyond):
         n = beyond[0]
         return f"gives {users[n]} {held[n]:g} tasks, of {problem.task_limit[n]:g} that it has"
-    if time_shared:
+    if time_shared and measure_time_overuse(problem, tasks) > TOLERANCE:
         return "gives more than all of the time of a group"
     usage, capacity = tasks.T @ problem.demand, problem.group_capacity
     over = np.argwhere(usage > capacity * (1 + TOLERANCE))
-    if len(over):
+    if len(over) and not time_shared:
         g, r = over[0]
         resource = problem.cluster.resources[r]
         return f"gives {usage[g, r]:g} {resource} of {groups[g]}, which has {capacity[g, r]:g}"

@@ -325,7 +325,7 @@ CATALOGUE: dict[str, Mechanism] = {
             refuted=(
                 Refutation(
                     "pareto-optimality",
-                    "by one more task each",
+                    "after one more task for each user",
                     f"{_METIN}, 5 states it",
                     "pdrf-pareto-optimality.yaml",
                 ),
@@ -444,8 +444,9 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
 
     Identical servers are solved as one group, and users that differ only in weight as one user;
     their tasks are split in proportion. Every certified condition holds for the split if and only
-    if it holds for the merged problem. Nothing is merged for whole tasks, or if an option is a
-    table of users or groups.
+    if it holds for the merged problem. Users are not merged for ``alpha-fair``, ``max-tasks`` and
+    their variants. Nothing is merged for whole tasks, for user-defined mechanisms, or if an option
+    is a table of users or groups.
 
     Examples
     --------
@@ -509,7 +510,7 @@ def _solve_merged(row: Mechanism, problem: Problem, options: dict[str, Any]) -> 
 def _solve_certified(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
     """Run the implementation; raise CertificateError unless the certificate holds."""
     implementation = row.load()
-    # The unknowns of the solvers are levels or prices of servers' resources.
+    # At most so many unknowns (levels or prices): small problems are faster on one thread.
     with threads_for(problem.n_groups * problem.n_resources):
         allocation = implementation(problem, **options)
     certificate = allocation.certificate

@@ -1,7 +1,7 @@
 """Kinds of tasks: the tasks of a user with the same eligible servers and demanded resources.
 
-Tasks of different kinds have no common mean demand, because it might fit on servers where none of
-the tasks fits, or on no server.
+Fair shares take the mean demand of the tasks of a kind. Tasks of different kinds are not averaged,
+because the mean might fit on servers where none of the tasks fits, or on no server.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def kinds_of_tasks(
 ) -> TaskKinds:
     """Return the kinds of K sets of tasks; O(K R log K).
 
-    `user` (K,) and `place` (K,), the number of a set of eligible servers, are those of each set;
-    `demand` (K, R) is that of one task.
+    For each set, `user` (K,) is the user, `place` (K,) the number of its eligible servers, and
+    `demand` (K, R) the demand of one task.
     """
     # Equal sets of demanded resources get equal numbers, one resource after the other.
     resources = np.zeros(len(demand), dtype=np.int64)
@@ -52,7 +52,8 @@ def weights_of_kinds(
       `capacity` (R,);
     - S: dominant share of all tasks of the user.
 
-    So the kinds of a user get tasks in proportion to their tasks; a single kind has weight phi.
+    So at equal levels each kind of a user gets the same fraction of its tasks; a single kind has
+    weight phi.
     """
     whole = dominant_share(amounts_by(user, wanted, len(weight)), capacity)[user]
     weights: FloatArray = weight[user] * (dominant_share(wanted, capacity) / whole)

@@ -1,4 +1,4 @@
-"""Write witnesses as problem files."""
+"""Write problems, also in pairs with and without a lie, as problem files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_folder(folder: Path) -> None:
 
 
 def save_audit_witnesses(audit: Audit, folder: Path) -> list[Path]:
-    """Write the lie that pays, if any, as ``truth.yaml`` and ``lie.yaml``; return the files."""
+    """Write only the lie that pays, if any, as ``truth.yaml`` and ``lie.yaml``; return both."""
     if audit.lie is None:
         return []
     return save_pair(audit.subject.given, audit.lie, folder, "truth", "lie")

@@ -44,7 +44,8 @@ MORE, LESS, EVEN = COLOURS[0], COLOURS[5], COLOUR_OF_OTHERS
 # A picture shows at most so many users; the table below it lists all.
 USERS_DRAWN = 60
 LONGEST_LABEL = 26
-# Marks of logarithmic time axes. The marks of a later line are used only if all of them fit, too.
+# Marks of logarithmic time axes. A later line is used, too, if there are then at most _MOST_MARKS
+# within the axis.
 _MARKS = (
     (("1 s", 1.0), ("1 min", 60.0), ("1 h", 3600.0), ("1 d", 86_400.0), ("30 d", 2_592_000.0)),
     (("10 s", 10.0), ("10 min", 600.0), ("6 h", 21_600.0), ("5 d", 432_000.0)),

@@ -318,9 +318,9 @@ def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
     columns = [*words("policy"), *numbers("got nothing at all")]
     columns += words("users, and for how long", "never ran anything", "longest wait with nothing")
     note = (
-        "got nothing at all: users none of whose tasks ran while jobs arrived, or ever; tasks that "
-        "fit no server count, too. How long: the longest uninterrupted time in which tasks of a "
-        "user waited and none ran"
+        "got nothing at all: users with tasks of which none ran while jobs arrived, or none ever; "
+        "tasks that fit no server count, too. How long: the longest uninterrupted time in which "
+        "tasks of a user waited and none ran"
     )
     until = runs.baseline.workload.recorded_until
     cut = "" if until is None else f", in the first {duration(until)}; later jobs were cut off"
@@ -618,8 +618,8 @@ def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Bl
         return
     yield from pictures
     yield Prose(
-        "Fractions are of the jobs that were complete under each policy: the table above has their "
-        "numbers. Slowdown: completion time divided by the duration of the job's "
+        "Each curve shows fractions of the jobs that are complete under its policy. "
+        "Slowdown: completion time divided by the duration of the job's "
         "longest task. Shorter: the reduction of the mean completion time of jobs complete under "
         "both policies. Below zero the jobs take longer; values below −100 % are drawn as −100 %.",
         "small",

@@ -157,9 +157,9 @@ class Cycle:
         return None
 
     def why_waits(self, group: TaskGroup, had_room: bool) -> WaitReason:
-        """Return why a group still waits after `place`, if some server has room for a task of it.
+        """Return why a group still waits after a trial `place`, before which some server had room.
 
-        `had_room` is whether its next task, or all of a gang, fitted before `place`.
+        `had_room` is whether its next task, or all of a gang, fitted before.
         """
         if self.is_strict and first_waiting(group.waiting_list.queue) is not group:
             return OUT_OF_TURN
@@ -208,7 +208,10 @@ class QueueCycle(Cycle):
         return True
 
     def find_first(self, queue: Queue) -> NextStart:
-        """2. What: return the first group of a queue that fits, and park the groups before it."""
+        """2. What: return the first group of a queue that fits, and park the groups before it.
+
+        A parked group is compared only with servers that were freed since; see `_waiting`.
+        """
         state = self.state
         while True:
             group = first_to_try(queue, state.freed)
@@ -220,7 +223,7 @@ class QueueCycle(Cycle):
                     return group, None, plan
                 state.park_gang(group)
                 continue
-            # 3. Where: a parked group can only fit on freed servers.
+            # 3. Where
             if group.waiting_list.row >= 0:
                 server = state.selection.find_among(state.freed.servers, group.shape)
             else:
@@ -402,7 +405,7 @@ def plan_together(
 ) -> Plan:
     """Plan a group's next task, or all of a gang, on servers that a selection finds among some.
 
-    Empty if any task finds no server.
+    Empty if any task finds no server. Unlike `Cycle.plan_gang`, it changes no index of servers.
     """
     plan: Plan = []
     indices = largest_first(group, total)

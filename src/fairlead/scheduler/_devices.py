@@ -27,7 +27,7 @@ class DeviceColumns:
     """The positions of the columns for one resource's devices among a server's amounts.
 
     The devices of several resources alternate: device 0 of each, then device 1 of each. So a server
-    needs only as many columns as its devices, and a later device gets a column at the end.
+    needs only the columns up to its last device, and a later device gets a column at the end.
     """
 
     def __init__(self, resource: i64, unit: i64, largest_at: i64, first: i64, step: i64) -> None:

@@ -65,7 +65,7 @@ class RuleCycle(Cycle):
         self.jobs, self.server_groups = jobs, server_groups
 
     def place_next(self, started: list[Task]) -> bool:
-        """Start the group that the rule returns, if any; return whether it returned one."""
+        """Start a task, or the whole gang, that the rule returns; return whether it did."""
         if len(self.view.users) < len(self.state.queues):
             for queue in self.state.queues.values():
                 self.view.users[queue.name] = UserView(queue, self.service, self.units)
@@ -87,7 +87,10 @@ class RuleCycle(Cycle):
         return True
 
     def start_chosen(self, chosen: GroupView, servers: object, started: list[Task]) -> None:
-        """Start a group on the chosen servers, or on the first with room; refuse bad choices."""
+        """Start a group's next task, or a whole gang; refuse bad choices.
+
+        It starts on the chosen servers, else on the first with room.
+        """
         group = chosen._group
         if group.waiting == 0 or group.id not in self.state.groups:
             self.refuse("returned a group without waiting tasks", chosen)

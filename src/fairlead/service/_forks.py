@@ -1,4 +1,4 @@
-"""Forked copies of the process, which compute from a state without delaying its thread."""
+"""Forked copies of the process, which compute from a state without delaying the state's thread."""
 
 from __future__ import annotations
 

@@ -59,9 +59,9 @@ class StartForecasts:
             self.intervals.drop(job.id)
 
     def note_one(self, state: ServiceState, now: float) -> Future[StartOutlook] | None:
-        """Note the forecast of one of the newest jobs, drawn from those that have waited a minute.
+        """Note the forecast of a random job that has waited a minute, to learn how it comes true.
 
-        Returns a simulation if one has to end before the next call can note a forecast.
+        If a simulation in a copy of the process has to end first, notes none and returns it.
         """
         newest = islice(reversed(state.jobs.values()), NEWEST)
         since = now - LEARN_SECONDS
@@ -92,7 +92,7 @@ class StartForecasts:
         if why is not None and (why.never or why.held_by == "drained"):
             return {"starts": None, "never": why.never, "reason": _as_clause(why.reason)}
         answer: dict[str, Any] = {"starts": found.starts, "not_before": found.not_before}
-        # While placing is behind, all simulated starts are now, whatever the run times.
+        # If more tasks fit now than a forecast starts, all simulated starts are now.
         is_behind = found.ended >= FORECAST_ENDS and found.not_before == outlook.at
         if found.starts != outlook.at and not is_behind:
             answer |= self._expected(outlook, job)
@@ -196,7 +196,7 @@ def _as_clause(sentence: str) -> str:
 def _why_unknown(found: StartForecast, why: Explanation | None) -> str:
     """Return why a forecast has no start."""
     if found.ended >= FORECAST_ENDS:
-        return f"{found.ended:,} tasks start or end before it"
+        return "more tasks start or end before it than a forecast follows"
     if found.endless:
         return f"running tasks without a time limit: {found.endless:,}"
     drained = [each.of for each in (why.would_change if why else ()) if each.kind == "drain"]

@@ -52,8 +52,8 @@ class Session:
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     last_request: float = field(default_factory=monotonic)  # time by the monotonic clock
     last_number: int = 0  # of the last queued message
-    # Number of reports being processed. Their answers will have all messages, so a new message does
-    # not wake the worker's waiting request, whose answer would repeat the message.
+    # Number of the worker's reports being processed. Their answers will have the queued messages.
+    # So a new message does not wake the worker's other, waiting request, which would repeat it.
     reports: int = 0
     messages: deque[Message] = field(default_factory=deque)
     wake_up: asyncio.Event = field(default_factory=asyncio.Event)  # set by messages, and at the end
@@ -114,7 +114,7 @@ class Sessions:
         self.by_server: dict[str, Session] = {}
         self.joining: dict[str, list[Session]] = {}  # by server: sessions that are about to open
         self.silent: dict[str, float] = {}  # by server without a session: since when, monotonic
-        self.unreachable: set[str] = set()
+        self.unreachable: set[str] = set()  # servers marked so, as their worker is silent
 
     def all(self) -> list[Session]:
         joining = {session.id: session for some in self.joining.values() for session in some}

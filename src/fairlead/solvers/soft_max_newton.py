@@ -1,6 +1,7 @@
 """Newton's method with a soft maximum and falling temperature, for one level per server.
 
-These are the levels of PS-DSF. Let server i serve its users up to level L[i]. User n, of weight
+These are the levels of PS-DSF where all users of a server demand the same resources; see
+`level_path` for others. Let server i serve its users up to level L[i]. User n, of weight
 phi[n], could run gamma[n,i] tasks on server i alone. It takes x[n] = phi[n] max_i gamma[n,i] L[i]
 tasks, from the servers that attain the maximum. PS-DSF requires that the most used resource of
 every server is just used up. With soft maxima of temperature tau over servers and over resources,
@@ -8,7 +9,7 @@ this is one smooth equation per server in the logarithms of the levels, for any 
 
 Raising a server's level moves users to it from all others, and raising all levels equally raises
 all use equally. So the Jacobian is an M-matrix (positive diagonal, no positive entry off it,
-positive row sums) at every point and every temperature below 1: it is never singular, and the
+positive row sums) at every point and every temperature up to 1: it is never singular, and the
 solution at each temperature is unique. Following it from tau = 1 downwards leads to a PS-DSF
 allocation to within a few tau.
 """
@@ -34,7 +35,8 @@ SMALLEST_USE = 1e-300
 LARGEST_LOG_TASKS = 300.0
 # A longer step (change of the logarithm of a level) would overflow.
 LONGEST_STEP = 20.0
-# Errors of the equations are below this fraction of the temperature, the error of the answer.
+# Newton's method stops once errors of the equations are below this fraction of the temperature,
+# which is about the error of the levels.
 PRECISION = 1e-2
 # A smaller share of a user's tasks is a rounding error of the soft maximum.
 NEGLIGIBLE = 1e-10
@@ -43,9 +45,9 @@ NEGLIGIBLE = 1e-10
 def _idle_rate(problem: LevelProblem) -> float:
     """Return the rate of an imaginary user that takes the capacity left by task limits.
 
-    The imaginary user takes the fraction tau rate L of a server at level L. That is tau if the user
-    of smallest weight fills the server alone, and less if others use the server up. The rate is 0
-    without task limits.
+    Where task limits leave a server partly unused, it would have no finite level. The imaginary
+    user takes the fraction ``tau * rate * L`` of a server at level L, which is tau if the user of
+    smallest weight fills the server alone. The rate is 0 without task limits.
     """
     if not np.isfinite(problem.log_limit).any():
         return 0.0

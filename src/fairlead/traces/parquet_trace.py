@@ -1,7 +1,8 @@
 """Read and write the project's own trace: one Parquet file with a whole workload.
 
-A row is a set of equal tasks with the columns of its job. Cluster, users, places and events of
-servers are JSON in the file's metadata, under `METADATA_KEY`. docs/traces.md describes the format.
+A row is a set of a job's tasks with equal demands and eligible servers, and lists of their
+durations. Cluster, users, sets of eligible groups and events of servers are JSON in the file's
+metadata, under `METADATA_KEY`. docs/traces.md describes the format.
 """
 
 from __future__ import annotations

@@ -45,11 +45,11 @@ def worst_case_max_min(resources: int, small: float, rounds: int | None = None) 
 
 
 def worst_case_max_sum(resources: int, small: float) -> FloatArray:
-    """Return demands, (R + 1, R), with which the sum of shares is larger than under DRF.
+    """Return demands, (R + 1, R), for which dynamic DRF gives a larger sum of shares than DRF.
 
-    There is one agent for each resource, and a last one that demands all. The first get R / (R + 1)
-    each and the last 1 / (R + 1), where DRF gives all 1/2: the ratio of the sums is
-    2 (R^2 + 1) / (R + 1)^2.
+    There is one agent for each resource, and a last one that demands all. Under dynamic DRF the
+    first get R / (R + 1) each and the last 1 / (R + 1), where DRF gives all 1/2: the ratio of the
+    sums is 2 (R^2 + 1) / (R + 1)^2.
     """
     one_each = np.where(np.eye(resources, dtype=bool), 1.0, small)
     return np.vstack([one_each, np.ones((1, resources))])

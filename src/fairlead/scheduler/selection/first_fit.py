@@ -29,7 +29,7 @@ class Block:
         self.bounds = vec[i64]()  # (C,) upper bounds of the free amounts of its servers
         self.is_tight = False  # whether `bounds` are the largest free amounts
         self.capacity = vec[i64]()  # (C,) the largest capacity of any server
-        self.freed_at: i64 = 0  # number of searches before one of its servers was last freed
+        self.freed_at: i64 = 0  # `FirstFit.searches` when one of its servers was last freed
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -56,7 +56,7 @@ class Block:
             self.is_tight = True
 
     def change(self, server: Server, searches: i64) -> None:
-        """Copy the free amounts of a server, after some number of searches."""
+        """Copy the free amounts of a server; the number of searches so far serves as a clock."""
         free, bounds = self.free, self.bounds
         self.is_tight = False
         at = server.slot * self.width

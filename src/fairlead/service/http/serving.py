@@ -113,6 +113,6 @@ class RepeatFilter(logging.Filter):
             self._suppressed.clear()
         self._shown[kind] = now
         if suppressed := self._suppressed.pop(kind, 0):
-            record.msg = f"{record.getMessage()} ({suppressed:,} more like it in the last minute)"
+            record.msg = f"{record.getMessage()} ({suppressed:,} more since it was last shown)"
             record.args = ()
         return True
