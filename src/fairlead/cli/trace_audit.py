@@ -99,7 +99,7 @@ def audit(
 ) -> None:
     """Compare what users held in a log with their fair shares, over a period.
 
-    All jobs of the trace that ran or waited in the period count; of a sacct table also those that
+    All jobs of the trace that ran or waited in the period count, in a sacct table also jobs that
     run or wait at its end. The exit status is 1 if a user is beyond a given limit.
 
     \b

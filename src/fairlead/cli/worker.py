@@ -112,7 +112,7 @@ def worker(
     Tasks go on when the worker stops; a worker that is restarted with the same folder finds them.
     Tasks run under the worker's account. A worker that runs as root starts each task under the
     account of its user instead: the one in --accounts, or without that file the account with the
-    user's name, or nobody if there is none. No task runs as root.
+    user's name, or nobody if there is none. Tasks never run as root.
 
     \b
     Example:

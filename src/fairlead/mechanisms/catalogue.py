@@ -510,7 +510,7 @@ def _solve_merged(row: Mechanism, problem: Problem, options: dict[str, Any]) -> 
 def _solve_certified(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
     """Run the implementation; raise CertificateError unless the certificate holds."""
     implementation = row.load()
-    # At most so many unknowns (levels or prices): small problems are faster on one thread.
+    # The upper bound of the number of levels or prices; few are faster on one thread.
     with threads_for(problem.n_groups * problem.n_resources):
         allocation = implementation(problem, **options)
     certificate = allocation.certificate
