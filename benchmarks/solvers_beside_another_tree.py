@@ -8,8 +8,7 @@
 Each case is one answer with its certificate. The two checkouts take turns, because the speed of a
 machine varies; prints medians and their ratio. By default each checkout has one process, whose
 first answers do not count. With `--fresh` each answer has a new process, and all processor time
-from the start of the interpreter counts. Each process has an empty folder for code that is compiled
-at first use.
+from the start of the interpreter counts.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from functools import cache, partial
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from statistics import geometric_mean, median
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import numpy as np
@@ -72,16 +70,13 @@ def main(
 def _process(tree: Path) -> Iterator[subprocess.Popen[str]]:
     """Run a process in which a checkout, with its own `.venv`, solves the cases sent to it."""
     paths = [str(tree / folder) for folder in ("src", "tests", "benchmarks")]
-    with (
-        TemporaryDirectory() as folder,
-        subprocess.Popen(
-            [tree / ".venv" / "bin" / "python", __file__, tree, "--serve"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "FAIRLEAD_CACHE": folder},
-        ) as process,
-    ):
+    with subprocess.Popen(
+        [tree / ".venv" / "bin" / "python", __file__, tree, "--serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    ) as process:
         yield process
 
 
