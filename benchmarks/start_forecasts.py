@@ -25,7 +25,7 @@ import numpy as np
 from fairlead.model.workload import Workload
 from fairlead.service.run_times import RunTimes
 from fairlead.service.service_state import ServiceState
-from fairlead.service.start_intervals import StartIntervals
+from fairlead.service.start_forecasts import StartIntervals, simulate_starts
 from fairlead.traces.readers import MachineOptions, read_workload
 from fairlead.traces.resampling import resampled
 from fairlead.traces.what_if import with_load
@@ -76,8 +76,8 @@ def answers_of(workload: Workload, policy: str, every: int) -> Iterator[Answer]:
             elif kind == END:
                 state.apply("end", {"tasks": [[*what, 0, ""]]}, now)
             elif what in state.jobs and state.jobs[what].started is None and what % every == 0:
-                expected = state.simulate_starts(now, run_times, what).of(what).starts
-                by_limits = state.simulate_starts(now, None, what).of(what).starts
+                expected = simulate_starts(state, now, run_times, what).of(what).starts
+                by_limits = simulate_starts(state, now, None, what).of(what).starts
                 if expected is not None:
                     early, late = intervals.interval(expected - now) or (np.nan, np.nan)
                     limit = np.nan if by_limits is None else by_limits - now

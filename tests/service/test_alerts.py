@@ -24,7 +24,7 @@ from fairlead.service.alerts import (
     find_full_disk,
     unplaceable_job,
 )
-from fairlead.service.http.serving import RepeatFilter
+from fairlead.service.http.http_server import RepeatFilter
 from fairlead.service.jobs import EndedAttempt, TaskKey, Where
 from fairlead.service.journal.event_journal import JournalError
 from fairlead.service.journal.samples import ClusterSample, UserShare

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairlead.errors import FairleadError
-from fairlead.service._current_shares import CurrentShares
+from fairlead.service._overview import CurrentShares
 
 
 class State:

@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from asked_service import Asked, as_, served
 from fairlead.service import rate_limits, sessions
-from fairlead.service.http import access, serving
+from fairlead.service.http import access
 from fairlead.service.http import http_server as server_module
 from fairlead.service.messages import JobsRequest, JoinRequest, SkipRequest, SyncRequest
 from fairlead.service.rate_limits import Allowance, Limits
@@ -299,8 +299,8 @@ async def test_bytes_under_way_are_bounded(ask: Asked, monkeypatch: pytest.Monke
 
 def test_a_repeated_warning_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(serving.time, "monotonic", lambda: now)
-    shown = serving.RepeatFilter()
+    monkeypatch.setattr(server_module.time, "monotonic", lambda: now)
+    shown = server_module.RepeatFilter()
 
     def log(message: str, *args: object, level: int = logging.WARNING) -> str | None:
         record = logging.LogRecord("x", level, "", 0, message, args, None)

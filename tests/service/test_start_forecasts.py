@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asked_service import Asked, served
-from fairlead.service import _forks, _start_forecasts, run_times, start_intervals
+from fairlead.service import _forks, run_times, start_forecasts
 from fairlead.service import service as service_module
 from fairlead.service._forks import AnswerFork
-from fairlead.service._start_forecasts import StartOutlook
 from fairlead.service._state_thread import Transaction
 from fairlead.service.jobs import EndedAttempt, TaskKey
 from fairlead.service.run_times import RunTimes, Survival, command_name
 from fairlead.service.service_state import ServiceState
-from fairlead.service.start_intervals import LEAST, StartIntervals
+from fairlead.service.start_forecasts import LEAST, StartIntervals, StartOutlook, simulate_starts
 from service.test_state import end, place, submit, with_servers
 
 # Run times
@@ -153,16 +152,16 @@ def test_a_start_is_expected_from_run_times() -> None:
     for seconds in (50.0, 60.0, 70.0):
         found.add(attempt(seconds, 77))
     before = state.snapshot()
-    assert state.simulate_starts(110.0, None, jobs[2]).of(jobs[2]).starts == 100.0 + 2 * 3600.0
-    assert state.simulate_starts(110.0, found, jobs[2]).of(jobs[2]).starts == 100.0 + 2 * 60.0
+    assert simulate_starts(state, 110.0, None, jobs[2]).of(jobs[2]).starts == 100.0 + 2 * 3600.0
+    assert simulate_starts(state, 110.0, found, jobs[2]).of(jobs[2]).starts == 100.0 + 2 * 60.0
     assert state.snapshot() == before
     # A task that has run longer than all others is expected to run on, up to its limit.
-    late = state.simulate_starts(100.0 + 3000.0, found, jobs[1]).of(jobs[1]).starts
+    late = simulate_starts(state, 100.0 + 3000.0, found, jobs[1]).of(jobs[1]).starts
     assert late is not None
     assert 3100.0 < late <= 3700.0
     end(state, f"{jobs[0]}.0.1", now=3200.0)
     place(state, 3200.0)
-    assert state.simulate_starts(3200.0, found, jobs[2]).of(jobs[2]).starts == 3200.0 + 60.0
+    assert simulate_starts(state, 3200.0, found, jobs[2]).of(jobs[2]).starts == 3200.0 + 60.0
 
 
 # Intervals
@@ -245,8 +244,8 @@ def test_a_job_that_waits_beyond_its_interval_counts_at_once_and_once() -> None:
 
 
 def test_memory_of_forecasts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start_intervals, "KEPT", 50)
-    monkeypatch.setattr(start_intervals, "MOST_NOTED", 20)
+    monkeypatch.setattr(start_forecasts, "KEPT", 50)
+    monkeypatch.setattr(start_forecasts, "MOST_NOTED", 20)
     intervals = StartIntervals()
     for job in range(25):
         intervals.ask(job, 0.0, 1.0)
@@ -261,9 +260,9 @@ def test_memory_of_forecasts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 async def test_a_service_learns_how_forecasts_come_true(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(start_intervals, "LEAST", 3)
+    monkeypatch.setattr(start_forecasts, "LEAST", 3)
     monkeypatch.setattr(run_times, "LEAST", 1)
-    monkeypatch.setattr(_start_forecasts, "choice", min)
+    monkeypatch.setattr(start_forecasts, "choice", min)
     session = await ask.join("a", cpu=1)
     forecasts = ask.service.start_forecasts
 
@@ -303,8 +302,8 @@ async def test_one_simulation_in_a_copy_answers_all_callers(
             forks.append(self)
             return super().answer()
 
-    monkeypatch.setattr(_start_forecasts, "AnswerFork", Counted)
-    monkeypatch.setattr(_start_forecasts, "MOST_RUNNING", 0)
+    monkeypatch.setattr(start_forecasts, "AnswerFork", Counted)
+    monkeypatch.setattr(start_forecasts, "MOST_RUNNING", 0)
     found = await asyncio.gather(*[ask("GET", f"/v1/jobs/{job}/when") for job in jobs])
     assert len(forks) == 1
     for here, there in zip(at_once, found, strict=True):
@@ -323,8 +322,8 @@ async def test_one_simulation_in_a_copy_answers_all_callers(
 async def test_forecasts_are_noted_from_copies(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_times, "LEAST", 1)
     monkeypatch.setattr(service_module, "LEARN_SECONDS", 0.01)
-    monkeypatch.setattr(_start_forecasts, "LEARN_SECONDS", 0.0)
-    monkeypatch.setattr(_start_forecasts, "MOST_RUNNING", 0)
+    monkeypatch.setattr(start_forecasts, "LEARN_SECONDS", 0.0)
+    monkeypatch.setattr(start_forecasts, "MOST_RUNNING", 0)
     session = await ask.join("a", cpu=1)
     await ask.submit({}, {}, {})
     orders = await ask.sync(session)
@@ -341,12 +340,12 @@ async def test_forecasts_are_noted_from_copies(ask: Asked, monkeypatch: pytest.M
 async def test_a_simulation_that_is_killed_is_refused(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_start_forecasts, "MOST_RUNNING", 0)
+    monkeypatch.setattr(start_forecasts, "MOST_RUNNING", 0)
     await ask.sync(await ask.join("a", cpu=1))
     await ask.submit({}, {})
     with monkeypatch.context() as slow:
         slow.setattr(_forks, "ANSWER_SECONDS", 0.0)
-        slow.setattr(_start_forecasts, "simulate", lambda *_: sleep(60))
+        slow.setattr(start_forecasts, "simulate", lambda *_: sleep(60))
         refused = await ask("GET", "/v1/jobs/2/when", status=503)
     assert "failed, or took more than" in refused["detail"]
     assert (await ask("GET", "/v1/jobs/2/when"))["starts"] is None  # it is asked anew
@@ -368,7 +367,7 @@ async def test_run_times_are_read_back_from_the_journal(ask: Asked) -> None:
     assert found[0].demand["cpu"] == 1.0
     assert {attempt.program for attempt in found} == {"python3 train.py"}
     assert [attempt.key.index for attempt in journal.jobs.latest_attempts(2)] == [0, 2]
-    assert _start_forecasts.StartForecasts(journal).run_times.ended == 3
+    assert start_forecasts.StartForecasts(journal).run_times.ended == 3
 
 
 @served

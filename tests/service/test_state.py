@@ -12,6 +12,7 @@ from effort import cases
 from fairlead.errors import InputError
 from fairlead.service.jobs import Job, Running, TaskKey
 from fairlead.service.service_state import ServiceState
+from fairlead.service.start_forecasts import simulate_starts
 from state_invariants import check
 
 GIB = 1.0
@@ -91,9 +92,9 @@ def test_a_start_is_forecast_from_time_limits() -> None:
     second, third = submit(state, time_limit=50.0), submit(state, time_limit=10.0)
     assert place(state, 1.0) == [f"{first}.0.1 a"]
     before = state.snapshot()
-    assert state.simulate_starts(20.0, None, second).of(second) == (101.0, 101.0, 0, 1, "a", "ana")
+    assert simulate_starts(state, 20.0, None, second).of(second) == (101.0, 101.0, 0, 1, "a", "ana")
     # The first task ends late.
-    assert state.simulate_starts(200.0, None, third).of(third) == (250.0, 250.0, 0, 2, "a", "ana")
+    assert simulate_starts(state, 200.0, None, third).of(third) == (250.0, 250.0, 0, 2, "a", "ana")
     assert state.snapshot() == before
 
 
@@ -109,7 +110,7 @@ def test_forecast_starts_come_true(policy: str, seed: int) -> None:
         submit(state, float(n), user=rng.choice(["ana", "bo"]), demand=demand, tasks=tasks, **asked)
     place(state, 18.0)
     foreseen = {
-        job: state.simulate_starts(18.0, None, job).of(job).starts
+        job: simulate_starts(state, 18.0, None, job).of(job).starts
         for job in list(state.jobs)
         if state.jobs[job].started is None
     }

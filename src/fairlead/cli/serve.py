@@ -158,7 +158,7 @@ def serve(
             from fairlead.model.arguments import whole_number
             from fairlead.scheduler.policies import parse_policy
             from fairlead.service.alerts import Thresholds
-            from fairlead.service.http.serving import serve as run
+            from fairlead.service.http.http_server import serve as run
             from fairlead.service.journal.event_journal import Journal
             from fairlead.service.rate_limits import Limits
             from fairlead.service.service import Settings

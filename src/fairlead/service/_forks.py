@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import pickle
 import signal
 from collections.abc import Callable, Generator
-from contextlib import suppress
-from threading import Timer
+from contextlib import closing, suppress
+from threading import Thread, Timer
 from time import monotonic
 from typing import Generic, TypeVar
 
 from fairlead.errors import FairleadError
+from fairlead.service.journal.event_journal import Journal, JournalError
 from fairlead.service.messages import UnavailableError
+from fairlead.service.service_state import ServiceState
 
+LOG = logging.getLogger("fairlead.service")
 PART_BYTES = 2**20
 ANSWER_SECONDS = 30.0  # after which a child that computes an answer is killed
 LOW_PRIORITY = 5  # niceness of children that may take long, so that the service comes first
@@ -100,6 +104,30 @@ class AnswerFork(Generic[Answer]):
             raise found
         answer: Answer = found
         return answer
+
+
+class SnapshotFork:
+    """A forked child that writes a snapshot, and a thread that saves it."""
+
+    def __init__(self, state: ServiceState, journal: Journal) -> None:
+        self._fork = Fork(state.snapshot)
+        self.since = self._fork.since
+        self.reader = Thread(
+            target=self._save, args=(journal, journal.seq), name="snapshot", daemon=True
+        )
+        self.reader.start()
+
+    def end(self) -> None:
+        if self.reader.is_alive():
+            self._fork.kill()
+        self.reader.join()
+
+    def _save(self, journal: Journal, seq: int) -> None:
+        try:
+            with closing(self._fork.parts()) as parts:
+                journal.save(seq, parts)
+        except (ForkError, JournalError) as fault:
+            LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
 
 
 def _write_and_exit(compute: Callable[[], bytes], writing: int, niceness: int) -> None:

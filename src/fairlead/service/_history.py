@@ -146,7 +146,7 @@ class StateHistory:
         if shares_input.too_large:
             found = state.scheduler.unplaceable_groups(rules.MOST_OF_A_USER)
             for group, held_by in found.items():
-                job = state.job_of(group)
+                job = state.group(group).job
                 where = job.where if held_by == "where" else None
                 unplaceable[str(job.id)] = rules.unplaceable_job(job.id, job.user, where)
         last_tasks = self._ended_tasks.last_tasks(state.servers.keys())

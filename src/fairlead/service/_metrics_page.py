@@ -6,122 +6,29 @@ The state's thread only copies numbers. Shares are some seconds old; a gauge tel
 from __future__ import annotations
 
 import asyncio
-from collections import Counter as Tally
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from heapq import nlargest
 from math import inf, isnan, nan
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from prometheus_client import (
     CollectorRegistry,
-    Counter,
     Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
     generate_latest,
 )
 
-from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
-from fairlead.service.alerts import KINDS
-from fairlead.service.bounds import INTERRUPTED
-from fairlead.service.jobs import Effects, EndedAttempt
+from fairlead.scheduler.live_shares import LiveShares
+from fairlead.service._overview import CurrentShares, FoundShares, StateCopy, copy_state
+from fairlead.service._state_thread import StateThread
 from fairlead.service.messages import UnavailableError
-
-if TYPE_CHECKING:
-    from fairlead.service._current_shares import CurrentShares, FoundShares
-    from fairlead.service._state_thread import StateThread, Transaction
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_USERS = 1000  # users with gauges
 SHARES_SECONDS = 5.0  # for which computed shares are cached
 SHARES_FACTOR = 10  # shares are cached for at least this multiple of the time that they took
 PATIENCE = 2.0  # seconds to wait for new shares before the page shows the previous ones
-BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
-OUTCOMES = ("finished", "failed", "cancelled", "lost")
 STATES = ("ready", "drained", "unreachable", "lost")
-# Times of creation would double the page.
-disable_created_metrics()  # type: ignore[no-untyped-call]
-
-
-class Counters:
-    """Counters and histograms since the start of the service, and the present alerts."""
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.decision = self._histogram(
-            "decision_seconds", "Seconds from a request's arrival until its change is on disk."
-        )
-        self.cycle = self._histogram(
-            "cycle_seconds", "Seconds to carry out requests and place tasks."
-        )
-        self.commit = self._histogram("commit_seconds", "Seconds to write and sync the journal.")
-        self.refused = self._counter("requests_refused", "Answers of status 400 or above.", "code")
-        self.alerts = Gauge("fairlead_alerts", "Present alerts.", ["kind"], registry=self.registry)
-        self._placements = self._counter("placements", "Started tasks.")
-        self._ended = self._counter("tasks_ended", "Ended attempts of tasks.", "outcome")
-        self._events = self._counter("events", "Events on disk.", "kind")
-        for kind in KINDS:
-            self.alerts.labels(kind)
-        for outcome in OUTCOMES:
-            self._ended.labels(outcome)
-        ProcessCollector(registry=self.registry)
-
-    def count(self, kinds: Iterable[str], effects: Effects) -> None:
-        """Count events that are on disk, and their effects."""
-        for kind, n in Tally(kinds).items():
-            self._events.labels(kind).inc(n)
-        self._placements.inc(len(effects.starts))
-        for outcome, n in Tally(map(_outcome, effects.attempts)).items():
-            self._ended.labels(outcome).inc(n)
-
-    def _histogram(self, name: str, what: str) -> Histogram:
-        return Histogram(f"fairlead_{name}", what, buckets=BUCKETS, registry=self.registry)
-
-    def _counter(self, name: str, what: str, *labels: str) -> Counter:
-        return Counter(f"fairlead_{name}", what, labels, registry=self.registry)
-
-
-def _outcome(attempt: EndedAttempt) -> str:
-    if attempt.status is None:
-        return "lost"
-    if not attempt.status:
-        return "finished"
-    return "cancelled" if attempt.reason in ("cancelled", INTERRUPTED) else "failed"
-
-
-@dataclass(frozen=True)
-class StateCopy:
-    """A copy of the numbers in the state that the page needs."""
-
-    weight: dict[str, float]  # by user
-    pending: dict[str, int]  # number of waiting tasks by user
-    withheld: dict[str, int]  # number of tasks kept from the scheduler, by reason
-    servers: dict[str, int]  # number of servers by state
-    resources: tuple[str, ...]
-    shares_input: SharesQuestion  # from which shares are computed
-
-    @property
-    def reasons(self) -> dict[str, int]:
-        """The number of waiting tasks by reason; under `room` they wait for free amounts."""
-        others = self.withheld | {"too_large": self.shares_input.too_large}
-        return others | {"room": sum(self.pending.values()) - sum(others.values())}
-
-
-def copy_state(tx: Transaction) -> StateCopy:
-    """Copy the state. O(users + servers + kinds of tasks), however many tasks wait."""
-    state = tx.state
-    return StateCopy(
-        dict(state.users),
-        dict(state.pending),
-        dict(state.withheld),
-        Tally(server.state for server in state.servers.values()),
-        tuple(state.resources),
-        state.scheduler.shares_question(),
-    )
 
 
 class MetricsPage:

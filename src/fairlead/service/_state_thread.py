@@ -15,9 +15,10 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -25,15 +26,24 @@ from threading import Thread
 from time import monotonic
 from typing import Any, TypeVar
 
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.formats.queue_file import QueueFile
 from fairlead.model.queues import JOBS, TASKS
 from fairlead.scheduler.policies import parse_policy
-from fairlead.service._forks import Fork, ForkError
-from fairlead.service._metrics_page import Counters
-from fairlead.service.jobs import Effects
+from fairlead.service._forks import SnapshotFork
+from fairlead.service.alerts import KINDS
+from fairlead.service.bounds import INTERRUPTED
+from fairlead.service.jobs import Effects, EndedAttempt
 from fairlead.service.journal.event_journal import (
     PART_BYTES,
     Answer,
@@ -58,8 +68,13 @@ QUESTION_SECONDS = 0.1  # for questions between two batches; a single one may ta
 LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # bounds on the seconds until tasks are placed by time only
 ROUND_SECONDS = 1.0  # shortest time between rounds of preemption
 ROUND_FACTOR = 20  # the pause after a round is at least this multiple of the time that it took
+BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
+OUTCOMES = ("finished", "failed", "cancelled", "lost")
 UNWRITABLE = "nothing has changed, because the journal cannot be written"
 INTERNAL = "nothing has changed, because of an internal error; the service's log has more"
+
+# Times of creation would double the page.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 @dataclass
@@ -118,6 +133,52 @@ async def _charged(queue: Callable[[], QueuedRequest]) -> Any:
             return await asyncio.wrap_future(queued.outcome)
         finally:
             caller.charge(seconds=queued.seconds)
+
+
+class Counters:
+    """Counters and histograms since the start of the service, and the present alerts."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.decision = self._histogram(
+            "decision_seconds", "Seconds from a request's arrival until its change is on disk."
+        )
+        self.cycle = self._histogram(
+            "cycle_seconds", "Seconds to carry out requests and place tasks."
+        )
+        self.commit = self._histogram("commit_seconds", "Seconds to write and sync the journal.")
+        self.refused = self._counter("requests_refused", "Answers of status 400 or above.", "code")
+        self.alerts = Gauge("fairlead_alerts", "Present alerts.", ["kind"], registry=self.registry)
+        self._placements = self._counter("placements", "Started tasks.")
+        self._ended = self._counter("tasks_ended", "Ended attempts of tasks.", "outcome")
+        self._events = self._counter("events", "Events on disk.", "kind")
+        for kind in KINDS:
+            self.alerts.labels(kind)
+        for outcome in OUTCOMES:
+            self._ended.labels(outcome)
+        ProcessCollector(registry=self.registry)
+
+    def count(self, kinds: Iterable[str], effects: Effects) -> None:
+        """Count events that are on disk, and their effects."""
+        for kind, n in Tally(kinds).items():
+            self._events.labels(kind).inc(n)
+        self._placements.inc(len(effects.starts))
+        for outcome, n in Tally(map(_outcome, effects.attempts)).items():
+            self._ended.labels(outcome).inc(n)
+
+    def _histogram(self, name: str, what: str) -> Histogram:
+        return Histogram(f"fairlead_{name}", what, buckets=BUCKETS, registry=self.registry)
+
+    def _counter(self, name: str, what: str, *labels: str) -> Counter:
+        return Counter(f"fairlead_{name}", what, labels, registry=self.registry)
+
+
+def _outcome(attempt: EndedAttempt) -> str:
+    if attempt.status is None:
+        return "lost"
+    if not attempt.status:
+        return "finished"
+    return "cancelled" if attempt.reason in ("cancelled", INTERRUPTED) else "failed"
 
 
 class StateThread:
@@ -457,27 +518,3 @@ class StateThread:
         except (OSError, JournalError) as fault:
             LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
         self._saved = self.journal.seq
-
-
-class SnapshotFork:
-    """A forked child that writes a snapshot, and a thread that saves it."""
-
-    def __init__(self, state: ServiceState, journal: Journal) -> None:
-        self._fork = Fork(state.snapshot)
-        self.since = self._fork.since
-        self.reader = Thread(
-            target=self._save, args=(journal, journal.seq), name="snapshot", daemon=True
-        )
-        self.reader.start()
-
-    def end(self) -> None:
-        if self.reader.is_alive():
-            self._fork.kill()
-        self.reader.join()
-
-    def _save(self, journal: Journal, seq: int) -> None:
-        try:
-            with closing(self._fork.parts()) as parts:
-                journal.save(seq, parts)
-        except (ForkError, JournalError) as fault:
-            LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})

@@ -197,27 +197,6 @@ class EndedAttempt(NamedTuple):
     program: str = ""  # the name of its command
 
 
-class StartForecast(NamedTuple):
-    """When a job starts; times are seconds since 1970."""
-
-    starts: float | None  # None if unknown
-    not_before: float  # a time before which it does not start
-    endless: int  # number of running tasks without a known end
-    ended: int  # number of tasks that end before the job starts
-    server: str = ""  # where its first task starts
-    freed_by: str = ""  # user of the last task that ends there before; empty if none ends
-
-
-class SimulatedStarts(NamedTuple):
-    """When jobs start in one simulation of the state."""
-
-    starts: dict[int, StartForecast]  # by job
-    rest: StartForecast  # of each other job, which does not start in the simulation
-
-    def of(self, job: int) -> StartForecast:
-        return self.starts.get(job, self.rest)
-
-
 @dataclass(slots=True)
 class Effects:
     """Consequences of events: orders for workers, and history to store."""

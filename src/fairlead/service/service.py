@@ -19,24 +19,22 @@ from pydantic_core import to_json
 from fairlead.errors import InputError
 from fairlead.formats.queue_file import QueueFile
 from fairlead.model.queues import JOBS
-from fairlead.service._current_shares import CurrentShares
 from fairlead.service._history import StateHistory
-from fairlead.service._job_search import ENDED_STATES, find_live
 from fairlead.service._metrics_page import MetricsPage
-from fairlead.service._overview import Overview
-from fairlead.service._start_forecasts import (
-    LEARN_SECONDS,
-    StartForecasts,
-    StartOutlook,
-    expected_in_words,
-)
+from fairlead.service._overview import CurrentShares, Overview
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service._what_if import trial_in_fork, try_changes
 from fairlead.service._workers import Workers
 from fairlead.service.alerts import KINDS, Thresholds
 from fairlead.service.jobs import Effects, Job, Server, TaskKey
 from fairlead.service.journal.event_journal import Journal, JournalError
-from fairlead.service.journal.job_records import DAMAGED, LISTED_BYTES, job_view
+from fairlead.service.journal.job_records import (
+    DAMAGED,
+    ENDED_STATES,
+    LISTED_BYTES,
+    find_live,
+    job_view,
+)
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import (
     DeniedError,
@@ -51,6 +49,12 @@ from fairlead.service.messages import (
 from fairlead.service.rate_limits import in_turn
 from fairlead.service.run_times import command_name
 from fairlead.service.service_state import RESOURCES, ServiceState
+from fairlead.service.start_forecasts import (
+    LEARN_SECONDS,
+    StartForecasts,
+    StartOutlook,
+    expected_in_words,
+)
 from fairlead.service.webhook import Receiver, Webhook
 
 LOG = logging.getLogger("fairlead.service")

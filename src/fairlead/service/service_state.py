@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from heapq import heapify, heappop, heappush
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Self
@@ -34,12 +33,9 @@ from fairlead.service.jobs import (
     JobGroup,
     Running,
     Server,
-    SimulatedStarts,
-    StartForecast,
     TaskKey,
     Where,
 )
-from fairlead.service.run_times import Estimates, RunTimes
 
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
 # The quantum of GPUs is a power of two. So scores and fit scores are rounded as before devices were
@@ -50,8 +46,6 @@ OTHER_QUANTUM = 1 / 10_000  # of other resources
 MOST_QUANTA = 2**61  # largest amount of a limit or quota, in quanta
 MOST_RESOURCES = 64  # names of resources; the scheduler's tables have a column for each
 MOST_DRAINED = 10_000  # names of drained servers that were lost; the oldest are forgotten
-FORECAST_ENDS = 5000  # largest number of ends of tasks in a forecast, which takes 0.1 s then
-FORECAST_STARTS = 2000  # largest number of starts in a forecast; more only if placing is behind
 GANG = "gang lost a task"
 CHANGEABLE = ("demand", "where", "priority", "time_limit")
 
@@ -421,9 +415,9 @@ class ServiceState:
             name = parents[name]
         return found
 
-    def job_of(self, group: int) -> Job:
-        """Return the job of one of the scheduler's groups."""
-        return self._groups[group].job
+    def group(self, number: int) -> JobGroup:
+        """Return the tasks in one of the scheduler's groups."""
+        return self._groups[number]
 
     def find(self, key: TaskKey) -> Running | None:
         """Return a running attempt, or None if it does not run."""
@@ -441,54 +435,6 @@ class ServiceState:
         if job not in self.jobs:
             raise InputError(f"there is no job {job!r:.60} that waits or runs", "job")
         return self.jobs[job]
-
-    def simulate_starts(
-        self, now: float, run_times: RunTimes | None = None, until: int | None = None
-    ) -> SimulatedStarts:
-        """Simulate when each job starts its next task if no job is submitted and no task fails.
-
-        Tasks run for their estimates from `run_times`, if given, and at most for their time
-        limits. Held and dependent jobs do not start. The simulation has at most `FORECAST_ENDS`
-        ends and `FORECAST_STARTS` starts, which are undone. It stops when job `until` starts.
-        """
-        ended, starts_left = 0, FORECAST_STARTS
-        starts: dict[int, StartForecast] = {}
-        runs = [run for server in self.servers.values() for run in server.running.values()]
-        estimates = None if run_times is None else run_times.estimates(runs, now)
-        ends: list[tuple[float, int, str, str]] = []  # a heap of (time, task, server, user)
-        for run in runs:
-            run_time = _run_time(run.entry, now - run.since, estimates)
-            if run_time is not None:
-                ends.append((run.since + run_time, run.task, run.server, run.entry.job.user))
-        heapify(ends)
-        freed_by: dict[str, str] = {}  # by server, the user of the task that ended there last
-        endless = len(runs) - len(ends)  # tasks without a known end
-        with self.scheduler.what_if():
-            while True:
-                placed = self.scheduler.place(now, starts_left)
-                starts_left -= len(placed)
-                for start in placed:
-                    entry = self._groups[start.group]
-                    if entry.job.id not in starts:
-                        user = freed_by.get(start.server, "")
-                        found = StartForecast(now, now, endless, ended, start.server, user)
-                        starts[entry.job.id] = found
-                        if entry.job.id == until:
-                            return SimulatedStarts(starts, found)
-                    run_time = _run_time(entry, 0.0, estimates)
-                    if run_time is None:
-                        endless += 1
-                    else:
-                        heappush(ends, (now + run_time, start.task, start.server, entry.job.user))
-                if not starts_left:
-                    ended = FORECAST_ENDS  # the simulation stops, as after too many ends
-                if not ends or ended >= FORECAST_ENDS:
-                    return SimulatedStarts(starts, StartForecast(None, now, endless, ended))
-                now = max(now, ends[0][0])
-                while ends and ends[0][0] <= now:
-                    _, task, server, freed_by[server] = heappop(ends)
-                    self.scheduler.finish(task)
-                    ended += 1
 
     def newest_group(self) -> int:
         """Return the largest id of the scheduler's groups; later groups have larger ones."""
@@ -867,18 +813,6 @@ class ServiceState:
             self.scheduler.drain(server.name)
         else:
             self.scheduler.undrain(server.name)
-
-
-def _run_time(entry: JobGroup, elapsed: float, estimates: Estimates | None) -> float | None:
-    """Return the estimate of a run time after `elapsed` seconds, at most the task's limit.
-
-    Return the other one if the estimate or the limit is missing, and None if both are.
-    """
-    limit = entry.time_limit
-    estimate = None if estimates is None else estimates.run_time(entry, elapsed)
-    if estimate is None or limit is None:
-        return limit if estimate is None else estimate
-    return min(estimate, limit)
 
 
 EVENTS = {

@@ -1,3 +1,3 @@
 """The HTTP side of a service: access control, the API, and the server."""
 
-__all__ = ["access", "api", "http_server", "serving"]
+__all__ = ["access", "api", "http_server"]

@@ -1,4 +1,4 @@
-"""History in the journal: submitted jobs, ended attempts, and usage by month.
+"""Jobs in the journal, ended attempts, and usage by month; search for live and ended jobs.
 
 Long fields of ended jobs are shortened or dropped.
 """
@@ -6,7 +6,7 @@ Long fields of ended jobs are shortened or dropped.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 from zlib import crc32
@@ -32,6 +32,18 @@ MARK = "..."  # follows a shortened command
 DAMAGED = "its command in the journal is damaged"
 DELETED_AT_ONCE = 500  # jobs in one transaction, which takes some 20 ms
 ROWS_AT_ONCE = 5000
+ENDED_STATES = ("ended", "finished", "failed", "cancelled")  # "ended" is any of the others
+SORT_KEYS: dict[str, Callable[[Job], Any]] = {
+    "id": lambda job: job.id,
+    "user": lambda job: job.user,
+    "name": lambda job: job.name or "",
+    "state": lambda job: job.state,
+    "tasks": lambda job: job.tasks,
+    "running": lambda job: len(job.running),
+    "priority": lambda job: job.priority,
+    "submitted": lambda job: job.submitted,
+    "started": lambda job: job.started or float("inf"),
+}
 _NO_HOURS = {"tasks": 0, "cpu": 0.0, "memory": 0.0, "gpu": 0.0}
 
 
@@ -331,6 +343,25 @@ def _outcome(job: int, written: bytes | str) -> dict[str, Any] | None:
 
 def _log_damaged(job: int, what: str) -> None:
     LOG.error("job %d: its %s in the journal is damaged", job, what, extra={"job": str(job)})
+
+
+def find_live(jobs: Sequence[Job], wanted: JobQuery) -> list[int]:
+    """Return the ids of the wanted jobs in order; ties go to the smaller id."""
+    text = wanted.text.casefold()
+    found = [
+        job
+        for job in jobs
+        if (wanted.user is None or job.user == wanted.user)
+        and (wanted.state in ("live", job.state) or (wanted.state == "held" and job.held))
+        and (
+            not text
+            or text in (job.name or "").casefold()
+            or text in job.user.casefold()
+            or text == str(job.id)
+        )
+    ]
+    found.sort(key=SORT_KEYS[wanted.sort], reverse=wanted.descending)
+    return [job.id for job in found]
 
 
 def job_view(job: Job) -> dict[str, Any]:
