@@ -73,6 +73,13 @@ class Asked:
         asked = {"session": session, "seen": seen, "ended": list(ended), "wait": 2.0}
         return await self("POST", "/v1/workers/sync", json=asked, **more)
 
+    async def work(self, session: str, seen: int = 0, status: int = 0) -> Any:
+        """End all tasks that a worker is to start; return the orders that it got."""
+        orders = await self.sync(session, seen)
+        ended = [[*start[1], status, ""] for start in orders["start"]]
+        await self.sync(session, orders["seen"], ended)
+        return orders
+
 
 @asynccontextmanager
 async def asked(

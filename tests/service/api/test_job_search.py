@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from asked_service import Asked, as_, change, served
-from fairlead.service.rate_limits import CALLER, Allowance, Limits, in_turn
 
 SORTS = ("id", "user", "name", "state", "tasks", "running", "priority", "submitted", "started")
+
+
 NAMES = (None, "train", "Train 2", "eval", "a%_'\"")
 
 
@@ -115,11 +115,8 @@ async def test_attempts_are_those_that_run_and_ended(ask: Asked) -> None:
     orders = await ask.sync(session)
     await ask.sync(session, orders["seen"], [[1, 0, 1, 3, "bad"]])
     rows = (await ask("GET", "/v1/jobs/1/attempts"))["attempts"]
-    assert [(row["task"], row["status"], row["ended"] is None) for row in rows] == [
-        (1, None, True),
-        (2, None, True),
-        (0, 3, False),
-    ]
+    found = [(row["task"], row["status"], row["ended"] is None) for row in rows]
+    assert found == [(1, None, True), (2, None, True), (0, 3, False)]
     await ask("GET", "/v1/jobs/9/attempts", status=404)
 
 
@@ -145,22 +142,3 @@ async def test_a_damaged_job_spoils_no_page(ask: Asked, tmp_path: Path) -> None:
         change(tmp_path / "j.db", f"UPDATE jobs SET outcome = x'{blob}' WHERE id = 1")
         found = await ask("GET", "/v1/jobs/search?state=ended")
         assert [job["id"] for job in found["jobs"]] == ["2"]
-
-
-def test_one_question_of_a_caller_waits_at_a_time() -> None:
-    """With ten questions of ana before it, bo's question is answered second or third."""
-    order: list[str] = []
-
-    async def ask_as(name: str, allowance: Allowance, lock: asyncio.Lock) -> None:
-        CALLER.set(allowance)
-        async with in_turn(lock):
-            await asyncio.sleep(0.001)
-            order.append(name)
-
-    async def whole() -> None:
-        lock = asyncio.Lock()
-        of = {name: Allowance("user", Limits()) for name in ("ana", "bo")}
-        await asyncio.gather(*(ask_as(name, of[name], lock) for name in ["ana"] * 10 + ["bo"]))
-
-    asyncio.run(whole())
-    assert order.index("bo") <= 2

@@ -1,35 +1,45 @@
-"""Each caller's requests are bounded, and the load of one caller does not delay the others."""
+"""Bounds on each caller's requests, jobs and bytes; no caller's load delays the others."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-import socket
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+import sqlite3
+from collections.abc import AsyncIterator
 from pathlib import Path
 from time import sleep
 from typing import Any
-from unittest.mock import Mock, patch
+from unittest.mock import patch
 
 import pytest
 from pydantic import BaseModel, ValidationError
-from starlette.applications import Starlette
+from pydantic_core import from_json, to_json
 from starlette.exceptions import HTTPException
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
 
-from asked_service import Asked, as_, served
+from asked_service import Asked, as_, run, served
 from fairlead.service import rate_limits, sessions
+from fairlead.service import service as service_module
 from fairlead.service.http import access
 from fairlead.service.http import http_server as server_module
-from fairlead.service.messages import JobsRequest, JoinRequest, SkipRequest, SyncRequest
-from fairlead.service.rate_limits import Allowance, Limits
+from fairlead.service.journal.event_journal import reading
+from fairlead.service.journal.job_records import (
+    ENDED_BYTES,
+    LISTED_BYTES,
+    short_request,
+    short_view,
+)
+from fairlead.service.messages import (
+    MOST_JOB_BYTES,
+    JobChange,
+    JobRequest,
+    JobsRequest,
+    JoinRequest,
+    SkipRequest,
+    SyncRequest,
+)
+from fairlead.service.rate_limits import CALLER, Allowance, Limits, in_turn
 from fairlead.service.service import Settings
 from fairlead.service.service_state import MOST_RESOURCES
-from live_cluster import until
 from state_invariants import check
 
 MANY = dict.fromkeys(map(str, range(20_000)), 1)
@@ -49,10 +59,8 @@ async def test_references_of_a_request_are_bounded(ask: Asked) -> None:
 
 @served
 async def test_ended_jobs_are_looked_up_once_a_request(ask: Asked) -> None:
-    session = await ask.join("a", cpu=8)
     ids = await ask.submit(*[{"cpu": 0.01}] * 50)
-    orders = await ask.sync(session)
-    await ask.sync(session, orders["seen"], [[*start[1], 0, ""] for start in orders["start"]])
+    await ask.work(await ask.join("a", cpu=8))
     records = ask.service.journal.jobs
     with patch.object(records, "outcomes", side_effect=records.outcomes) as looked_up:
         await ask.submit(*[{"after": ids}] * 100)
@@ -61,22 +69,10 @@ async def test_ended_jobs_are_looked_up_once_a_request(ask: Asked) -> None:
     assert [len(list(call.args[0])) for call in looked_up.call_args_list] == [50, 0]
 
 
-@served(settings=Settings(live_bytes=100000))
-async def test_live_bytes_of_a_user_are_bounded(ask: Asked) -> None:
-    job = {"environment": {"a": "y" * 60_000}}
-    (first,) = await ask.submit(job)
-    await ask.refused(job, status=429)
-    await ask.submit(job | {"user": "bo"})
-    await ask("POST", f"/v1/jobs/{first}/cancel")
-    await ask.submit(job)
-
-
 @served
 async def test_old_jobs_are_deleted_and_their_hours_stay(ask: Asked) -> None:
-    session = await ask.join("a")
     await ask.submit({})
-    orders = await ask.sync(session)
-    await ask.sync(session, orders["seen"], [[1, 0, 1, 0, ""]])
+    await ask.work(await ask.join("a"))
     before = await ask("GET", "/v1/history")
     ask.service.journal.jobs.delete_old(2.0**40)
     assert await ask("GET", "/v1/history") == before
@@ -329,80 +325,149 @@ async def test_an_internal_error_shows_no_details(
     assert await ask.http.get("/readyz")
 
 
-@contextmanager
-def http_server(**settings: float) -> Iterator[int]:
-    """Run the HTTP server in a thread, with answers of 1 MiB; yield its port."""
-    app = Starlette(routes=[Route("/", lambda _: PlainTextResponse("x" * 2**20))])
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listening,
-        pytest.MonkeyPatch.context() as patched,
-    ):
-        for name, value in settings.items():
-            patched.setattr(server_module, name, value)
-        server = server_module.HttpServer(app, [listening])
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            server.should_exit = server.force_exit = True
-            thread.join()
+FOUR_TEXTS = dict.fromkeys("abcd", "y" * 60_000)
+
+
+SMILE = "\N{GRINNING FACE}"
+
+
+NAMES = [f"{SMILE * 190}{i}" for i in range(400)]  # 300 KiB
 
 
 @pytest.mark.parametrize(
-    ("signals", "is_forced"),
+    "large",
     [
-        ([signal.SIGINT], False),
-        ([signal.SIGTERM, signal.SIGTERM], False),
-        ([signal.SIGTERM, signal.SIGINT], True),
+        {"where": NAMES},
+        {"where": dict.fromkeys(NAMES[:100], "x"), "environment": FOUR_TEXTS},
+        {"bundles": [{"resources": dict.fromkeys(NAMES[:4], 1)}] * 100},
+        {"resources": dict.fromkeys(NAMES[:100], 1), "environment": FOUR_TEXTS},
     ],
 )
-def test_only_a_second_ctrl_c_leaves_requests_unanswered(
-    signals: list[signal.Signals], is_forced: bool
+def test_all_of_a_job_counts_towards_its_limit(large: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=f"{MOST_JOB_BYTES:,}"):
+        JobRequest(command=["x"], **large)
+
+
+def test_a_job_with_1000_bundles_and_references_is_taken() -> None:
+    after = [str(10**17 + i) for i in range(1000)]
+    JobRequest(command=["x"], bundles=[{}] * 1000, after=after, where=NAMES[:200])  # type: ignore[list-item]
+
+
+def test_a_long_place_is_refused_in_a_change() -> None:
+    with pytest.raises(ValidationError, match=f"{MOST_JOB_BYTES:,}"):
+        JobChange(where=NAMES)
+    JobChange(where=NAMES[:300])
+
+
+@served(settings=Settings(live_bytes=5000))
+async def test_live_bytes_of_a_user_are_bounded(ask: Asked) -> None:
+    large = {"environment": {"a": "y" * 3000}}
+    (first,) = await ask.submit(large)
+    await ask.refused(large, status=429)
+    await ask.submit(large | {"user": "bo"})
+    await ask("POST", f"/v1/jobs/{first}/cancel")
+    (job,) = await ask.submit()
+    before = ask.service.state_thread.state.live_bytes["ana"]
+    await ask("PATCH", f"/v1/jobs/{job}", json={"where": ["a" * 150, "b" * 150]})
+    state = ask.service.state_thread.state
+    assert state.live_bytes["ana"] == state.jobs[int(job)].size > before + 290
+    long = {"where": [f"{i:0150}" for i in range(40)]}
+    await ask("PATCH", f"/v1/jobs/{job}", json=long, status=429)
+    await ask("PATCH", f"/v1/jobs/{job}", json={"anywhere": True})
+    assert state.live_bytes["ana"] == before
+    await ask("POST", f"/v1/jobs/{job}/cancel")
+    assert state.live_bytes["ana"] == 0
+
+
+def test_an_ended_job_keeps_4_kib(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        first = await ask.submit(*[{"where": ["none"]}] * 900)
+        (job,) = await ask.submit({"where": NAMES[:200], "after": first, "command": [SMILE] * 9000})
+        live = await ask("GET", f"/v1/jobs/{job}")
+        assert (len(live["where"]), len(live["after"]), live["shortened"]) == (200, 900, [])
+        await ask("POST", f"/v1/jobs/{job}/cancel")
+        ended = await ask("GET", f"/v1/jobs/{job}")
+        assert ended["shortened"] == ["where", "after"]
+        assert (ended["where"], ended["after"]) == (None, [])
+        assert ended["command"] == [SMILE, SMILE, SMILE, "..."]
+
+    run(tmp_path, test)
+    with sqlite3.connect(tmp_path / "j.db") as connection:
+        chosen = "SELECT length(spec), length(outcome) FROM jobs WHERE id = 901"
+        ((spec, outcome),) = connection.execute(chosen).fetchall()
+    assert max(spec, outcome) <= ENDED_BYTES
+
+
+@pytest.mark.parametrize("word", ["x", "\x01", SMILE, "\\"])
+def test_requests_of_ended_jobs_are_short_for_all_characters(word: str) -> None:
+    request = {"user": "a", "name": "n", "tasks": 1, "submitted": 0.5}
+    for command in ([word * 60_000], [word] * 10_000, [word * 1000, word * 60_000]):
+        kept = from_json(short_request(request | {"command": command, "directory": word * 9000}))
+        assert len(to_json(kept)) <= ENDED_BYTES
+        assert kept["command"][0].startswith(word)
+
+
+@pytest.mark.parametrize("where", [None, NAMES, dict.fromkeys(NAMES[:100], SMILE * 200)])
+def test_views_of_ended_jobs_are_short(where: Any) -> None:
+    view = {"where": where, "after": ["1"] * 1000, "shortened": [], "reason": "\x01" * 100}
+    assert len(to_json(short_view(view))) <= ENDED_BYTES
+
+
+@served
+async def test_lists_are_bounded_by_bytes_and_number(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_exit = Mock()
-    server = server_module.HttpServer(None, [], on_exit=on_exit)
-    for number in signals:
-        server.handle_exit(number, None)
-    assert (server.should_exit, server.force_exit) == (True, is_forced)
-    assert on_exit.call_count == len(signals)
+    for _ in range(3):
+        await ask.submit(*[{"where": NAMES[:300]}] * 5)
+    few = await ask("GET", "/v1/jobs?limit=3&beyond=4")
+    assert ([job["id"] for job in few["jobs"]], few["next"]) == (["5", "6", "7"], "7")
+    seen: list[str] = []
+    beyond, pages = "0", 0
+    while beyond is not None:
+        answer = await ask.http.get(f"/v1/jobs?beyond={beyond}")
+        assert len(answer.content) < LISTED_BYTES + 1000
+        seen += [job["id"] for job in answer.json()["jobs"]]
+        beyond, pages = answer.json()["next"], pages + 1
+    assert seen == [str(job) for job in range(1, 16)]
+    assert pages == 2
+    monkeypatch.setattr(service_module, "LISTED_BYTES", 10)  # a list has at least one job
+    for beyond, following in ((3, "4"), (14, None)):
+        page = await ask("GET", f"/v1/jobs?beyond={beyond}")
+        assert ([job["id"] for job in page["jobs"]], page["next"]) == ([str(beyond + 1)], following)
 
 
-def connected(port: int) -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", port))
-    made.settimeout(5)  # less than the server's default limits
-    return made
+def test_lists_of_ended_jobs_are_bounded_by_bytes(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.submit({})
+        await ask("POST", "/v1/jobs/1/cancel")
+
+    run(tmp_path, test)
+    path = tmp_path / "j.db"
+    with sqlite3.connect(path) as connection:
+        ((outcome,),) = connection.execute("SELECT outcome FROM jobs WHERE id = 1").fetchall()
+        long = to_json(from_json(outcome) | {"where": NAMES[:4]})
+        connection.execute("UPDATE jobs SET outcome = ?", (long,))
+        copy = "SELECT ?, user, submitted, spec, ended, outcome, digest FROM jobs WHERE id = 1"
+        connection.executemany(f"INSERT INTO jobs {copy}", [(n,) for n in range(2, 701)])
+    with reading(path) as journal:
+        listed = journal.jobs.ended_jobs(limit=1000)
+        assert len(listed) == LISTED_BYTES // len(long) < 700
 
 
-def test_an_answer_that_is_not_read_is_given_up() -> None:
-    with http_server(ANSWER_SECONDS=0.3) as port, socket.socket() as lazy:
-        lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        lazy.connect(("127.0.0.1", port))
-        lazy.sendall(20 * b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        row = f":{port:04X} 0100007F:{lazy.getsockname()[1]:04X} 01"  # 01: established
-        until(lambda: row not in Path("/proc/net/tcp").read_text())
+def test_one_question_of_a_caller_waits_at_a_time() -> None:
+    """With ten questions of ana before it, bo's question is answered second or third."""
+    order: list[str] = []
 
+    async def ask_as(name: str, allowance: Allowance, lock: asyncio.Lock) -> None:
+        CALLER.set(allowance)
+        async with in_turn(lock):
+            await asyncio.sleep(0.001)
+            order.append(name)
 
-@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nA: "])
-def test_slow_headers_end_the_connection(sent: bytes) -> None:
-    with http_server(HEADERS_SECONDS=0.3) as port, connected(port) as slow:
-        slow.sendall(sent)
-        assert slow.recv(1) == b""
+    async def whole() -> None:
+        lock = asyncio.Lock()
+        of = {name: Allowance("user", Limits()) for name in ("ana", "bo")}
+        await asyncio.gather(*(ask_as(name, of[name], lock) for name in ["ana"] * 10 + ["bo"]))
 
-
-def test_a_full_service_closes_connections_of_one_peer() -> None:
-    with http_server(MOST_CONNECTIONS=8) as port:
-        opened = [connected(port) for _ in range(5)]
-        assert opened.pop().recv(1) == b""
-        opened[0].sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        assert opened[0].recv(12) == b"HTTP/1.1 200"
-        for each in opened:
-            each.close()
-
-        def answers() -> bool:
-            with suppress(ConnectionError), connected(port) as another:
-                another.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-                return another.recv(12) == b"HTTP/1.1 200"
-            return False
-
-        until(answers)
+    asyncio.run(whole())
+    assert order.index("bo") <= 2
