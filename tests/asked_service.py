@@ -82,16 +82,14 @@ class Asked:
 
 
 @asynccontextmanager
-async def asked(
-    folder: Path, settings: Settings, limits: Limits, host: str
-) -> AsyncIterator[Asked]:
+async def asked(folder: Path, settings: Settings, limits: Limits) -> AsyncIterator[Asked]:
     journal = Journal(folder / "j.db", survives_power_failure=False)  # no test cuts the power
     service = Service(journal, settings)
     app = application(service, limits)
     async with app.router.lifespan_context(app):
         await service.overview.latest()  # the first summary, which asks for shares
         transport = httpx.ASGITransport(as_root_on_tcp(app))
-        async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as http:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8400") as http:
             yield Asked(service, http)
     journal.close()
 
@@ -111,14 +109,10 @@ def as_root_on_tcp(app: Any) -> Any:
 
 
 def run(
-    folder: Path,
-    test: Test,
-    settings: Settings | None = None,
-    limits: Limits | None = None,
-    host: str = "127.0.0.1:8400",
+    folder: Path, test: Test, settings: Settings | None = None, limits: Limits | None = None
 ) -> None:
     async def whole() -> None:
-        async with asked(folder, settings or Settings(), limits or Limits(), host) as ask:
+        async with asked(folder, settings or Settings(), limits or Limits()) as ask:
             await test(ask)
 
     asyncio.run(whole())
@@ -126,13 +120,6 @@ def run(
 
 def as_(name: str) -> dict[str, Any]:
     return {"headers": {"Authorization": f"Bearer secret-{name}"}}
-
-
-def with_tokens(folder: Path) -> None:
-    journal = Journal(folder / "j.db")
-    for name, (role, subject) in ROLES.items():
-        journal.tokens.add(Token(name, role, subject), f"secret-{name}")
-    journal.close()
 
 
 def change(path: Path, *statements: str) -> None:
@@ -146,20 +133,21 @@ def served(
     test: Callable[..., Awaitable[None]] | None = None,
     settings: Settings | None = None,
     limits: Limits | None = None,
-    host: str = "127.0.0.1:8400",
     tokens: bool = False,
 ) -> Any:
     """Run an async test with a service of its own: its first parameter."""
     if test is None:
-        return partial(served, settings=settings, limits=limits, host=host, tokens=tokens)
+        return partial(served, settings=settings, limits=limits, tokens=tokens)
 
     @wraps(test)
     def whole(tmp_path: Path, **fixtures: Any) -> None:
         if tokens:
-            with_tokens(tmp_path)
+            with closing(Journal(tmp_path / "j.db")) as journal:
+                for name, (role, subject) in ROLES.items():
+                    journal.tokens.add(Token(name, role, subject), f"secret-{name}")
         if "tmp_path" in signature(test).parameters:
             fixtures["tmp_path"] = tmp_path
-        run(tmp_path, partial(test, **fixtures), settings, limits, host)
+        run(tmp_path, partial(test, **fixtures), settings, limits)
 
     folder = Parameter("tmp_path", Parameter.POSITIONAL_OR_KEYWORD)
     others = [p for p in list(signature(test).parameters.values())[1:] if p.name != "tmp_path"]

@@ -66,8 +66,9 @@ def end_tasks(attempts: Path) -> None:
 class Cluster:
     """`fairlead serve` and `fairlead worker` in a folder; each can be killed and started again."""
 
-    def __init__(self, folder: Path, *serve: str) -> None:
-        self.folder, self.port, self.serve = folder, free_port(), serve
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        self.serve: tuple[str, ...] = ()  # more options of the service
         self.url = f"http://127.0.0.1:{self.port}"  # for what asks without `Client`
         self.socket = folder / "run" / "s"
         self.address = f"unix:{self.socket}"

@@ -1,73 +1,30 @@
-"""The journal and the engine: an answer never comes before its event is on disk."""
+"""The journal: tokens, snapshots, deletion of old events, and damage, which is detected."""
 
 from __future__ import annotations
 
+import logging
 import os
+import shutil
+import sqlite3
 import stat
-import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import Future
-from functools import partial
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sql
+from pydantic_core import to_json
 
-from asked_service import change
+from asked_service import Asked, change, run
 from fairlead.errors import InputError
-from fairlead.scheduler.scheduler import Scheduler
-from fairlead.service._state_thread import StateThread, Transaction
-from fairlead.service.jobs import Effects, Running
+from fairlead.service.jobs import Effects
+from fairlead.service.journal import _journal_file as journal_file
 from fairlead.service.journal.event_journal import Batch, Journal, JournalError, reading
+from fairlead.service.journal.job_records import DAMAGED
 from fairlead.service.journal.tokens import Token
-from fairlead.service.messages import UnavailableError
 from fairlead.service.service_state import ServiceState
 from live_cluster import until
-from service.test_state import a_job
-
-A_JOB = a_job()
-A_SERVER = {"name": "a", "capacity": {"cpu": 1.0}, "labels": {}, "identity": "1"}
-
-
-def submit(tx: Transaction) -> list[int]:
-    ids: list[int] = tx.apply("submit", jobs=[A_JOB])
-    tx.batch.specs.update(dict.fromkeys(ids, ("ana", tx.now, b'{"command":["true"]}')))
-    return ids
-
-
-def join(tx: Transaction) -> None:
-    tx.apply("server", **A_SERVER)
-
-
-def end(tx: Transaction) -> None:
-    tx.apply("end", tasks=[[1, 0, 1, 0, ""]])
-
-
-class Writer:
-    """A state thread on a journal, whose effects are kept."""
-
-    def __init__(self, path: Path, policy: str | None = None, seed: int | None = None) -> None:
-        self.effects: list[Effects] = []
-        self.rebuilt = 0
-        self.journal = Journal(path)
-        self.state_thread = StateThread(self.journal, policy, seed, self.effects.append, self._note)
-        self.state_thread.start()
-
-    def _note(self, _state: object) -> None:
-        self.rebuilt += 1
-
-    def ask(self, request: Any, key: str = "", digest: str = "") -> Any:
-        return self.state_thread.enqueue(request, key, digest).result(10)
-
-    @property
-    def starts(self) -> list[Running]:
-        return [run for effects in self.effects for run in effects.starts]
-
-    def close(self) -> None:
-        self.state_thread.stop()
-        self.journal.close()
+from service.test_state_thread import Writer, end, join, submit
 
 
 @pytest.fixture
@@ -75,33 +32,6 @@ def writer(tmp_path: Path) -> Iterator[Writer]:
     started = Writer(tmp_path / "j.db")
     yield started
     started.close()
-
-
-def test_no_answer_comes_before_its_event_is_on_disk(
-    writer: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer.ask(join)
-    may_go_on, commit = threading.Event(), Journal.commit
-    seen: list[int] = []
-
-    def slow(self: Journal, batch: Batch, effects: Effects) -> None:
-        may_go_on.wait(10)
-        commit(self, batch, effects)
-        with Journal(self.path, shared=True)._engine.connect() as other:
-            seen.append(other.exec_driver_sql("SELECT count(*) FROM events").scalar() or 0)
-
-    monkeypatch.setattr(Journal, "commit", slow)
-    count = len(writer.effects)
-    outcome: Future[Any] = writer.state_thread.enqueue(submit)
-    read: Future[Any] = writer.state_thread.enqueue(lambda tx: list(tx.state.jobs))
-    with pytest.raises(TimeoutError):
-        outcome.result(0.3)
-    assert len(writer.effects) == count
-    may_go_on.set()
-    assert outcome.result(10) == [1]
-    assert read.result(10) == [1]
-    assert seen[0] == writer.journal.seq
-    assert writer.effects[count].starts
 
 
 def test_a_commit_is_synced(tmp_path: Path) -> None:
@@ -119,116 +49,6 @@ def test_only_its_owner_reads_it(tmp_path: Path) -> None:
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
     journal.close()
     assert b"secret" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
-
-
-def test_a_full_disk_is_said_and_forgotten(writer: Writer) -> None:
-    for n in range(100):  # so that no page that is there has room for a snapshot
-        writer.ask(lambda tx, name=f"s{n}": tx.apply("server", **A_SERVER | {"name": name}))
-
-    def limit(pages: int) -> None:
-        @sql.event.listens_for(writer.journal._engine, "connect")
-        def _narrow(connection: Any, _record: object) -> None:
-            connection.execute(f"PRAGMA max_page_count = {pages}")
-
-        writer.journal._engine.dispose()
-
-    limit(1)
-    before = writer.state_thread.state.snapshot()
-
-    def large(tx: Transaction) -> None:
-        for _ in range(500):
-            submit(tx)
-
-    with pytest.raises(
-        UnavailableError, match="the journal cannot be written: database or disk is full"
-    ):
-        writer.ask(large)
-    assert not writer.state_thread.ready
-    with pytest.raises(UnavailableError):
-        writer.ask(large)
-    limit(2**30)
-    until(lambda: writer.state_thread.ready, 10)
-    assert writer.rebuilt == 1
-    assert writer.state_thread.state.snapshot() == before
-    assert writer.ask(submit) == [1]
-
-
-def test_a_defect_in_a_request_restores_the_state_on_disk(writer: Writer) -> None:
-    writer.ask(join)
-    before = writer.state_thread.state.snapshot()
-
-    def defect(tx: Transaction) -> None:
-        submit(tx)
-        raise ZeroDivisionError
-
-    with pytest.raises(UnavailableError, match="internal error"):
-        writer.ask(defect)
-    until(lambda: writer.state_thread.ready, 10)
-    assert writer.state_thread.state.snapshot() == before
-
-
-def test_a_key_is_answered_once(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "j.db")
-    assert writer.ask(submit, "ana/1", "x") == [1]
-    assert writer.ask(submit, "ana/1", "x") == [1]
-    with pytest.raises(InputError, match="another request"):
-        writer.ask(submit, "ana/1", "y")
-    writer.close()
-    writer = Writer(tmp_path / "j.db")
-    assert writer.ask(submit, "ana/1", "x") == [1]
-    assert writer.ask(submit, "ana/2", "x") == [2]
-    writer.close()
-
-
-def test_another_seed_from_now_on(tmp_path: Path) -> None:
-    found = []
-    for policy, seed in (("drf/rrr", 2**62), (None, None), (None, 7), (None, 7), ("tsf/rrr", None)):
-        engine = Writer(tmp_path / "j.db", policy, seed)
-        engine.state_thread.stop()
-        core = engine.state_thread.state.scheduler
-        kinds = [kind for _, _, kind, _ in engine.journal.events()]
-        found += [(core.policy.name, core.seed), kinds.count("policy")]
-        engine.journal.close()
-    first, second = ("drf/rrr", 2**62), ("drf/rrr", 7)
-    assert found == [first, 1, first, 1, second, 2, second, 2, ("tsf/rrr", 7), 3]
-
-
-@pytest.mark.parametrize("policy", ["drf/rrr/oblivious", "drf/best-fit"])
-def test_while_nothing_can_start_nothing_is_written(
-    tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fairlead.service._state_thread.LEAST_WAIT", 0.01)
-    writer = Writer(tmp_path / "j.db", policy)
-    for request in (join, submit, submit):
-        writer.ask(request)
-    until(lambda: any(effects.starts for effects in writer.effects), 10)
-    writer.ask(lambda _tx: None)
-    before = writer.journal.seq
-    time.sleep(0.2)
-    for _ in range(3):
-        writer.ask(lambda _tx: None)  # as a reader's question is
-    assert any(writer.state_thread.state.pending.values())
-    assert writer.journal.seq == before
-    writer.close()
-
-
-def test_a_declined_offer_is_repeated_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fairlead.service._state_thread.LEAST_WAIT", 0.01)
-    core = partial(Scheduler, refuse_seconds=0.5)
-    monkeypatch.setattr("fairlead.service.service_state.Scheduler", core)
-    writer = Writer(tmp_path / "j.db", "drf/rrr/oblivious")
-    writer.ask(lambda tx: tx.apply("server", **A_SERVER | {"capacity": {"cpu": 2.0}}))
-    writer.ask(submit)
-    writer.ask(lambda tx: tx.apply("submit", jobs=[A_JOB | {"demand": {"cpu": 2.0}}]))
-    writer.ask(lambda _tx: None)
-    writer.ask(end)  # the other core was declined just before
-    starts = writer.starts
-    assert len(starts) == 1
-    until(lambda: len(writer.starts) == 2, 10)
-    assert 0.25 < writer.starts[1].since - starts[0].since < 5
-    writer.close()
 
 
 def test_a_closed_journal_is_read_where_nothing_can_be_written(
@@ -432,17 +252,140 @@ def test_a_token_can_be_taken_back_but_the_last_of_an_admin(tmp_path: Path) -> N
     journal.close()
 
 
-def test_a_commit_that_fails_writes_nothing(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j.db")
-    batch = Batch()
-    batch.add(1.0, "user", b'{"name":"ana","weight":1.0}')
-    batch.specs[1] = ("ana", 1.0, b"{}")
-    journal.commit(batch, Effects())
-    again = Batch()
-    again.add(2.0, "user", b'{"name":"bo","weight":1.0}')
-    again.specs[1] = ("bo", 2.0, b"{}")  # the job is there
-    with pytest.raises(JournalError):
-        journal.commit(again, Effects())
-    assert [kind for _, _, kind, _ in journal.events()] == ["user"]
-    assert journal.seq == 1
+def write(path: Path, count: int = 20) -> None:
+    with closing(Journal(path)) as journal:
+        batch = Batch()
+        for number in range(count):
+            body = to_json({"name": f"u{number}", "weight": 1.0})
+            batch.add(journal.last + number + 1.0, "user", body)
+        journal.commit(batch, Effects())
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(InputError) as fault, closing(Journal(path)) as journal:
+        journal.recover("drf/best-fit")
+    assert "\n" not in str(fault.value)
+    return str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        (
+            "UPDATE events SET body = replace(body, '1.0', '2.0') WHERE seq = 7",
+            "event 7: is damaged",
+        ),
+        ("UPDATE events SET now = now + 1 WHERE seq = 7", "7: is damaged"),
+        ("UPDATE events SET kind = 'drain' WHERE seq = 7", "7: is damaged"),
+        ("DELETE FROM events WHERE seq = 7", "event 8: does not follow event 6"),
+        ("DELETE FROM events WHERE seq > 15", "lacks events 16 to 20"),
+    ],
+)
+def test_changed_and_missing_events_are_named(tmp_path: Path, statement: str, says: str) -> None:
+    path = tmp_path / "j.db"
+    write(path)
+    change(path, statement)
+    assert says in refused(path)
+
+
+def test_a_damaged_log_is_not_taken_for_the_end(tmp_path: Path) -> None:
+    path, log = tmp_path / "j.db", tmp_path / "j.db-wal"
+    write(path, 1)
+    reader = sqlite3.connect(path)  # an open reader keeps SQLite from copying the log into the file
+    reader.execute("SELECT count(*) FROM events").fetchone()
+    write(path)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in (path, log, journal_file.acknowledged_path(path)):
+        shutil.copy(file, copy)
+    reader.close()
+    damaged = copy / "j.db-wal"
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    assert "which were acknowledged" in refused(copy / "j.db")
+    assert (copy / "j.db-wal.damaged").read_bytes() == bytes(content)
+    journal_file.acknowledged_path(copy / "j.db").unlink()
+    Journal(copy / "j.db").close()  # the rest may be used after the file was removed
+
+
+@pytest.mark.parametrize("at", [0, 100, 8192])
+def test_a_damaged_file_is_one_clear_line(tmp_path: Path, at: int) -> None:
+    path = tmp_path / "j.db"
+    write(path, 200)
+    content = bytearray(path.read_bytes())
+    content[at : at + 400] = os.urandom(400)
+    path.write_bytes(content)
+    assert str(path) in refused(path)
+
+
+def test_no_other_path_leads_around_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    write(path)
+    (tmp_path / "link").symlink_to(path)
+    journal = Journal(path)
+    with pytest.raises(InputError, match="in use"):
+        Journal(tmp_path / "link")
     journal.close()
+    os.link(path, tmp_path / "hard")
+    for name in ("j.db", "hard"):
+        with pytest.raises(InputError, match="second name"):
+            Journal(tmp_path / name)
+
+
+FLIPPED = "UPDATE jobs SET spec = CAST(replace(spec, 'AAAA', 'AAAC') AS BLOB)"
+
+
+def with_a_job(folder: Path, **job: Any) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.submit({"command": ["echo", "AAAA"], **job})
+
+    run(folder, test)
+
+
+@pytest.mark.parametrize("damage", [FLIPPED, "UPDATE jobs SET spec = 'zzz'"])
+def test_a_damaged_command_fails_its_job_alone(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        with_a_job(tmp_path)
+    change(tmp_path / "j.db", f"{damage} WHERE id = 1")
+
+    async def test(ask: Asked) -> None:
+        assert "damaged" in caplog.text  # logged at the start already
+        waiting = await ask("GET", "/v1/jobs/1")
+        assert (waiting["state"], waiting["command"]) == ("pending", None)
+        assert waiting["reason"] == DAMAGED
+        session = await ask.join("a")
+        orders = await ask.sync(session)
+        assert [key for _, key, *_ in orders["start"]] == [[1, 0, 1], [2, 0, 1]]
+        assert [job["command"] for job in orders["jobs"].values()] == [["echo", "AAAA"]]
+        unknown = "the service does not know the job"  # a worker's message about an absent job
+        await ask.sync(session, orders["seen"], [[1, 0, 1, 126, unknown]])
+        view = await ask("GET", "/v1/jobs/1")
+        assert (view["state"], view["exit_status"], view["reason"]) == ("failed", 126, DAMAGED)
+        ended = (await ask("GET", "/v1/jobs?all=true"))["jobs"][-1]
+        assert (ended["id"], ended["reason"]) == ("1", DAMAGED)
+
+    with caplog.at_level(logging.ERROR):
+        run(tmp_path, test)
+
+
+def test_the_kept_part_of_a_large_ended_job_has_a_digest(tmp_path: Path) -> None:
+    for _ in range(2):
+        with_a_job(tmp_path, environment={"a": "x" * 10_000})
+    change(tmp_path / "j.db", "UPDATE jobs SET spec = CAST(substr(spec, 2) AS BLOB) WHERE id = 2")
+
+    async def test(ask: Asked) -> None:
+        for job, command in ((1, ["echo", "AAAA"]), (2, None)):
+            await ask("POST", f"/v1/jobs/{job}/cancel")
+            view = await ask("GET", f"/v1/jobs/{job}")
+            assert (view["state"], view["reason"]) == ("cancelled", "cancelled")
+            assert view["command"] == command
+
+    run(tmp_path, test)
+    with closing(Journal(tmp_path / "j.db")) as journal:
+        assert journal.jobs.specs([1])[1]["command"] == ["echo", "AAAA"]
+    change(tmp_path / "j.db", FLIPPED)
+    with closing(Journal(tmp_path / "j.db")) as journal:
+        assert journal.jobs.specs([1]) == {}

@@ -11,14 +11,12 @@ import pytest
 from asked_service import Asked, served
 from fairlead.errors import FairleadError, InputError
 from fairlead.formats.queue_file import QueueFile
-from fairlead.service._state_snapshot import state_bytes
-from fairlead.service._state_thread import StateThread
-from fairlead.service.journal.event_journal import Journal
 from fairlead.service.service import Settings, user_views
 from fairlead.service.service_state import ServiceState
 from fairlead.simulation.simulate import simulate
 from live_cluster import Cluster, until
 from service.test_state import a_job, place, submit, with_servers
+from service.test_state_thread import Writer
 
 ROWS = [{"name": "physics"}, {"name": "theory", "parent": "physics"}, {"name": "imaging"}]
 USERS = {"ana": "theory", "bo": "physics", "cy": "imaging"}
@@ -152,16 +150,11 @@ def server(name: str, cpu: float, **more: float) -> dict[str, object]:
 
 def run(path: Path, policy: str | None, tree: QueueFile | None, *requests: Callable) -> bytes:
     """Carry out requests in a state's thread; return its last state."""
-    journal = Journal(path)
-    try:
-        thread = StateThread(journal, policy, None, lambda _: None, lambda _: None, tree)
-        thread.start()
-        for request in requests:
-            thread.enqueue(request).result(10)
-        data: bytes = thread.enqueue(lambda tx: state_bytes(tx.state)).result(10)
-        thread.stop()
-    finally:
-        journal.close()
+    writer = Writer(path, policy, queues=tree)
+    for request in requests:
+        writer.ask(request)
+    data: bytes = writer.ask(lambda tx: tx.state.snapshot())
+    writer.close()
     return data
 
 

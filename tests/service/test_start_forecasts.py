@@ -22,8 +22,6 @@ from fairlead.service.service_state import ServiceState
 from fairlead.service.start_forecasts import LEAST, StartIntervals, StartOutlook, simulate_starts
 from service.test_state import end, place, submit, with_servers
 
-# Run times
-
 SECONDS = st.one_of(st.integers(0, 20).map(float), st.floats(0, 1e6))
 
 
@@ -136,14 +134,6 @@ def test_only_tasks_that_ended_by_themselves_count() -> None:
     assert found.ended == 2
 
 
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_times, "MOST_KINDS", 50)
-    found = RunTimes()
-    for job in range(60):
-        found.add(attempt(1.0, job))
-    assert len(found._by_kind) == 50
-
-
 def test_a_start_is_expected_from_run_times() -> None:
     state = with_servers(a=1)
     found = RunTimes()
@@ -153,7 +143,7 @@ def test_a_start_is_expected_from_run_times() -> None:
         found.add(attempt(seconds, 77))
     before = state.snapshot()
     assert simulate_starts(state, 110.0, None, jobs[2]).of(jobs[2]).starts == 100.0 + 2 * 3600.0
-    assert simulate_starts(state, 110.0, found, jobs[2]).of(jobs[2]).starts == 100.0 + 2 * 60.0
+    assert simulate_starts(state, 110.0, found, jobs[2]).of(jobs[2]) == (220, 220, 0, 2, "a", "ana")
     assert state.snapshot() == before
     # A task that has run longer than all others is expected to run on, up to its limit.
     late = simulate_starts(state, 100.0 + 3000.0, found, jobs[1]).of(jobs[1]).starts
@@ -162,9 +152,6 @@ def test_a_start_is_expected_from_run_times() -> None:
     end(state, f"{jobs[0]}.0.1", now=3200.0)
     place(state, 3200.0)
     assert simulate_starts(state, 3200.0, found, jobs[2]).of(jobs[2]).starts == 3200.0 + 60.0
-
-
-# Intervals
 
 
 def test_intervals_are_as_wide_as_forecasts_alike_were_wrong() -> None:
@@ -211,19 +198,6 @@ def test_four_of_five_starts_are_within_intervals_as_loads_change() -> None:
     assert 0.8 <= sum(inside) / len(inside) <= 0.85
 
 
-def test_hits_make_no_interval_narrower_than_past_ratios() -> None:
-    """After quiet weeks, in which every forecast came true, busy weeks begin."""
-    rng = random.Random(1)
-    intervals = StartIntervals()
-    waits = [10_000.0 * math.exp(rng.gauss(0.0, 0.5)) for _ in range(400)]
-    for job, waited in enumerate([*waits, *[10_000.0] * 400]):
-        intervals.ask(job, 0.0, 10_000.0 if job < 400 else 1e6)
-        intervals.start(job, waited if job < 400 else 1e6)
-    low, high = intervals.interval(10_000.0) or (0.0, 0.0)
-    inside = sum(low <= waited <= high for waited in waits[300:])
-    assert inside >= 75
-
-
 def test_a_job_that_waits_beyond_its_interval_counts_at_once_and_once() -> None:
     rng = random.Random(1)
     intervals = StartIntervals()
@@ -232,7 +206,7 @@ def test_a_job_that_waits_beyond_its_interval_counts_at_once_and_once() -> None:
         intervals.start(job, rng.uniform(500.0, 1500.0))
     before = intervals.interval(1000.0)
     assert before is not None
-    for job in range(100, 110):
+    for job in range(100, 102):
         intervals.ask(job, 0.0, 1000.0)
     later = before[1] + 1.0
     intervals.ask(200, later, 1000.0)
@@ -243,17 +217,18 @@ def test_a_job_that_waits_beyond_its_interval_counts_at_once_and_once() -> None:
     assert intervals.interval(1000.0) == wider
 
 
-def test_memory_of_forecasts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start_forecasts, "KEPT", 50)
-    monkeypatch.setattr(start_forecasts, "MOST_NOTED", 20)
-    intervals = StartIntervals()
-    for job in range(25):
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((start_forecasts, "KEPT"), (start_forecasts, "MOST_NOTED")):
+        monkeypatch.setattr(module, name, 20)
+    monkeypatch.setattr(run_times, "MOST_KINDS", 20)
+    intervals, times = StartIntervals(), RunTimes()
+    for job in range(60):
         intervals.ask(job, 0.0, 1.0)
-    assert len(intervals._noted) == 20
-    for job in range(10, 70):
+        times.add(attempt(1.0, job))
+    for job in range(100, 160):
         intervals.ask(job, 0.0, 1.0)
         intervals.start(job, 1.0)
-    assert len(intervals._past) == 50
+    assert max(len(intervals._noted), len(intervals._past), len(times._by_kind)) == 20
 
 
 @served
@@ -272,11 +247,9 @@ async def test_a_service_learns_how_forecasts_come_true(
     await ask.submit(*[{} for _ in range(8)])
     seen = 0
     for job in range(1, 7):
-        orders = await ask.sync(session, seen)
-        seen = orders["seen"]
         await ask.service.state_thread.run(note)
         assert list(forecasts.intervals._noted) == ([job + 1] if job > 1 else [])
-        await ask.sync(session, seen, ended=[[job, 0, 1, 0, ""]])
+        seen = (await ask.work(session, seen))["seen"]
     found = await ask("GET", "/v1/jobs/8/when")
     assert found["rests_on"] == 6
     assert found["starts"] is None
@@ -289,10 +262,8 @@ async def test_one_simulation_in_a_copy_answers_all_callers(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_times, "LEAST", 1)
-    session = await ask.join("a", cpu=1)
     await ask.submit(*[{"time_limit": 100} for _ in range(5)])
-    orders = await ask.sync(session)
-    await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
+    await ask.work(await ask.join("a", cpu=1))
     jobs = range(3, 6)
     at_once = [await ask("GET", f"/v1/jobs/{job}/when") for job in jobs]
     forks: list[AnswerFork[StartOutlook]] = []
@@ -324,10 +295,8 @@ async def test_forecasts_are_noted_from_copies(ask: Asked, monkeypatch: pytest.M
     monkeypatch.setattr(service_module, "LEARN_SECONDS", 0.01)
     monkeypatch.setattr(start_forecasts, "LEARN_SECONDS", 0.0)
     monkeypatch.setattr(start_forecasts, "MOST_RUNNING", 0)
-    session = await ask.join("a", cpu=1)
     await ask.submit({}, {}, {})
-    orders = await ask.sync(session)
-    await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
+    await ask.work(await ask.join("a", cpu=1))
     task = asyncio.create_task(ask.service._forecast_starts())
     async with asyncio.timeout(20):
         while not ask.service.start_forecasts.intervals._noted:
@@ -383,8 +352,7 @@ async def test_an_explanation_begins_with_shares_and_the_expected_start(
     why = await ask("GET", "/v1/jobs/3/explain")
     assert why["text"].startswith("ana holds 100 % of the cluster; 75 % is fair.\n")
     assert why["forecast"] == {}
-    orders = await ask.sync(session)
-    await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
+    await ask.work(session)
     why = await ask("GET", "/v1/jobs/4/explain")
     assert why["fair"] == pytest.approx(0.25)
     assert why["forecast"]["rests_on"] == 1

@@ -74,16 +74,11 @@ def test_the_signature_is_that_of_the_specification() -> None:
     assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-async def end(ask: Asked, session: str, orders: dict[str, Any], status: int) -> None:
-    ended = [[*start[1], status, ""] for start in orders["start"]]
-    await ask.sync(session, orders["seen"], ended)
-
-
 @served(settings=SETTINGS)
 async def test_ends_of_jobs_are_sent_if_asked_for(ask: Asked, listener: Listener) -> None:
     session = await ask.join("a", cpu=9)
     await ask.submit({"notify": True, "name": "n"}, {}, {"notify": True, "cpu": 20})
-    await end(ask, session, await ask.sync(session), 3)
+    await ask.work(session, status=3)
     await ask("POST", "/v1/jobs/3/cancel")
     await listener.has(2)
     assert [body["type"] for body in listener.bodies] == ["job.ended"] * 2
@@ -208,12 +203,3 @@ async def test_an_accepted_notice_is_sent_once(ask: Asked, listener: Listener) -
         while notices.first_of_each():
             await asyncio.sleep(0.02)
     assert [body["job"]["user"] for body in listener.bodies] == ["ana", "bo"]
-
-
-@served
-async def test_without_a_receiver_nothing_is_kept(ask: Asked) -> None:
-    await ask.submit({"cpu": 5})
-    await ask.join("a")
-    await ask.service.history.sample(60.0)
-    assert [alert.about for alert in ask.service.history.alerts] == ["1"]
-    assert ask.service.journal.notices.first_of_each() == []

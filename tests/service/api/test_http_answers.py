@@ -33,11 +33,7 @@ from fairlead.service.engines.links import Link
 from fairlead.service.messages import UnavailableError
 
 Ask = Callable[[str, str, Mapping[str, str], bytes], Reply]
-
-
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n[12]"
-
-
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from asked_service import Asked, as_, change, served
 
 SORTS = ("id", "user", "name", "state", "tasks", "running", "priority", "submitted", "started")
-
-
 NAMES = (None, "train", "Train 2", "eval", "a%_'\"")
 
 
@@ -133,12 +131,15 @@ async def test_ended_jobs_of_any_letters_are_found(ask: Asked) -> None:
 
 
 @served
-async def test_a_damaged_job_spoils_no_page(ask: Asked, tmp_path: Path) -> None:
+async def test_a_damaged_job_spoils_no_list(ask: Asked, tmp_path: Path) -> None:
     await ask.submit({}, {})
     for job in (1, 2):
         await ask("POST", f"/v1/jobs/{job}/cancel")
     for damaged in ('"x"', "{bad", '{"a":1}\0', "{}"):
         blob = damaged.encode().hex()
         change(tmp_path / "j.db", f"UPDATE jobs SET outcome = x'{blob}' WHERE id = 1")
-        found = await ask("GET", "/v1/jobs/search?state=ended")
-        assert [job["id"] for job in found["jobs"]] == ["2"]
+        for query in ("/search?state=ended", "?all=true"):
+            found = await ask("GET", f"/v1/jobs{query}")
+            assert [job["id"] for job in found["jobs"]] == ["2"]
+        await ask("GET", "/v1/jobs/1", status=404)
+        await ask.refused({"after": ["1"]})

@@ -326,11 +326,7 @@ async def test_an_internal_error_shows_no_details(
 
 
 FOUR_TEXTS = dict.fromkeys("abcd", "y" * 60_000)
-
-
 SMILE = "\N{GRINNING FACE}"
-
-
 NAMES = [f"{SMILE * 190}{i}" for i in range(400)]  # 300 KiB
 
 

@@ -25,11 +25,7 @@ from fairlead.service.messages import DeniedError
 from live_cluster import Cluster, until
 
 ROOT = Path(__file__).parents[3]
-
-
 DASHBOARD = ROOT / "docs" / "grafana" / "fairlead.json"
-
-
 Samples = dict[tuple[str, ...], float]
 
 
@@ -213,7 +209,7 @@ async def test_the_dashboard_and_the_guide_name_all_metrics(ask: Asked) -> None:
     named = set(re.findall(r"\bfairlead_\w+", " ".join(queries)))
     session = await ask.join("a")
     await ask.submit({})
-    await ask.sync(session, 0, [[1, 0, 1, 0, ""]])
+    await ask.work(session)
     await ask("GET", "/v1/jobs/99", status=404)
     assert named
     assert named <= {key[0] for key in await read(ask)}

@@ -24,11 +24,7 @@ from live_cluster import Cluster
 # A well-formed request may be refused for its content (an unknown job, a key used twice);
 # Starlette's Allow header names the methods of only one of several routes.
 EXCLUDED = [positive_data_acceptance, unsupported_method]
-
-
 PAIRS = "/v1/workers/join"  # its answer has lists of pairs, whose schema the checker cannot read
-
-
 LONGEST = 75.0  # seconds; a wait may take 60
 
 
