@@ -201,19 +201,19 @@ def test_four_of_five_starts_are_within_intervals_as_loads_change() -> None:
 def test_a_job_that_waits_beyond_its_interval_counts_at_once_and_once() -> None:
     rng = random.Random(1)
     intervals = StartIntervals()
-    for job in range(100):
+    for job in range(1000):
         intervals.ask(job, 0.0, 1000.0)
         intervals.start(job, rng.uniform(500.0, 1500.0))
     before = intervals.interval(1000.0)
     assert before is not None
-    for job in range(100, 102):
+    for job in range(1000, 1003):
         intervals.ask(job, 0.0, 1000.0)
     later = before[1] + 1.0
-    intervals.ask(200, later, 1000.0)
+    intervals.ask(2000, later, 1000.0)
     wider = intervals.interval(1000.0)
     assert wider is not None
     assert wider[1] > before[1]
-    intervals.ask(201, later + 1.0, 1000.0)
+    intervals.ask(2001, later + 1.0, 1000.0)
     assert intervals.interval(1000.0) == wider
 
 
