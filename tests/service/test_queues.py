@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from asked_service import Asked, served
 from fairlead.errors import FairleadError, InputError
 from fairlead.formats.queue_file import QueueFile
-from fairlead.service.service import Settings, user_views
+from fairlead.service.service import user_views
 from fairlead.service.service_state import ServiceState
 from fairlead.simulation.simulate import simulate
 from live_cluster import Cluster, until
@@ -192,24 +191,6 @@ def test_a_journal_is_replayed_with_its_tree(tmp_path: Path) -> None:
     assert Counter(at_once.tolist()) == {0: 3, 1: 3, 2: 6}
     with pytest.raises(FairleadError, match="does not serve trees"):
         simulate(path, "ps-dsf/joint", processes=1)
-
-
-@served(settings=Settings(policy="drf/best-fit/reserve/spare:gpu"))
-async def test_a_service_reserves_and_spares(ask: Asked) -> None:
-    """At first no server has GPUs; later a job of a whole server starts, and small jobs wait."""
-    session = await ask.join("a", cpu=4)
-    await ask.submit({"cpu": 1, "tasks": 3, "time_limit": 60})
-    orders = await ask.sync(session)
-    assert len(orders["start"]) == 3
-    (large,) = await ask.submit({"user": "bo", "cpu": 4, "time_limit": 60})
-    await ask("GET", "/v1/shares")
-    await ask.submit({"cpu": 1, "time_limit": 600})
-    found = await ask("GET", f"/v1/jobs/{large}/explain")
-    held = found["reservation"]
-    assert (held["user"], held["servers"], held["sure"]) == ("bo", ["a"], True)
-    ended = [[*start[1], 0, ""] for start in orders["start"]]
-    orders = await ask.sync(session, orders["seen"], ended)
-    assert [start[1][0] for start in orders["start"]] == [int(large)]
 
 
 def test_limits_of_amounts_need_amounts(tmp_path: Path) -> None:

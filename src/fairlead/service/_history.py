@@ -124,19 +124,11 @@ class StateHistory:
             "users": [row._asdict() | {"owed": row.fair - row.held} for row in rows],
         }
 
-    async def cluster_over_time(self, seconds: float) -> dict[str, Any]:
-        """Return the figures of the cluster over the last `seconds`, in at most 300 steps."""
+    async def over_time(self, read: Callable[..., dict[str, Any]], seconds: float) -> Any:
+        """Return what `read` gives for the start and end of the last `seconds`."""
         now = time()
         async with in_turn(self._read_lock):
-            read = self.journal.samples.cluster_over_time
             return await asyncio.to_thread(read, max(now - seconds, 0.0), now)
-
-    async def shares_over_time(self, seconds: float, user: str | None) -> dict[str, Any]:
-        """Return the shares of a user, or of the 8 with the largest, in at most 300 steps."""
-        now = time()
-        async with in_turn(self._read_lock):
-            read = self.journal.samples.shares_over_time
-            return await asyncio.to_thread(read, max(now - seconds, 0.0), now, user)
 
     def _take(self, tx: Transaction) -> Sample:
         """Copy the parts of the state for a sample."""

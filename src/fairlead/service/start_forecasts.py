@@ -204,9 +204,12 @@ class StartForecasts:
         if outlook is None:
             return None
         found = outlook.by_limits.of(job)
-        why = None if found.starts is not None else _explanation(state, job, now)
+        why, group = None, state.job(job).group
+        if found.starts is None and group is not None:
+            why = state.scheduler.explain(group, now, 1)
         if why is not None and (why.never or why.held_by == "drained"):
-            return {"starts": None, "never": why.never, "reason": _as_clause(why.reason)}
+            reason = why.reason[:1].lower() + why.reason[1:].rstrip(".")  # as a clause
+            return {"starts": None, "never": why.never, "reason": reason}
         answer: dict[str, Any] = {"starts": found.starts, "not_before": found.not_before}
         # If more tasks fit now than a forecast starts, all simulated starts are now.
         is_behind = found.ended >= FORECAST_ENDS and found.not_before == outlook.at
@@ -359,15 +362,6 @@ def expected_in_words(forecast: Mapping[str, Any], now: float) -> str:
 def _minutes(seconds: float) -> str:
     """Return a time as text, rounded to two digits."""
     return duration(max(0.0, seconds), 2)
-
-
-def _explanation(state: ServiceState, job: int, now: float) -> Explanation | None:
-    group = state.job(job).group
-    return None if group is None else state.scheduler.explain(group, now, 1)
-
-
-def _as_clause(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def _why_unknown(found: StartForecast, why: Explanation | None) -> str:

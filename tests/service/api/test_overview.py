@@ -238,9 +238,17 @@ async def test_groups_sum_up_the_servers(ask: Asked, monkeypatch: pytest.MonkeyP
         for k in range(11)
     ]
     await ask("POST", "/v1/workers/join", json={"identity": "1", "servers": rows})
-    await ask.submit({"tasks": 9}, {"user": "bo", "tasks": 30, "memory": 1})
+    await ask.submit({"tasks": 30})
+    await ask.submit({"user": "bo", "tasks": 9, "memory": 1})
     await ask("POST", "/v1/servers/n3/drain")
+    await ask.submit({"user": "cy", "cpu": 50})
     found = await fresh(ask)
+    # The user that is owed most comes first.
+    owed = [(not user["is_short"], user["held"] - user["fair"]) for user in found["users"]]
+    assert owed == sorted(owed)
+    assert found["short_users"] == sum(user["is_short"] for user in found["users"]) > 0
+    assert (found["all_users"], found["active_users"], found["reasons"]["too_large"]) == (3, 3, 1)
+    assert found["proof_holds"]
     servers = (await ask("GET", "/v1/servers"))["servers"]
     assert (len(found["groups"]), found["more_groups"]) == (4, 2)
     for group in found["groups"]:
@@ -257,23 +265,6 @@ async def test_groups_sum_up_the_servers(ask: Asked, monkeypatch: pytest.MonkeyP
     assert found["servers"] == {"ready": 10, "drained": 1}
     for amounts in ("used", "capacity"):
         assert found[amounts]["cpu"] == sum(server[amounts]["cpu"] for server in servers)
-
-
-@served
-async def test_users_hold_parts_of_the_cluster(ask: Asked) -> None:
-    await ask.join("a", cpu=4)
-    await ask("PUT", "/v1/users/bo", json={"weight": 3})
-    await ask.submit({"tasks": 4})
-    await ask.submit({"user": "bo", "tasks": 9})
-    await ask.submit({"user": "cy", "cpu": 50})
-    found = await fresh(ask)
-    bo, ana = (next(u for u in found["users"] if u["name"] == name) for name in ("bo", "ana"))
-    assert found["users"][0] == bo  # the user that is owed most comes first
-    assert (bo["fair"], ana["fair"]) == pytest.approx((0.75, 0.25))
-    assert (bo["held"], ana["held"]) == (0, 1)
-    assert (found["short_users"], found["all_users"], found["active_users"]) == (1, 3, 3)
-    assert found["reasons"]["too_large"] == 1
-    assert found["proof_holds"]
 
 
 @served
@@ -300,15 +291,9 @@ async def test_a_stream_waits_for_its_caller_and_ends_with_it(
     summaries = [json.loads(piece.removeprefix(b"data: ")) for piece in pieces]
     assert [sum(summary["servers"].values()) for summary in summaries] == [0, 1]
     assert sizes == [0, 0, 0, len(pieces[1])]
-
-
-@served
-async def test_streams_end_with_the_service(ask: Asked) -> None:
-    overview = ask.service.overview
-    await overview.latest()
     events = overview.events(dict, lambda _: True)
     await anext(events)
-    ask.service.wake()
+    ask.service.wake()  # the streams end with the service
     async with asyncio.timeout(5):
         assert len([piece async for piece in events]) <= 1
 

@@ -123,15 +123,6 @@ class Access:
     _read_at: float = float("-inf")  # when the tokens were read, by the monotonic clock
     _allowances: OrderedDict[tuple[str, str], Allowance] = field(default_factory=OrderedDict)
 
-    def caller(self, scope: Scope) -> Token:
-        """Return the caller of a request, and take the request from its allowance.
-
-        Raises `HTTPException` as `identify` does, and 429 if the caller has to wait.
-        """
-        found = self.identify(scope)
-        self.allowance(found).take()
-        return found
-
     def identify(self, scope: Scope) -> Token:
         """Return the caller of a request; raise `HTTPException` if it is not admitted.
 
@@ -247,7 +238,8 @@ class Admission:
             raise HTTPException(400, "has both Content-Length and Transfer-Encoding; send only one")
         caller = None
         if scope["path"].startswith(GUARDED):
-            caller = scope["state"]["caller"] = self.access.caller(scope)
+            caller = scope["state"]["caller"] = self.access.identify(scope)
+            self.access.allowance(caller).take()
         length = headers.get(b"content-length", "0")
         limit = 0 if caller is None else self.limits.body
         if not (length.isascii() and length.isdigit()) or int(length[:20]) > limit:

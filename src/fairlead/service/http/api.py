@@ -374,13 +374,15 @@ async def shares_over_time(
 
     ``times`` are the mean times of the samples of a step; steps without a sample have null.
     """
-    return _json(await service.history.shares_over_time(seconds, user))
+    read = partial(service.journal.samples.shares_over_time, user=user)
+    return _json(await service.history.over_time(read, seconds))
 
 
 @router.get("/v1/cluster/over-time", response_model=dict[str, Any], tags=["shares"])
 async def cluster_over_time(service: Served, _: User, seconds: RecentSeconds) -> Response:
     """Show numbers of tasks, used amounts and capacity over time."""
-    return _json(await service.history.cluster_over_time(seconds))
+    read = service.journal.samples.cluster_over_time
+    return _json(await service.history.over_time(read, seconds))
 
 
 @router.get("/v1/overview", response_model=dict[str, Any], tags=["shares"])

@@ -175,12 +175,12 @@ class ShareRecords:
         """Add share hours of users to the hour that contains a time, in Unix seconds."""
         hour = int(time // SECONDS_PER_HOUR)
         with self._engine.begin() as connection:
-            for row in rows:
-                values = {"hour": hour, **row._asdict()}
-                names = ("active", "held", "fair")
-                sums = {name: share_hours.c[name] + values[name] for name in names}
-                added = sqlite.insert(share_hours).values(**values)
-                connection.execute(added.on_conflict_do_update(["hour", "user"], set_=sums))
+            added = sqlite.insert(share_hours)
+            names = ("active", "held", "fair")
+            sums = {name: share_hours.c[name] + added.excluded[name] for name in names}
+            added = added.on_conflict_do_update(["hour", "user"], set_=sums)
+            if values := [{"hour": hour, **row._asdict()} for row in rows]:
+                connection.execute(added, values)
 
     def since(self, time: float) -> list[ShareHours]:
         """Return the sums of each user, in order of name, from the hour that contains a time on."""
