@@ -227,7 +227,7 @@ def test_usage_adds_up_by_month_and_user(writer: Writer) -> None:
     for request in (submit, join, end):
         writer.ask(request)
     (row,) = writer.journal.jobs.usage()
-    (attempt,) = writer.journal.jobs.attempts_of(1)
+    (attempt,) = writer.journal.jobs.last_attempts_of(1, 9)
     hours = (attempt["ended"] - attempt["started"]) / 3600
     assert (row["user"], row["tasks"], row["cpu"]) == ("ana", 1, pytest.approx(hours))
 

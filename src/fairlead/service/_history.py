@@ -11,8 +11,8 @@ from time import monotonic, time
 from typing import Any
 
 from fairlead.errors import FairleadError
-from fairlead.scheduler.live_shares import SharesQuestion
 from fairlead.service import alerts as rules
+from fairlead.service._overview import StateCopy, copy_state
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.alerts import (
     Alert,
@@ -42,22 +42,13 @@ GROWTH_SECONDS = 86400.0  # the journal's growth in this time gives the forecast
 
 @dataclass(frozen=True)
 class Sample:
-    """A copy of the parts of the state that a sample needs."""
+    """The parts of the state that a sample needs."""
 
-    shares_input: SharesQuestion
-    resources: tuple[str, ...]
+    copy: StateCopy
     unplaceable: dict[str, Finding]  # by job
     last_tasks: dict[str, list[EndedTask]]  # by server
     servers: frozenset[str]
     lost: dict[str, float]  # by server: time of the loss
-
-    def cluster(self, journal_bytes: int) -> ClusterSample:
-        """Return the figures of the cluster, among them the size of the journal."""
-        shares_input = self.shares_input
-        used = dict(zip(self.resources, shares_input.used.tolist(), strict=True))
-        capacity = dict(zip(self.resources, shares_input.total_capacity.tolist(), strict=True))
-        waiting, running = int(shares_input.waiting.sum()), int(shares_input.running.sum())
-        return ClusterSample(waiting, running, used, capacity, journal_bytes)
 
 
 class StateHistory:
@@ -133,9 +124,9 @@ class StateHistory:
     def _take(self, tx: Transaction) -> Sample:
         """Copy the parts of the state for a sample."""
         state = tx.state
-        shares_input = state.scheduler.shares_question()
+        copy = copy_state(tx)
         unplaceable: dict[str, Finding] = {}
-        if shares_input.too_large:
+        if copy.shares_input.too_large:
             found = state.scheduler.unplaceable_groups(rules.MOST_OF_A_USER)
             for group, held_by in found.items():
                 job = state.group(group).job
@@ -143,8 +134,7 @@ class StateHistory:
                 unplaceable[str(job.id)] = rules.unplaceable_job(job.id, job.user, where)
         last_tasks = self._ended_tasks.last_tasks(state.servers.keys())
         return Sample(
-            shares_input=shares_input,
-            resources=tuple(state.resources),
+            copy=copy,
             unplaceable=unplaceable,
             last_tasks=last_tasks,
             servers=frozenset(state.servers),
@@ -153,14 +143,15 @@ class StateHistory:
 
     def _record(self, sample: Sample, seconds: float) -> bool:
         """Update the alerts and write a sample; return whether notices were written."""
-        now, shares_input = time(), sample.shares_input
+        now, shares_input = time(), sample.copy.shares_input
         shares = shares_input.answer()
         names = set(shares_input.names)  # of users, without the queues above them
         users = [queue for queue in shares.queues if queue.name in names]
         # Only of users that hold or are due anything.
         of_users = {q.name: UserShare(q.name, q.held, q.fair) for q in users if q.held or q.fair}
         size = self.journal.size()
-        cluster = sample.cluster(size)
+        waiting, running = int(shares_input.waiting.sum()), int(shares_input.running.sum())
+        cluster = ClusterSample(waiting, running, journal=size, **sample.copy.amounts)
         short = [of_users[queue.name] for queue in users if queue.is_short]
         lost = {alert.about: alert.since for alert in self.alerts if alert.kind == rules.LOST}
         lost |= sample.lost

@@ -105,20 +105,11 @@ def _page(
             ("running_tasks", "Running tasks."),
         ):
             add_by("user", name, what, users[name])
-        shares_input = copy.shares_input
         add_by("reason", "pending_by_reason", "Waiting tasks by reason.", copy.reasons)
-        servers = {state: copy.servers.get(state, 0) for state in STATES}
+        servers = dict.fromkeys(STATES, 0) | copy.servers
         add_by("state", "servers", "Servers by state.", servers)
-        for name, what, amounts in (
-            (
-                "capacity",
-                "Capacity of all servers: cores, GiB, devices.",
-                shares_input.total_capacity,
-            ),
-            ("used", "Amounts of running tasks: cores, GiB, devices.", shares_input.used),
-        ):
-            by_resource = dict(zip(copy.resources, amounts.tolist(), strict=True))
-            add_by("resource", name, what, by_resource)
+        for name, of in (("capacity", "Capacity of all servers"), ("used", "Amounts of tasks")):
+            add_by("resource", name, f"{of}: cores, GiB, devices.", copy.amounts[name])
     error = nan if found is None else fairness_error(found.shares)
     add("fairness_error", "sum |share - fair share| / sum fair share, over active users.", error)
     age = nan if found is None else monotonic() - found.since

@@ -158,6 +158,15 @@ class StateCopy:
     shares_input: SharesQuestion  # from which shares are computed
 
     @property
+    def amounts(self) -> dict[str, dict[str, float]]:
+        """The used amounts, and the capacity of all servers, by resource."""
+        found = {"used": self.shares_input.used, "capacity": self.shares_input.total_capacity}
+        return {
+            name: dict(zip(self.resources, values.tolist(), strict=True))
+            for name, values in found.items()
+        }
+
+    @property
     def reasons(self) -> dict[str, int]:
         """The number of waiting tasks by reason; under `room` they wait for free amounts."""
         others = self.withheld | {"too_large": self.shares_input.too_large}
@@ -320,7 +329,7 @@ def _summary(
     copy: StateCopy, groups: list[ServerGroup], found: FoundShares, policy: str
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the summary, and the shares of all users by name."""
-    shares_input, shares = copy.shares_input, found.shares
+    shares = found.shares
     users: dict[str, dict[str, Any]] = {
         queue.name: {
             "name": queue.name,
@@ -343,10 +352,9 @@ def _summary(
         "mechanism": shares.mechanism,
         "proof_holds": None if shares.certificate is None else shares.certificate.holds,
         "waiting": sum(copy.pending.values()),
-        "running": int(shares_input.running.sum()),
+        "running": int(copy.shares_input.running.sum()),
         "reasons": copy.reasons,
-        "capacity": dict(zip(copy.resources, shares_input.total_capacity.tolist(), strict=True)),
-        "used": dict(zip(copy.resources, shares_input.used.tolist(), strict=True)),
+        **copy.amounts,
         "servers": copy.servers,
         "groups": [group.to_dict() for group in groups[:MOST_GROUPS]],
         "more_groups": max(len(groups) - MOST_GROUPS, 0),

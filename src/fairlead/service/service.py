@@ -405,7 +405,10 @@ class Service:
         found = await self.state_thread.ask(find)
         if found is None:
             await self._view(job, caller)  # raises unless the job exists and is the caller's
-            found = await asyncio.to_thread(self._ended_attempt, job, index, attempt)
+            last = await asyncio.to_thread(self.journal.jobs.last_attempt, job, index, attempt)
+            if last is None:
+                raise MissingError(f"no such task of job {job} has started")
+            found = TaskKey(job, index, last[0]), last[1]
         key, server = found
         session = self.sessions.by_server.get(server)
         if session is None:
@@ -436,14 +439,6 @@ class Service:
             read_ended = self.journal.jobs.last_attempts_of
             ended = await asyncio.to_thread(read_ended, job, ATTEMPTS_LISTED)
         return {"attempts": runs + ended}
-
-    def _ended_attempt(self, job: int, index: int, attempt: int | None) -> tuple[TaskKey, str]:
-        """Return an ended attempt of a task, the last one if `attempt` is None, and its server."""
-        rows = [r for r in self.journal.jobs.attempts_of(job) if r["task"] == index]
-        rows = [r for r in rows if attempt in (None, r["attempt"])]
-        if not rows:
-            raise MissingError(f"no such task of job {job} has started")
-        return TaskKey(job, index, rows[-1]["attempt"]), rows[-1]["server"]
 
     def _ended_job(self, job: int, caller: Token, must_be_live: bool = False) -> dict[str, Any]:
         """Return the view of an ended job; raise `InputError` for it if `must_be_live`."""

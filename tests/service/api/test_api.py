@@ -104,8 +104,10 @@ async def test_silent_servers_are_drained_and_then_given_up(
     await ask.sync(session, status=409)
     assert "without a request of their workers: a; their tasks run again" in caplog.text
     assert list(ask.service.workers.lost) == ["a"]
-    await ask.join("a")
+    await ask.work(await ask.join("a"))
     assert (await ask("GET", "/v1/jobs/1"))["attempts"] == 2
+    found = [ask.service.journal.jobs.last_attempt(1, 0, n) for n in (None, 1, 3)]
+    assert found == [(2, "a"), (1, "a"), None]
 
 
 @served

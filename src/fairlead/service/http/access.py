@@ -56,9 +56,10 @@ class Peer:
     def __init__(self, connection: socket.socket) -> None:
         self.is_unix = connection.family == socket.AF_UNIX
         self._uid: int | None = None
-        if self.is_unix:
-            self._uid = unix_uid(connection)
-        else:
+        if self.is_unix and hasattr(socket, "SO_PEERCRED"):  # else the system cannot tell
+            found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+            self._uid = int(CREDENTIALS.unpack(found)[1])
+        elif not self.is_unix:
             self._here, self._there = connection.getsockname(), connection.getpeername()
 
     @cached_property
@@ -70,15 +71,6 @@ class Peer:
     def name(self) -> str:
         """The account or address to which the limit on connections applies."""
         return f"uid {self._uid}" if self.is_unix else str(self._there[0])
-
-
-def unix_uid(connection: socket.socket) -> int | None:
-    """Return the account at the other end of a Unix socket; None if the system cannot tell."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return None
-    credentials = connection.getsockopt(socket.SOL_SOCKET, option, CREDENTIALS.size)
-    return int(CREDENTIALS.unpack(credentials)[1])
 
 
 def tcp_uid(here: tuple[str, int], there: tuple[str, int]) -> int | None:

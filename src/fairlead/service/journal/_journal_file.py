@@ -155,11 +155,6 @@ def journal_errors() -> Iterator[None]:
         raise JournalError(str(fault.orig)) from None
 
 
-def columns_of(connection: sql.Connection, table: str) -> list[str]:
-    """Return the names of a table's columns; none if there is no such table."""
-    return [row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({table})")]
-
-
 def open_engine(path: Path, read_only: bool, survives_power_failure: bool) -> sql.Engine:
     """Return an SQLAlchemy engine for a journal; sync commits if `survives_power_failure`."""
     if read_only:

@@ -32,7 +32,6 @@ from fairlead.service.journal._journal_file import (
     TABLES,
     answers,
     attempts,
-    columns_of,
     events,
     journal_errors,
     meta,
@@ -225,11 +224,13 @@ class Journal:
     def _check_format(self, connection: sql.Connection, read_only: bool) -> bool:
         """Create the tables of a new journal; return whether an earlier version wrote it."""
         found = None
-        if read_only or columns_of(connection, "meta"):
+        inspector = sql.inspect(connection)
+        if read_only or inspector.has_table("meta"):
             found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == "format"))
         # Of the earlier versions, only the last one wrote digests.
-        has_digests = "digest" in columns_of(connection, "events")
-        if found == EARLIER_FORMAT and not (read_only and has_digests):
+        if found == EARLIER_FORMAT and not (
+            read_only and any(c["name"] == "digest" for c in inspector.get_columns("events"))
+        ):
             raise InputError(EARLIER, "", str(self.path))
         if found is None and not read_only:
             TABLES.create_all(connection)

@@ -224,12 +224,15 @@ class JobRecords:
                 rows += connection.execute(chosen.where(jobs.c.id.in_(part)))
         return rows
 
-    def attempts_of(self, job: int) -> list[dict[str, Any]]:
-        """Return all ended attempts of a job, by task and attempt."""
-        chosen = sql.select(attempts).where(attempts.c.job == job)
+    def last_attempt(self, job: int, task: int, attempt: int | None) -> tuple[int, str] | None:
+        """Return the number and the server of a task's given or last ended attempt."""
+        chosen = sql.select(attempts.c.attempt, attempts.c.server)
+        chosen = chosen.where(attempts.c.job == job, attempts.c.task == task)
+        if attempt is not None:
+            chosen = chosen.where(attempts.c.attempt == attempt)
         with self._engine.connect() as connection:
-            rows = connection.execute(chosen.order_by(attempts.c.task, attempts.c.attempt))
-            return [dict(row._mapping) for row in rows]
+            row = connection.execute(chosen.order_by(attempts.c.attempt.desc())).first()
+        return None if row is None else (row.attempt, row.server)
 
     def last_attempts_of(self, job: int, most: int) -> list[dict[str, Any]]:
         """Return the latest ended attempts of a job, newest first."""
