@@ -91,10 +91,7 @@ def test_the_most_similar_tasks_count() -> None:
     ended = [attempt(10.0, jobs[0]), attempt(100.0, 77), attempt(1000.0, 78, "bo")]
     # From its job; from similar tasks of its user; from the other user; from all tasks.
     assert estimates_for(state, jobs, ended) == [10.0, 10.0, 1000.0, 100.0]
-
-
-def test_tasks_with_the_same_command_count_before_others() -> None:
-    state = with_servers(a=1)
+    # Tasks with the same command count before others.
     wanted = (("ana", "python3 train.py"), ("ana", "python3 test.py"), ("ana", ""), ("bo", "make"))
     jobs = [submit(state, user=user, program=program) for user, program in wanted]
     large = submit(state, user="ana", program="make", demand={"cpu": 2.0, "memory": 1.0})
@@ -167,7 +164,7 @@ def test_intervals_are_as_wide_as_forecasts_alike_were_wrong() -> None:
     assert wide_high > 200_000
 
 
-def test_the_first_forecast_of_a_job_counts_and_others_are_forgotten() -> None:
+def test_the_first_forecast_of_a_job_counts() -> None:
     intervals = StartIntervals()
     for job in range(LEAST):
         intervals.ask(job, 0.0, 1000.0)
@@ -182,7 +179,7 @@ def test_the_first_forecast_of_a_job_counts_and_others_are_forgotten() -> None:
     assert intervals.interval(1000.0) == pytest.approx((1000.0, 1000.0))
 
 
-def test_four_of_five_starts_are_within_intervals_as_loads_change() -> None:
+def test_four_of_five_starts_are_within_intervals() -> None:
     """In the second half, jobs wait three times as long as before, with larger variation."""
     rng = random.Random(1)
     intervals, inside = StartIntervals(), []
@@ -198,7 +195,7 @@ def test_four_of_five_starts_are_within_intervals_as_loads_change() -> None:
     assert 0.8 <= sum(inside) / len(inside) <= 0.85
 
 
-def test_a_job_that_waits_beyond_its_interval_counts_at_once_and_once() -> None:
+def test_a_job_beyond_its_interval_counts_at_once_and_once() -> None:
     rng = random.Random(1)
     intervals = StartIntervals()
     for job in range(1000):
@@ -340,7 +337,7 @@ async def test_run_times_are_read_back_from_the_journal(ask: Asked) -> None:
 
 
 @served
-async def test_an_explanation_begins_with_shares_and_the_expected_start(
+async def test_an_explanation_begins_with_shares_and_the_start(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_times, "LEAST", 1)

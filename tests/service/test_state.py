@@ -354,7 +354,7 @@ def test_a_task_starts_when_its_victims_have_ended() -> None:
     assert place(state)[0].startswith("1.0.2" if first == "1.0.1" else "1.")
 
 
-def test_a_task_that_asked_for_a_signal_runs_again_whatever_its_status() -> None:
+def test_a_checkpointed_task_runs_again_whatever_its_status() -> None:
     state = full_lab(checkpoint_signal="USR1")
     for key in stopped(state):
         end(state, key, 0, 3.0)

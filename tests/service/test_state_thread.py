@@ -224,9 +224,8 @@ def test_a_declined_offer_is_repeated_in_time(
 
 
 def test_only_the_request_that_fails_to_commit_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = Writer(tmp_path / "j.db")
     commit = Journal.commit
 
     def some(journal: Journal, batch: Batch, effects: Effects) -> None:
@@ -243,7 +242,6 @@ def test_only_the_request_that_fails_to_commit_is_refused(
     faults = [future.exception(30) for future in asked]
     assert [fault is None for fault in faults] == [True, False, True]
     assert list(writer.state_thread.state.users) == ["a", "b"]
-    writer.close()
 
 
 def test_durations_go_on_when_the_clock_is_set_back(

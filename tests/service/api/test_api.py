@@ -241,19 +241,6 @@ async def test_without_its_libraries_the_page_says_so(
     assert (answer.status_code, "npm" in answer.text) == (503, True)
 
 
-@served
-async def test_a_weight_changes_the_fair_share(ask: Asked) -> None:
-    await ask.join("a", cpu=4)
-    await ask("PUT", "/v1/users/ana", json={"weight": 0})
-    for wrong in (-1, 1e-10, 1e9):
-        await ask("PUT", "/v1/users/ana", json={"weight": wrong}, status=422)
-    await ask.submit({"tasks": 8}, {"tasks": 3, "user": "bo"})
-    shares = await ask("GET", "/v1/shares")
-    assert shares["certificate"]["holds"]
-    found = [(u["name"], u["share"], u["fair_share"], u["is_short"]) for u in shares["users"]]
-    assert found == [("ana", 0.25, 0, False), ("bo", 0.75, 0.75, False)]
-
-
 MALFORMED: list[tuple[dict[str, Any], str]] = [
     ({"cpu": "x"}, "jobs.0.cpu: must be a number or a quantity"),
     ({"cpu": -1}, "jobs.0.cpu: must not be negative"),
@@ -287,6 +274,8 @@ async def test_bodies_that_are_none(ask: Asked) -> None:
     await ask("POST", "/v1/jobs", content=b"[" * 100_000, headers=json_type, status=400)
     await ask("POST", "/v1/jobs", content=b"\xff", headers=json_type, status=400)
     await ask("POST", "/v1/jobs", data={"a": "b"}, status=422)
+    for wrong in (-1, 1e-10, 1e9):
+        await ask("PUT", "/v1/users/ana", json={"weight": wrong}, status=422)
     await ask("GET", "/v1/jobs/0", status=422)
     await ask("GET", f"/v1/jobs/{10**30}", status=422)
     await ask("GET", "/v1/jobs/7", status=404)

@@ -61,7 +61,9 @@ async def test_the_metrics_match_the_state(ask: Asked) -> None:
     await ask("POST", "/v1/servers/b/drain")
     found = await read(ask)
     users = {u["name"]: u for u in (await ask("GET", "/v1/users"))["users"]}
-    shares = {u["name"]: u for u in (await ask("GET", "/v1/shares"))["users"]}
+    answer = await ask("GET", "/v1/shares")
+    assert answer["certificate"]["holds"]
+    shares = {u["name"]: u for u in answer["users"]}
     for metric, by_name, field in (
         ("weight", users, "weight"),
         ("pending_tasks", users, "pending"),
