@@ -176,11 +176,13 @@ async def test_no_proof_leaves_shares_out(
     monkeypatch.setattr(SharesQuestion, "answer", fails)
     await ask.submit({"tasks": 2})
     shares = ask.service.shares
-    failing = asyncio.create_task(ask("GET", "/v1/shares", status=500))
-    await asyncio.sleep(0.05)
-    assert await asyncio.gather(*(shares.recent(patience=5) for _ in range(3))) == [None] * 3
-    await failing
+    failing = asyncio.create_task(shares.now())
+    await asyncio.sleep(0)  # until it has begun
+    assert await asyncio.gather(*(shares.recent(patience=60) for _ in range(3))) == [None] * 3
+    with pytest.raises(CertificateError):
+        await failing
     assert [record.getMessage() for record in caplog.records] == ["no shares were found"]
+    await ask("GET", "/v1/shares", status=500)
     found = await read(ask)
     assert of(found, "share") == {}
     assert of(found, "pending_tasks") == {"ana": 2}
