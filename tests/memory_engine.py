@@ -11,20 +11,14 @@ from fairlead.service.engines.worker_loop import do_all
 
 
 class InMemory:
-    """Runs nothing: a task ends after `lasts` seconds with `status`; see `TaskEngine`."""
+    """Runs nothing: a task ends after `lasts` seconds with status 0; see `TaskEngine`."""
 
-    def __init__(
-        self,
-        nodes: Iterable[EngineNode],
-        lasts: Callable[[Start], float],
-        status: Callable[[Start], int | None] = lambda _: 0,
-        identity: str = "memory",
-    ) -> None:
-        self.identity, self.changed = identity, asyncio.Event()
+    def __init__(self, nodes: Iterable[EngineNode], lasts: Callable[[Start], float]) -> None:
+        self.identity, self.changed = "memory", asyncio.Event()
         self.running: dict[Key, Start] = {}
         self.started: list[Start] = []
         self._nodes = {node.name: node for node in nodes}
-        self._lasts, self._status = lasts, status
+        self._lasts = lasts
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._over: dict[Key, Ending] = {}
 
@@ -82,11 +76,10 @@ class InMemory:
         await asyncio.Event().wait()
 
     def _end(self, key: Key, why: str | None) -> None:
-        task = self._drop(key)
-        status = self._status(task) if why is None else 143
-        self._over[key] = Ending(key, status, why or "")
+        self._drop(key)
+        self._over[key] = Ending(key, 0 if why is None else 143, why or "")
         self.changed.set()
 
-    def _drop(self, key: Key) -> Start:
+    def _drop(self, key: Key) -> None:
         self._timers.pop(key).cancel()
-        return self.running.pop(key)
+        del self.running[key]
