@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -189,21 +190,25 @@ async def test_no_proof_leaves_shares_out(
     assert math.isnan(found["fairlead_fairness_error",])
 
 
+@pytest.mark.parametrize("fault", [JournalError("no space is left"), ZeroDivisionError("secret")])
 @served
-async def test_a_journal_that_fails_is_told(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_journal_that_fails_is_told(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    """A defect shows no details."""
     await ask.submit({})
-
-    def full(*_: Any) -> None:
-        raise JournalError("no space is left")
-
     with monkeypatch.context() as patched:
-        patched.setattr(ask.service.journal, "commit", full)
-        patched.setattr(ask.service.journal, "save", full)
-        await ask.refused(status=503)
+        for name in ("commit", "save"):
+            patched.setattr(ask.service.journal, name, Mock(side_effect=fault))
+        refused = await ask.refused(status=503)
+        ready = await ask("GET", "/readyz", status=503)
+        assert [str(fault) in text for text in (refused, ready["detail"])] == [
+            isinstance(fault, JournalError)
+        ] * 2
         found = await read(ask)
         assert found["fairlead_ready",] == 0
         assert of(found, "pending_tasks") == {}
-        assert of(found, "requests_refused_total") == {"503": 1}
+        assert of(found, "requests_refused_total") == {"503": 2}
 
 
 @served
