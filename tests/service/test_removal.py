@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.service.worker import _removal as removal
-from fairlead.service.worker._removal import DISCARDED, discard, remove_discarded
+from fairlead.service.worker import _files as files
+from fairlead.service.worker._files import DISCARDED, discard, remove_discarded
 from live_cluster import NOBODY, as_ordinary_user
 from real_attempts import IS_ROOT, nest
 
@@ -89,7 +89,7 @@ def test_a_turn_ends_and_the_next_goes_on(root: Path, monkeypatch: pytest.Monkey
         (root / "tree" / f"{k}" / "file").touch()
     discard(root / "tree")
     clock = iter(range(10**6))
-    monkeypatch.setattr(removal, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(files, "monotonic", lambda: float(next(clock)))
     assert remove_discarded(root, 5.0)
     assert os.listdir(root) == [DISCARDED]
     turns = 0

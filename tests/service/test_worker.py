@@ -26,7 +26,7 @@ from fairlead.service.worker._attempts import (
     Record,
     append_field,
 )
-from fairlead.service.worker._removal import DISCARDED
+from fairlead.service.worker._files import DISCARDED
 from live_cluster import until
 from real_attempts import (
     KEY,

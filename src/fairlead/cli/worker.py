@@ -125,8 +125,7 @@ def worker(
 
     from fairlead.service.client.addresses import Address
     from fairlead.service.client.connections import Connections
-    from fairlead.service.engines.links import Link
-    from fairlead.service.engines.worker_loop import WorkerLoop
+    from fairlead.service.engines.worker_loop import Link, WorkerLoop
     from fairlead.service.worker.accounts import Accounts, read_accounts
     from fairlead.service.worker.machine import take_ignored_signals
     from fairlead.service.worker.worker import SECRETS, LocalProcesses

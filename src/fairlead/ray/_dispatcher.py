@@ -30,9 +30,8 @@ from fairlead.service.client import calls
 from fairlead.service.client.addresses import Address
 from fairlead.service.client.connections import Connections
 from fairlead.service.client.exchange import Exchange, Reply
-from fairlead.service.engines.links import Link
 from fairlead.service.engines.protocol import Ending
-from fairlead.service.engines.worker_loop import WorkerLoop
+from fairlead.service.engines.worker_loop import Link, WorkerLoop
 from fairlead.service.http.access import called_in_process
 from fairlead.service.http.api import application
 from fairlead.service.http.http_server import HttpServer

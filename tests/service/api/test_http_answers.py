@@ -28,8 +28,8 @@ from fairlead.service.client.addresses import Address
 from fairlead.service.client.connections import Connections
 from fairlead.service.client.exchange import Channel, NotReachedError, OtherProgramError, Reply
 from fairlead.service.client.plain_client import PlainClient, Requests
-from fairlead.service.engines import links
-from fairlead.service.engines.links import Link
+from fairlead.service.engines import worker_loop
+from fairlead.service.engines.worker_loop import Link
 from fairlead.service.messages import UnavailableError
 
 Ask = Callable[[str, str, Mapping[str, str], bytes], Reply]
@@ -227,7 +227,7 @@ def test_waiting_goes_on_while_the_service_is_away(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("is_endless", [True, False])
 def test_a_worker_gives_up_an_answer(monkeypatch: pytest.MonkeyPatch, is_endless: bool) -> None:
     """An answer that goes on for ever, and one that never begins."""
-    late, timeout = (links, "LONGEST_EXCHANGE") if is_endless else (connections, "TIMEOUT")
+    late, timeout = (worker_loop, "LONGEST_EXCHANGE") if is_endless else (connections, "TIMEOUT")
     monkeypatch.setattr(late, timeout, 0.05)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from asked_service import Asked, OverHttpx, run, served
-from fairlead.service.engines.links import Link
 from fairlead.service.engines.protocol import EngineNode, TaskEngine
-from fairlead.service.engines.worker_loop import WorkerLoop
+from fairlead.service.engines.worker_loop import Link, WorkerLoop
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import SyncRequest
 from memory_engine import InMemory

@@ -1,3 +1,3 @@
 """Engines that run tasks: their interface, and the loop that applies a service's orders to one."""
 
-__all__ = ["links", "protocol", "worker_loop"]
+__all__ = ["protocol", "worker_loop"]

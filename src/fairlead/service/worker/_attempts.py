@@ -39,12 +39,12 @@ from fairlead.service.messages import TaskKey
 from fairlead.service.worker._files import (
     append,
     create,
+    discard,
     forget_front,
     open_plain,
     read_plain,
     set_owner,
 )
-from fairlead.service.worker._removal import discard
 from fairlead.service.worker.accounts import Account
 from fairlead.service.worker.machine import boot_id, members, state_of
 

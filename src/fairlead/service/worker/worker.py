@@ -31,13 +31,14 @@ from fairlead.service.worker._attempts import (
     trim_output,
 )
 from fairlead.service.worker._files import (
+    discard,
     first_kept_byte,
     lock_folder,
     make_folder,
     read_identity,
+    remove_discarded,
     sync,
 )
-from fairlead.service.worker._removal import discard, remove_discarded
 from fairlead.service.worker.accounts import Account, Accounts, make_home, make_homes
 
 LOG = logging.getLogger("fairlead.service.worker")
