@@ -1,7 +1,8 @@
-"""Attempts with real processes, for tests."""
+"""Attempts and workers with real processes, for tests."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import psutil
 
+from fairlead.service.engines.protocol import JobSpec, Key, Start
 from fairlead.service.worker._attempts import Attempt, AttemptEnd, Record
-from fairlead.service.worker.accounts import Account
+from fairlead.service.worker.accounts import Account, Accounts
+from fairlead.service.worker.worker import Declaration, LocalProcesses
 from live_cluster import until
 
 KEY = (7, 0, 1)
@@ -18,18 +21,22 @@ PATH = os.environ.get("PATH", "/usr/bin:/bin")
 IS_ROOT = os.geteuid() == 0
 
 
+def made(root: Path, **more: object) -> Attempt:
+    """Return an attempt that has not started; `more` are fields of its record."""
+    return Attempt.make(root, Record.model_validate({"key": KEY} | more))
+
+
 def started(
     root: Path,
     *command: str,
-    key: tuple[int, int, int] = KEY,
-    time_limit: float | None = None,
-    memory: float = 0.0,
+    directory: str = "/tmp",
     account: Account | None = None,
     environment: Mapping[str, str] | None = None,
+    **more: object,
 ) -> Attempt:
-    record = Record(key=key, time_limit=time_limit, memory=memory)
-    attempt = Attempt.make(root, record, account)
-    attempt.start(command, "/tmp", {"PATH": PATH} | dict(environment or {}), account)
+    """Return an attempt that runs a command; `more` are fields of its record."""
+    attempt = Attempt.make(root, Record.model_validate({"key": KEY} | more), account)
+    attempt.start(command, directory, {"PATH": PATH} | dict(environment or {}), account)
     return attempt
 
 
@@ -37,8 +44,24 @@ def shell(root: Path, line: str, **more: object) -> Attempt:
     return started(root, "/bin/sh", "-c", line, **more)  # type: ignore[arg-type]
 
 
-def ended(attempt: Attempt, seconds: float = 20.0) -> AttemptEnd:
-    found: AttemptEnd = until(attempt.poll, seconds)
+def sleeping(root: Path, **more: object) -> Attempt:
+    """Return an attempt whose command runs."""
+    attempt = started(root, "sleep", "300", **more)  # type: ignore[arg-type]
+
+    def names() -> list[str]:
+        found = []
+        for process in attempt.processes():
+            with suppress(psutil.Error):
+                found.append(process.name())
+        return found
+
+    until(lambda: "sleep" in names())
+    return attempt
+
+
+def ended(attempt: Attempt) -> AttemptEnd:
+    """Wait for the end of an attempt."""
+    found: AttemptEnd = until(attempt.poll, 20.0)
     return found
 
 
@@ -49,8 +72,13 @@ def text(attempt: Attempt, stream: str = "stdout") -> str:
         return file.read().decode()
 
 
+def printed(attempt: Attempt, word: str = "\n") -> str:
+    """Wait until an attempt has printed a word; return its output."""
+    return str(until(lambda: (found := text(attempt)) and word in found and found))
+
+
 def found_again(attempt: Attempt) -> Attempt:
-    """Return the attempt as another worker finds it; this one looks no more."""
+    """Return the attempt as a restarted worker finds it."""
     again = Attempt.from_folder(attempt.path)
     assert again is not None
     return again
@@ -63,28 +91,27 @@ def runs(number: int) -> bool:
         return False
 
 
-def sleeping(root: Path, **more: object) -> Attempt:
-    """Return an attempt whose command runs."""
-    attempt = started(root, "sleep", "300", **more)  # type: ignore[arg-type]
-    until(lambda: "sleep" in names(attempt))
-    return attempt
+def worker_in(state: Path, **more: float) -> LocalProcesses:
+    """Return a worker whose tasks run under its own account."""
+    server, accounts = Declaration("a", 4.0, 4.0, (0, 1, 2)), Accounts({}, is_root=False)
+    return LocalProcesses(server, state, accounts, **more)
 
 
-def names(attempt: Attempt) -> list[str]:
-    found = []
-    for process in attempt.processes():
-        with suppress(psutil.Error):
-            found.append(process.name())
-    return found
+def task(
+    *command: str, key: Key = KEY, gpu: float = 0, devices: tuple[int, ...] = (), **more: object
+) -> Start:
+    """Return an order to start a command; `more` are fields of its job."""
+    spec = {"user": "ana", "command": command, "environment": {}, "directory": "/tmp"}
+    job = JobSpec.model_validate(spec | more)
+    return Start(key, "a", {"cpu": 1.0, "gpu": gpu}, None, job, devices)
 
 
-def nest(folder: Path, depth: int) -> None:
-    """Make folders in folders, with a file in each."""
-    at = os.open(folder, os.O_RDONLY)
-    for _ in range(depth):
-        os.mkdir("d" * 20, dir_fd=at)
-        os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=at))
-        below = os.open("d" * 20, os.O_RDONLY, dir_fd=at)
-        os.close(at)
-        at = below
-    os.close(at)
+def run(worker: LocalProcesses, *tasks: Start) -> Attempt:
+    """Start tasks together; return the attempt of the last one."""
+    asyncio.run(worker.start(tasks))
+    return worker._attempts[tasks[-1].key]
+
+
+def full(*_: object, **__: object) -> None:
+    """Stand in for a call that finds the disk full."""
+    raise OSError(28, "No space left on device")

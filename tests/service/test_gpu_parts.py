@@ -1,9 +1,8 @@
-"""GPUs by device in the service: tasks share one, and workers follow the order's numbers."""
+"""GPUs by device in the service: tasks share one, and orders name the devices."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -12,12 +11,8 @@ from asked_service import Asked, served
 from asked_service import run as run_service
 from fairlead.report.live import jobs_table
 from fairlead.service import service_state
-from fairlead.service.engines.protocol import Start
 from fairlead.service.messages import MOST_GPUS, JobRequest, JoinRequest
 from fairlead.service.service_state import ServiceState
-from live_cluster import until
-from real_attempts import text
-from real_workers import a_job, run, worker_in
 from service.test_state import end, place, submit, with_servers
 from state_invariants import check
 
@@ -108,33 +103,3 @@ def test_no_server_has_too_many_gpus() -> None:
     with pytest.raises(ValidationError) as fault:
         JoinRequest.model_validate({"identity": "i", "servers": [server]})
     assert fault.value.errors()[0]["loc"] == ("servers", 0, "gpu")
-
-
-def start(job: int, gpu: float, *devices: int) -> Start:
-    line = 'echo "$CUDA_VISIBLE_DEVICES of $FAIRLEAD_GPU"; sleep 300'
-    spec = a_job("/bin/sh", "-c", line)
-    return Start((job, 0, 1), "a", {"cpu": 1.0, "gpu": gpu}, None, spec, devices)
-
-
-def shown(worker: Any, job: int) -> str:
-    attempt = worker._attempts[job, 0, 1]
-    return str(until(lambda: attempt.output("stdout") and text(attempt)))
-
-
-def test_a_worker_gives_the_gpus_of_the_order(tmp_path: Path) -> None:
-    worker = worker_in(tmp_path)
-    try:
-        run(worker, start(1, 0.5, 2))
-        run(worker, start(2, 0.25, 2))
-        run(worker, start(3, 1, 1))
-        texts = [shown(worker, job) for job in (1, 2, 3)]
-        assert texts == ["2 of 0.5\n", "2 of 0.25\n", "1 of 1\n"]
-        run(worker, start(4, 0.5, 2))  # the ordered GPU has no room, but another one is free
-        assert shown(worker, 4) == "0 of 0.5\n"
-        again = worker_in(tmp_path / "other")
-        again._attempts = worker._attempts
-        assert again._devices_for(start(5, 0.25, 2)) == [2]
-        assert again._devices_for(start(5, 0.5)) == [0]
-    finally:
-        for attempt in worker._attempts.values():
-            attempt.kill("cancelled")

@@ -11,21 +11,14 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service.engines.protocol import Start
 from fairlead.service.worker._files import create, make_folder, set_owner
 from fairlead.service.worker.accounts import Account, Accounts, folder_name, read_accounts
 from fairlead.service.worker.worker import Declaration, LocalProcesses
 from live_cluster import NOBODY
-from real_attempts import IS_ROOT, KEY, ended, found_again, shell, text
-from real_workers import a_job, run, worker_in
+from real_attempts import IS_ROOT, KEY, ended, found_again, run, shell, task, text, worker_in
 
 MINE = pwd.getpwuid(os.geteuid()).pw_name
 SERVER = Declaration("a", 4.0, 4.0, ())
-
-
-def other_account() -> Account | None:
-    """Return another account, if the tests may use one."""
-    return Accounts({"*": "nobody"}).of("ana") if IS_ROOT else None
 
 
 def test_a_map_gives_users_accounts_but_never_root() -> None:
@@ -56,10 +49,6 @@ def test_a_map_of_accounts_is_names(content: str, tmp_path: Path) -> None:
         read_accounts(path)
 
 
-def entry(name: str, uid: int, gid: int) -> pwd.struct_passwd:
-    return pwd.struct_passwd((name, "x", uid, gid, "", "/", "/bin/sh"))
-
-
 @pytest.mark.parametrize(
     ("uid", "gid", "groups"),
     [
@@ -74,13 +63,12 @@ def entry(name: str, uid: int, gid: int) -> pwd.struct_passwd:
 def test_numbers_that_leave_a_task_roots_are_refused(
     monkeypatch: pytest.MonkeyPatch, uid: int, gid: int, groups: list[int]
 ) -> None:
-    monkeypatch.setattr(pwd, "getpwnam", lambda name: entry(name, uid, gid))
+    entry = pwd.struct_passwd(("ana", "x", uid, gid, "", "/", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwnam", lambda _: entry)
     monkeypatch.setattr(os, "getgrouplist", lambda *_: groups)
-    for names in ({"ana": "ana"}, None):
+    for names in ({"ana": "ana"}, None, {}):
         with pytest.raises(InputError):
-            Accounts(names, is_root=True)
-    with pytest.raises(InputError):
-        Accounts({}, is_root=True).of("ana")
+            Accounts(names, is_root=True).of("ana")
 
 
 def test_users_without_an_account_share_the_default_one() -> None:
@@ -115,11 +103,12 @@ def test_users_that_share_an_account_have_folders(root: Path) -> None:
     line = 'pwd; echo "$HOME"; id -un; stat -c "%a %U" .'
     for job, user in enumerate(["ana b", ".."], 1):
         environment = {"PATH": os.environ["PATH"], "HOME": "/tmp"}
-        spec = a_job("sh", "-c", line, user=user, environment=environment)
-        task = Start((job, 0, 1), "a", {"cpu": 1.0}, None, spec)
-        run(worker, task)
-        assert ended(worker._attempts[task.key]).status == 0
-        said = text(worker._attempts[task.key]).splitlines()
+        attempt = run(
+            worker,
+            task("sh", "-c", line, key=(job, 0, 1), user=user, environment=environment),
+        )
+        assert ended(attempt).status == 0
+        said = text(attempt).splitlines()
         folder = str(state / "homes" / folder_name(user))
         if IS_ROOT:
             assert said == [folder, folder, "nobody", "700 nobody"]
@@ -137,7 +126,7 @@ def test_a_folder_without_access_is_a_fault(tmp_path: Path) -> None:
 
 def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:
     """No program named by the job's environment runs before the account changes."""
-    account = other_account()
+    account = Accounts({"*": "nobody"}).of("ana") if IS_ROOT else None
     script, out = root / "script", root / "out"
     script.write_text(f'echo "$(/usr/bin/id -u)" >>{out}\n')
     out.touch()
@@ -157,11 +146,11 @@ def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:
     assert found_again(attempt).key == KEY
 
 
-def modes(folder: Path) -> dict[str, int]:
-    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
-
-
 def test_a_folder_shows_others_nothing_even_one_of_before(tmp_path: Path) -> None:
+    def modes(folder: Path) -> dict[str, int]:
+        paths = (folder, *folder.iterdir())
+        return {path.name: stat.S_IMODE(path.stat().st_mode) for path in paths}
+
     state = tmp_path / "state"
     expected = {"attempts": 0o711, "identity": 0o600, "lock": 0o600}
     before = os.umask(0)
@@ -212,8 +201,7 @@ def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
     worker = LocalProcesses(SERVER, link, Accounts(None))
     link.unlink()
     link.symlink_to(other)
-    run(worker, Start(KEY, "a", {"cpu": 1.0}, None, a_job("true", user="no-account")))
-    assert ended(worker._attempts[KEY]).status == 0
+    assert ended(run(worker, task("true", user="no-account"))).status == 0
     assert os.listdir(other / "attempts") == os.listdir(other / "homes") == []
     assert (root / "ours" / "attempts" / "7.0.1" / "task").is_dir()
 
