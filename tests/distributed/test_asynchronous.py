@@ -1,8 +1,11 @@
-"""Self-dividing servers: their division is always feasible, and PS-DSF in the end."""
+"""Self-dividing servers: their division is always feasible, and PS-DSF in the end.
+
+Clocks, messages and phases of a run have tests of their own, below.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -21,12 +24,16 @@ from fairlead_papers.distributed.network_setting import (
     Clocks,
     Delay,
     JoinOrLeave,
+    Messages,
+    phases_between,
 )
 from fairlead_papers.distributed.simulated_run import run_asynchronously
 from random_problems import random_problem
 from strategies import problems
 
 SOME = st.sampled_from([0.0, 0.05, 0.3, 1.0, 4.0])
+NAN, INF = float("nan"), float("inf")
+THREE = Problem.from_arrays([[1.0]], [[1.0]] * 3, users=["ana", "bo", "cy"])
 small = {"largest_users": 5, "largest_groups": 4, "largest_resources": 3}
 
 
@@ -67,10 +74,6 @@ def test_small_clusters_end_certified(delay: Delay, time_shared: bool) -> None:
         exact = solve(setting.problem, "ps-dsf-tdm")
         assert run.user_tasks[-1] == pytest.approx(exact.user_tasks, rel=1e-5)
         assert run.dominant_share[-1] == pytest.approx(exact.dominant_share, rel=1e-5)
-
-
-def two_alike() -> Problem:
-    return Problem.from_arrays([[1.0], [1.0]], [[1.0], [1.0]])
 
 
 def roamer(servers: int) -> Problem:
@@ -180,7 +183,7 @@ def test_the_violation_is_that_of_the_present_users() -> None:
 
 
 def test_samples_are_even_and_end_at_the_end() -> None:
-    run = run_asynchronously(AsynchronousSetting(two_alike(), 2.0), sample=0.75)
+    run = run_asynchronously(AsynchronousSetting(THREE, 2.0), sample=0.75)
     assert run.times.tolist() == [0.0, 0.75, 1.5, 2.0]
     assert run.user_tasks[-1] == pytest.approx(run.tasks.sum(axis=1))
     assert run.violation[-1] == run.certificate.violation
@@ -197,30 +200,43 @@ def test_all_servers_know_the_tasks_at_the_start() -> None:
 
 def test_servers_of_a_group_agree_if_each_decides_by_itself() -> None:
     problem = Problem.from_arrays(
-        [[4.0, 1.0], [1.0, 4.0]], [[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]], count=[3, 2]
+        [[4.0, 1.0], [1.0, 4.0]],
+        [[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]],
+        count=[3, 1],
+        groups=["big", "old"],
     )
     run = run_asynchronously(AsynchronousSetting(problem, 60.0, apart=True, time_shared=True))
-    assert run.setting.servers == 5
-    assert run.runs == 5 * 60
+    servers = run.setting.servers_as_groups[0]
+    assert servers.cluster.groups == ("big-0", "big-1", "big-2", "old")
+    assert servers.total_capacity.tolist() == problem.total_capacity.tolist()
+    assert run.runs == 4 * 60
     assert run.tasks.shape == (3, 2)
     exact = solve(problem, "ps-dsf-tdm").user_tasks
     assert run.user_tasks[-1] == pytest.approx(exact, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("options", "sample"),
-    [
-        *(({"until": until}, 1.0) for until in (0.0, float("inf"))),
-        *(({"damping": damping}, 1.0) for damping in (1.0, float("nan"))),
-        ({"seed": -1}, 1.0),
-        *(({}, sample) for sample in (0.0, -1.0, float("nan"), 1e-12)),
-    ],
-)
-def test_invalid_settings_are_refused(options: dict[str, Any], sample: float) -> None:
-    with pytest.raises(InputError, match=f"^{next(iter(options), 'sample')}: "):
-        run_asynchronously(
-            AsynchronousSetting(**({"problem": two_alike(), "until": 9.0} | options)), sample=sample
-        )
+INVALID: list[tuple[type, str, tuple[float | str, ...]]] = [
+    (Clocks, "period", (0.0, NAN)),
+    (Clocks, "jitter", (-0.1, 1.0)),
+    (Clocks, "start", ("x",)),
+    (AsynchronousSetting, "until", (0.0, INF)),
+    (AsynchronousSetting, "damping", (1.0, NAN)),
+    (AsynchronousSetting, "seed", (-1,)),
+]
+
+
+def test_invalid_settings_are_refused() -> None:
+    for made, name, values in INVALID:
+        given = {} if made is Clocks else {"problem": THREE, "until": 9.0}
+        for value in values:
+            with pytest.raises(InputError, match=f"^{name}: "):
+                made(**given | {name: value})
+    for times in ((-1.0, 1.0), (2.0, 1.0), (0.0, INF), (NAN, NAN)):
+        with pytest.raises(InputError, match=r"^delay: "):
+            Delay(*times)
+    for sample in (0.0, -1.0, NAN, 1e-12):
+        with pytest.raises(InputError, match=r"^sample: "):
+            run_asynchronously(AsynchronousSetting(THREE, 9.0), sample=sample)
 
 
 def test_too_many_servers_are_refused() -> None:
@@ -238,3 +254,96 @@ def test_problems_that_ps_dsf_does_not_admit_are_refused() -> None:
     with pytest.raises(RefusalError, match="ps-dsf-tdm"):
         run_asynchronously(AsynchronousSetting(rated, 9.0))
     assert run_asynchronously(AsynchronousSetting(rated, 9.0, time_shared=True)).certificate.holds
+
+
+# Clocks, messages and phases
+
+
+def due(clocks: Clocks, servers: int, runs: int) -> list[tuple[float, int]]:
+    return list(islice(clocks.runs(servers, np.random.default_rng(0)), runs))
+
+
+def test_clocks_in_turn_and_together() -> None:
+    in_turn = due(Clocks(period=2.0, start="in-turn"), 4, 6)
+    assert in_turn == [(0.0, 0), (0.5, 1), (1.0, 2), (1.5, 3), (2.0, 0), (2.5, 1)]
+    assert due(Clocks(start="together"), 2, 4) == [(0.0, 0), (0.0, 1), (1.0, 0), (1.0, 1)]
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.4])
+def test_every_server_runs_about_once_a_period(jitter: float) -> None:
+    runs = due(Clocks(period=0.5, jitter=jitter), 5, 1000)
+    times = [time for time, _ in runs]
+    assert times == sorted(times)
+    for server in range(5):
+        mine = np.array([time for time, runner in runs if runner == server])
+        assert 0 <= mine[0] < 0.5
+        gaps = np.diff(mine)
+        assert gaps.min() >= 0.5 * (1 - jitter) - 1e-9
+        assert gaps.max() <= 0.5 * (1 + jitter) + 1e-9
+        assert gaps.mean() == pytest.approx(0.5, rel=0.05)
+        assert (gaps.std() > 0.05) == bool(jitter)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    delay=st.tuples(st.floats(0, 5), st.floats(0, 5)).map(sorted),
+    gaps=st.lists(st.floats(0.5, 2.0), min_size=1, max_size=40),
+    seed=st.integers(0, 9),
+)
+def test_the_newest_message_that_arrived_counts(
+    delay: list[float], gaps: list[float], seed: int
+) -> None:
+    """Compare with a list of all messages ever sent."""
+    messages = Messages(np.zeros((1, 3)), Delay(*delay), 0.5, np.random.default_rng(seed))
+    twin = np.random.default_rng(seed)
+    sent: list[list[tuple[np.ndarray, float]]] = [[], [], []]
+    time = 0.0
+    for k, gap in enumerate(gaps):
+        for server in range(3):
+            taken = twin.uniform(*delay, 3) if delay[1] > delay[0] else np.full(3, delay[0])
+            messages.send(server, time, np.array([k + 1.0]))
+            sent[server].append((time + taken, k + 1.0))
+        for look in (time, time + 0.4 * gap):
+            for receiver in range(3):
+                expected = sum(
+                    next((v for at, v in reversed(sent[s]) if at[receiver] <= look + 1e-9), 0.0)
+                    for s in range(3)
+                    if s != receiver
+                )
+                assert messages.known_elsewhere(receiver, look).tolist() == [expected]
+        time += gap
+
+
+def test_more_messages_than_memory_are_refused() -> None:
+    with pytest.raises(InputError, match="delay: 1,000,002 messages of each of 3 servers"):
+        Messages(np.zeros((99, 3)), Delay(1e6, 1e6), 1.0, np.random.default_rng(0))
+
+
+def test_phases_follow_arrivals_and_departures() -> None:
+    changes = [JoinOrLeave(5.0, 0, False), JoinOrLeave(2.0, 1, True), JoinOrLeave(5.0, 2, False)]
+    phases = phases_between(THREE, changes, 9.0)
+    assert [(p.start, p.end, p.users) for p in phases] == [
+        (0.0, 2.0, (0, 2)),
+        (2.0, 5.0, (0, 1, 2)),
+        (5.0, 9.0, (1,)),
+    ]
+    assert [len(p.changes) for p in phases] == [0, 1, 2]
+    (phase,) = phases_between(THREE, [JoinOrLeave(0.0, 1, False)], 9.0)
+    assert (phase.start, phase.end, phase.users) == (0.0, 9.0, (0, 2))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ([(1, 3, True)], "there is no user 3"),
+        ([(-1, 0, True)], "'ana' cannot join at -1 s"),
+        ([(9, 0, False)], "'ana' cannot leave at 9 s"),
+        ([(NAN, 0, False)], "'ana' cannot leave at nan s"),
+        ([(1, 1, False), (2, 1, False)], "'bo' cannot leave at 2 s: it is absent"),
+        ([(1, 1, True), (2, 1, True)], "'bo' cannot join at 2 s: it is already present"),
+        ([(1, 2, True), (1, 2, False)], "'cy' both comes and goes"),
+    ],
+)
+def test_invalid_changes_are_refused(changes: list[tuple[float, int, bool]], said: str) -> None:
+    with pytest.raises(InputError, match=f"changes: {said}"):
+        phases_between(THREE, [JoinOrLeave(*change) for change in changes], 9.0)
