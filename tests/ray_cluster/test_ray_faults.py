@@ -29,7 +29,7 @@ from fairlead.ray._ray_calls import AGENT, CallOptions, LostError
 from fairlead.ray._ray_engine import RayEngine, RayNode
 from fairlead.ray.connection import NoDispatcherError, stop
 from fairlead.service.bounds import PREEMPTED
-from fairlead.service.engines.protocol import EngineNode, JobSpec, Start
+from fairlead.service.engines.protocol import Ending, EngineNode, JobSpec, Start
 
 pytestmark = pytest.mark.timeout(200)
 NODE = {"cpu": 2}  # all of a node
@@ -65,52 +65,41 @@ def lasting_once(folder: Path, name: object) -> None:
     noting(folder, name, 0 if starts(folder, name) else 600)
 
 
+async def begun(node: str = "n0") -> RayEngine:
+    """Return an engine that got an order to start a task on a node, for an absent agent."""
+    engine = RayEngine()
+    engine.ray_nodes = {"n0": RayNode(EngineNode("n0", {"cpu": 1.0}, {}), "before")}
+    job = JobSpec(user="ana", command=[AGENT, "driver"], environment={})
+    await engine.start([Start((1, 0, 1), node, {"cpu": 1.0}, None, job)])
+    return engine
+
+
 def test_a_start_on_a_node_that_is_gone_is_lost() -> None:
     """The node may be back before the service hears of it: then nothing else ends the attempt."""
-
-    async def begin() -> list[tuple[object, object]]:
-        engine = RayEngine()
-        job = JobSpec(user="ana", command=[AGENT, "driver"], environment={})
-        await engine.start([Start((1, 0, 1), "gone", {"cpu": 1.0}, None, job)])
-        return [(ending.key, ending.status) for ending in engine.endings()]
-
-    assert asyncio.run(begin()) == [((1, 0, 1), None)]
+    engine = asyncio.run(begun("gone"))
+    assert engine.endings() == [Ending((1, 0, 1), None, "node lost")]
 
 
 def test_a_node_that_returns_has_another_id_and_lost_its_tasks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     row = {"Alive": True, "NodeName": "n0", "Resources": {"CPU": 1.0}, "Labels": {}}
-
-    async def lost() -> list[tuple[object, object]]:
-        engine = RayEngine()
-        job = JobSpec(user="ana", command=[AGENT, "driver"], environment={})
-        monkeypatch.setattr(ray, "nodes", lambda: [row | {"NodeID": "before"}])
-        await engine.update_nodes()
-        await engine.start([Start((1, 0, 1), "n0", {"cpu": 1.0}, None, job)])
-        assert engine.endings() == []
-        monkeypatch.setattr(ray, "nodes", lambda: [row | {"NodeID": "after"}])
-        await engine.update_nodes()
-        assert engine.ray_nodes["n0"].id == "after"
-        return [(ending.key, ending.status) for ending in engine.endings()]
-
-    assert asyncio.run(lost()) == [((1, 0, 1), None)]
+    monkeypatch.setattr(ray, "nodes", lambda: [row | {"NodeID": "after"}])
+    engine = asyncio.run(begun())
+    assert engine.endings() == []
+    asyncio.run(engine.update_nodes())
+    assert engine.ray_nodes["n0"].id == "after"
+    assert engine.endings() == [Ending((1, 0, 1), None, "node lost")]
 
 
 def test_an_agent_hears_of_a_stop_when_it_joins_again() -> None:
     """Ended at once, the task would be started again while the agent still runs it."""
-
-    async def begin() -> list[str]:
-        engine = RayEngine()
-        engine.ray_nodes = {"n0": RayNode(EngineNode("n0", {"cpu": 1.0}, {}), "id")}
-        job = JobSpec(user="ana", command=[AGENT, "driver"], environment={})
-        await engine.start([Start((1, 0, 1), "n0", {"cpu": 1.0}, None, job)])
-        engine.stop((1, 0, 1), PREEMPTED)
-        assert not engine.endings()
-        engine.join("driver", "ana", ["1"])
-        return [message.kind for message in engine.agents["driver"].session.messages]
-
-    assert asyncio.run(begin()) == ["start", "stop"]
+    engine = asyncio.run(begun())
+    engine.stop((1, 0, 1), PREEMPTED)
+    assert not engine.endings()
+    engine.join("driver", "ana", ["1"])
+    messages = engine.agents["driver"].session.messages
+    assert [message.kind for message in messages] == ["start", "stop"]
 
 
 def test_an_agent_fails_where_no_other_dispatcher_comes(monkeypatch: pytest.MonkeyPatch) -> None:

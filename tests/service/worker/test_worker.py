@@ -355,6 +355,7 @@ def test_only_old_reported_output_is_dropped_after_a_restart(tmp_path: Path) -> 
 
 def test_a_machine_says_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    assert machine.cores() == len(os.sched_getaffinity(0))
     (tmp_path / "cpu.max").write_text("50000 100000\n")
     (tmp_path / "memory.max").write_text(f"{2**29}\n")
     assert (machine.cores(), machine.memory()) == (0.5, 0.5)
