@@ -1,21 +1,21 @@
-"""The sessions of the README and of docs/running.md."""
+"""The sessions of the README and of docs/running.md work as typed."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from live_cluster import NOBODY, Cluster, as_ordinary_user
 
 ROOT = Path(__file__).parents[2]
+JOBS = "fairlead jobs --all --json"
 
 
 def session(page: str, folder: Path) -> list[str]:
@@ -33,36 +33,33 @@ def session(page: str, folder: Path) -> list[str]:
     return [line for line in lines if not line.startswith("sleep")]
 
 
-def use_own_socket(cluster: Cluster) -> None:
-    """Let the service and its commands find each other by the default of their account."""
+def typed(
+    cluster: Cluster, page: str, awaited: list[tuple[str, int, str]]
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Type a session into a shell; return the output of each line, and the jobs by id.
+
+    Each awaited line is typed again until some number of its rows match a pattern. The shell is an
+    ordinary user's even if root runs the tests, and finds the service by the default of its
+    account.
+    """
     run = cluster.folder / "run"
     (run / "fairlead").mkdir(parents=True, mode=0o700)
-    name = "RUNTIME_DIRECTORY" if os.geteuid() == 0 else "XDG_RUNTIME_DIR"
-    cluster.environment |= {name: str(run), "HOME": str(cluster.folder)}
+    cluster.environment |= {"XDG_RUNTIME_DIR": str(run), "HOME": str(cluster.folder)}
     del cluster.environment["FAIRLEAD_SERVER"]
-
-
-def shares_of(text: str) -> dict[str, str]:
-    """Return the share column of the output of `fairlead shares`, by user."""
-    rows = [line.split() for line in text.splitlines() if " %" in line]
-    return {row[0]: row[1] for row in rows}
-
-
-def test_the_session_of_the_readme_works_as_typed(cluster: Cluster) -> None:
-    """In a shell, which is an ordinary user's even if root runs the tests."""
-    use_own_socket(cluster)
-    lines = [*session("README.md", cluster.folder), "fairlead jobs --all --json"]
+    lines = [*session(page, cluster.folder), JOBS]
     script = ["set -m", f'fairlead() {{ {sys.executable} -m fairlead "$@"; }}']
     for line in lines:
-        typed = line.replace("fairlead serve", f"fairlead serve --port {cluster.port}")
-        if line == "fairlead shares":  # typed again until both users hold what is fair
-            held = 'fairlead shares | tee shown | grep -cE "(ana|bo) +50\\.00"'
-            typed = f'until [ "$({held})" = 2 ]; do sleep 0.2; done; cat shown'
-        script += ["echo @@", typed]
+        script += ["echo @@"]
+        if awaited and line == awaited[0][0]:
+            _, count, pattern = awaited.pop(0)
+            found = f"{line} | tee shown | grep -cE '{pattern}'"
+            script += [f'until [ "$({found})" = {count} ]; do sleep 0.2; done; cat shown']
+        else:
+            script += [line.replace("fairlead serve", f"fairlead serve --port {cluster.port}")]
     script += ["kill -- $(jobs -p | sed s/^/-/)", "wait"]
     before = []
     if os.geteuid() == 0:
-        for folder in (cluster.folder, cluster.folder / "run", cluster.folder / "run" / "fairlead"):
+        for folder in (cluster.folder, run, run / "fairlead"):
             os.chown(folder, NOBODY, NOBODY)
         before = as_ordinary_user()
     done = subprocess.run(
@@ -74,51 +71,27 @@ def test_the_session_of_the_readme_works_as_typed(cluster: Cluster) -> None:
         timeout=240,
         check=False,
     )
-    shown = done.stdout + done.stderr
+    print(done.stdout, done.stderr)  # pytest shows it if the test fails
+    assert awaited == []
     said = dict(zip(lines, done.stdout.split("@@\n")[1:], strict=True))
-    assert shares_of(said["fairlead shares"]) == {"ana": "50.00", "bo": "50.00"}, shown
-    assert "it asks for 5 cpu of at most 4" in said["fairlead explain 3"], shown
-    jobs = json.loads(said["fairlead jobs --all --json"])["jobs"]
+    return said, {job["id"]: job for job in json.loads(said[JOBS])["jobs"]}
+
+
+def test_the_session_of_the_readme_works_as_typed(cluster: Cluster) -> None:
+    said, jobs = typed(cluster, "README.md", [("fairlead shares", 2, r"(ana|bo) +50\.00 %")])
+    assert "it asks for 5 cpu of at most 4" in said["fairlead explain 3"]
     states = {"1": "finished", "2": "finished", "3": "pending"}
-    assert {job["id"]: job["state"] for job in jobs} == states, shown
-
-
-def carry_out(cluster: Cluster, line: str) -> str:
-    """Carry out a line of a shell in this process; return its output."""
-    program, *words = shlex.split(line)
-    if words[-1] == "&":
-        cluster._start(f"%{len(cluster.processes) + 1}", words[:-1])
-    elif program == "kill":
-        cluster.kill(words[-1])
-    elif program == "touch":
-        (cluster.folder / words[0]).touch()
-    else:
-        return cluster.run(*words).stdout
-    return ""
+    assert {job: row["state"] for job, row in jobs.items()} == states
 
 
 @pytest.mark.timeout(240)
-def test_the_session_of_running_works(cluster: Cluster) -> None:
-    use_own_socket(cluster)
-    said: dict[str, str] = {}
-    ready = [2, 1]
-    for line in session("docs/running.md", cluster.folder):
-        typed = line.replace("fairlead serve", f"fairlead serve --port {cluster.port}")
-        if line == "fairlead servers":
-            expected = ready.pop(0)
-            while cluster.run("servers").stdout.count(" ready") != expected:
-                time.sleep(0.2)
-        elif line == "fairlead shares":
-            fair = dict.fromkeys(["ana", "bo", "cy"], "33.33")
-            while shares_of(cluster.run("shares").stdout) != fair:
-                time.sleep(0.2)
-        else:
-            said[line] = carry_out(cluster, typed)
-    assert ready == []
+def test_the_session_of_running_works_as_typed(cluster: Cluster) -> None:
+    servers, fair = "fairlead servers", ("fairlead shares", 3, r"(ana|bo|cy) +33\.33 %")
+    awaited = [(servers, 2, " ready"), fair, (servers, 1, " ready")]
+    said, jobs = typed(cluster, "docs/running.md", awaited)
     assert "it asks for 5 cpu of at most 4" in said["fairlead explain 4"]
     assert said["fairlead logs 4"] == "done\n"
-    jobs = json.loads(cluster.run("jobs", "--all", "--json").stdout)["jobs"]
-    assert {job["id"]: job["state"] for job in jobs} == dict.fromkeys("1234", "finished")
-    assert max(job["attempts"] for job in jobs) == 2
+    assert {job: row["state"] for job, row in jobs.items()} == dict.fromkeys("1234", "finished")
+    assert max(row["attempts"] for row in jobs.values()) == 2
     assert re.findall(r"\b(?:ana|bo|cy)\b", said["fairlead history"]) == ["ana", "bo", "cy"]
     assert (cluster.folder / "state" / "fairlead" / "journal.db").exists()
