@@ -85,44 +85,31 @@ def test_a_refusal_is_an_end_that_is_found_again(root: Path) -> None:
 # Limits, and stopping
 
 
-def test_each_process_is_asked_once(root: Path) -> None:
-    line = "trap 'echo asked' TERM; echo ready; for i in 1 2 3 4 5; do sleep .1; done; exit 5"
-    attempt = shell(root, line)
+@pytest.mark.parametrize(
+    ("reason", "name"), [("cancelled", "TERM"), ("preempted", "USR1"), ("interrupted", "INT")]
+)
+def test_a_stopped_task_gets_its_signal_once(root: Path, reason: str, name: str) -> None:
+    line = f"trap 'echo asked' {name}; echo ready; for i in 1 2 3 4 5; do sleep .1; done; exit 5"
+    attempt = shell(root, line, checkpoint_signal="USR1")
     printed(attempt)
-    attempt.stop("cancelled")
-    assert ended(attempt) == AttemptEnd(5, "cancelled")
+    attempt.stop(reason)
+    assert ended(attempt) == AttemptEnd(5, reason)
     assert text(attempt) == "ready\nasked\n"
 
 
-def test_a_task_that_ignores_the_signal_is_killed(root: Path) -> None:
+@pytest.mark.parametrize("is_found", [False, True])
+def test_a_task_that_ignores_the_signal_is_killed(root: Path, is_found: bool) -> None:
     attempt = shell(root, "trap '' TERM; echo ready; sleep 300 & sleep 300; sleep 300")
-    attempt.grace = 0.5  # the grace of its worker
     printed(attempt)
     children = [process.pid for process in attempt.processes()]
     before = time.monotonic()
     attempt.stop("cancelled")
-    assert ended(attempt) == AttemptEnd(KILLED, "cancelled")
+    stopped = found_again(attempt) if is_found else attempt  # a restarted worker goes on
+    stopped.grace = 0.5  # that of its worker
+    assert ended(stopped) == AttemptEnd(KILLED, "cancelled")
     assert time.monotonic() - before >= 0.5
+    attempt.poll()  # so that no zombie is left
     until(lambda: not any(map(runs, children)))
-
-
-def test_a_preempted_task_gets_the_signal_that_it_asked_for(root: Path) -> None:
-    line = "trap 'echo saved; exit 4' USR1; echo ready; while :; do sleep .05; done"
-    attempt = shell(root, line, checkpoint_signal="USR1")
-    printed(attempt)
-    attempt.stop("preempted")
-    assert ended(attempt) == AttemptEnd(4, "preempted")
-    assert text(attempt) == "ready\nsaved\n"
-
-
-def test_a_stop_goes_on_under_another_worker(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "KILL_AFTER", 0.5)
-    attempt = shell(root, "trap '' TERM; echo ready; while :; do sleep .05; done")
-    printed(attempt)
-    attempt.stop("cancelled")
-    assert ended(found_again(attempt)).reason == "cancelled"
-    assert attempt.process is not None
-    attempt.process.wait(20)
 
 
 def test_a_time_limit_ends_it_whatever_the_clock_says(root: Path) -> None:
