@@ -44,6 +44,7 @@ from fairlead.ray._ray_calls import (
 )
 from fairlead.service.bounds import PREEMPTED
 from fairlead.service.engines.protocol import Ending, Key
+from fairlead.service.engines.worker_loop import repeat
 
 LOG = logging.getLogger("fairlead.ray")
 LEASE_SECONDS = 0.05  # the longest run of short calls that share a start
@@ -110,8 +111,8 @@ class Agent:
         self._context = copy_context()
         fault = await self._join()
         if not fault:
-            for loop in (self._receive, self._report, self._watch_runs):
-                self._spawn(loop())
+            for step in (self._receive, self._report, self._watch_runs):
+                self._spawn(repeat(step))
         return fault
 
     async def live(self) -> None:
@@ -222,9 +223,6 @@ class Agent:
                     batches += [
                         CallBatch(options, json.loads(options.request), part) for part in parts
                     ]
-                for batch in batches:
-                    for index, call in enumerate(batch.calls):
-                        call.batch, call.index = batch, index
                 await self._submit(batches)
         finally:
             self._is_submitting = False
@@ -338,39 +336,38 @@ class Agent:
                 call.fail(fault)
 
     async def _receive(self) -> None:
-        """Receive and apply orders to start and stop tasks, for ever."""
-        while True:
-            session, dispatcher = self.session, self.dispatcher
-            try:
-                orders = await dispatcher.sync.remote(self.name, session, self.seen, wait=self.wait)
-                await self._apply(session, orders)
-            except exceptions.ActorDiedError:
-                with suppress(NoDispatcherError):
-                    await self._find_replacement(dispatcher)
+        """Receive and apply orders to start and stop tasks."""
+        session, dispatcher = self.session, self.dispatcher
+        try:
+            orders = await dispatcher.sync.remote(self.name, session, self.seen, wait=self.wait)
+            await self._apply(session, orders)
+        except exceptions.ActorDiedError:
+            with suppress(NoDispatcherError):
+                await self._find_replacement(dispatcher)
 
     async def _report(self) -> None:
         """Report ended tasks, tasks that need no start, and cancelled jobs until acknowledged."""
-        while True:
-            await self._has_reports.wait()
-            await asyncio.sleep(GATHER_SECONDS)
-            self._has_reports.clear()
-            endings = list(self._ended.values())
-            skipped, cancelled = self._skipped, self._cancelled
-            if not (endings or skipped or cancelled):
-                continue
-            self._skipped, self._cancelled = {}, []
-            session, dispatcher, orders = self.session, self.dispatcher, None
-            try:
-                orders = await dispatcher.sync.remote(
-                    self.name, session, self.seen, endings, skipped, cancelled
-                )
-                if orders is not None:
-                    for ending in endings:
-                        self._forget(ending.key)
-                await self._apply(session, orders)
-            except exceptions.ActorDiedError:
-                with suppress(NoDispatcherError):
-                    await self._find_replacement(dispatcher)
+        await self._has_reports.wait()
+        await asyncio.sleep(GATHER_SECONDS)
+        self._has_reports.clear()
+        endings = list(self._ended.values())
+        skipped, cancelled = self._skipped, self._cancelled
+        if not (endings or skipped or cancelled):
+            return
+        self._skipped, self._cancelled = {}, []
+        session, dispatcher, orders = self.session, self.dispatcher, None
+        try:
+            orders = await dispatcher.sync.remote(
+                self.name, session, self.seen, endings, skipped, cancelled
+            )
+            if orders is not None:
+                for ending in endings:
+                    self._forget(ending.key)
+            await self._apply(session, orders)
+        except exceptions.ActorDiedError:
+            with suppress(NoDispatcherError):
+                await self._find_replacement(dispatcher)
+        finally:
             if orders is None:
                 for job, indices in skipped.items():
                     self._skipped.setdefault(job, []).extend(indices)
@@ -708,14 +705,13 @@ class Agent:
 
     async def _watch_runs(self) -> None:
         """Detect the ends of actors and placement groups."""
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            runs = [(key, run) for key, run in self._runs.items() if key not in self._ended]
-            held = {key: run for key, run in runs if isinstance(run, _ActorId | PlacementGroup)}
-            over = await asyncio.to_thread(_ended_runs, held)
-            # Reported together, because all bundles of a group are freed at once.
-            for key in over:
-                self._end_task(key, 0, "")
+        await asyncio.sleep(LOOK_SECONDS)
+        runs = [(key, run) for key, run in self._runs.items() if key not in self._ended]
+        held = [(key, run) for key, run in runs if isinstance(run, _ActorId | PlacementGroup)]
+        over = await asyncio.to_thread(lambda: [key for key, run in held if _is_over(run)])
+        # Reported together, because all bundles of a group are freed at once.
+        for key in over:
+            self._end_task(key, 0, "")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work, context=self._context)
@@ -732,10 +728,6 @@ class _ActorId(str):
     """The id of an actor whose handle was returned to the driver."""
 
     __slots__ = ()
-
-
-def _ended_runs(held: Mapping[Key, _ActorId | PlacementGroup]) -> list[Key]:
-    return [key for key, run in held.items() if _is_over(run)]
 
 
 def _is_over(run: _ActorId | PlacementGroup) -> bool:

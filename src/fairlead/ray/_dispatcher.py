@@ -28,6 +28,7 @@ from fairlead.ray._ray_calls import AGENT, PROTOCOL
 from fairlead.ray._ray_engine import RayEngine
 from fairlead.service.client import calls
 from fairlead.service.client.addresses import Address
+from fairlead.service.client.calls import Call
 from fairlead.service.client.connections import Connections
 from fairlead.service.client.exchange import Exchange, Reply
 from fairlead.service.engines.protocol import Ending
@@ -39,6 +40,7 @@ from fairlead.service.journal.event_journal import Journal
 from fairlead.service.rate_limits import Limits
 from fairlead.service.service import Service, Settings
 
+LOG = logging.getLogger("fairlead.ray")
 VERSION = version("fairlead")
 KILL_AFTER = 10.0  # default seconds until a preempted call is killed
 POLL_SECONDS = 5.0  # for which an agent waits for orders
@@ -113,8 +115,9 @@ class Dispatcher:
         if agent is None or agent.session.id != session:
             return None
         requests = [job | {"command": [AGENT, name], "user": agent.user} for job in jobs]
+        call = Call("POST", "/v1/jobs", json.dumps({"jobs": requests}), key)
         try:
-            ids = await self._link.submit(requests, key)
+            ids: list[str] = (await self._link.ask(call))["ids"]
         except FairleadError as fault:
             raise ValueError(str(fault)) from None
         agent.jobs.update(ids)
@@ -143,9 +146,8 @@ class Dispatcher:
         agent.session.note_seen(seen)
         if any(status is None for _, status, _ in ended):
             await self._engine.update_nodes()  # else the tasks would restart on a lost node
-        with suppress(FairleadError):  # jobs may have ended meanwhile
-            await self._link.skip(skipped)
-            await self._link.cancel(cancelled)
+        skips = [calls.skip(job, indices) for job, indices in skipped.items()]
+        await self._try_all(*skips, *(calls.act_on_job(job, "cancel") for job in cancelled))
         await self._engine.report(name, ended)
         if wait and not agent.session.messages:
             with suppress(TimeoutError):
@@ -160,8 +162,8 @@ class Dispatcher:
         """Remove an agent: drop its waiting tasks, and end its running ones."""
         await self._ready()
         agent = self._engine.leave(name)
-        with suppress(FairleadError):  # on failure, waiting tasks end when they start
-            await self._link.cancel(sorted(agent.jobs) if agent is not None else ())
+        if agent is not None:  # on failure, waiting tasks end when they start
+            await self._try_all(*(calls.act_on_job(job, "cancel") for job in sorted(agent.jobs)))
         self._engine.end_all(name)
 
     # Calls by clients
@@ -202,12 +204,10 @@ class Dispatcher:
         """Restrict submission to these users, with these weights."""
         await self._ready()
         for name, weight in users.items():
-            call = calls.set_user(name, weight)
-            status, answer = await self.ask(
-                call.method, call.target, call.body.encode(), call.headers
-            )
-            if status != 200:
-                raise InputError(str(json.loads(answer)["detail"]), name)
+            try:
+                await self._link.ask(calls.set_user(name, weight))
+            except InputError as fault:
+                raise InputError(fault.fault, name) from None
         self._store_users((self._users or set()) | set(users))
 
     def _store_users(self, users: Collection[str] | None) -> None:
@@ -219,6 +219,16 @@ class Dispatcher:
             new = self._users_file.with_suffix(".new")
             new.write_text(json.dumps(sorted(self._users)), encoding="utf-8")
             new.rename(self._users_file)
+
+    async def _try_all(self, *changes: Call) -> None:
+        """Send requests together, so that one disk sync serves all; ignore failures.
+
+        The jobs may have ended meanwhile.
+        """
+        answers = map(self._link.ask, changes)
+        for outcome in await asyncio.gather(*answers, return_exceptions=True):
+            if isinstance(outcome, BaseException) and not isinstance(outcome, FairleadError):
+                raise outcome
 
     async def _ready(self) -> None:
         """Start the dispatcher at the first call in this process; wait until it is ready."""
@@ -265,7 +275,7 @@ class Dispatcher:
         try:
             await loop.run()
         except BaseException as fault:
-            logging.getLogger("fairlead.ray").exception("the dispatcher ends: %r", fault)
+            LOG.exception("the dispatcher ends: %r", fault)
             os._exit(1)
 
     async def _report_ended_jobs(self) -> None:
@@ -276,7 +286,10 @@ class Dispatcher:
             if not any(jobs_of.values()):
                 continue
             with suppress(FairleadError):
-                live = await self._link.live()
+                live, beyond = set[str](), "0"
+                while beyond is not None:
+                    part = await self._link.ask(calls.list_jobs(None, False, beyond))
+                    live, beyond = live | {row["id"] for row in part["jobs"]}, part["next"]
                 for name, jobs in jobs_of.items():
                     if (agent := self._engine.agents.get(name)) is not None:
                         for job in sorted(jobs - live):

@@ -106,6 +106,10 @@ class CallBatch:
     )  # of a placement group: nodes' ids, by bundle
     is_gone: bool = False  # whether the dispatcher reported its end
 
+    def __post_init__(self) -> None:
+        for index, call in enumerate(self.calls):
+            call.batch, call.index = self, index
+
     @property
     def is_over(self) -> bool:
         """Whether each call has an outcome or was abandoned."""

@@ -76,6 +76,10 @@ def act_on_job(job: str, action: str) -> Call:
     return _change("POST", f"{_job_path(job)}/{action}")
 
 
+def skip(job: str, tasks: Sequence[int]) -> Call:
+    return _change("POST", f"{_job_path(job)}/skip", json.dumps({"tasks": tasks}))
+
+
 def interrupt(job: str) -> Call:
     return _change("POST", f"{_job_path(job)}/cancel?interrupt=true")
 

@@ -6,13 +6,14 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
 from fairlead.errors import FairleadError, InputError
+from fairlead.service.client.calls import Call
 from fairlead.service.client.exchange import Exchange, OtherProgramError
 from fairlead.service.engines.protocol import (
     EngineNode,
@@ -43,7 +44,7 @@ Body = Mapping[str, Any]
 
 
 class Link:
-    """A worker's requests to its service.
+    """Requests to a service by a worker, or by a dispatcher of Ray.
 
     Each raises `InputError` if refused, `StaleSessionError` if the worker has to join again, and
     `UnavailableError` if a later try may succeed.
@@ -54,52 +55,22 @@ class Link:
 
     async def join(self, body: Body) -> object:
         """Register a worker's servers; return the unchecked `JoinAnswer`."""
-        return await self._ask("POST", "/v1/workers/join", body)
+        return await self.ask(Call("POST", "/v1/workers/join", json.dumps(body)))
 
     async def sync(self, body: Body) -> object:
         """Report ended tasks; return the next orders, unchecked."""
-        return await self._ask("POST", "/v1/workers/sync", body)
+        return await self.ask(Call("POST", "/v1/workers/sync", json.dumps(body)))
 
     async def logs(self, body: Body) -> None:
         """Send a piece of output."""
-        await self._ask("POST", "/v1/workers/logs", body)
+        await self.ask(Call("POST", "/v1/workers/logs", json.dumps(body)))
 
-    async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
-        """Submit jobs; return their ids. Repeated requests carry the same key."""
-        answer = await self._ask("POST", "/v1/jobs", {"jobs": list(jobs)}, key=key)
-        return list(answer["ids"])
-
-    async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
-        """Count waiting tasks as done; `tasks` has their indices by job."""
-        await _send_all(
-            self._ask("POST", f"/v1/jobs/{job}/skip", {"tasks": list(indices)})
-            for job, indices in tasks.items()
-        )
-
-    async def cancel(self, jobs: Iterable[str]) -> None:
-        """Cancel jobs; ignore ended ones."""
-        await _send_all(self._ask("POST", f"/v1/jobs/{job}/cancel") for job in jobs)
-
-    async def live(self) -> set[str]:
-        """Return the ids of the waiting and running jobs."""
-        ids: set[str] = set()
-        beyond = "0"
-        while beyond is not None:
-            answer = await self._ask("GET", f"/v1/jobs?beyond={beyond}")
-            ids |= {row["id"] for row in answer["jobs"]}
-            beyond = answer["next"]
-        return ids
-
-    async def _ask(self, method: str, path: str, body: Body | None = None, key: str = "") -> Any:
-        """Send a request; return the JSON values of its answer, or raise the errors of `Link`."""
-        headers = {"Idempotency-Key": key} if key else {}
-        content = b"" if body is None else json.dumps(body).encode()
-        if content:
-            headers["Content-Type"] = "application/json"
-        url = self._exchange.url
+    async def ask(self, call: Call) -> Any:
+        """Send a request; return the JSON values of its answer."""
+        url, body = self._exchange.url, call.body.encode()
         try:
             async with asyncio.timeout(LONGEST_EXCHANGE):
-                answer = await self._exchange.ask(method, path, headers, content)
+                answer = await self._exchange.ask(call.method, call.target, call.headers, body)
         except OtherProgramError as fault:
             raise UnavailableError(str(fault)) from None
         except OSError as fault:  # TimeoutError is one
@@ -332,10 +303,3 @@ def do_all(act: Callable[[Item], None], items: Iterable[Item]) -> None:
             errors.append(error)
     if errors:
         raise errors[0]
-
-
-async def _send_all(requests: Iterable[Coroutine[Any, Any, object]]) -> None:
-    """Send requests together, so that one disk sync serves all; ignore each `FairleadError`."""
-    for outcome in await asyncio.gather(*requests, return_exceptions=True):
-        if isinstance(outcome, BaseException) and not isinstance(outcome, FairleadError):
-            raise outcome
