@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from pydantic import BaseModel, ValidationError
 from asked_service import Asked, OverHttpx, run, served
 from fairlead.errors import InputError
 from fairlead.service.engines import worker_loop
-from fairlead.service.engines.protocol import EngineNode, Orders, Start, TaskEngine
-from fairlead.service.engines.worker_loop import Link, WorkerLoop
+from fairlead.service.engines.protocol import Ending, EngineNode, Key, Orders, Start
+from fairlead.service.engines.worker_loop import Link, WorkerLoop, do_all
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import (
     JoinAnswer,
@@ -28,7 +28,6 @@ from fairlead.service.messages import (
     UnavailableError,
 )
 from fairlead.service.worker._attempts import folder_name
-from memory_engine import InMemory
 
 KEY = [7, 0, 1]
 JOB = {"user": "ana", "command": ["true"], "environment": {}, "directory": "/", "tasks": 1}
@@ -39,11 +38,89 @@ LOGS = NONE | {"seen": 1, "logs": [[f"q{k}", "a", [6, k, 1], "stdout", 0] for k 
 # Nodes that join and leave, with a service
 
 
+class InMemory:
+    """An engine without processes: a task ends after some seconds; see `TaskEngine`."""
+
+    identity = "memory"
+
+    def __init__(self, nodes: Iterable[EngineNode], lasts: Callable[[], float]) -> None:
+        self.changed = asyncio.Event()
+        self.running: dict[Key, Start] = {}
+        self.started: list[Start] = []
+        self.faults: dict[int, Exception] = {}  # by job: the error of its next start
+        self.is_output_lost = False
+        self._nodes = {node.name: node for node in nodes}
+        self._lasts = lasts
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._over: dict[Key, Ending] = {}
+
+    def add(self, node: EngineNode) -> None:
+        self._nodes[node.name] = node
+        self.changed.set()
+
+    def remove(self, name: str) -> None:
+        del self._nodes[name]
+        for key, task in list(self.running.items()):
+            if task.node == name:
+                self._end(key, None, "node lost")
+        self.changed.set()
+
+    def nodes(self) -> Sequence[EngineNode]:
+        return list(self._nodes.values())
+
+    async def start(self, tasks: Sequence[Start]) -> None:
+        do_all(self._start, tasks)
+
+    def _start(self, task: Start) -> None:
+        if (fault := self.faults.pop(task.key[0], None)) is not None:
+            raise fault
+        if task.key in self.running or task.key in self._over:
+            return
+        self.running[task.key] = task
+        later = asyncio.get_running_loop().call_later
+        self._timers[task.key] = later(self._lasts(), self._end, task.key, 0)
+        if task.node in self._nodes:
+            self.started.append(task)
+        else:  # the service may never hear that it was gone
+            self._end(task.key, None, "node lost")
+
+    def stop(self, key: Key, why: str) -> None:
+        if key in self.running:
+            self._end(key, 143, why)
+
+    def keep_only(self, keys: Collection[Key]) -> None:
+        for key in self.running.keys() - set(keys):
+            self._end(key, 143)
+        for key in self._over.keys() - set(keys):
+            del self._over[key]
+
+    def endings(self) -> Sequence[Ending]:
+        return list(self._over.values())
+
+    def forget(self, endings: Sequence[Ending]) -> None:
+        for ending in endings:
+            self._over.pop(ending.key, None)
+
+    async def output(self, *_: object) -> Mapping[str, Any]:
+        if self.is_output_lost:
+            await asyncio.Event().wait()
+        return {"data": "", "offset": 0, "size": 2**60}
+
+    async def attend(self) -> None:
+        await asyncio.Event().wait()
+
+    def _end(self, key: Key, status: int | None, why: str = "") -> None:
+        self._timers.pop(key).cancel()
+        del self.running[key]
+        self._over[key] = Ending(key, status, why)
+        self.changed.set()
+
+
 def node(name: str, cpu: float = 2.0, **more: float) -> EngineNode:
     return EngineNode(name, {"cpu": cpu, "memory": 8.0, **more}, {"zone": name})
 
 
-def followed(folder: Path, engine: TaskEngine, test: Callable[[Asked], Awaitable[None]]) -> None:
+def followed(folder: Path, engine: InMemory, test: Callable[[Asked], Awaitable[None]]) -> None:
     """Run a test while a worker loop applies the service's orders to the engine."""
 
     async def whole(ask: Asked) -> None:
@@ -72,7 +149,7 @@ def test_nodes_come_and_go(tmp_path: Path, seed: int) -> None:
     """Each task succeeds once, whichever nodes leave; no node ever runs more than its capacity."""
     rng = random.Random(seed)
     spare = [node(f"n{k}", 2.0 + k % 2) for k in range(5)]
-    engine = InMemory(spare[:2], lambda _: rng.uniform(0.005, 0.05))
+    engine = InMemory(spare[:2], lambda: rng.uniform(0.005, 0.05))
     most: Counter[str] = Counter()
 
     async def test(ask: Asked) -> None:
@@ -118,7 +195,7 @@ def test_nodes_come_and_go(tmp_path: Path, seed: int) -> None:
 
 
 def test_nodes_with_other_resources(tmp_path: Path) -> None:
-    engine = InMemory([node("a")], lambda _: 0.01)
+    engine = InMemory([node("a")], lambda: 0.01)
 
     async def test(ask: Asked) -> None:
         licensed = {"resources": {"license": 1.5}}
@@ -135,7 +212,7 @@ def test_nodes_with_other_resources(tmp_path: Path) -> None:
 
 
 def test_a_gang_of_unlike_tasks(tmp_path: Path) -> None:
-    engine = InMemory([node("a", 1.0), node("b", 6.0)], lambda _: 0.05)
+    engine = InMemory([node("a", 1.0), node("b", 6.0)], lambda: 0.05)
 
     async def test(ask: Asked) -> None:
         bundles = [{"cpu": 1, "tasks": 2}, {"cpu": 3, "memory": "2Gi"}]
@@ -150,7 +227,7 @@ def test_a_gang_of_unlike_tasks(tmp_path: Path) -> None:
 
 
 def test_tasks_that_are_skipped_count_as_done(tmp_path: Path) -> None:
-    engine = InMemory([node("a", 1.0)], lambda _: 0.05)
+    engine = InMemory([node("a", 1.0)], lambda: 0.05)
 
     async def test(ask: Asked) -> None:
         (job,) = await ask.submit({"tasks": 6})
@@ -224,23 +301,8 @@ def _next_of(answers: list[object], otherwise: object) -> object:
     return answer
 
 
-class Faulty(InMemory):
-    """Tasks in memory; some cannot start, or give no output."""
-
-    def __init__(self) -> None:
-        super().__init__([EngineNode("a", {"cpu": 4.0}, {})], lambda _: 1000.0)
-        self.faults: dict[int, Exception] = {}
-        self.is_output_lost = False
-
-    def _start(self, task: Start) -> None:
-        if (fault := self.faults.pop(task.key[0], None)) is not None:
-            raise fault
-        super()._start(task)
-
-    async def output(self, *_: object) -> Mapping[str, Any]:
-        if self.is_output_lost:
-            await asyncio.Event().wait()
-        return {"data": "", "offset": 0, "size": 2**60}
+def long_running() -> InMemory:
+    return InMemory([node("a")], lambda: 1000.0)
 
 
 def follow(link: Scripted, engine: InMemory, is_over: Callable[[], bool]) -> None:
@@ -273,7 +335,7 @@ def test_bad_output_holds_up_no_start(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(worker_loop, "_sleep_about", never)
-    link, engine = Scripted(LOGS, start(7)), Faulty()
+    link, engine = Scripted(LOGS, start(7)), long_running()
     engine.is_output_lost = is_output_lost
     follow(link, engine, lambda: bool(engine.started))
     assert link.joined == 1
@@ -282,7 +344,7 @@ def test_bad_output_holds_up_no_start(
 
 
 def test_a_task_that_fails_to_start_holds_up_no_other() -> None:
-    link, engine = Scripted(start(7, 8), start(7, 8)), Faulty()
+    link, engine = Scripted(start(7, 8), start(7, 8)), long_running()
     engine.faults[7] = RuntimeError("a fault")
     link.known = [["a", [8, 0, 1]]]
     follow(link, engine, lambda: len(engine.started) == 2)
@@ -292,14 +354,14 @@ def test_a_task_that_fails_to_start_holds_up_no_other() -> None:
 
 @pytest.mark.parametrize("fault", [RuntimeError("a fault"), UnavailableError("a page")])
 def test_no_fault_of_a_link_ends_a_worker_or_session(fault: Exception) -> None:
-    link, engine = Scripted(fault, start(7)), Faulty()
+    link, engine = Scripted(fault, start(7)), long_running()
     link.joins = [fault]
     follow(link, engine, lambda: bool(engine.started))
     assert link.joined == 2, "the first join failed, and no session was left"
 
 
 def test_a_new_node_joins_while_a_request_waits() -> None:
-    link, engine = Scripted(), Faulty()
+    link, engine = Scripted(), long_running()
     link.is_patient = True
 
     def has_joined_again() -> bool:
@@ -312,14 +374,14 @@ def test_a_new_node_joins_while_a_request_waits() -> None:
 
 def test_orders_are_applied() -> None:
     asked = {"stop": [["a", [7, 0, 1], "cancelled"]], "logs": LOGS["logs"][:1]}
-    link, engine = Scripted(start(7) | asked), Faulty()
+    link, engine = Scripted(start(7) | asked), long_running()
     follow(link, engine, lambda: bool(engine.started and not engine.running and link.pieces))
     assert (len(engine.started), link.pieces, link.joined) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("bad", [None, LOGS | start(7) | {"stop": [["a", ["../x", 0, 1], ""]]}])
 def test_nothing_of_malformed_orders_is_done(bad: object, caplog: pytest.LogCaptureFixture) -> None:
-    link, engine = Scripted(bad), Faulty()
+    link, engine = Scripted(bad), long_running()
     follow(link, engine, lambda: link.joined == 2)
     assert (engine.started, link.pieces) == ([], 0)
     (line,) = [r.getMessage() for r in caplog.records if r.levelno == logging.ERROR]
@@ -329,7 +391,7 @@ def test_nothing_of_malformed_orders_is_done(bad: object, caplog: pytest.LogCapt
 
 @pytest.mark.parametrize("answer", [None, {}, JOINED | {"tasks": [["a", ["../../x", 0, 1]]]}])
 def test_a_malformed_join_ends_no_task(monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
-    link, engine = Scripted(), Faulty()
+    link, engine = Scripted(), long_running()
     link.joins = [answer]
     kept: list[object] = []
     monkeypatch.setattr(engine, "keep_only", kept.append)
@@ -338,7 +400,7 @@ def test_a_malformed_join_ends_no_task(monkeypatch: pytest.MonkeyPatch, answer: 
 
 
 def test_a_refusal_ends_a_worker_that_never_joined() -> None:
-    link, engine = Scripted(), Faulty()
+    link, engine = Scripted(), long_running()
     link.joins = [InputError("no such token")]
     with pytest.raises(ExceptionGroup) as faults:
         follow(link, engine, lambda: False)
@@ -348,7 +410,7 @@ def test_a_refusal_ends_a_worker_that_never_joined() -> None:
 def test_a_refusal_ends_no_worker_that_joined() -> None:
     """Another program may answer at the address while the service is away."""
     stale = StaleSessionError("join again")
-    link, engine = Scripted(stale, start(7)), Faulty()
+    link, engine = Scripted(stale, start(7)), long_running()
     link.joins = [JOINED, InputError("no such token"), InputError("not found")]
     follow(link, engine, lambda: bool(engine.started))
     assert link.joined == 4
