@@ -25,8 +25,7 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 import ray
 from ray.cluster_utils import Cluster
 
-from fairlead.executors.executor import Executor
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Executor, Processes
 from fairlead.executors.ray_tasks import ray_executor
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import find_policy

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.executors import local_processes
-from fairlead.executors.executor import WorkerDiedError, do_in_order
-from fairlead.executors.local_processes import Processes
+from fairlead.executors import executor as executor_module
+from fairlead.executors.executor import Processes, WorkerDiedError, do_in_order
 
 # Of two workers, the second one has the ends of the first one's pipe, too.
 WORKERS = 2
@@ -153,8 +152,7 @@ def test_answers_are_handed_over_in_order() -> None:
 
 INTERRUPTED_AT_BIRTH = """
 import os, signal
-from fairlead.executors import local_processes
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Processes
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 os.register_at_fork(after_in_child=lambda: signal.raise_signal(signal.SIGINT))
@@ -182,7 +180,7 @@ def test_without_forks_jobs_that_no_other_process_can_load_run_here(
     monkeypatch: pytest.MonkeyPatch, forks: bool
 ) -> None:
     """A function in a function, one of any module, and one beside mechanisms that were added."""
-    monkeypatch.setattr(local_processes, "FORKS", forks)
+    monkeypatch.setattr(executor_module, "FORKS", forks)
     ran: list[int] = []
     for work, is_added in ((lambda _: os.getpid(), False), (process_of, False), (process_of, True)):
         monkeypatch.setattr(Processes, "needs_fork", is_added)

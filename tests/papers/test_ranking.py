@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Processes
 from fairlead.simulation.metrics.summary import Summary
 from fairlead_papers import setting as setting_module
 from fairlead_papers.entries import CATALOGUE, reproduce

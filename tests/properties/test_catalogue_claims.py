@@ -9,7 +9,7 @@ import pytest
 
 from effort import cases
 from fairlead import Problem, load, solve
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Processes
 from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, LIMITS, RATES
 from fairlead.properties.audit import PROPERTIES, audit
 from fairlead.properties.lies import Lie, declared_problem, search_lies

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead import Problem
 from fairlead.errors import InputError
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Processes
 from fairlead.formats.problem_file import document_of
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.verdict import Verdict

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import InputError
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Processes
 from fairlead.formats.run_log_file import read_run_log, write_run_log
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload, excerpt

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 from fairlead.errors import FairleadError, InputError, ProblemError, RefusalError
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Processes
 from fairlead.formats.run_log_file import read_run_log
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload

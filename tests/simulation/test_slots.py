@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Processes
 from fairlead.model.problem import Problem
 from fairlead.model.unplaceable import kinds_of, unplaceable_sets
 from fairlead.scheduler.scheduler import Scheduler

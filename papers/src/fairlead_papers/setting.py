@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from fairlead.executors.executor import Answer, Executor, do_in_order
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Answer, Executor, Processes, do_in_order
 from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.summary import Summary, summarise
 from fairlead.simulation.planned_runs import open_folder

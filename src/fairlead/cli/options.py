@@ -296,7 +296,7 @@ def executor_on(ray: str | None, processes: int | None = None) -> Iterator[Execu
     Raises InputError when Ray is not installed, or the cluster is missing or runs another version
     of fairlead.
     """
-    from fairlead.executors.local_processes import Processes
+    from fairlead.executors.executor import Processes
 
     if ray is None:
         yield Processes(processes)

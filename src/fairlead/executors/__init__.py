@@ -1,3 +1,3 @@
 """Run independent jobs on this machine's processors or on a Ray cluster."""
 
-__all__ = ["executor", "local_processes", "ray_tasks"]
+__all__ = ["executor", "ray_tasks"]

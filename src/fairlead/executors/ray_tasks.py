@@ -19,7 +19,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from fairlead.errors import FairleadError, InputError, how_to_install
-from fairlead.executors.executor import Answer, WorkerDiedError
+from fairlead.executors.executor import Answer, Reporter, WorkerDiedError, answer_or_error
 
 if find_spec("ray") is None:
     raise InputError(f"ray is not installed: {how_to_install('ray')}", "--ray")
@@ -31,7 +31,6 @@ from ray._private import services
 from ray.util.queue import Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from fairlead.executors.local_processes import Reporter, answer_or_error
 from fairlead.source_digest import digest_of_sources
 
 LOCAL = "local"

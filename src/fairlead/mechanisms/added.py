@@ -17,7 +17,7 @@ from fairlead.certificates.overuse import (
     measure_time_overuse,
 )
 from fairlead.errors import CertificateError, FairleadError, InputError, fault_of
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Processes
 from fairlead.mechanisms.catalogue import (
     ADDED,
     CATALOGUE,

@@ -19,7 +19,6 @@ from fairlead.ray._ray_calls import NAME, NAMESPACE, NoDispatcherError
 from fairlead.scheduler.policies import parse_policy
 from fairlead.service.bounds import NAME as NAME_OF_USER
 from fairlead.service.bounds import check_weight
-from fairlead.service.client import Client
 from fairlead.service.client.exchange import TIMEOUT, Reply
 
 AT_ONCE = 100_000  # concurrent calls of the dispatcher
@@ -172,8 +171,3 @@ class RayExchange:
 
     def close(self) -> None:
         """Do nothing: Ray stays connected."""
-
-
-def client_of(dispatcher: Any) -> Client:
-    """Return a client of the service of a dispatcher."""
-    return Client(exchange=RayExchange(dispatcher))

@@ -22,9 +22,9 @@ from fairlead.ray._ray_engine import live_nodes
 from fairlead.ray.connection import (
     AT_ONCE,
     BEGIN_SECONDS,
+    RayExchange,
     answer_of,
     check_user,
-    client_of,
     running_dispatcher,
     start,
 )
@@ -193,7 +193,7 @@ class Fair:
     @property
     def client(self) -> Client:
         """A client of the dispatcher's service."""
-        return client_of(running_dispatcher())
+        return Client(exchange=RayExchange(running_dispatcher()))
 
     def shares(self) -> dict[str, Any]:
         """Return each user's share and fair share, and the certificate of the fair shares."""

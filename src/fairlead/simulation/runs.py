@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.executors.executor import Executor, WorkerDiedError
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Executor, Processes, WorkerDiedError
 from fairlead.formats.run_log_file import read_fingerprint, read_run_log, write_run_log
 from fairlead.model.arguments import whole_number
 from fairlead.model.run_log import RECORDED, RunLog

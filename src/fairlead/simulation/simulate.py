@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.executors.executor import Executor
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Executor, Processes
 from fairlead.formats.queue_file import load_queues
 from fairlead.formats.run_log_file import server_names
 from fairlead.mechanisms.catalogue import CATALOGUE, known_mechanism

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fairlead.errors import CertificateError
-from fairlead.executors.executor import Executor, do_in_order
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Executor, Processes, do_in_order
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray

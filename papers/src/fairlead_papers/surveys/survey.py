@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import CertificateError, RefusalError
-from fairlead.executors.executor import Executor
-from fairlead.executors.local_processes import Processes
+from fairlead.executors.executor import Executor, Processes
 from fairlead.formats.problem_file import document_of
 from fairlead.mechanisms.catalogue import Claim, find_mechanism
 from fairlead.model.allocation import FORMAT_VERSION
