@@ -10,15 +10,16 @@ from pathlib import Path
 
 import psutil
 
-from fairlead.service.engines.protocol import JobSpec, Key, Start
+from fairlead.service.engines.protocol import EngineNode, JobSpec, Key, Start
 from fairlead.service.worker._attempts import Attempt, AttemptEnd, Record
 from fairlead.service.worker.accounts import Account, Accounts
-from fairlead.service.worker.worker import Declaration, LocalProcesses
+from fairlead.service.worker.worker import LocalProcesses
 from live_cluster import until
 
 KEY = (7, 0, 1)
 PATH = os.environ.get("PATH", "/usr/bin:/bin")
 IS_ROOT = os.geteuid() == 0
+SERVER = EngineNode("a", {"cpu": 4.0, "memory": 4.0, "gpu": 3}, {})
 
 
 def made(root: Path, **more: object) -> Attempt:
@@ -93,8 +94,7 @@ def runs(number: int) -> bool:
 
 def worker_in(state: Path, **more: float) -> LocalProcesses:
     """Return a worker whose tasks run under its own account."""
-    server, accounts = Declaration("a", 4.0, 4.0, (0, 1, 2)), Accounts({}, is_root=False)
-    return LocalProcesses(server, state, accounts, **more)
+    return LocalProcesses(SERVER, state, Accounts({}, is_root=False), **more)
 
 
 def task(

@@ -17,7 +17,7 @@ from fairlead.cli.serve import JsonLogs, format_log, require_modules, state_fold
 from fairlead.errors import InputError, ProblemError
 
 if TYPE_CHECKING:
-    from fairlead.service.worker.worker import Declaration
+    from fairlead.service.engines.protocol import EngineNode
 
 LOG = logging.getLogger("fairlead.service.worker")
 
@@ -173,12 +173,12 @@ def _own_folder(name: str, *, is_root: bool) -> Path:
 
 def _machine(
     name: str | None, cpu: float | None, memory: str | None, gpu: int | None, labels: list[str]
-) -> Declaration:
+) -> EngineNode:
     """Describe this machine by the options, or as measured; raise InputError for wrong ones."""
     from fairlead.model.quantity import read_amount
     from fairlead.service.bounds import NAME
+    from fairlead.service.engines.protocol import EngineNode
     from fairlead.service.worker import machine
-    from fairlead.service.worker.worker import Declaration
 
     if cpu == 0:
         raise InputError("must be more than 0 cores; tasks request 1 by default", "--cpu")
@@ -194,10 +194,11 @@ def _machine(
     except ProblemError as fault:
         raise InputError(fault.fault, "--memory") from None
     cores = machine.cores() if cpu is None else cpu
-    devices = tuple(range(len(found) if gpu is None else gpu))
+    devices = len(found) if gpu is None else gpu
     if not (cores or amount or devices):
         raise InputError("a worker without cores, memory and devices can run nothing", "--cpu")
-    return Declaration(name or socket.gethostname(), cores, amount, devices, known)
+    capacity = {"cpu": cores, "memory": amount, "gpu": devices}
+    return EngineNode(name or socket.gethostname(), capacity, known)
 
 
 def short_name(gpu: str) -> str:

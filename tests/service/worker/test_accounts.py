@@ -13,12 +13,22 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.service.worker._files import create, make_folder, set_owner
 from fairlead.service.worker.accounts import Account, Accounts, folder_name, read_accounts
-from fairlead.service.worker.worker import Declaration, LocalProcesses
+from fairlead.service.worker.worker import LocalProcesses
 from live_cluster import NOBODY
-from real_attempts import IS_ROOT, KEY, ended, found_again, run, shell, task, text, worker_in
+from real_attempts import (
+    IS_ROOT,
+    KEY,
+    SERVER,
+    ended,
+    found_again,
+    run,
+    shell,
+    task,
+    text,
+    worker_in,
+)
 
 MINE = pwd.getpwuid(os.geteuid()).pw_name
-SERVER = Declaration("a", 4.0, 4.0, ())
 
 
 def test_a_map_gives_users_accounts_but_never_root() -> None:

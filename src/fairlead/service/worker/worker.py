@@ -58,17 +58,6 @@ STREAMS = ("stdout", "stderr")
 GIVEN_UP = "the service gave it up"
 
 
-@dataclass(frozen=True)
-class Declaration:
-    """The server that a worker registers."""
-
-    name: str
-    cpu: float  # cores
-    memory: float  # GiB
-    devices: tuple[int, ...]  # numbers of its GPUs
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
 @dataclass
 class Starting:
     """A task that is being started."""
@@ -83,6 +72,8 @@ class Starting:
 class LocalProcesses:
     """Runs tasks on this machine; see `TaskEngine`.
 
+    `server` is this machine; its GPUs are numbered from 0.
+
     Its tables belong to the event loop's thread. Other threads get attempts as arguments, and
     return results. Raises `InputError` if the folder `state` is unusable, or another worker uses
     it. After `grace` seconds a stopped task is killed.
@@ -90,7 +81,7 @@ class LocalProcesses:
 
     def __init__(
         self,
-        server: Declaration,
+        server: EngineNode,
         state: Path,
         accounts: Accounts,
         largest_output: float = LARGEST_OUTPUT,
@@ -129,9 +120,7 @@ class LocalProcesses:
         LOG.info("%d attempts of an earlier run", kept)
 
     def nodes(self) -> Sequence[EngineNode]:
-        server = self.server
-        amounts = {"cpu": server.cpu, "memory": server.memory, "gpu": len(server.devices)}
-        return [EngineNode(server.name, amounts, server.labels)]
+        return [self.server]
 
     async def start(self, tasks: Sequence[Start]) -> None:
         """Start the commands of tasks whose attempts have not run before."""
@@ -340,11 +329,10 @@ class LocalProcesses:
                 held.update(dict.fromkeys(attempt.record.devices, attempt.record.parts))
         for starting in self._starting.values():
             held.update(dict.fromkeys(starting.devices, parts_of(starting.task)))
-        known, wanted = self.server.devices, math.ceil(task.demand.get("gpu", 0.0))
-        with_room = [device for device in known if held[device] + parts_of(task) <= GPU_PARTS]
-        ordered = [known[number] for number in task.devices if number < len(known)]
-        if len(ordered) == wanted and set(ordered) <= set(with_room):
-            return ordered
+        known, wanted = int(self.server.capacity["gpu"]), math.ceil(task.demand.get("gpu", 0.0))
+        with_room = [n for n in range(known) if held[n] + parts_of(task) <= GPU_PARTS]
+        if len(task.devices) == wanted and set(task.devices) <= set(with_room):
+            return list(task.devices)
         return sorted(with_room, key=held.__getitem__, reverse=True)[:wanted]
 
     def _give_up(self, attempt: Attempt) -> None:
