@@ -44,7 +44,8 @@ def typed(
     """
     run = cluster.folder / "run"
     (run / "fairlead").mkdir(parents=True, mode=0o700)
-    cluster.environment |= {"XDG_RUNTIME_DIR": str(run), "HOME": str(cluster.folder)}
+    name = "RUNTIME_DIRECTORY" if os.geteuid() == 0 else "XDG_RUNTIME_DIR"
+    cluster.environment |= {name: str(run), "HOME": str(cluster.folder)}
     del cluster.environment["FAIRLEAD_SERVER"]
     lines = [*session(page, cluster.folder), JOBS]
     script = ["set -m", f'fairlead() {{ {sys.executable} -m fairlead "$@"; }}']
