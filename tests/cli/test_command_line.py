@@ -8,7 +8,6 @@ from typing import Annotated
 
 import pytest
 
-from fairlead.cli._command_line import UsageFault, help_of, parse_words
 from fairlead.cli.options import (
     PolicySuffixes,
     is_bare_number,
@@ -17,7 +16,14 @@ from fairlead.cli.options import (
     parse_time_limit,
     with_ray_address,
 )
-from fairlead.cli.parameters import Argument, Option, parameters_of
+from fairlead.cli.parameters import (
+    Argument,
+    Option,
+    UsageFault,
+    help_of,
+    parameters_of,
+    parse_words,
+)
 from fairlead.errors import InputError
 
 

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli._command_line import parse_words
-from fairlead.cli._job_request import JobOptions
-from fairlead.cli._script import command_of, prepend_directives, translate_sbatch
+from fairlead.cli.clients.job_script import command_of, prepend_directives, translate_sbatch
+from fairlead.cli.clients.submit import JobOptions, submit
 from fairlead.cli.main import run
-from fairlead.cli.parameters import parameters_of
-from fairlead.cli.submit import submit
+from fairlead.cli.parameters import parameters_of, parse_words
 from fairlead.errors import InputError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli._settings import apply_settings, settings_file
+from fairlead.cli.clients.service_connection import apply_settings, settings_file
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 

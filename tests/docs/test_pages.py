@@ -16,8 +16,8 @@ import pytest
 import fairlead
 import kubernetes_dumps
 from fairlead.cli._application import CLIENTS, SERVING, Verb, find_verb
-from fairlead.cli._command_line import parse_words
 from fairlead.cli.main import run
+from fairlead.cli.parameters import parse_words
 from fairlead.simulation import log_audit
 from fairlead_papers.pdrf import _runs_of_formula
 

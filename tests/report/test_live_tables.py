@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from fairlead.cli.top import AROUND_ROWS, SMALLEST_ROWS, screen, verdict
+from fairlead.cli.clients.top import AROUND_ROWS, SMALLEST_ROWS, screen, verdict
 from fairlead.report.live import (
     jobs_table,
     quotas_table,

@@ -18,9 +18,17 @@ from importlib import import_module
 from itertools import takewhile
 from typing import NamedTuple
 
-from fairlead.cli._command_line import Parser, UsageFault, alike, help_of, parse_words
 from fairlead.cli.main import INTERRUPTED
-from fairlead.cli.parameters import Option, Parameter, parameters_of
+from fairlead.cli.parameters import (
+    Option,
+    Parameter,
+    Parser,
+    UsageFault,
+    alike,
+    help_of,
+    parameters_of,
+    parse_words,
+)
 from fairlead.cli.streams import (
     ReaderGoneError,
     StoppedError,
@@ -72,8 +80,8 @@ COMPUTING = {
     "dynamic": Verb(
         ".mechanisms:dynamic", "Divide the cluster among users that arrive one by one."
     ),
-    "explain": Verb(".explain:explain", "Explain why a job waits."),
-    "fill": Verb(".fill:fill", "Fill the servers with whole tasks."),
+    "explain": Verb(".simulate:explain", "Explain why a job waits."),
+    "fill": Verb(".mechanisms:fill", "Fill the servers with whole tasks."),
     "mechanisms": Verb(
         ".mechanisms:mechanisms", "List the mechanisms and their proved properties."
     ),
@@ -86,31 +94,35 @@ SERVING = {
     "completion": Verb(".completion:completion", "Print a script for completion in a shell."),
 }
 CLIENTS = {  # clients of a running service; they import little, to start fast
-    "submit": Verb(".submit:submit", "Submit a command as a job."),
-    "run": Verb(".submit:run", "Run a command on the cluster, and print its output."),
-    "jobs": Verb(".jobs:jobs", "List jobs of a running service."),
-    "cancel": Verb(".jobs:cancel", "Cancel jobs, and end their running tasks."),
-    "hold": Verb(".jobs:hold", "Hold jobs: start no more of their tasks."),
-    "release": Verb(".jobs:release", "Release held jobs."),
-    "modify": Verb(".submit:modify", "Change the request of a waiting job."),
-    "logs": Verb(".jobs:logs", "Print the output of a task."),
-    "wait": Verb(".jobs:wait", "Wait until jobs are over."),
-    "when": Verb(".jobs:when", "Forecast when a job starts."),
-    "users": Verb(".cluster:users", "List users of a service, or set a weight."),
-    "servers": Verb(".cluster:servers", "List servers of a running service."),
-    "shares": Verb(".cluster:shares", "Compare users' shares with the fair ones."),
-    "top": Verb(".top:top", "Show shares, servers and jobs live."),
-    "what-if": Verb(".cluster:what_if", "Compute shares under other weights, servers or quotas."),
-    "drain": Verb(".cluster:drain", "Drain a server: start no more tasks on it."),
-    "history": Verb(".cluster:history", "Show core-, GiB- and GPU-hours by month and user."),
+    "submit": Verb(".clients.submit:submit", "Submit a command as a job."),
+    "run": Verb(".clients.submit:run", "Run a command on the cluster, and print its output."),
+    "jobs": Verb(".clients.jobs:jobs", "List jobs of a running service."),
+    "cancel": Verb(".clients.jobs:cancel", "Cancel jobs, and end their running tasks."),
+    "hold": Verb(".clients.jobs:hold", "Hold jobs: start no more of their tasks."),
+    "release": Verb(".clients.jobs:release", "Release held jobs."),
+    "modify": Verb(".clients.submit:modify", "Change the request of a waiting job."),
+    "logs": Verb(".clients.jobs:logs", "Print the output of a task."),
+    "wait": Verb(".clients.jobs:wait", "Wait until jobs are over."),
+    "when": Verb(".clients.jobs:when", "Forecast when a job starts."),
+    "users": Verb(".clients.cluster:users", "List users of a service, or set a weight."),
+    "servers": Verb(".clients.cluster:servers", "List servers of a running service."),
+    "shares": Verb(".clients.cluster:shares", "Compare users' shares with the fair ones."),
+    "top": Verb(".clients.top:top", "Show shares, servers and jobs live."),
+    "what-if": Verb(
+        ".clients.cluster:what_if", "Compute shares under other weights, servers or quotas."
+    ),
+    "drain": Verb(".clients.cluster:drain", "Drain a server: start no more tasks on it."),
+    "history": Verb(
+        ".clients.cluster:history", "Show core-, GiB- and GPU-hours by month and user."
+    ),
 }
 RAY = {
-    "start": Verb(".ray:start", "Start the dispatcher, which decides where tasks start."),
-    "stop": Verb(".ray:stop", "Stop the dispatcher; running tasks go on."),
-    "status": Verb(".ray:status", "Show the dispatcher and its policy."),
-    "submit": Verb(".ray:submit", "Queue a driver, and run it when its user's turn comes."),
-    "shares": Verb(".ray:shares", "Compare users' shares with the fair ones."),
-    "explain": Verb(".ray:explain", "Explain why a job waits."),
+    "start": Verb(".clients.ray:start", "Start the dispatcher, which decides where tasks start."),
+    "stop": Verb(".clients.ray:stop", "Stop the dispatcher; running tasks go on."),
+    "status": Verb(".clients.ray:status", "Show the dispatcher and its policy."),
+    "submit": Verb(".clients.ray:submit", "Queue a driver, and run it when its user's turn comes."),
+    "shares": Verb(".clients.ray:shares", "Compare users' shares with the fair ones."),
+    "explain": Verb(".clients.ray:explain", "Explain why a job waits."),
 }
 TRACE = {
     "info": Verb(".trace:info", "Describe a trace."),
@@ -225,10 +237,10 @@ def _prepare(path: str, verb: Callable[..., object], words: Sequence[str]) -> Se
         parameters = parameters_of(verb)
         script = Parser(parameters).parse_args(list(words))[0].script
         if script is not None:
-            from fairlead.cli._script import prepend_directives
+            from fairlead.cli.clients.job_script import prepend_directives
 
             words = prepend_directives(words, script, parameters)
-    from fairlead.cli._settings import apply_settings
+    from fairlead.cli.clients.service_connection import apply_settings
 
     apply_settings(words)
     return words

@@ -9,15 +9,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
-from fairlead.cli.explain import explain_at, lines_of
 from fairlead.cli.log_options import in_queues, plain_trace, seconds_in
 from fairlead.cli.streams import StoppedError, complain, progress_bar, show, stages_bar
 from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
-from fairlead.model.run_log import RECORDED
+from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.report.document import Block, Listing, Section
+from fairlead.scheduler.explanation import duration
 from fairlead.simulation.journal_replay import repeated_starts
 from fairlead.simulation.metrics.comparison import compare
 from fairlead.simulation.planned_runs import NamedRule, PlannedRun
@@ -30,7 +30,7 @@ from fairlead.simulation.simulate import (
     with_recorded,
 )
 from fairlead.simulation.studies import study
-from fairlead.simulation.waiting_job import WaitingJob, longest_wait
+from fairlead.simulation.waiting_job import WaitingJob, explain_job, longest_wait
 from fairlead.traces.journal_trace import JournalWorkload
 from fairlead.traces.what_if import with_load
 
@@ -285,3 +285,32 @@ def _report_repeated(workload: Workload, outcomes: Mapping[str, Outcome]) -> Non
         if name in {policy for policy, _ in workload.recording.policies}:
             same, made = repeated_starts(workload, outcome.log)
             complain(f"{name}: {same} of {made} placements are as the service made them")
+
+
+def explain_at(
+    workload: Workload, log: RunLog, job: str, time: float, strict_fifo: bool, seed: int
+) -> WaitingJob:
+    """Explain why a job waits at a time of a replay, with a progress bar."""
+    with progress_bar(f"Replaying {log.policy} up to the wait") as report:
+        return explain_job(
+            workload,
+            log,
+            job,
+            time,
+            strict_fifo=strict_fifo,
+            seed=seed,
+            on_progress=report and (lambda starts, _: report(starts, workload.n_tasks)),
+        )
+
+
+def lines_of(why: WaitingJob, policy: str) -> list[str]:
+    """Format the explanation of a waiting job as lines."""
+    after = f"starts {duration(why.starts - why.time)} later, at {duration(why.starts)}"
+    if why.starts == float("inf"):
+        after = "never starts"
+    which = f" (set {why.set} of {why.sets})" if why.sets > 1 else ""
+    head = (
+        f"{why.job} of {why.user}{which} under {policy}, at {duration(why.time)}: "
+        f"it has waited for {duration(why.time - why.submitted)}, and {after}."
+    )
+    return [head, *str(why.explanation).splitlines()]

@@ -93,8 +93,7 @@ def _values(parameter: Parameter) -> list[str]:
 
 def _ask(call: Call, field: str) -> list[dict[str, Any]]:
     """Return the rows of a service's answer; none if no service answers."""
-    from fairlead.cli._client import client
-    from fairlead.cli._settings import apply_settings
+    from fairlead.cli.clients.service_connection import apply_settings, client
 
     signal.alarm(PATIENCE)  # ends this process if it still waits for the service then
     try:

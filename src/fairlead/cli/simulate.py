@@ -1,4 +1,4 @@
-"""``fairlead simulate``: replay a trace under several policies."""
+"""Verbs that replay a trace: simulate, and explain, which also asks a running service."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli.log_options import WindowOptions
+from fairlead.cli.clients.service_connection import Service
+from fairlead.cli.log_options import LogOptions, WindowOptions, in_queues, instant_in
 from fairlead.cli.options import (
     AsJson,
     FairMechanism,
@@ -25,7 +26,15 @@ from fairlead.cli.options import (
 )
 from fairlead.cli.own_code import load_mechanism, load_policies, refuse_on_ray
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import check_report
+from fairlead.cli.streams import (
+    WIDTH_OF_PIPE,
+    check_report,
+    emit_json,
+    emit_lines,
+    log_on_standard_error,
+    progress_bar,
+    terminal_width,
+)
 from fairlead.errors import InputError, RefusalError
 
 if TYPE_CHECKING:
@@ -209,3 +218,95 @@ def _check_explained(runs: list[PlannedRun]) -> None:
     for run in replayed:
         if run.rule is not None:
             raise RefusalError(run.policy, "a user-defined rule does not say why tasks wait")
+
+
+def explain(
+    trace: Annotated[
+        Path | None,
+        Argument(
+            metavar="TRACE",
+            help="Trace of any format in `trace info --help`. Without one, ask a running service.",
+        ),
+    ] = None,
+    job: Annotated[
+        str | None,
+        Argument(metavar="JOB", help="Name of the job in the trace, or its id in the service."),
+    ] = None,
+    policy: Annotated[
+        str,
+        Option(
+            "--policy",
+            "-p",
+            metavar="POLICY",
+            help="Policy of the replay, CRITERION/SELECTION; not recorded.",
+        ),
+    ] = "drf/best-fit",
+    at: Annotated[
+        str | None,
+        Option(
+            metavar="TIME",
+            help=(
+                "Time of the trace to explain: seconds, 90m or 2.5d, or 2025-01-31T12:00 where the "
+                "trace has dates. [default: the middle of the job's wait]"
+            ),
+        ),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+    strict_fifo: StrictFifo = False,
+    perfect_estimates: PerfectEstimates = False,
+    queues: TreeFile = None,
+    seed: SeedOfPolicy = 0,
+    log_options: LogOptions,
+    server: Service = None,
+) -> None:
+    """Explain why a job of a replayed trace, or of a running service, waits.
+
+    A trace is replayed under a policy. The explanation counts servers by the resource of which
+    they have too little free, and lists changes that would let the job start.
+
+    \b
+    Example:
+      fairlead explain examples/logs/metacentrum.swf.gz 42 --policy drf/best-fit
+    """
+    if trace is None:
+        raise InputError("name a job: fairlead explain JOB, or fairlead explain TRACE JOB")
+    if job is None:
+        from fairlead.cli.clients.jobs import explain_live
+
+        explain_live(str(trace), server, as_json)
+        return
+    log_on_standard_error()
+    from fairlead.cli._replays import explain_at, lines_of
+    from fairlead.simulation.waiting_job import check_explained, middle_of_wait
+
+    time = None if at is None else parse_time(at, "--at")
+    if ".py:" in policy:
+        raise RefusalError(policy, "a user-defined rule does not say why tasks wait")
+    check_explained(policy)
+    workload, _ = log_options.read(trace)
+    workload = in_queues(workload, queues)
+    from fairlead.simulation.replay import replay
+
+    if perfect_estimates:
+        from fairlead.traces.what_if import with_perfect_estimates
+
+        workload = with_perfect_estimates(workload)
+    with progress_bar(f"Replaying {policy}") as report:
+        log = replay(
+            workload,
+            policy,
+            strict_fifo=strict_fifo,
+            seed=seed,
+            on_progress=report and (lambda starts, _: report(starts, workload.n_tasks)),
+        )
+    if time is None:
+        seconds = middle_of_wait(workload, log, job)
+    else:
+        seconds = instant_in(workload, time, "--at")
+    why = explain_at(workload, log, job, seconds, strict_fifo, seed)
+    if as_json:
+        emit_json({"fairlead": 1, "policy": log.policy, **why.to_dict()})
+    else:
+        width = terminal_width() or WIDTH_OF_PIPE
+        emit_lines(lines_of(why, log.policy), width)

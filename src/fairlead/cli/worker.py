@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli._client import parse_amount
+from fairlead.cli.clients.service_connection import parse_amount
 from fairlead.cli.options import parse_pairs
 from fairlead.cli.parameters import Option
 from fairlead.cli.serve import JsonLogs, format_log, require_modules, state_folder

@@ -9,8 +9,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fairlead.cli._command_line import Parser, UsageFault
-from fairlead.cli.parameters import Parameter
+from fairlead.cli.parameters import Parameter, Parser, UsageFault
 from fairlead.cli.streams import complain
 from fairlead.errors import InputError
 

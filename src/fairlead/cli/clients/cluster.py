@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fairlead.cli._client import Service, client
+from fairlead.cli.clients.service_connection import Service, client
 from fairlead.cli.options import AsJson, parse_number, parse_numbers, parse_pairs, parse_time_limit
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit_json, emit_lines, show_table

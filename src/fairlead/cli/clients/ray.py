@@ -8,8 +8,14 @@ from getpass import getuser
 from pathlib import Path
 from typing import Annotated
 
-from fairlead.cli import _client, cluster, jobs
-from fairlead.cli._job_request import SubmittingUser, TaskOptions
+from fairlead.cli.clients import cluster, jobs
+from fairlead.cli.clients.service_connection import (
+    RAY_PREFIX,
+    JobArgument,
+    environment,
+    parse_where,
+)
+from fairlead.cli.clients.submit import SubmittingUser, TaskOptions
 from fairlead.cli.options import AsJson, parse_numbers
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import complain, emit_json, emit_lines
@@ -168,9 +174,9 @@ def submit(
                 fair,
                 command,
                 [bundle] * bundles,
-                _client.parse_where(options.where),
+                parse_where(options.where),
                 str(Path.cwd()),
-                _client.environment(False),
+                environment(False),
             )
         except Exception as fault:
             if type(fault).__module__.partition(".")[0] != "ray":
@@ -190,7 +196,7 @@ def shares(address: Address = None, as_json: AsJson = False) -> None:
     cluster.shares(None, _in_ray(address), as_json)
 
 
-def explain(job: _client.JobArgument, address: Address = None, as_json: AsJson = False) -> None:
+def explain(job: JobArgument, address: Address = None, as_json: AsJson = False) -> None:
     """Explain why a job waits, and what would let its first task start.
 
     \b
@@ -202,4 +208,4 @@ def explain(job: _client.JobArgument, address: Address = None, as_json: AsJson =
 
 def _in_ray(address: str | None) -> str:
     """Return the service address by which `client` connects to the dispatcher in Ray."""
-    return f"{_client.RAY_PREFIX}{address or ''}"
+    return f"{RAY_PREFIX}{address or ''}"

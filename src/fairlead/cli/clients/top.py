@@ -17,7 +17,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from fairlead.cli._client import Service, client
+from fairlead.cli.clients.service_connection import Service, client
 from fairlead.cli.parameters import Option
 from fairlead.cli.streams import emit, wants_plain_text
 from fairlead.report.live import (
