@@ -7,8 +7,12 @@ import pytest
 
 from fairlead.model.problem import Problem
 from fairlead.report.terminal import to_terminal
-from fairlead_papers.distributed._convergence_document import convergence_document
-from fairlead_papers.distributed.convergence import Settlement, changes_text, compare_with_exact
+from fairlead_papers.distributed.convergence import (
+    Settlement,
+    changes_text,
+    compare_with_exact,
+    convergence_document,
+)
 from fairlead_papers.distributed.network_setting import AsynchronousSetting, Delay, JoinOrLeave
 from fairlead_papers.distributed.simulated_run import run_asynchronously
 from random_problems import random_problem

@@ -35,7 +35,7 @@ from fairlead_papers.drfh._replayed_day import (
 from fairlead_papers.entries import CATALOGUE, find_entries, reproduce
 from fairlead_papers.reproduction import EQUAL, SHAPE, PrintedClaim
 from fairlead_papers.setting import Setting
-from fairlead_papers.violations import Count
+from fairlead_papers.surveys.survey import Count
 
 PAPERS_SLOTS = np.array(list(PRINTED.values()))
 SERVERS = np.array([count for count, _, _ in TABLE_I])

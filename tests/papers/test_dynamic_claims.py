@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead_papers.dynamic._agent_sequences import draw_demands
 from fairlead_papers.dynamic._dynamic_properties import (
     LEMMAS,
     PROPERTIES,
@@ -22,6 +21,7 @@ from fairlead_papers.dynamic._solvers_compared import (
     overuse,
     printed_algorithm_1,
 )
+from fairlead_papers.dynamic.competitive_ratio import draw_demands
 from fairlead_papers.entries import CATALOGUE, reproduce
 from fairlead_papers.reproduction import DIFFERS, SHAPE, WITHIN, PrintedClaim
 from fairlead_papers.setting import Setting

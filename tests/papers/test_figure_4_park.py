@@ -7,8 +7,7 @@ import pytest
 
 from fairlead.model.workload import Workload
 from fairlead.traces.google_park import TABLE_I
-from fairlead_papers.drfh._figure_4_workload import figure_4, figure_4_park
-from fairlead_papers.drfh._three_users import shares_over_time
+from fairlead_papers.drfh._three_users import figure_4, figure_4_park, shares_over_time
 from fairlead_papers.entries import CATALOGUE, reproduce
 from fairlead_papers.reproduction import EQUAL, WITHIN
 from fairlead_papers.setting import Setting

@@ -9,12 +9,12 @@ from math import gcd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_papers.pdrf._printed_examples import take_turns
-from fairlead_papers.pdrf._turn_cycles import (
+from fairlead_papers.pdrf._printed_examples import (
     find_basic_subcycle,
     find_cycle,
     find_higher_order_cycles,
     find_nested_subcycle,
+    take_turns,
 )
 
 SHARES = st.lists(

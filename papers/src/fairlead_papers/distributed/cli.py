@@ -161,7 +161,7 @@ def converge(
             setting = replace(setting, until=REAL_SECONDS if until is None else until)
             run = run_in_actors(setting, actors, period, on_progress)
     settlement = compare_with_exact(run)
-    from fairlead_papers.distributed._convergence_document import convergence_document
+    from fairlead_papers.distributed.convergence import convergence_document
 
     show(convergence_document(settlement, title_of(file)), as_json, left_out=left_out)
     if not settlement.converged:

@@ -24,7 +24,7 @@ from fairlead_papers.reproduction import (
 )
 from fairlead_papers.setting import Parameter, Setting
 from fairlead_papers.surveys.random_problems import Distribution
-from fairlead_papers.violations import Count, MechanismProperty, count_violations, in_words
+from fairlead_papers.surveys.survey import Count, MechanismProperty, count_violations, in_words
 
 # Printed tasks, by user and server, under DRF on each server and under DRFH.
 PER_SERVER_TASKS = np.array([[5.0, 1.0], [1.0, 5.0]])

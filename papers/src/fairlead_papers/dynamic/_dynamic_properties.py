@@ -14,7 +14,7 @@ from fairlead.properties.dynamic import DynamicShares, check_dynamic
 from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
 from fairlead.report.numbers import number
 from fairlead_papers.dynamic import PAPER
-from fairlead_papers.dynamic._agent_sequences import divide, draw_demands
+from fairlead_papers.dynamic.competitive_ratio import divide, draw_demands
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
 from fairlead_papers.setting import Parameter, Setting
 

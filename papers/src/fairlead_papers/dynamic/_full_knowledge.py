@@ -16,10 +16,11 @@ from fairlead.mechanisms.dynamic_run import full_knowledge_levels
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.report.numbers import number
 from fairlead_papers.dynamic import PAPER
-from fairlead_papers.dynamic._agent_sequences import divide, draw_demands
 from fairlead_papers.dynamic.competitive_ratio import (
     bound_of_ratios,
     competitive_ratios,
+    divide,
+    draw_demands,
     worst_case_max_min,
     worst_case_max_sum,
 )

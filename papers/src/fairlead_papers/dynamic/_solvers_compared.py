@@ -15,7 +15,7 @@ from fairlead.certificates.dynamic_levels import certify_dynamic
 from fairlead.model.cluster import FloatArray
 from fairlead.report.numbers import percent
 from fairlead_papers.dynamic import PAPER
-from fairlead_papers.dynamic._agent_sequences import divide, draw_demands
+from fairlead_papers.dynamic.competitive_ratio import divide, draw_demands
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
 from fairlead_papers.setting import Parameter, Setting
 

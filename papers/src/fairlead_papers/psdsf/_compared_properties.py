@@ -16,7 +16,7 @@ from fairlead_papers.psdsf._two_servers import example_of_figure_1
 from fairlead_papers.reproduction import Finding, PrintedClaim, Reproduction, TextTable
 from fairlead_papers.setting import Parameter, Setting
 from fairlead_papers.surveys.random_problems import Distribution
-from fairlead_papers.violations import Count, MechanismProperty, count_violations, in_words
+from fairlead_papers.surveys.survey import Count, MechanismProperty, count_violations, in_words
 
 PROBLEMS = Parameter("problems", 300, quick=10)
 LIES = Parameter("lies", 60, quick=10)

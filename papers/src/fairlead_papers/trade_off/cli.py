@@ -51,7 +51,7 @@ def trade_off(
     unproved = [f"alpha {alpha:g}: {reason}" for alpha, reason in answer.unproved.items()]
     if not answer.points:
         raise CertificateError("; ".join(unproved))
-    from fairlead_papers.trade_off.trade_off_document import trade_off_document
+    from fairlead_papers.trade_off.alpha_fairness import trade_off_document
 
     show(trade_off_document(answer, title_of(file)), as_json, left_out=left_out)
     for problem_text in unproved:
