@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead import InputError, Problem, solve
+from fairlead import Problem, solve
 from fairlead_papers.trade_off.alpha_fairness import measure_trade_off
 from oracles import examples
 
@@ -37,12 +37,3 @@ def test_one_resource_by_hand():
     assert nothing.to_dict()["largest_envy"] is None
     assert fair.largest_envy == 0
     assert even.largest_envy == pytest.approx(1)
-
-
-def test_progress_is_reported_and_a_negative_alpha_refused():
-    problem = Problem.from_arrays([[1.0]], [[1.0]])
-    seen = []
-    measure_trade_off(problem, [0, 1], on_progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(0, 2), (1, 2)]
-    with pytest.raises(InputError, match="alpha: must be a number from 0 to 32"):
-        measure_trade_off(problem, [-1])

@@ -11,12 +11,6 @@ SECTIONS = TEXT.split("\n## ")[1:]
 LARGEST_PICTURE = 60_000
 
 
-def test_named_files_of_tests_exist() -> None:
-    named = re.findall(r"`(tests/[\w/]+\.py)`", TEXT)
-    assert named
-    assert all((ROOT / file).is_file() for file in named)
-
-
 def test_pictures_are_small_with_selectable_text() -> None:
     for picture in re.findall(r"\]\((pictures/\S+\.svg)\)", TEXT):
         drawn = (ROOT / "docs" / picture).read_text(encoding="utf-8")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from fairlead.model.problem import Problem
 from fairlead.report.terminal import to_terminal
 from fairlead_papers.distributed.convergence import (
     Settlement,
-    changes_text,
     compare_with_exact,
     convergence_document,
 )
@@ -29,31 +27,15 @@ def test_a_mechanism_without_an_answer_is_named() -> None:
     assert refused in text_of(compare_with_exact(run))
 
 
-def test_phases_users_and_groups_are_listed() -> None:
+def test_each_phase_has_a_row() -> None:
     problem = random_problem(np.random.default_rng(1), 4, 2, 2)
-    leaves_and_returns = (JoinOrLeave(7.0, 0, False), JoinOrLeave(19.0, 0, True))
-    setting = AsynchronousSetting(problem, 60.0, leaves_and_returns, delay=Delay(0.02, 0.1))
+    changes = (JoinOrLeave(7.0, 0, False), JoinOrLeave(19.0, 0, True))
+    setting = AsynchronousSetting(problem, 60.0, changes, delay=Delay(0.02, 0.1))
     settlement = compare_with_exact(run_asynchronously(setting, sample=0.5))
-    run = settlement.run
     lines = [" ".join(line.split()) for line in text_of(settlement).splitlines()]
-    assert [changes_text(settlement, phase) for phase in run.phases] == [
-        "start",
-        "u1 leaves",
-        "u1 joins",
-    ]
-    for settled, begin in zip(settlement.settled, ("0 s", "7 s", "19 s"), strict=True):
+    what = ("0 s start", "7 s u1 leaves", "19 s u1 joins")
+    for settled, said in zip(settlement.settled, what, strict=True):
         seconds = [
             "not settled" if s is None else f"{s:.4g} s" for s in (settled.close, settled.certified)
         ]
-        present, changes = len(settled.phase.users), changes_text(settlement, settled.phase)
-        assert f"{begin} {changes} {present} {' '.join(seconds)}" in lines
-    for g, group in enumerate(run.setting.problem.cluster.groups):
-        used = " ".join(f"{100 * part:.2f} %" for part in run.utilisation[-1, g])
-        assert f"{group} {used}" in lines
-    for n, user in enumerate(run.setting.problem.users.names):
-        (row,) = [line.split() for line in lines if line.startswith(f"{user} ")]
-        tasks = [
-            run.user_tasks[-1, n],
-            *(settlement.exact_tasks(m, 2)[n] for m in settlement.exact),
-        ]
-        assert [float(cell) for cell in row[3:]] == pytest.approx(tasks, rel=1e-3)
+        assert f"{said} {len(settled.phase.users)} {' '.join(seconds)}" in lines

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
 
-from dynamic_sequences import history_of
+from dynamic_sequences import Sequence, history_of, sequences
 from fairlead.errors import NoConvergenceError
 from fairlead.mechanisms.dynamic_run import full_knowledge_levels
 from fairlead.properties.dynamic import check_dynamic
@@ -18,20 +19,15 @@ from fairlead_papers.dynamic._full_knowledge import (
     judge_ratios,
     newest_resources,
 )
-from fairlead_papers.dynamic.competitive_ratio import competitive_ratios, worst_case_max_min
-from fairlead_papers.entries import CATALOGUE, reproduce
-from fairlead_papers.reproduction import WITHIN
-from fairlead_papers.setting import Setting
+from fairlead_papers.dynamic.competitive_ratio import (
+    bound_of_ratios,
+    competitive_ratios,
+    worst_case_max_min,
+)
+from oracles.dynamic import exact_levels
 
 # Two resources: 2/5 each after 4 agents, 1/5 for the last, 1/3 under DRF.
 AS_PRINTED = WorstCase(0.4, 0.2, 1 / 3, ratio=0.6, longer=0.51, random=0.7, above=1.0, slack=0.0)
-
-
-def test_numbers_are_the_printed_limits_and_all_claims_hold() -> None:
-    found = reproduce(CATALOGUE["dynamic/theorem-2"], Setting(quick=True, seed=1))
-    assert found.verdict == WITHIN, found.reason
-    assert all(claim.holds for claim in found.claims)
-    assert len(found.findings) == 2
 
 
 @pytest.mark.parametrize(
@@ -90,3 +86,25 @@ def test_a_resource_that_cannot_be_used_up_raises_an_error() -> None:
     demand = worst_case_max_min(2, SMALL)
     with pytest.raises(NoConvergenceError):
         best_shares(demand, [1, 1, 1, 1, 1])
+
+
+@given(sequences(weighted=False))
+def test_the_ratio_is_at_most_1_and_at_least_the_bound(sequence: Sequence) -> None:
+    ratios, bound = competitive_ratios(sequence.demand), bound_of_ratios(*sequence.demand.shape)
+    assert (ratios <= 1 + 1e-12).all()
+    assert (ratios >= bound * (1 - 1e-12)).all()
+    assert (bound >= 1 / sequence.demand.shape[1]).all()
+
+
+@given(sequences(largest=5))
+def test_full_knowledge_is_drf_among_those_present(sequence: Sequence) -> None:
+    total = float(sequence.weight.sum())
+    levels = full_knowledge_levels(sequence.demand, sequence.weight, total)
+    for k in range(1, len(levels) + 1):
+        # Divide a whole pool among these agents only.
+        together = np.vstack([sequence.demand[:k]])
+        alone = exact_levels(together.tolist(), sequence.weight[:k].tolist())
+        scale = sequence.weight[:k].sum() / total
+        use = (sequence.weight[:k, None] * together).sum(axis=0).max()
+        assert levels[k - 1] == pytest.approx(scale / use)
+        assert levels[k - 1] >= float(min(alone[-1])) * scale * (1 - 1e-9)

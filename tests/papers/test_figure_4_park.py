@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.model.workload import Workload
 from fairlead.traces.google_park import TABLE_I
-from fairlead_papers.drfh._three_users import figure_4, figure_4_park, shares_over_time
+from fairlead_papers.drfh._three_users import figure_4_park, shares_over_time
 from fairlead_papers.entries import CATALOGUE, reproduce
 from fairlead_papers.reproduction import EQUAL, WITHIN
 from fairlead_papers.setting import Setting
@@ -61,19 +61,3 @@ def test_shares_over_time_follow_the_definition() -> None:
     assert series[0] == pytest.approx(np.outer(ana, [0.2, 0.3] / total))
     assert series[1] == pytest.approx(np.outer(bo, [0.5, 0.1] / total))
     assert series[1].max(axis=1) == pytest.approx(bo * 0.5 / total[0])
-
-
-def test_no_user_runs_out_of_tasks() -> None:
-    workload = figure_4()
-    assert workload.n_servers == 100
-    assert workload.cluster.total_capacity == pytest.approx([52.75, 51.37])
-    assert workload.shapes[workload.set_shape].tolist() == [[0.2, 0.3], [0.5, 0.1], [0.1, 0.3]]
-    assert workload.job_submit.tolist() == [0, 200, 500]
-    assert workload.job_cancel.tolist() == [1080, 1500, 1500]
-    # Even alone, a user cannot run all of its tasks until it leaves.
-    room = workload.cluster.capacity[:, None, :] / workload.shapes[None, :, :]
-    at_once = (np.floor(room.min(axis=2) + 1e-9) * workload.cluster.count[:, None]).sum(axis=0)
-    stays = workload.job_cancel - workload.job_submit
-    assert (workload.job_tasks * 30 > 1.5 * at_once * stays).all()
-    assert figure_4(1).task_duration.tolist() != workload.task_duration.tolist()
-    assert figure_4().task_duration.tolist() == workload.task_duration.tolist()
