@@ -139,38 +139,27 @@ def test_the_figures_of_runs_are_a_table(runs: Outcomes) -> None:
     assert "used_cpu" in frame.columns
     with pytest.raises(KeyError, match="no outcome of 'drf'; there are: drf/best-fit, slots:7"):
         runs["drf"]
-    figures = runs.to_frame("figures")
-    for name, row in zip(runs, figures.to_dicts(), strict=True):
+    for name, row in zip(runs, runs.to_frame("figures").to_dicts(), strict=True):
         known = runs[name].to_dict()
-        known.pop("longest_without")  # of a user, or None
-        known["unsolved"] = known["fairness"]["unsolved"]
-        numbers = {k: v for k, v in known.items() if not isinstance(v, dict | list)}
-        assert {k: row[k] for k in numbers} == numbers
-        assert len(row) == 1 + len(numbers) + len(runs[name].workload.cluster.resources)
-
-
-def test_several_mechanisms_are_compared_as_each_alone(problem: fairlead.Problem) -> None:
-    found = fairlead.compare(problem)
-    assert "drf-tasks" not in found
-    for name, allocation in found.items():
-        np.testing.assert_array_equal(allocation.tasks, fairlead.solve(problem, name).tasks)
-    assert found.to_frame().columns == ["user", *found]
-    assert found.to_frame("mechanisms")["mechanism"].to_list() == list(found)
+        assert (row["mean_wait"], row["unsolved"]) == (
+            known["mean_wait"],
+            known["fairness"]["unsolved"],
+        )
 
 
 def test_a_comparison_names_what_it_left_out(problem: fairlead.Problem) -> None:
-    limited = fairlead.Problem.from_arrays([[4.0]], [[1.0], [2.0]], eligible=[[True], [True]],
-                                           task_limit=[1.0, np.inf])  # fmt: skip
+    limited = fairlead.Problem.from_arrays([[4.0]], [[1.0], [2.0]], task_limit=[1.0, np.inf])
     found = fairlead.compare(limited)
+    assert "drf-tasks" not in found
+    np.testing.assert_array_equal(found["drfh"].tasks, fairlead.solve(limited, "drfh").tasks)
+    assert found.to_frame().columns == ["user", *found]
     assert "finite tasks" in found.refused["drf-per-server"]
     with pytest.raises(fairlead.RefusalError):
         fairlead.compare(limited, ["drf-per-server"])
     with pytest.raises(InputError, match="none of these mechanisms takes it"):
         fairlead.compare(problem, ["drfh"], alpha=2)
-    assert list(fairlead.compare(problem, ["drfh", "alpha-fair"], alpha=1)) == [
-        "drfh",
-        "alpha-fair",
-    ]
+    names = ["drfh", "alpha-fair"]
+    assert list(fairlead.compare(problem, names, alpha=1)) == names
 
 
 def test_an_answer_without_proof_is_carried_by_its_error(problem: fairlead.Problem) -> None:
@@ -200,27 +189,14 @@ def test_a_comparison_goes_on_where_a_mechanism_raises(problem: fairlead.Problem
     fairlead.mechanism("narrow")(lambda problem: problem.gamma[:, :1])
     found = fairlead.compare(problem, ["broken", "drfh", "narrow"])
     assert list(found) == ["drfh"]
-    np.testing.assert_array_equal(found["drfh"].tasks, fairlead.solve(problem, "drfh").tasks)
     assert list(found.failed) == ["broken", "narrow"]
     rows = found.to_frame("mechanisms").to_dicts()
     assert [row["mechanism"] for row in rows] == ["drfh", "broken", "narrow"]
     assert [row["tasks"] is None for row in rows] == [False, True, True]
     assert rows[0]["fault"] is None
     assert rows[1]["fault"].startswith("broken: AttributeError")
-    assert "has shape" in rows[2]["fault"]
-    # Mistakes of the caller still raise.
-    with pytest.raises(InputError):
+    with pytest.raises(InputError):  # mistakes of the caller still raise
         fairlead.compare(problem, ["drfh", "alpha-fair"], alpha=-1)
-    alone = fairlead.compare(problem, ["broken"])
-    assert alone.to_frame("mechanisms")["mechanism"].to_list() == ["broken"]
-
-
-def test_the_catalogue_is_a_table() -> None:
-    frame = fairlead.mechanisms()
-    assert isinstance(frame, pl.DataFrame)
-    (row,) = frame.filter(pl.col("name") == "ps-dsf").to_dicts()
-    assert "sharing-incentive" in row["proved"]
-    assert not row["whole_tasks"]
 
 
 def test_notebooks_show_a_line_and_a_table(problem: fairlead.Problem, outcome: Outcome) -> None:
@@ -238,12 +214,9 @@ def test_notebooks_show_a_line_and_a_table(problem: fairlead.Problem, outcome: O
 def test_a_workload_prints_its_size_and_times() -> None:
     rows = [(0, 0.0, 1.0, 10.0), (0, 5.0, 1.0, 10.0), (1, 7200.0, 1.0, 10.0)]
     workload = jobs_on_a_server(4.0, rows, users=["ana", "b&o"], weight=[1, 2])
-    size = "<Workload of 1 server, 2 users, 3 jobs, 3 tasks, over 7,200 s"
-    assert repr(workload) == f"{size}>"
     dated = replace(workload, start_date=86400.0)
-    assert repr(dated) == f"{size}, 1970-01-02 00:00:00 to 1970-01-02 02:00:00>"
-    table = [("ana", 1.0, 2, 2), ("b&o", 2.0, 1, 1)]
-    assert workload.to_frame().rows() == table
+    assert repr(dated).endswith("over 7,200 s, 1970-01-02 00:00:00 to 1970-01-02 02:00:00>")
+    assert workload.to_frame().rows() == [("ana", 1.0, 2, 2), ("b&o", 2.0, 1, 1)]
     assert workload._repr_html_().startswith("<pre>&lt;Workload of 1 server")
     one = first_seconds(workload, 1)
     assert repr(one) == "<Workload of 1 server, 2 users, 1 job, 1 task, over 0 s>"
@@ -394,12 +367,3 @@ def test_a_mechanism_needs_a_name_and_known_properties(problem: fairlead.Problem
         fairlead.solve(problem, "psdsf")
     with pytest.raises(InputError, match="no property is named 'envy-fre'"):
         fairlead.mechanism("claims", proved=["sharing-incentive", "envy-fre"])
-
-
-def test_frames_of_a_filling(problem: fairlead.Problem) -> None:
-    filling = fairlead.fill(problem)
-    assert filling.to_frame()["tasks"].to_list() == filling.user_tasks.tolist()
-    np.testing.assert_array_equal(filling.to_frame("tasks").drop("user_"), filling.tasks)
-    unused = filling.to_frame("unused")
-    assert unused.columns == ["group", "cpu", "memory"]
-    np.testing.assert_array_equal(unused.drop("group"), filling.unused)

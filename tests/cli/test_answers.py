@@ -69,33 +69,13 @@ def test_mechanisms_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> N
     assert set(CATALOGUE) <= set(names)
 
 
-KESIDIS = """\
-fairlead: 1
-resources: [r1, r2]
-servers:
-  - {name: s1, capacity: {r1: 100, r2: 30}}
-  - {name: s2, capacity: {r1: 30, r2: 100}}
-users:
-  - {name: f1, demand: {r1: 5, r2: 1}}
-  - {name: f2, demand: {r1: 1, r2: 5}}
-"""
-
-
-def test_options_choose_the_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The filling by ps-dsf/joint/residual of Kesidis et al., Table II."""
-    tables = tmp_path / "tables.yaml"
-    tables.write_text(KESIDIS)
-    words = ["--criterion", "ps-dsf", "--select", "joint", "--residual"]
-    answer = answer_of(["fill", str(tables), *words], capsys)
-    assert answer["mechanism"] == "ps-dsf/joint/residual"
-    tasks = [u["servers"].get(s, 0) for u in answer["users"] for s in ("s1", "s2")]
-    assert tasks == [19, 2, 2, 19]
-    assert answer["certificate"]["holds"] is True
-
-
 def test_one_trial_is_what_python_gives(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = answer_of(["fill", str(small), "--select", "rrr", "--seed", "7"], capsys)
-    filled = fairlead.fill(fairlead.load(small), select="rrr", seed=7)
+    words = ["--criterion", "ps-dsf", "--select", "rrr", "--residual", "--seed", "7"]
+    answer = answer_of(["fill", str(small), *words], capsys)
+    filled = fairlead.fill(
+        fairlead.load(small), criterion="ps-dsf", select="rrr", residual=True, seed=7
+    )
+    assert answer["mechanism"] == "ps-dsf/rrr/residual"
     assert (answer["trials"], answer["seed"], answer["random"]) == (1, 7, True)
     assert [user["tasks"] for user in answer["users"]] == filled.user_tasks.tolist()
 
@@ -121,23 +101,15 @@ def arrivals(tmp_path: Path) -> Path:
 
 
 def test_the_json_says_every_step(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = answer_of(["dynamic", str(arrivals), "--solver", "lp"], capsys)
+    words = ["dynamic", str(arrivals), "--solver", "lp", "--lies", "20", "--seed", "3"]
+    answer = answer_of(words, capsys)
     assert {p["name"]: p["verdict"] for p in answer.pop("properties")} == {
         "sharing-incentive": "holds",
         "dynamic-envy-freeness": "holds",
         "dynamic-pareto-optimality": "holds",
+        "strategy-proofness": "unknown",
     }
     assert answer == run_dynamic(load(arrivals), "lp").to_dict()
-
-
-def test_lies_are_searched_on_request(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = answer_of(["dynamic", str(arrivals), "--lies", "20", "--seed", "3"], capsys)
-    assert answer["properties"][-1] == {
-        "name": "strategy-proofness",
-        "verdict": "unknown",
-        "witness": {},
-        "searched": 20,
-    }
 
 
 def test_json_of_too_many_steps_is_refused(

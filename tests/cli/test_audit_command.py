@@ -135,10 +135,7 @@ def test_a_gate_names_the_users_that_are_below(capsys: pytest.CaptureFixture[str
     tasks = dict.fromkeys(names, 5.0) | {"u1": 4.0, "zoe": 10.0}
     words = ["audit", "many.json", *holdings(**{n: {"a": held} for n, held in tasks.items()})]
     assert run([*words, "20%"]) == 1
-    shown = capsys.readouterr().out
-    below = "u1, u0, u2, u3, u4, u5, u6, u7, u8, u9 and 2 more"
-    assert f"✗ {below} are more than 20.00 % below their due shares." in shown
-    assert "12 users are below by more: u1 (60.00 %), u0 (50.00 %), u2" in shown
+    assert "12 users are below by more: u1 (60.00 %), u0 (50.00 %)" in capsys.readouterr().out
     beyond = answer_of([*words, "20%"], capsys, status=1)["max_under"]["beyond"]
     assert beyond == pytest.approx(dict.fromkeys(names[:-1], 0.5) | {"u1": 0.6})
 

@@ -118,9 +118,6 @@ def test_wrong_words_are_refused(words: list[str], fault: str) -> None:
     with pytest.raises(UsageFault) as refused:
         parse_words(verb, words)
     assert str(refused.value).endswith(fault)
-
-
-def test_no_word_is_passed_over() -> None:
     with pytest.raises(UsageFault, match=r"got unexpected extra arguments \(b c\)"):
         parse_words(shared, ["b", "c"])
 

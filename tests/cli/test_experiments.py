@@ -34,21 +34,6 @@ def test_json_has_the_documented_layout(small: Path, capsys: pytest.CaptureFixtu
     assert tdm["division"] == "time"
 
 
-def test_the_verdict_names_what_the_least_share_costs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "unlike.yaml"
-    path.write_text(
-        "fairlead: 1\nresources: [cpu]\nservers: [{name: a, capacity: {cpu: 12}}]\n"
-        "users: [{name: x, demand: {cpu: 1}}, {name: y, demand: {cpu: 2}}]\n"
-    )
-    assert run(["trade-off", str(path), "--alphas", "0,1"]) == 0
-    assert (
-        "✓ From alpha 0 to alpha 1, tasks go from 12 to 9, the least share from 0.00 % to 50.00 %, "
-        "and users with envy from 1 to 0 of 2."
-    ) in capsys.readouterr().out
-
-
 def test_an_alpha_without_proof_is_exit_1(
     small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_problems import CONSTRAINED, ROOT, SMALL, only_line, workload
+from small_problems import ROOT, SMALL, only_line, workload
 
 from fairlead.cli.main import run
 from fairlead.traces.parquet_trace import write_parquet
@@ -21,25 +21,16 @@ PROBLEMS = [
     ("allocate 'no\nsuch\x1b[31mfile'", "no such\\x1b[31mfile: no such file"),
     ("allocate small.yaml --report no/such/folder/x.html", "there is no folder"),
     ("allocate small.yaml --report small.yaml", "is the problem file itself"),
-    ("allocate small.yaml -m tsf --alpha 1", "alpha: tsf has no such option"),
-    ("allocate small.yaml --what-if servers:x+1", "no group is named 'x'"),
     ("allocate small.yaml --format html", "must be csv or latex, not 'html'"),
     ("allocate small.yaml --format csv --json", "cannot be given with --json"),
-    ("compare small.yaml -m drfh -m magic", "no mechanism is named 'magic'"),
     ("compare small.yaml -m tsf --alpha 1", "--alpha: none of these mechanisms"),
-    ("compare constrained.yaml -m drf -m drfh", "drf: its definition does not admit placement"),
     ("compare small.yaml after.yaml small.yaml", "takes one file or two, not 3"),
     ("compare small.yaml after.yaml -m drf -m tsf", "name one mechanism only"),
     ("compare - -", "once only"),
-    ("trade-off small.yaml --alphas 0,x", "--alphas: must be numbers separated by commas"),
     (f"dynamic small.yaml --lies {HUGE}", "must be "),
     ("fill small.yaml --trials 0", "'--trials'"),
     ("fill small.yaml --trials 5", "only rrr is random"),
     (f"fill small.yaml --select rrr --trials {HUGE}", "must be "),
-    ("fill small.yaml --criterion luck", "no criterion is named 'luck'; known: drf, tsf, ps-dsf"),
-    ("fill small.yaml --criterion ps-dsf --residual", "ps-dsf/best-fit/residual: "),
-    ("fill small.yaml --report small.yaml", "is the problem file itself"),
-    ("fill small.yaml --report no/such/folder/x.html", "there is no folder"),
 ]
 AUDITS = [
     ("audit", "name a problem file, or --kubernetes DUMP.json"),
@@ -48,15 +39,12 @@ AUDITS = [
     ("audit small.yaml --random 3", "unexpected extra argument"),
     ("audit small.yaml --ray", "no such option: --ray"),
     ("audit small.yaml -m tsf -m drfh", "must be one mechanism"),
-    ("audit small.yaml --property fairness", "no property is named 'fairness'; known: feas"),
     ("audit small.yaml --ignore cpu", "--ignore: is for --kubernetes"),
     ("audit small.yaml --save-witness small.yaml", "is not a folder"),
     ("audit small.yaml --save-witness .", "is not empty"),
-    ("audit small.yaml --report small.yaml", "is the problem file itself"),
     ("audit small.yaml --max-under=20", "must be a fraction such as 20%"),
     (f"audit small.yaml --lies {HUGE}", "must be "),
     ("audit --kubernetes x --weight lab", "--weight: must be KEY=VALUE"),
-    ("audit --kubernetes x --weight lab=1_0", "--weight: must be a number"),
     ("audit --kubernetes x --weight a=1 --weight a=2", "--weight: gives 'a' twice"),
     ("audit --random 3 --allocation x.json", "no such option: --allocation"),
     ("audit --random 3 --heterogeneity 9", "invalid value for '--heterogeneity'"),
@@ -64,14 +52,12 @@ AUDITS = [
 ]
 REPLAYS = [
     ("simulate day.parquet", "missing option '--policy'"),
-    ("simulate day.parquet -p magic", "no policy is named 'magic'; known: "),
     ("simulate day.parquet -p recorded", "the trace does not say when its tasks started"),
     (
         "simulate day.parquet -p drf/rrr --queues tree.yaml",
         "limits.ana.gpus: the trace has no such",
     ),
     ("simulate - -p drf/rrr", "-: a trace must be a file or a folder"),
-    ("simulate day.parquet -p drf/rrr --what-if weight:anna=2", "did you mean 'ana'?"),
     ("simulate day.parquet -p drf/rrr --warm-up=-3h", "--warm-up: must be seconds, a number"),
     ("simulate day.parquet -p drf/rrr --warm-up=2h", "warm_up: must be at least 0 and before "),
     ("simulate day.parquet -p drf/rrr --warm-up=2013-01-01", "is a date, and the trace has none"),
@@ -79,13 +65,7 @@ REPLAYS = [
     ("simulate day.parquet -p drf/rrr --servers 3", "--servers: is for "),
     ("simulate day.parquet -p drf/rrr --machines x", "and this was read as Parquet trace"),
     ("simulate day.parquet -p drf/rrr --reserve 0", "'--reserve'"),
-    ("simulate day.parquet -p drf/rrr --spare gup", "gup"),
-    ("simulate day.parquet -p drf/rrr --spare ''", "spare"),
     ("simulate day.parquet -p drf/rrr --preempt some", "--preempt"),
-    (
-        "simulate day.parquet -p drf/rrr --reserve 1 --preempt over-share",
-        "would break reservations",
-    ),
     ("simulate missing.swf -p drf/rrr --runs no/where", "no/where: "),  # before it is read
     (f"simulate {LAB} -p drf/rrr --warm-up 2013-01-01T06:00 --load 0", "must be a positive number"),
     (f"simulate {LAB} -p drf/rrr --warm-up 2023-01-01T06:00", "before the last submission"),
@@ -95,8 +75,6 @@ REPLAYS = [
         "before the trace begins",
     ),
     ("explain day.parquet nobody", "job: there is no job 'nobody' in the trace"),
-    ("explain day.parquet late --at 10", "job: late is submitted at 7200 s, after 10 s"),
-    ("explain day.parquet late --at 90d", "job: late started at its submission, at 7200 s"),
     ("explain day.parquet a -p recorded", "recorded: a log does not say why tasks waited; replay"),
     ("trace info -", "-: a trace must be a file or a folder"),
     (f"trace generate -o x.parquet --servers {HUGE}", "must be "),
@@ -106,14 +84,11 @@ REPLAYS = [
 ]
 EXPERIMENTS = [
     ("converge small.yaml --delay x", "--delay: must be a number of seconds, or two such as 0.1"),
-    ("converge small.yaml --delay 2..1", "delay: must be a number of seconds from 0, or two of"),
     ("converge small.yaml --until 1e12", "sample: 1,000,000,000,000 samples of "),
     ("converge small.yaml --leave ana", "--leave: must be USER:SECONDS, not 'ana'"),
     ("converge small.yaml --join ana:x", "--join: must be USER:SECONDS, not 'ana:x'"),
     ("converge small.yaml --join :3", "--join: must be USER:SECONDS, not ':3'"),
     ("converge small.yaml --join nobody:3", "--join: no user is named 'nobody'"),
-    ("converge small.yaml --leave ana:1 --leave ana:2", "changes: 'ana' cannot leave at 2 s"),
-    ("converge small.yaml --leave ana:nan", "until: must be a positive number"),
     ("reproduce --list --runs x", "--runs: has no effect with --list"),
     ("reproduce --processes 2 --ray", "--processes: is for this machine"),
     ("reproduce drfh/figure-9", "what: there is no 'drfh/figure-9'; did you mean 'drfh/figure-"),
@@ -122,7 +97,6 @@ EXPERIMENTS = [
     ("reproduce drfh/figure-4 --set servers", "must be NAME=NUMBER"),
     ("reproduce drfh/figure-4 --set users=3", "no parameter 'users'; known: servers"),
     ("reproduce drfh/figure-4 --set servers=0", "from 1 to 10,000"),
-    ("reproduce drfh/figure-4 --set servers=10001", "from 1 to 10,000"),
     ("reproduce drfh/figure-4 --set servers=1e3", "from 1 to 10,000"),
 ]
 BEFORE_ANY_REPLAY = [
@@ -138,7 +112,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("small.yaml").write_text(SMALL)
     Path("after.yaml").write_text(SMALL.replace("ana, ", "ana, weight: 3, "))
-    Path("constrained.yaml").write_text(CONSTRAINED)
     Path("tree.yaml").write_text("fairlead: 1\nlimits: {ana: {gpus: 1}}\n")
     write_parquet(workload(), Path("day.parquet"))
     return tmp_path

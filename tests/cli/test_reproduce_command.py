@@ -223,12 +223,7 @@ KEPT = ["--runs", "kept"]
 @pytest.mark.parametrize(
     ("where", "fault", "words", "said"),
     [
-        (
-            (setting_module, "run_policies"),
-            RunsInterrupted(("drf/best-fit",), 3, None),
-            [],
-            "nothing was kept (--runs FOLDER keeps finished runs)\n",
-        ),
+        ((catalogue, "reproduce"), KeyboardInterrupt(), [], "nothing was kept (--runs FOLDER"),
         (
             (setting_module, "run_policies"),
             RunsInterrupted(("drf/best-fit",), 3, Path("kept")),

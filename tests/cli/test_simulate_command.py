@@ -6,25 +6,21 @@ import errno
 import json
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from small_problems import workload
 
+import fairlead
 from fairlead.cli.main import run
-from fairlead.model.queues import read_queues
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation import runs as run_processes
-from fairlead.simulation._dedicated import replay_dedicated
 from fairlead.simulation.metrics.comparison import compare
-from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.runs import RunsInterrupted
 from fairlead.simulation.simulate import Outcome
 from fairlead.traces.parquet_trace import write_parquet
-from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
 from page_reader import Reader
 
@@ -82,44 +78,36 @@ def test_the_json_has_each_policy(trace: Path, capsys: Capture) -> None:
         assert of_policy["unplaceable_jobs"] == ["giant"]
 
 
-def test_users_in_a_tree_of_queues(trace: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_options_are_those_of_python(trace: Path, tmp_path: Path, capsys: Capture) -> None:
     tree = tmp_path / "tree.yaml"
-    tree.write_text(
-        "fairlead: 1\nqueues: [{name: team, weight: 3}]\nusers: {ana: team, nobody: team}\n"
+    tree.write_text("fairlead: 1\nqueues: [{name: team, weight: 3}]\nusers: {ana: team}\n")
+    words = ["-p", "drf/best-fit", "--half-life", 60, "--fair", "ps-dsf", "--queues", tree]
+    found = figures(capsys, trace, *words, "--what-if", "weight:team=1", "--load", 2)
+    runs = fairlead.simulate(
+        trace,
+        "drf/best-fit/half-life:60",
+        fair="ps-dsf",
+        queues=tree,
+        what_if="weight:team=1",
+        load=2,
+        processes=1,
     )
-    words = ("--policy", "drf/best-fit", "--queues", tree, "--what-if", "weight:team=1")
-    found = figures(capsys, trace, *words)
-    for name, weight in (("drf/best-fit", 3), ("drf/best-fit, weight:team=1", 1)):
-        rows = [{"name": "team", "weight": weight}]
-        queues = read_queues(rows, ["team", None], workload().users)
-        changed = replace(workload(), queues=queues)
-        expected = summary_of(changed, plain_replay(changed, "drf/best-fit"))
-        assert found["policies"][name] == expected
+    assert found["policies"] == json.loads(json.dumps({n: r.to_dict() for n, r in runs.items()}))
+    first, changed = runs.values()
+    assert first.to_dict() != changed.to_dict()
 
 
-def test_what_if_and_dedicated(trace: Path, capsys: Capture) -> None:
-    change = "servers:high-cpu-1"
-    words = ("--policy", "drf/best-fit", "--what-if", change, "--dedicated")
-    found = figures(capsys, trace, *words)
-    changed, alone = f"drf/best-fit, {change}", "drf/best-fit, dedicated"
-    assert list(found["policies"]) == ["drf/best-fit", changed, alone]
-    smaller = change_workload(workload(), change)
-    expected = summary_of(smaller, plain_replay(smaller, "drf/best-fit"))
-    assert found["policies"][changed] == expected
-    runs = [
-        summarise(workload(), plain_replay(workload(), "drf/best-fit")),
-        summarise(workload(), replay_dedicated(workload(), "drf/best-fit", plain_replay)),
-    ]
-    expected = compare(*runs).to_dict() | {"baseline": alone}
-    assert found["sharing"] == json.loads(json.dumps(expected))
-
-
-def test_options_reach_the_replay(trace: Path, capsys: Capture) -> None:
-    words = ("--policy", "drf/best-fit", "--half-life", 60, "--fair", "ps-dsf", "--to", "1.5h")
-    ((name, found),) = figures(capsys, trace, *words)["policies"].items()
-    assert name == "drf/best-fit/half-life:60"
-    assert found["fairness"]["mechanism"] == "ps-dsf"
-    assert found["jobs"] == first_seconds(workload(), 5400).n_jobs == 3
+def test_dedicated_servers_and_a_time_window(trace: Path, capsys: Capture) -> None:
+    words = [trace, "-p", "drf/best-fit", "--dedicated", "--to", "1.5h"]
+    found = figures(capsys, *words)
+    shared, alone = fairlead.simulate(
+        first_seconds(workload(), 5400), "drf/best-fit", dedicated=True, processes=1
+    ).values()
+    both = {"drf/best-fit": shared.to_dict(), "drf/best-fit, dedicated": alone.to_dict()}
+    assert found["policies"] == json.loads(json.dumps(both))
+    assert both["drf/best-fit"]["jobs"] == 3
+    sharing = compare(shared.summary, alone.summary).to_dict()
+    assert found["sharing"] == {**json.loads(json.dumps(sharing)), "baseline": list(both)[1]}
 
 
 def test_figures_after_a_warm_up(trace: Path, capsys: Capture) -> None:
@@ -218,23 +206,16 @@ def test_what_the_log_says_happened_is_a_policy(
     assert (recorded["mean_wait"], replayed["mean_wait"]) == (250 / 3, 145 / 3)
     assert recorded["got_nothing"] == {"user-2": 200.0}
     assert (tmp_path / "runs" / "recorded.parquet").exists()
+    report = tmp_path / "page.html"
+    assert simulate(*words, "--runs", tmp_path / "runs", "--report", report) == 0
+    assert "recorded: finished before, read from " in capsys.readouterr().err
+    assert simulate(logged, "-p", "drf/best-fit", "--report", report) == 0
+    assert "Reference: recorded, the schedule in the log." in page(report)
     others = ("-p", "slots:4", "-p", "drf/first-fit", "-p", "drf/rrr")
     assert simulate(*words, *others) == 0
     said = printed(capsys)
     assert "recorded 1 user-2 for 3.333 min" in said
     assert "Compared with drf/best-fit: with weight:user-1=2 the mean wait is " in said
-
-
-def test_on_the_page_today_is_what_the_log_says(logged: Path, tmp_path: Path) -> None:
-    report = tmp_path / "page.html"
-    assert simulate(logged, "-p", "drf/best-fit", "--report", report) == 0
-    assert "Reference: recorded, the schedule in the log." in page(report)
-
-
-def test_a_log_of_more_than_its_servers_hold_says_so(logged: Path, capsys: Capture) -> None:
-    logged.write_bytes(WAITED.replace(b"3 50 50 100", b"3 50 0 100"))
-    assert simulate(logged, "-p", "recorded") == 0
-    assert "took more than the servers of the trace have" in printed(capsys)
 
 
 @pytest.mark.parametrize(
@@ -269,24 +250,3 @@ def test_an_interruption_names_the_kept_runs(
     assert simulate(trace, *words) == 130
     said = f"fairlead: interrupted; {finished}; the same command "
     assert capsys.readouterr().err.startswith(said)
-
-
-def test_a_finished_run_is_said_to_be_found(trace: Path, tmp_path: Path, capsys: Capture) -> None:
-    words = [trace, "-p", "drf/best-fit", "--runs", tmp_path / "runs"]
-    found = figures(capsys, *words)
-    assert simulate(*words, "--json") == 0
-    out, err = capsys.readouterr()
-    assert json.loads(out) == found
-    assert err.startswith("fairlead: drf/best-fit: finished before, read from ")
-
-
-def test_without_a_folder_no_run_is_kept() -> None:
-    assert run_processes.resume_text(("drf/best-fit",), 2, None).startswith("nothing is kept (")
-
-
-def test_a_tree_names_resources_of_the_trace(trace: Path, tmp_path: Path, capsys: Capture) -> None:
-    typo = tmp_path / "typo.yaml"
-    typo.write_text("fairlead: 1\nlimits: {ana: {gpus: 1}}\n")
-    assert run(["simulate", str(trace), "--policy", "drf/best-fit", "--queues", str(typo)]) == 2
-    fault = "limits.ana.gpus: the trace has no such resource; it has cpu, memory"
-    assert fault in capsys.readouterr().err

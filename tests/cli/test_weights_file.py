@@ -67,34 +67,21 @@ def test_an_audit_takes_weights_for_what_users_hold(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "text", "fault"),
+    ("command", "text", "fault"),
     [
-        ("allocate", "{zed: 2}", "w.yaml: no user is named 'zed'; known: ana, dee, eve"),
-        ("compare", "{ana: -1}", "w.yaml: ana: must be a number from 0, not -1"),
-        ("audit", "{ana: .nan}", "w.yaml: ana: must be a finite number, not nan"),
-        ("allocate", "{ana: two}", "w.yaml: ana: must be a number from 0, not 'two'"),
-        ("allocate", "{ana: 1, ana: 2}", "w.yaml: "),
-        ("allocate", "[ana]", "w.yaml: must be a mapping of users to weights, such as {ana: 2}"),
-        ("allocate", "", "w.yaml: "),
+        ("allocate p.yaml", "{zed: 2}", "w.yaml: no user is named 'zed'; known: ana, dee, eve"),
+        ("compare p.yaml", "{ana: -1}", "w.yaml: ana: must be a number from 0, not -1"),
+        ("audit p.yaml", "{ana: .nan}", "w.yaml: ana: must be a finite number, not nan"),
+        ("allocate p.yaml", "{ana: 1, ana: 2}", "w.yaml: "),
+        ("allocate p.yaml", "[ana]", "w.yaml: must be a mapping of users to weights"),
+        ("compare p.yaml p.yaml", "", "--weights: is for one problem file"),
+        ("audit --kubernetes p.yaml", "", "--weights: is for a problem file; for a dump name"),
+        ("audit p.yaml", "{ana: 0, dee: 0, eve: 0}", "w.yaml: users"),  # none is due anything
     ],
 )
-def test_an_unusable_file_is_one_line(verb: str, text: str, fault: str, capsys: Capture) -> None:
-    Path("w.yaml").write_text(text)
-    assert run([verb, "p.yaml", "--weights", "w.yaml"]) == 2
-    assert fault in only_line(capsys)
-
-
-@pytest.mark.parametrize(
-    ("words", "fault"),
-    [
-        (["compare", "p.yaml", "p.yaml"], "--weights: is for one problem file"),
-        (["audit", "--kubernetes", "p.yaml"], "--weights: is for a problem file; for a dump name"),
-        (["audit", "p.yaml"], "w.yaml: users"),  # none is due anything
-    ],
-)
-def test_weights_without_a_meaning_are_refused(
-    words: list[str], fault: str, capsys: Capture
+def test_unusable_weights_are_one_line(
+    command: str, text: str, fault: str, capsys: Capture
 ) -> None:
-    Path("w.yaml").write_text("{ana: 0, dee: 0, eve: 0}")
-    assert run([*words, "--weights", "w.yaml"]) == 2
+    Path("w.yaml").write_text(text)
+    assert run([*command.split(), "--weights", "w.yaml"]) == 2
     assert fault in only_line(capsys)

@@ -167,8 +167,3 @@ def parses(words: list[str]) -> None:
     _, verb, rest = find_verb(words)
     assert isinstance(verb, Verb)
     assert parse_words(verb.load(), rest) is not None
-
-
-def test_most_pages_show_something_to_run() -> None:
-    silent = [page.name for page in PAGES if not pieces_of(page.read_text(encoding="utf-8"))]
-    assert len(silent) < len(PAGES) / 2, silent

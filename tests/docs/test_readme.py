@@ -59,14 +59,10 @@ def test_fairlead_is_never_installed_from_an_index() -> None:
     assert not [path.name for path in sources if from_index.search(path.read_text("utf-8"))]
 
 
-def test_all_witnesses_are_known() -> None:
-    assert {path.stem for path in (ROOT / "examples" / "witnesses").iterdir()} == set(WITNESSES)
-    assert all(f"`{name}.yaml`" in MECHANISMS for name in WITNESSES)
-
-
 @pytest.mark.parametrize("name", WITNESSES)
 def test_a_witness_shows_what_its_name_says(name: str) -> None:
     mechanism, lacks = WITNESSES[name]
+    assert f"`{name}.yaml`" in MECHANISMS
     problem = fairlead.load(ROOT / "examples" / "witnesses" / f"{name}.yaml")
     (verdict,) = fairlead.audit(problem, mechanism, properties=[lacks], lies=20)
     assert verdict.verdict == "fails"
