@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from fairlead.cli.log_options import in_queues, plain_trace, seconds_in
-from fairlead.cli.streams import StoppedError, complain, progress_bar, show, stages_bar
+from fairlead.cli.options import OutputOptions
+from fairlead.cli.streams import StoppedError, complain, progress_bar, stages_bar
 from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
 from fairlead.model.run_log import RECORDED, RunLog
@@ -33,6 +34,9 @@ from fairlead.simulation.studies import study
 from fairlead.simulation.waiting_job import WaitingJob, explain_job, longest_wait
 from fairlead.traces.journal_trace import JournalWorkload
 from fairlead.traces.what_if import with_load
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 
 class ReplayOptions(TypedDict):
@@ -59,9 +63,7 @@ class Replays:
     queues: Path | None
     open_executor: Callable[[], AbstractContextManager[Executor]]
     options: ReplayOptions
-    as_json: bool
-    table_format: str | None
-    report: Path | None
+    output: OutputOptions
 
     @property
     def shared_and_dedicated(self) -> tuple[str, str] | None:
@@ -111,17 +113,14 @@ def run_study(replays: Replays, seeds: int | None) -> None:
             **replays.options,
         )
     values = {"fairlead": 1, "seeds": seeds, "measured_since": since, **found.to_dict()}
-    table = None
-    if replays.table_format is not None:
-        from fairlead.report.table_text import frame_text
 
-        frame = found.to_frame("differences" if len(found.policies) > 1 else "means")
-        table = frame_text(frame, replays.table_format)
+    def frame() -> DataFrame:
         for caution in found.cautions:
             complain(f"warning: {caution}")
+        return found.to_frame("differences" if len(found.policies) > 1 else "means")
+
     title = ", ".join(Path(name).name for name in workloads)
-    document = study_document(found, title, lambda: values)
-    show(document, replays.as_json, replays.report, table=table)
+    replays.output.show(study_document(found, title, lambda: values), frame)
 
 
 def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> None:
@@ -199,7 +198,7 @@ def _show(
     options, shown, reference = replays.options, outcomes, None
     if options["what_if"]:
         reference = replays.first_replayed
-    elif replays.report and workload.has_starts:
+    elif replays.output.report and workload.has_starts:
         shown = with_recorded(shown, workload, options["fair"], since)
 
     def values() -> dict[str, Any]:
@@ -238,23 +237,20 @@ def _show(
         reasons=[_reason_block(why, run, explained) for run, why in reasons.items()],
         values=values,
     )
-    table = None
-    if replays.table_format is not None:
-        from fairlead.report.table_text import frame_text, in_words
 
-        _warn_of_unsolved(shown)
-        frame = shown.to_frame()
-        headings = [f"{in_words(n)}{' (s)' * (n in TIME_FIGURES)}" for n in frame.columns]
-        table = frame_text(frame, replays.table_format, headings)
-    show(document, replays.as_json, replays.report, table=table)
+    def frame() -> DataFrame:
+        for name, outcome in shown.items():
+            fairness = outcome.summary.fairness
+            if fairness is not None and fairness.unsolved_text:  # the table does not show it
+                complain(f"warning: under {name}, {fairness.unsolved_text}")
+        return shown.to_frame()
 
+    def headings(table: DataFrame) -> list[str]:
+        from fairlead.report.table_text import in_words
 
-def _warn_of_unsolved(outcomes: Mapping[str, Outcome]) -> None:
-    """Warn of runs without fair shares at some instants, as the table does not show it."""
-    for name, outcome in outcomes.items():
-        fairness = outcome.summary.fairness
-        if fairness is not None and fairness.unsolved_text:
-            complain(f"warning: under {name}, {fairness.unsolved_text}")
+        return [f"{in_words(n)}{' (s)' * (n in TIME_FIGURES)}" for n in table.columns]
+
+    replays.output.show(document, frame, headings)
 
 
 def _reason_block(why: WaitingJob | None, policy: str, user: str | None) -> Block:

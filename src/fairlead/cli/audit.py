@@ -9,28 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fairlead.cli.options import (
     MOST_REPEATS,
-    AsJson,
     MechanismOptions,
-    ReportPath,
+    OutputOptions,
     SkipUnplaceable,
-    TableFormat,
     TreeFile,
     Weights,
     check_due,
-    check_format,
     parse_fraction,
     parse_numbers,
     read_problem,
-    table_text,
     title_of,
     with_weights_of,
 )
 from fairlead.cli.own_code import load_mechanism
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import check_report, complain, show, stages_bar
+from fairlead.cli.streams import complain, stages_bar
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
+    from polars import DataFrame
+
     from fairlead.model.problem import Problem
     from fairlead.model.quotas import Quotas
     from fairlead.properties.audit import Audit
@@ -135,9 +133,7 @@ def audit(
     ] = None,
     *,
     mechanism_options: MechanismOptions,
-    as_json: AsJson = False,
-    table_format: TableFormat = None,
-    report: ReportPath = None,
+    output: OutputOptions,
     save_witness: Annotated[
         Path | None,
         Option(
@@ -160,13 +156,11 @@ def audit(
     """
     _check_sources(file, allocation, kubernetes)
     sources = kubernetes or [file or "-"]
-    for source in sources:
-        check_report(report, source, "dump" if kubernetes else "problem file")
+    output.check(*sources, what="dump" if kubernetes else "problem file")
     if save_witness is not None:
         from fairlead.properties.witness_files import check_folder
 
         check_folder(save_witness)
-    check_format(table_format, as_json)
     largest_shortfall = None if max_under is None else parse_fraction(max_under, "--max-under")
     if largest_shortfall is not None and properties is None:
         properties = ["feasibility"]
@@ -235,12 +229,16 @@ def audit(
         )
     share_limit = None if largest_shortfall is None else share_limit_of(found, largest_shortfall)
     document = audit_document(found, title, share_limit)
+
+    def frame() -> DataFrame:
+        rows = found.to_frame()
+        if share_limit is None:
+            return rows
+        row = ("max-under", share_limit.finding, True, 0, share_limit.sentence)
+        return rows.vstack(type(rows)([row], schema=rows.schema, orient="row"))
+
     try:
-        rows: list[tuple[object, ...]] = []
-        if share_limit is not None:  # with the columns of the rows of properties
-            rows = [("max-under", share_limit.finding, True, 0, share_limit.sentence)]
-        table = table_text(found, table_format, rows)
-        show(document, as_json, report, table=table, left_out=left_out)
+        output.show(document, frame, left_out=left_out)
     finally:
         if save_witness is not None:
             _save_witnesses(found, save_witness)

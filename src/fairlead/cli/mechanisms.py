@@ -10,28 +10,28 @@ from fairlead.cli.options import (
     MOST_REPEATS,
     AsJson,
     MechanismOptions,
+    OutputOptions,
     ProblemFile,
     RayAddress,
-    ReportPath,
     SkipUnplaceable,
-    TableFormat,
     Weights,
     check_due,
-    check_format,
     executor_on,
     read_problem,
-    table_text,
     title_of,
     with_weights_of,
 )
 from fairlead.cli.own_code import load_mechanism
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import check_report, complain, progress_bar, show
+from fairlead.cli.streams import complain, progress_bar, show
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
+    from polars import DataFrame
+
     from fairlead.mechanisms.comparison import Allocations
     from fairlead.mechanisms.dynamic_run import DynamicRun
+    from fairlead.mechanisms.problem_comparison import ProblemComparison
     from fairlead.model.verdict import Verdict
     from fairlead.report.document import Document
 
@@ -54,9 +54,7 @@ def allocate(
     ] = DEFAULT_MECHANISM,
     *,
     mechanism_options: MechanismOptions,
-    as_json: AsJson = False,
-    table_format: TableFormat = None,
-    report: ReportPath = None,
+    output: OutputOptions,
     what_if: Annotated[
         list[str] | None,
         Option(
@@ -79,32 +77,34 @@ def allocate(
     from fairlead.mechanisms.catalogue import solve
     from fairlead.model.problem_changes import change_problem
 
-    check_format(table_format, as_json)
+    output.check(file)
     options = mechanism_options.given
     mechanism = load_mechanism(mechanism)
-    check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
     problem = with_weights_of(problem, weights)
     changed = {text: change_problem(problem, text) for text in what_if or ()}
     allocation = solve(problem, mechanism, **options)
-    if changed:
-        from fairlead.report.changes import what_if_document
-
-        answers = {text: solve(other, mechanism, **options) for text, other in changed.items()}
-        document = what_if_document(allocation, answers, title_of(file))
-    else:
+    if not changed:
         from fairlead.report.allocation import allocation_document
 
         document = allocation_document(allocation, title_of(file))
-    table = table_text(allocation, table_format)
-    if table_format is not None and changed:
-        from fairlead.report.table_text import frame_text, in_words
+        output.show(document, allocation.to_frame, left_out=left_out)
+        return
+    from fairlead.report.changes import what_if_document
 
-        frame = allocation.to_frame()
-        headings = [*map(in_words, frame.columns), *answers]
-        columns = {text: answer.user_tasks for text, answer in answers.items()}
-        table = frame_text(frame.with_columns(**columns), table_format, headings)
-    show(document, as_json, report, table=table, left_out=left_out)
+    def headings(frame: DataFrame) -> list[str]:
+        from fairlead.report.table_text import in_words
+
+        return [name if name in answers else in_words(name) for name in frame.columns]
+
+    answers = {text: solve(other, mechanism, **options) for text, other in changed.items()}
+    columns = {text: answer.user_tasks for text, answer in answers.items()}
+    output.show(
+        what_if_document(allocation, answers, title_of(file)),
+        lambda: allocation.to_frame().with_columns(**columns),
+        headings,
+        left_out,
+    )
 
 
 def compare(
@@ -128,9 +128,7 @@ def compare(
     ] = None,
     *,
     mechanism_options: MechanismOptions,
-    as_json: AsJson = False,
-    table_format: TableFormat = None,
-    report: ReportPath = None,
+    output: OutputOptions,
     weights: Weights = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
@@ -146,22 +144,23 @@ def compare(
     from fairlead.mechanisms.catalogue import COMPARED, find_mechanism
     from fairlead.mechanisms.comparison import compare as compare_mechanisms
 
-    check_format(table_format, as_json)
+    output.check(*files)
     asked = list(dict.fromkeys(map(load_mechanism, mechanism or ())))
     rows = [find_mechanism(name) for name in asked or COMPARED]
     options = mechanism_options.given
     for option in options:
         if not any(option in row.options for row in rows):
             raise InputError("none of these mechanisms takes it", f"--{option}")
-    for file in files:
-        check_report(report, file)
     if len(files) > 1:
         if weights is not None:
             raise InputError(
                 "is for one problem file; two files name their own weights", "--weights"
             )
-        document, table = _compare_files(files, asked, options, table_format, skip_unplaceable)
-        show(document, as_json, report, table=table)
+        found = _compare_files(files, asked, options, skip_unplaceable)
+        titles = title_of(files[0]), title_of(files[1])
+        from fairlead.report.changes import comparison_of_problems
+
+        output.show(comparison_of_problems(found, titles), found.to_frame)
         return
     file = files[0]
     problem, left_out = read_problem(file, skip_unplaceable)
@@ -175,13 +174,8 @@ def compare(
 
     refused = answers.refused | failed
     document = comparison_document(answers, refused, title_of(file))
-    table = None
-    if table_format is not None:
-        from fairlead.report.table_text import frame_text
-
-        frame = answers.to_frame()
-        table = frame_text(frame, table_format, frame.columns)  # names of mechanisms
-    show(document, as_json, report, table=table, left_out=left_out)
+    # The headings are names of mechanisms.
+    output.show(document, answers.to_frame, lambda frame: frame.columns, left_out)
     for name, reason in failed.items():
         complain(f"{name}: {reason}")
     if failed:
@@ -192,12 +186,10 @@ def _compare_files(
     files: list[str],
     mechanisms: list[str],
     options: dict[str, float | str],
-    table_format: str | None,
     skip_unplaceable: bool,
-) -> tuple[Document, str | None]:
-    """Divide the problems of two files by one mechanism; return the document and the table."""
+) -> ProblemComparison:
+    """Divide the problems of two files by one mechanism."""
     from fairlead.mechanisms.problem_comparison import compare_problems
-    from fairlead.report.changes import comparison_of_problems
 
     if len(files) > 2:
         raise InputError(f"takes one file or two, not {len(files):,}", "compare")
@@ -208,11 +200,9 @@ def _compare_files(
     before, after = (read_problem(file, skip_unplaceable)[0] for file in files)
     mechanism = mechanisms[0] if mechanisms else DEFAULT_MECHANISM
     try:
-        found = compare_problems(before, after, mechanism, **options)
+        return compare_problems(before, after, mechanism, **options)
     except InputError as error:
         raise error.within(error.source or files[1]) from None
-    titles = title_of(files[0]), title_of(files[1])
-    return comparison_of_problems(found, titles), table_text(found, table_format)
 
 
 def _no_answer(answers: Allocations, failed: dict[str, str]) -> FairleadError:
@@ -368,9 +358,8 @@ def fill(
         ),
     ] = 1,
     ray: RayAddress = None,
-    as_json: AsJson = False,
-    table_format: TableFormat = None,
-    report: ReportPath = None,
+    *,
+    output: OutputOptions,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Fill the servers with whole tasks, one by one, until nothing more fits.
@@ -384,13 +373,12 @@ def fill(
     """
     from fairlead.scheduler.policies import find_policy
 
-    check_format(table_format, as_json)
+    output.check(file)
     policy = find_policy(criterion, select, residual)
     if trials > 1 and not policy.is_random:
         raise InputError(
             f"{policy.name} gives the same answer each time; only rrr is random", "--trials"
         )
-    check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
     from fairlead.simulation.trials import run_trials
 
@@ -402,5 +390,4 @@ def fill(
     from fairlead.report.filling import filling_document
 
     document = filling_document(answer, title_of(file))
-    table = table_text(answer.allocation, table_format)
-    show(document, as_json, report, table=table, left_out=left_out)
+    output.show(document, answer.allocation.to_frame, left_out=left_out)

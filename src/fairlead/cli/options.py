@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import complain, redirected
+from fairlead.cli.streams import check_report, complain, redirected, show
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from polars import DataFrame
 
     from fairlead.executors.executor import Executor
-    from fairlead.model.notebooks import Shown
     from fairlead.model.problem import Problem
+    from fairlead.report.document import Document
 
 MOST_REPEATS = 1_000_000  # of trials, lies and random problems
 LOCAL_RAY = "local"
@@ -73,10 +75,6 @@ Weights = Annotated[
     Option(
         "--weights", metavar="FILE", help="YAML or JSON file of users' weights, such as {ana: 2}."
     ),
-]
-TableFormat = Annotated[
-    str | None,
-    Option("--format", metavar="|".join(FORMATS), help="Print the main table in this format."),
 ]
 RayAddress = Annotated[
     str | None,
@@ -218,26 +216,42 @@ class MechanismOptions:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def check_format(table_format: str | None, as_json: bool) -> None:
-    """Raise InputError for an unknown format, or a format with ``--json``."""
-    if table_format is not None and table_format not in FORMATS:
-        raise InputError(f"must be {' or '.join(FORMATS)}, not {table_format!r:.60}", "--format")
-    if table_format is not None and as_json:
-        raise InputError("cannot be given with --json", "--format")
+@dataclass(frozen=True)
+class OutputOptions:
+    """Options on the form of an answer."""
 
+    as_json: AsJson = False
+    table_format: Annotated[
+        str | None,
+        Option("--format", metavar="|".join(FORMATS), help="Print the main table in this format."),
+    ] = None
+    report: ReportPath = None
 
-def table_text(
-    answer: Shown, table_format: str | None, rows: Sequence[tuple[object, ...]] = ()
-) -> str | None:
-    """Format an answer's main table and further `rows` as text; return None without a format."""
-    if table_format is None:
-        return None
-    from fairlead.report.table_text import frame_text
+    def check(self, *sources: str | Path, what: str = "problem file") -> None:
+        """Raise InputError for a wrong format, or a page that would replace an input."""
+        if self.table_format is not None and self.table_format not in FORMATS:
+            fault = f"must be {' or '.join(FORMATS)}, not {self.table_format!r:.60}"
+            raise InputError(fault, "--format")
+        if self.table_format is not None and self.as_json:
+            raise InputError("cannot be given with --json", "--format")
+        for source in sources:
+            check_report(self.report, str(source), what)
 
-    frame = answer.to_frame()
-    if rows:
-        frame = frame.vstack(type(frame)(rows, schema=frame.schema, orient="row"))
-    return frame_text(frame, table_format)
+    def show(
+        self,
+        document: Document,
+        frame: Callable[[], DataFrame],
+        headings: Callable[[DataFrame], Sequence[str]] = lambda _: (),
+        left_out: Sequence[str] = (),
+    ) -> None:
+        """Show a document as `streams.show` does, or the frame of its main table if asked for."""
+        table = None
+        if self.table_format is not None:
+            from fairlead.report.table_text import frame_text
+
+            found = frame()
+            table = frame_text(found, self.table_format, headings(found))
+        show(document, self.as_json, self.report, table=table, left_out=left_out)
 
 
 def title_of(file: str) -> str:

@@ -12,15 +12,13 @@ from fairlead.cli.log_options import LogOptions, WindowOptions, in_queues, insta
 from fairlead.cli.options import (
     AsJson,
     FairMechanism,
+    OutputOptions,
     PerfectEstimates,
     PolicySuffixes,
     RayAddress,
-    ReportPath,
     SeedOfPolicy,
     StrictFifo,
-    TableFormat,
     TreeFile,
-    check_format,
     executor_on,
     parse_time,
 )
@@ -28,7 +26,6 @@ from fairlead.cli.own_code import load_mechanism, load_policies, refuse_on_ray
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import (
     WIDTH_OF_PIPE,
-    check_report,
     emit_json,
     emit_lines,
     log_on_standard_error,
@@ -64,9 +61,7 @@ def simulate(
         ),
     ],
     *,
-    as_json: AsJson = False,
-    table_format: TableFormat = None,
-    report: ReportPath = None,
+    output: OutputOptions,
     runs: Annotated[
         Path | None,
         Option(
@@ -155,7 +150,9 @@ def simulate(
     from fairlead.simulation.simulate import check_fair
 
     # All that can be checked is checked before a long trace is read.
-    check_format(table_format, as_json)
+    output.check(*traces, what="trace")
+    if log_options.machines is not None:
+        output.check(log_options.machines, what="file of machines")
     if suffixes.is_any and any(".py:" in name for name in policy):
         fault = "a user-defined rule takes no --preempt, --half-life, --reserve or --spare"
         raise InputError(f"{fault}; put these into the names of the other policies", "--policy")
@@ -169,10 +166,6 @@ def simulate(
     warm = 0.0 if warm_up is None else parse_time(warm_up, "--warm-up")
     if isinstance(warm, datetime) and len(traces) > 1:
         raise InputError("is a date; give a time such as 6h for several traces", "--warm-up")
-    for each in traces:
-        check_report(report, str(each), "trace")
-    if log_options.machines is not None:
-        check_report(report, str(log_options.machines), "file of machines")
     if runs is not None:
         check_folder(runs)
     compares_recorded = RECORDED in [run.name for run in planned]
@@ -193,9 +186,7 @@ def simulate(
             perfect_estimates=perfect_estimates,
             fair=fair,
         ),
-        as_json=as_json,
-        table_format=table_format,
-        report=report,
+        output=output,
     )
     if len(traces) > 1 or seeds is not None:
         for option, value in {"--runs": runs, "--explain": explain}.items():
