@@ -189,6 +189,17 @@ def test_numbers_of_another_mechanism_differ() -> None:
     assert verdicts.count(FARTHER) == 4
 
 
+def test_intervals_follow_the_standard_errors() -> None:
+    # 1.96 x 2.31 / 10 is 0.45, 1.96 x 0.46 / 10 is 0.09; the total is unchanged.
+    ours = replace(PRINTED[trials.DRF], tasks=PRINTED[trials.DRF].tasks + 0.4)
+    readings = trials.compare_tasks(trials.RANDOM_ROWS[0], ours, trials.TRIALS)
+    assert [each.verdict for each in readings] == [WITHIN, FARTHER, FARTHER, WITHIN, EQUAL]
+    # 1.96 x 86.373 / sqrt(1000) is 5.35.
+    for more, verdict in ((0, EQUAL), (5, WITHIN), (6, FARTHER)):
+        first, *_ = pdrf.compare_row(replace(AVERAGE[0], under=steady(477.623 + more)))
+        assert first.verdict == verdict
+
+
 def test_findings_of_pdrf_need_other_counts_than_the_printed() -> None:
     worse = [*WORSE, counted(pdrf.TEN_TIMES_RESERVES)]
     found = [

@@ -9,6 +9,7 @@ from fairlead_papers.entries import CATALOGUE, reproduce
 from fairlead_papers.pdrf._runs_of_formula import (
     ROWS,
     Deviations,
+    Sample,
     count_row,
 )
 from fairlead_papers.pdrf._tables_1_and_2 import (
@@ -71,3 +72,13 @@ def test_only_table_2_has_wrong_sums() -> None:
     assert wrong is not None
     assert "add up to 50.757" in wrong.found
     assert "add up to 84.049" in wrong.found
+
+
+def test_the_error_of_a_deviation_matches_many_samples() -> None:
+    random = np.random.default_rng(4)
+    for draw in (random.poisson(0.2, (2_000, 400)), random.integers(0, 2, (2_000, 400))):
+        seen = draw.std(axis=1, ddof=1).std()
+        said = np.mean([Sample(row).error_of_sd for row in draw]) / np.sqrt(400)
+        # The fourth moment of rare counts is known only roughly.
+        assert said == pytest.approx(seen, rel=0.12, abs=1e-3)
+    assert Sample(np.full(5, 7)).error_of_sd == 0
