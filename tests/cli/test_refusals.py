@@ -45,6 +45,7 @@ AUDITS = [
     ("audit small.yaml --max-under=20", "must be a fraction such as 20%"),
     (f"audit small.yaml --lies {HUGE}", "must be "),
     ("audit --kubernetes x --weight lab", "--weight: must be KEY=VALUE"),
+    ("audit --kubernetes x --weight lab=1_0", "--weight: must be a number"),
     ("audit --kubernetes x --weight a=1 --weight a=2", "--weight: gives 'a' twice"),
     ("audit --random 3 --allocation x.json", "no such option: --allocation"),
     ("audit --random 3 --heterogeneity 9", "invalid value for '--heterogeneity'"),
