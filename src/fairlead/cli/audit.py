@@ -7,23 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairlead.cli.options import (
-    MOST_REPEATS,
-    MechanismOptions,
-    OutputOptions,
-    SkipUnplaceable,
-    TreeFile,
-    Weights,
-    check_due,
-    parse_fraction,
-    parse_numbers,
-    read_problem,
-    title_of,
-    with_weights_of,
-)
+from fairlead.cli import options, streams
 from fairlead.cli.own_code import load_mechanism
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import complain, stages_bar
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,13 +70,13 @@ def audit(
             "only this and feasibility are checked.",
         ),
     ] = None,
-    queues: TreeFile = None,
+    queues: options.TreeFile = None,
     lies: Annotated[
         int | None,
         Option(
             metavar="N",
             min=0,
-            max=MOST_REPEATS,
+            max=options.MOST_REPEATS,
             help="Try N lies of users about their demands, rates or servers, to find a lie by "
             f"which its user gains. [default: {LIES}]",
         ),
@@ -109,7 +95,7 @@ def audit(
             help="Weight of a user of a Kubernetes dump, such as a namespace; repeatable.",
         ),
     ] = None,
-    weights: Weights = None,
+    weights: options.Weights = None,
     resource: Annotated[
         list[str] | None,
         Option(
@@ -132,8 +118,8 @@ def audit(
         ),
     ] = None,
     *,
-    mechanism_options: MechanismOptions,
-    output: OutputOptions,
+    mechanism_options: options.MechanismOptions,
+    output: options.OutputOptions,
     save_witness: Annotated[
         Path | None,
         Option(
@@ -141,7 +127,7 @@ def audit(
             help="Write the true problem and one with a profitable lie into a new folder.",
         ),
     ] = None,
-    skip_unplaceable: SkipUnplaceable = False,
+    skip_unplaceable: options.SkipUnplaceable = False,
 ) -> None:
     """Check which fairness properties hold, and show a witness of each failure.
 
@@ -161,11 +147,13 @@ def audit(
         from fairlead.properties.witness_files import check_folder
 
         check_folder(save_witness)
-    largest_shortfall = None if max_under is None else parse_fraction(max_under, "--max-under")
+    largest_shortfall = (
+        None if max_under is None else options.parse_fraction(max_under, "--max-under")
+    )
     if largest_shortfall is not None and properties is None:
         properties = ["feasibility"]
     names = list(dict.fromkeys(map(load_mechanism, mechanism or ())))
-    options: dict[str, Any] = mechanism_options.given
+    given: dict[str, Any] = mechanism_options.given
     if len(names) > 1:
         raise InputError("must be one mechanism", "-m")
     if lenient and allocation is None and not kubernetes:
@@ -180,7 +168,7 @@ def audit(
         subject = read_kubernetes(
             kubernetes,
             lenient=lenient,
-            weights=parse_numbers(weight, "--weight"),
+            weights=options.parse_numbers(weight, "--weight"),
             resources=resource or None,
             ignore=ignore or (),
             user_from="namespace" if user_from is None else user_from,
@@ -189,32 +177,32 @@ def audit(
     else:
         assert file is not None
         _refuse_options_of_dumps(weight, resource, ignore, user_from)
-        problem, left_out = read_problem(file, skip_unplaceable)
+        problem, left_out = options.read_problem(file, skip_unplaceable)
         if weights is None:
-            check_due(problem, file)
+            options.check_due(problem, file)
         if allocation is not None:
             from fairlead.formats.allocation_file import read_allocation
 
             subject = read_allocation(allocation, problem, lenient=lenient)
     is_mechanism = isinstance(subject, str)
     for omission in () if is_mechanism else subject.skipped:
-        complain(f"skipped: {omission}")
+        streams.complain(f"skipped: {omission}")
     for note in () if is_mechanism else subject.not_modelled:
-        complain(f"not modelled: {note}")
+        streams.complain(f"not modelled: {note}")
     quotas: Quotas = {}
     if queues is not None:
         problem, subject, quotas = _in_queues(problem, subject, queues)
     if weights is not None:
         # Only now: the holdings, read above, repeat the weights of the problem file.
-        problem = with_weights_of(problem, weights)
-        check_due(problem, weights)
+        problem = options.with_weights_of(problem, weights)
+        options.check_due(problem, weights)
         if not isinstance(subject, str):
             subject = replace(subject, problem=problem)
     from fairlead.properties.audit import audit as find_verdicts
     from fairlead.report.audit import audit_document, share_limit_of
 
-    title = ", ".join(map(title_of, sources))
-    with stages_bar() as on_progress:
+    title = ", ".join(map(options.title_of, sources))
+    with streams.stages_bar() as on_progress:
         found = find_verdicts(
             problem,
             subject,
@@ -223,9 +211,9 @@ def audit(
             quotas=quotas,
             lies=LIES if lies is None else lies,
             seed=seed,
-            name=None if is_mechanism else title_of(allocation) if allocation else title,
+            name=None if is_mechanism else options.title_of(allocation) if allocation else title,
             on_progress=on_progress,
-            **options,
+            **given,
         )
     share_limit = None if largest_shortfall is None else share_limit_of(found, largest_shortfall)
     document = audit_document(found, title, share_limit)
@@ -255,8 +243,8 @@ def _refuse_options_of_dumps(
     """Raise InputError for options that a problem file does not take."""
     if weight:
         raise InputError("is for --kubernetes; for a problem file name --weights FILE", "--weight")
-    options = {"--resource": resource, "--ignore": ignore, "--user-from": user_from}
-    for option, given in options.items():
+    for_dumps = {"--resource": resource, "--ignore": ignore, "--user-from": user_from}
+    for option, given in for_dumps.items():
         if given is not None:
             raise InputError("is for --kubernetes", option)
 
@@ -286,9 +274,9 @@ def _save_witnesses(found: Audit, folder: Path) -> None:
 
     paths = save_audit_witnesses(found, folder)
     for path in paths:
-        complain(f"written: {path}")
+        streams.complain(f"written: {path}")
     if not paths:
-        complain("nothing written: no lie that pays was found")
+        streams.complain("nothing written: no lie that pays was found")
 
 
 def _check_sources(file: str | None, allocation: str | None, kubernetes: list[str] | None) -> None:

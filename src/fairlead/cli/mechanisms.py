@@ -6,24 +6,9 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli.options import (
-    MOST_REPEATS,
-    AsJson,
-    MechanismOptions,
-    OutputOptions,
-    ProblemFile,
-    RayAddress,
-    SkipUnplaceable,
-    Weights,
-    check_due,
-    executor_on,
-    read_problem,
-    title_of,
-    with_weights_of,
-)
+from fairlead.cli import options, streams
 from fairlead.cli.own_code import load_mechanism
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import complain, progress_bar, show
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
@@ -42,7 +27,7 @@ MOST_STEPS_IN_JSON = 3_000
 
 
 def allocate(
-    file: ProblemFile,
+    file: options.ProblemFile,
     mechanism: Annotated[
         str,
         Option(
@@ -53,8 +38,8 @@ def allocate(
         ),
     ] = DEFAULT_MECHANISM,
     *,
-    mechanism_options: MechanismOptions,
-    output: OutputOptions,
+    mechanism_options: options.MechanismOptions,
+    output: options.OutputOptions,
     what_if: Annotated[
         list[str] | None,
         Option(
@@ -64,8 +49,8 @@ def allocate(
             "repeated; each change is tried separately.",
         ),
     ] = None,
-    weights: Weights = None,
-    skip_unplaceable: SkipUnplaceable = False,
+    weights: options.Weights = None,
+    skip_unplaceable: options.SkipUnplaceable = False,
 ) -> None:
     """Divide the cluster by one mechanism: each user's tasks and servers, and the proof.
 
@@ -78,16 +63,16 @@ def allocate(
     from fairlead.model.problem_changes import change_problem
 
     output.check(file)
-    options = mechanism_options.given
+    given = mechanism_options.given
     mechanism = load_mechanism(mechanism)
-    problem, left_out = read_problem(file, skip_unplaceable)
-    problem = with_weights_of(problem, weights)
+    problem, left_out = options.read_problem(file, skip_unplaceable)
+    problem = options.with_weights_of(problem, weights)
     changed = {text: change_problem(problem, text) for text in what_if or ()}
-    allocation = solve(problem, mechanism, **options)
+    allocation = solve(problem, mechanism, **given)
     if not changed:
         from fairlead.report.allocation import allocation_document
 
-        document = allocation_document(allocation, title_of(file))
+        document = allocation_document(allocation, options.title_of(file))
         output.show(document, allocation.to_frame, left_out=left_out)
         return
     from fairlead.report.changes import what_if_document
@@ -97,10 +82,10 @@ def allocate(
 
         return [name if name in answers else in_words(name) for name in frame.columns]
 
-    answers = {text: solve(other, mechanism, **options) for text, other in changed.items()}
+    answers = {text: solve(other, mechanism, **given) for text, other in changed.items()}
     columns = {text: answer.user_tasks for text, answer in answers.items()}
     output.show(
-        what_if_document(allocation, answers, title_of(file)),
+        what_if_document(allocation, answers, options.title_of(file)),
         lambda: allocation.to_frame().with_columns(**columns),
         headings,
         left_out,
@@ -127,10 +112,10 @@ def compare(
         ),
     ] = None,
     *,
-    mechanism_options: MechanismOptions,
-    output: OutputOptions,
-    weights: Weights = None,
-    skip_unplaceable: SkipUnplaceable = False,
+    mechanism_options: options.MechanismOptions,
+    output: options.OutputOptions,
+    weights: options.Weights = None,
+    skip_unplaceable: options.SkipUnplaceable = False,
 ) -> None:
     """Divide one cluster by several mechanisms, or two clusters by one mechanism.
 
@@ -147,8 +132,8 @@ def compare(
     output.check(*files)
     asked = list(dict.fromkeys(map(load_mechanism, mechanism or ())))
     rows = [find_mechanism(name) for name in asked or COMPARED]
-    options = mechanism_options.given
-    for option in options:
+    given = mechanism_options.given
+    for option in given:
         if not any(option in row.options for row in rows):
             raise InputError("none of these mechanisms takes it", f"--{option}")
     if len(files) > 1:
@@ -156,16 +141,16 @@ def compare(
             raise InputError(
                 "is for one problem file; two files name their own weights", "--weights"
             )
-        found = _compare_files(files, asked, options, skip_unplaceable)
-        titles = title_of(files[0]), title_of(files[1])
+        found = _compare_files(files, asked, given, skip_unplaceable)
+        titles = options.title_of(files[0]), options.title_of(files[1])
         from fairlead.report.changes import comparison_of_problems
 
         output.show(comparison_of_problems(found, titles), found.to_frame)
         return
     file = files[0]
-    problem, left_out = read_problem(file, skip_unplaceable)
-    problem = with_weights_of(problem, weights)
-    answers = compare_mechanisms(problem, asked or None, **options)
+    problem, left_out = options.read_problem(file, skip_unplaceable)
+    problem = options.with_weights_of(problem, weights)
+    answers = compare_mechanisms(problem, asked or None, **given)
     faults: dict[str, FairleadError] = {**answers.unproved, **answers.failed}
     failed = {name: str(fault).removeprefix(f"{name}: ") for name, fault in faults.items()}
     if not answers:
@@ -173,11 +158,11 @@ def compare(
     from fairlead.report.allocation import comparison_document
 
     refused = answers.refused | failed
-    document = comparison_document(answers, refused, title_of(file))
+    document = comparison_document(answers, refused, options.title_of(file))
     # The headings are names of mechanisms.
     output.show(document, answers.to_frame, lambda frame: frame.columns, left_out)
     for name, reason in failed.items():
-        complain(f"{name}: {reason}")
+        streams.complain(f"{name}: {reason}")
     if failed:
         sys.exit(2 if answers.failed else 1)
 
@@ -185,7 +170,7 @@ def compare(
 def _compare_files(
     files: list[str],
     mechanisms: list[str],
-    options: dict[str, float | str],
+    given: dict[str, float | str],
     skip_unplaceable: bool,
 ) -> ProblemComparison:
     """Divide the problems of two files by one mechanism."""
@@ -197,10 +182,10 @@ def _compare_files(
         raise InputError("with two files, name one mechanism only", "-m")
     if files.count("-") > 1:
         raise InputError("standard input can be read once only", "-")
-    before, after = (read_problem(file, skip_unplaceable)[0] for file in files)
+    before, after = (options.read_problem(file, skip_unplaceable)[0] for file in files)
     mechanism = mechanisms[0] if mechanisms else DEFAULT_MECHANISM
     try:
-        return compare_problems(before, after, mechanism, **options)
+        return compare_problems(before, after, mechanism, **given)
     except InputError as error:
         raise error.within(error.source or files[1]) from None
 
@@ -215,7 +200,7 @@ def _no_answer(answers: Allocations, failed: dict[str, str]) -> FairleadError:
 
 
 def dynamic(
-    file: ProblemFile,
+    file: options.ProblemFile,
     solver: Annotated[
         str,
         Option(
@@ -223,19 +208,19 @@ def dynamic(
             help="Solver: stack, halving, water or lp; all give the same result.",
         ),
     ] = "stack",
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
     last: Annotated[bool, Option(help="Print only the last step as JSON.")] = False,
     lies: Annotated[
         int,
         Option(
             metavar="N",
             min=0,
-            max=MOST_REPEATS,
+            max=options.MOST_REPEATS,
             help="Try N false demands of users, to find one by which its user gains.",
         ),
     ] = 0,
     seed: Annotated[int, Option(metavar="N", min=0, help="Random seed of the false demands.")] = 0,
-    skip_unplaceable: SkipUnplaceable = False,
+    skip_unplaceable: options.SkipUnplaceable = False,
 ) -> None:
     """Divide the pool among users that arrive in the file's order, by dynamic DRF.
 
@@ -247,8 +232,8 @@ def dynamic(
     Example:
       fairlead dynamic cluster.yaml --lies 1000
     """
-    problem, left_out = read_problem(file, skip_unplaceable)
-    check_due(problem, file)
+    problem, left_out = options.read_problem(file, skip_unplaceable)
+    options.check_due(problem, file)
     if as_json and not last and problem.n_users > MOST_STEPS_IN_JSON:
         raise InputError(
             f"the shares of {problem.n_users:,} users after each of {problem.n_users:,} arrivals "
@@ -257,13 +242,13 @@ def dynamic(
         )
     from fairlead.mechanisms.dynamic_run import run_dynamic
 
-    with progress_bar(f"Arrivals, by {solver}") as on_progress:
+    with streams.progress_bar(f"Arrivals, by {solver}") as on_progress:
         run = run_dynamic(problem, solver, on_progress)
     verdicts = _check_properties(run, lies, seed)
     from fairlead.report.dynamic import dynamic_document
 
-    document = dynamic_document(run, verdicts, title_of(file), all_steps=not last)
-    show(document, as_json, left_out=left_out)
+    document = dynamic_document(run, verdicts, options.title_of(file), all_steps=not last)
+    streams.show(document, as_json, left_out=left_out)
 
 
 def _check_properties(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
@@ -276,19 +261,19 @@ def _check_properties(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
         from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
 
         divide = dynamic_drf(shares.total_weight)
-        with progress_bar("Lies") as on_progress:
+        with streams.progress_bar("Lies") as on_progress:
             verdicts.append(search_lies(shares, divide, lies, seed, on_progress))
     return verdicts
 
 
-def mechanisms(as_json: AsJson = False) -> None:
+def mechanisms(as_json: options.AsJson = False) -> None:
     """List the mechanisms: idea, paper, proved properties and accepted problems.
 
     \b
     Example:
       fairlead mechanisms --json
     """
-    show(_catalogue_document(), as_json)
+    streams.show(_catalogue_document(), as_json)
 
 
 def _catalogue_document() -> Document:
@@ -329,7 +314,7 @@ def _catalogue_document() -> Document:
 
 
 def fill(
-    file: ProblemFile,
+    file: options.ProblemFile,
     criterion: Annotated[
         str,
         Option(
@@ -353,19 +338,19 @@ def fill(
         Option(
             metavar="T",
             min=1,
-            max=MOST_REPEATS,
+            max=options.MOST_REPEATS,
             help="Fill T times with rrr, and print means with margins of error.",
         ),
     ] = 1,
-    ray: RayAddress = None,
+    ray: options.RayAddress = None,
     *,
-    output: OutputOptions,
-    skip_unplaceable: SkipUnplaceable = False,
+    output: options.OutputOptions,
+    skip_unplaceable: options.SkipUnplaceable = False,
 ) -> None:
     """Fill the servers with whole tasks, one by one, until nothing more fits.
 
     The user with the lowest score gets the next task. With rrr the order of servers is random, and
-    several trials show how much the answer depends on the order.
+    several trials streams.show how much the answer depends on the order.
 
     \b
     Example:
@@ -379,15 +364,15 @@ def fill(
         raise InputError(
             f"{policy.name} gives the same answer each time; only rrr is random", "--trials"
         )
-    problem, left_out = read_problem(file, skip_unplaceable)
+    problem, left_out = options.read_problem(file, skip_unplaceable)
     from fairlead.simulation.trials import run_trials
 
     with ExitStack() as stack:
         # Without Ray all trials run in this process.
-        executor = None if ray is None else stack.enter_context(executor_on(ray))
-        on_progress = stack.enter_context(progress_bar(f"Filling by {policy.name}"))
+        executor = None if ray is None else stack.enter_context(options.executor_on(ray))
+        on_progress = stack.enter_context(streams.progress_bar(f"Filling by {policy.name}"))
         answer = run_trials(problem, policy, trials, seed, on_progress, executor)
     from fairlead.report.filling import filling_document
 
-    document = filling_document(answer, title_of(file))
+    document = filling_document(answer, options.title_of(file))
     output.show(document, answer.allocation.to_frame, left_out=left_out)

@@ -7,31 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from fairlead.cli import options, streams
 from fairlead.cli.clients.service_connection import Service
 from fairlead.cli.log_options import LogOptions, WindowOptions, in_queues, instant_in
-from fairlead.cli.options import (
-    AsJson,
-    FairMechanism,
-    OutputOptions,
-    PerfectEstimates,
-    PolicySuffixes,
-    RayAddress,
-    SeedOfPolicy,
-    StrictFifo,
-    TreeFile,
-    executor_on,
-    parse_time,
-)
 from fairlead.cli.own_code import load_mechanism, load_policies, refuse_on_ray
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import (
-    WIDTH_OF_PIPE,
-    emit_json,
-    emit_lines,
-    log_on_standard_error,
-    progress_bar,
-    terminal_width,
-)
 from fairlead.errors import InputError, RefusalError
 
 if TYPE_CHECKING:
@@ -61,7 +41,7 @@ def simulate(
         ),
     ],
     *,
-    output: OutputOptions,
+    output: options.OutputOptions,
     runs: Annotated[
         Path | None,
         Option(
@@ -87,8 +67,8 @@ def simulate(
             help="Run the first policy again with each user on its own slice of the servers.",
         ),
     ] = False,
-    strict_fifo: StrictFifo = False,
-    perfect_estimates: PerfectEstimates = False,
+    strict_fifo: options.StrictFifo = False,
+    perfect_estimates: options.PerfectEstimates = False,
     warm_up: Annotated[
         str | None,
         Option(
@@ -104,10 +84,10 @@ def simulate(
             help="Submit jobs this many times faster than in the trace, such as 1.5.",
         ),
     ] = None,
-    fair: FairMechanism = "drfh",
-    suffixes: PolicySuffixes,
-    queues: TreeFile = None,
-    seed: SeedOfPolicy = 0,
+    fair: options.FairMechanism = "drfh",
+    suffixes: options.PolicySuffixes,
+    queues: options.TreeFile = None,
+    seed: options.SeedOfPolicy = 0,
     seeds: Annotated[
         int | None,
         Option(
@@ -125,7 +105,7 @@ def simulate(
             metavar="N", min=1, help="Number of policies replayed at a time. [default: processors]"
         ),
     ] = None,
-    ray: RayAddress = None,
+    ray: options.RayAddress = None,
     explain: Annotated[
         str | None,
         Option(
@@ -163,7 +143,7 @@ def simulate(
     planned = plan_runs(policies, what_if or (), dedicated)
     fair = load_mechanism(fair)
     check_fair(fair)
-    warm = 0.0 if warm_up is None else parse_time(warm_up, "--warm-up")
+    warm = 0.0 if warm_up is None else options.parse_time(warm_up, "--warm-up")
     if isinstance(warm, datetime) and len(traces) > 1:
         raise InputError("is a date; give a time such as 6h for several traces", "--warm-up")
     if runs is not None:
@@ -177,7 +157,7 @@ def simulate(
         warm_up=warm,
         load=load,
         queues=queues,
-        open_executor=partial(executor_on, ray, processes),
+        open_executor=partial(options.executor_on, ray, processes),
         options=ReplayOptions(
             seed=seed,
             strict_fifo=strict_fifo,
@@ -243,11 +223,11 @@ def explain(
         ),
     ] = None,
     *,
-    as_json: AsJson = False,
-    strict_fifo: StrictFifo = False,
-    perfect_estimates: PerfectEstimates = False,
-    queues: TreeFile = None,
-    seed: SeedOfPolicy = 0,
+    as_json: options.AsJson = False,
+    strict_fifo: options.StrictFifo = False,
+    perfect_estimates: options.PerfectEstimates = False,
+    queues: options.TreeFile = None,
+    seed: options.SeedOfPolicy = 0,
     log_options: LogOptions,
     server: Service = None,
 ) -> None:
@@ -267,11 +247,11 @@ def explain(
 
         explain_live(str(trace), server, as_json)
         return
-    log_on_standard_error()
+    streams.log_on_standard_error()
     from fairlead.cli._replays import explain_at, lines_of
     from fairlead.simulation.waiting_job import check_explained, middle_of_wait
 
-    time = None if at is None else parse_time(at, "--at")
+    time = None if at is None else options.parse_time(at, "--at")
     if ".py:" in policy:
         raise RefusalError(policy, "a user-defined rule does not say why tasks wait")
     check_explained(policy)
@@ -283,7 +263,7 @@ def explain(
         from fairlead.traces.what_if import with_perfect_estimates
 
         workload = with_perfect_estimates(workload)
-    with progress_bar(f"Replaying {policy}") as report:
+    with streams.progress_bar(f"Replaying {policy}") as report:
         log = replay(
             workload,
             policy,
@@ -297,7 +277,7 @@ def explain(
         seconds = instant_in(workload, time, "--at")
     why = explain_at(workload, log, job, seconds, strict_fifo, seed)
     if as_json:
-        emit_json({"fairlead": 1, "policy": log.policy, **why.to_dict()})
+        streams.emit_json({"fairlead": 1, "policy": log.policy, **why.to_dict()})
     else:
-        width = terminal_width() or WIDTH_OF_PIPE
-        emit_lines(lines_of(why, log.policy), width)
+        width = streams.terminal_width() or streams.WIDTH_OF_PIPE
+        streams.emit_lines(lines_of(why, log.policy), width)

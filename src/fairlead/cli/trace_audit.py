@@ -7,20 +7,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from fairlead.cli import options, streams
 from fairlead.cli.log_options import LogOptions, in_queues, instant_in, plain_trace
-from fairlead.cli.options import (
-    AsJson,
-    FairMechanism,
-    ReportPath,
-    TreeFile,
-    is_bare_number,
-    parse_fraction,
-    parse_seconds,
-    parse_time,
-)
 from fairlead.cli.own_code import load_mechanism
 from fairlead.cli.parameters import Argument, Option
-from fairlead.cli.streams import check_report, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,12 +80,12 @@ def audit(
             help="Fail if a user's tasks waited longer than this, such as 12h, with none running.",
         ),
     ] = None,
-    fair: FairMechanism = "drfh",
-    queues: TreeFile = None,
+    fair: options.FairMechanism = "drfh",
+    queues: options.TreeFile = None,
     *,
     log_options: LogOptions,
-    as_json: AsJson = False,
-    report: ReportPath = None,
+    as_json: options.AsJson = False,
+    report: options.ReportPath = None,
 ) -> None:
     """Compare what users held in a log with their fair shares, over a period.
 
@@ -113,16 +103,16 @@ def audit(
     from fairlead.traces.readers import SLURM
     from fairlead.traces.time_window import end_of_run, why_no_starts
 
-    check_report(report, str(trace), "trace")
+    streams.check_report(report, str(trace), "trace")
     if log_options.machines is not None:
-        check_report(report, str(log_options.machines), "file of machines")
+        streams.check_report(report, str(log_options.machines), "file of machines")
     if begin is not None and last is not None:
         raise InputError("cannot be given with --from", "--last")
     limits = _parse_limits(max_under, min_due, max_owed, max_wait)
     fair = load_mechanism(fair)
     check_fair(fair)
-    from_time = None if begin is None else parse_time(begin, "--from")
-    to_time = None if end is None else parse_time(end, "--to")
+    from_time = None if begin is None else options.parse_time(begin, "--from")
+    to_time = None if end is None else options.parse_time(end, "--to")
     length = None if last is None else _parse_with_unit(last, "--last")
     date = to_time.timestamp() if isinstance(to_time, datetime) else None
     workload, trace_format = log_options.read(trace, unended=date or 0.0)
@@ -161,7 +151,7 @@ def audit(
             raise InputError(f"no limit can be checked: {fault}", "", str(trace))
     from fairlead.report.log_audit import log_audit_document
 
-    show(log_audit_document(found, trace.name, limits, trace_format), as_json, report)
+    streams.show(log_audit_document(found, trace.name, limits, trace_format), as_json, report)
     if any(found.breaches(limits)):
         sys.exit(1)
 
@@ -175,7 +165,7 @@ def _parse_limits(
     if min_due and max_under is None:
         raise InputError("needs --max-under", "--min-due")
     return AuditLimits(
-        None if max_under is None else parse_fraction(max_under, "--max-under"),
+        None if max_under is None else options.parse_fraction(max_under, "--max-under"),
         min_due,
         max_owed,
         None if max_wait is None else _parse_with_unit(max_wait, "--max-wait"),
@@ -187,8 +177,8 @@ def _parse_with_unit(text: str, option: str) -> float:
 
     Raises InputError for a number without a unit, as the user might mean hours.
     """
-    seconds = parse_seconds(text, option)
-    if is_bare_number(text) or not seconds:
+    seconds = options.parse_seconds(text, option)
+    if options.is_bare_number(text) or not seconds:
         raise InputError(
             f"must be a time above 0 with a unit, such as 12h, not {text!r:.60}", option
         )

@@ -6,19 +6,8 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from fairlead.cli.options import (
-    AsJson,
-    ProblemFile,
-    RayAddress,
-    SkipUnplaceable,
-    TimeShared,
-    check_due,
-    executor_on,
-    read_problem,
-    title_of,
-)
+from fairlead.cli import options, streams
 from fairlead.cli.parameters import Option
-from fairlead.cli.streams import progress_bar, show
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
@@ -32,7 +21,7 @@ REAL_SECONDS = 60.0  # to watch on Ray, without --until
 
 
 def converge(
-    file: ProblemFile,
+    file: options.ProblemFile,
     delay: Annotated[
         str,
         Option(
@@ -91,11 +80,11 @@ def converge(
         float | None,
         Option(metavar="S", help="Seconds between two samples. [default: the period]"),
     ] = None,
-    tdm: TimeShared = False,
+    tdm: options.TimeShared = False,
     seed: Annotated[
         int, Option(metavar="N", min=0, help="Seed of all randomness: clocks and delays.")
     ] = 0,
-    ray: RayAddress = None,
+    ray: options.RayAddress = None,
     actors: Annotated[
         int | None,
         Option(
@@ -104,8 +93,8 @@ def converge(
             help="With --ray: actors that divide the servers. [default: one per processor]",
         ),
     ] = None,
-    as_json: AsJson = False,
-    skip_unplaceable: SkipUnplaceable = False,
+    as_json: options.AsJson = False,
+    skip_unplaceable: options.SkipUnplaceable = False,
 ) -> None:
     """Let servers divide themselves by messages, and measure how soon they settle.
 
@@ -132,8 +121,8 @@ def converge(
         ):
             raise InputError("not with --ray, where time is real", option)
     clocks, delays = Clocks(PERIOD if period is None else period, jitter), _parse_delay(delay)
-    problem, left_out = read_problem(file, skip_unplaceable)
-    check_due(problem, file)
+    problem, left_out = options.read_problem(file, skip_unplaceable)
+    options.check_due(problem, file)
     changes = _parse_changes(problem, leave, join)
     from fairlead_papers.distributed.convergence import compare_with_exact
     from fairlead_papers.distributed.network_setting import AsynchronousSetting
@@ -152,10 +141,10 @@ def converge(
         seed=seed,
     )
     if ray is None:
-        with progress_bar("Servers") as on_progress:
+        with streams.progress_bar("Servers") as on_progress:
             run = run_asynchronously(setting, sample=sample, on_progress=on_progress)
     else:
-        with executor_on(ray), progress_bar("Servers") as on_progress:
+        with options.executor_on(ray), streams.progress_bar("Servers") as on_progress:
             from fairlead_papers.distributed._ray_actors import run_in_actors
 
             setting = replace(setting, until=REAL_SECONDS if until is None else until)
@@ -163,7 +152,9 @@ def converge(
     settlement = compare_with_exact(run)
     from fairlead_papers.distributed.convergence import convergence_document
 
-    show(convergence_document(settlement, title_of(file)), as_json, left_out=left_out)
+    streams.show(
+        convergence_document(settlement, options.title_of(file)), as_json, left_out=left_out
+    )
     if not settlement.converged:
         sys.exit(1)
 

@@ -5,23 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from fairlead.cli.options import (
-    AsJson,
-    ProblemFile,
-    SkipUnplaceable,
-    TimeShared,
-    check_due,
-    read_problem,
-    title_of,
-)
+from fairlead.cli import options, streams
 from fairlead.cli.parameters import Option
-from fairlead.cli.streams import complain, progress_bar, show
 from fairlead.errors import CertificateError, InputError
 from fairlead.model.quantity import typed_number
 
 
 def trade_off(
-    file: ProblemFile,
+    file: options.ProblemFile,
     alphas: Annotated[
         str | None,
         Option(
@@ -29,9 +20,9 @@ def trade_off(
             help="Values of alpha, such as 0,1,2. [default: 15 values from 0 to 8]",
         ),
     ] = None,
-    tdm: TimeShared = False,
-    as_json: AsJson = False,
-    skip_unplaceable: SkipUnplaceable = False,
+    tdm: options.TimeShared = False,
+    as_json: options.AsJson = False,
+    skip_unplaceable: options.SkipUnplaceable = False,
 ) -> None:
     """Measure the cost of alpha-fairness.
 
@@ -44,18 +35,18 @@ def trade_off(
     from fairlead_papers.trade_off.alpha_fairness import ALPHAS, measure_trade_off
 
     values = ALPHAS if alphas is None else _parse_alphas(alphas)
-    problem, left_out = read_problem(file, skip_unplaceable)
-    check_due(problem, file)
-    with progress_bar("Dividing for each alpha") as on_progress:
+    problem, left_out = options.read_problem(file, skip_unplaceable)
+    options.check_due(problem, file)
+    with streams.progress_bar("Dividing for each alpha") as on_progress:
         answer = measure_trade_off(problem, values, time_shared=tdm, on_progress=on_progress)
     unproved = [f"alpha {alpha:g}: {reason}" for alpha, reason in answer.unproved.items()]
     if not answer.points:
         raise CertificateError("; ".join(unproved))
     from fairlead_papers.trade_off.alpha_fairness import trade_off_document
 
-    show(trade_off_document(answer, title_of(file)), as_json, left_out=left_out)
+    streams.show(trade_off_document(answer, options.title_of(file)), as_json, left_out=left_out)
     for problem_text in unproved:
-        complain(problem_text)
+        streams.complain(problem_text)
     if unproved:
         sys.exit(1)
 

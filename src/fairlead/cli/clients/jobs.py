@@ -10,21 +10,11 @@ from contextlib import contextmanager
 from math import inf
 from typing import Annotated
 
+from fairlead.cli import streams
 from fairlead.cli.clients.service_connection import JobArgument, JobArguments, Row, Service, client
 from fairlead.cli.main import INTERRUPTED
 from fairlead.cli.options import AsJson, parse_time_limit
 from fairlead.cli.parameters import Option
-from fairlead.cli.streams import (
-    WIDTH_OF_PIPE,
-    ReaderGoneError,
-    StoppedError,
-    complain,
-    emit_json,
-    emit_lines,
-    progress_bar,
-    show_table,
-    terminal_width,
-)
 from fairlead.service.client import calls
 from fairlead.service.client.plain_client import (
     OUTAGE_PATIENCE,
@@ -177,11 +167,11 @@ def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> N
     with client(server) as service:
         view = UNKNOWN | service.ask(calls.when(job))
         if as_json:
-            emit_json(view)
+            streams.emit_json(view)
             return
         from fairlead.report.live import forecast_text
 
-        emit_lines([forecast_text(view, time.time())])
+        streams.emit_lines([forecast_text(view, time.time())])
 
 
 def explain_live(job: str, server: str | None, as_json: bool) -> None:
@@ -189,10 +179,10 @@ def explain_live(job: str, server: str | None, as_json: bool) -> None:
     with client(server) as service:
         why = service.ask(calls.explain(job))
         if as_json:
-            emit_json({"fairlead": 1, **why})
+            streams.emit_json({"fairlead": 1, **why})
             return
         text = why.get("text") or f"job {job}: {why['reason']}."
-    emit_lines(text.splitlines(), terminal_width() or WIDTH_OF_PIPE)
+    streams.emit_lines(text.splitlines(), streams.terminal_width() or streams.WIDTH_OF_PIPE)
 
 
 def _act_on_jobs(action: str, jobs: list[str], server: str | None, as_json: bool) -> None:
@@ -204,7 +194,7 @@ def _act_on_jobs(action: str, jobs: list[str], server: str | None, as_json: bool
         rows = [service.ask(calls.act_on_job(job, action)) for job in jobs]
         for row in rows:
             if action == "cancel" and row["state"] in ("finished", "failed"):
-                complain(f"job {row['id']} is {row['state']} already")
+                streams.complain(f"job {row['id']} is {row['state']} already")
         if as_json:
             show_jobs(rows, as_json)
 
@@ -213,7 +203,7 @@ def show_jobs(rows: Sequence[Row], as_json: bool) -> None:
     """Print a table of jobs, or JSON."""
     from fairlead.report.live import jobs_table
 
-    show_table(jobs_table(rows), as_json)
+    streams.show_table(jobs_table(rows), as_json)
 
 
 BAR_SECONDS = 1.0  # between updates of the progress bar
@@ -236,11 +226,11 @@ def wait_for(
     """
     deadline = inf if seconds is None else time.monotonic() + seconds
     try:
-        with progress_bar("tasks") as report:
+        with streams.progress_bar("tasks") as report:
             rows = _wait(service, jobs, deadline, report)
     except KeyboardInterrupt:
         more = " and others" if len(jobs) > 1 else ""
-        raise StoppedError(f"interrupted; job {jobs[0]}{more} may go on") from None
+        raise streams.StoppedError(f"interrupted; job {jobs[0]}{more} may go on") from None
     statuses = [report_end(row) for row in rows]
     return next((status for status in reversed(statuses) if status), 0), rows
 
@@ -249,9 +239,9 @@ def report_end(row: Row) -> int:
     """Return a job's exit status, 1 if it has none, and print the reason for its end."""
     state, reason = row["state"], row["reason"]
     if state not in ("finished", "failed"):
-        complain(f"job {row['id']} is {state}{f': {reason}' if reason else ''}")
+        streams.complain(f"job {row['id']} is {state}{f': {reason}' if reason else ''}")
     elif reason:
-        complain(f"job {row['id']}: {reason}")
+        streams.complain(f"job {row['id']}: {reason}")
     return 0 if state == "finished" else int(row["exit_status"] or 1)
 
 
@@ -322,7 +312,7 @@ def stream_output(service: PlainClient, job: str, interrupted: Sequence[int]) ->
             if row["state"] == "pending" and not is_reported:
                 is_reported = time.monotonic() - begun > QUIET_SECONDS
                 if is_reported and sys.stderr.isatty():
-                    complain(f"job {job} waits; fairlead explain {job} says why")
+                    streams.complain(f"job {job} waits; fairlead explain {job} says why")
             if copied:
                 pause = 0.0 if copied >= FULL_PIECE else SHORTEST_PAUSE
             else:
@@ -330,10 +320,10 @@ def stream_output(service: PlainClient, job: str, interrupted: Sequence[int]) ->
             row = service.ask(calls.wait(job, pause), OUTAGE_PATIENCE)
     except KeyboardInterrupt:
         service.ask(calls.interrupt(job))
-        raise StoppedError(f"interrupted twice; job {job} is being stopped") from None
-    except (ReaderGoneError, OSError):
+        raise streams.StoppedError(f"interrupted twice; job {job} is being stopped") from None
+    except (streams.ReaderGoneError, OSError):
         service.ask(calls.interrupt(job), OUTAGE_PATIENCE)
-        complain(f"job {job} is interrupted, as its output cannot be written")
+        streams.complain(f"job {job} is interrupted, as its output cannot be written")
         raise
     return INTERRUPTED if is_stopped and row["state"] == "cancelled" else report_end(row)
 
@@ -350,7 +340,7 @@ class _Output:
         """Copy new output, or with `is_last` all the rest; return the number of bytes."""
         if attempt > self._attempt:
             if self._attempt:
-                complain(f"job {self._job} starts again: attempt {attempt}")
+                streams.complain(f"job {self._job} starts again: attempt {attempt}")
             self._attempt = attempt
             self._copied = dict.fromkeys(STREAMS, 0)
         if not attempt:
@@ -366,7 +356,7 @@ class _Output:
                 piece = self._service.ask(call, OUTAGE_PATIENCE)
             except RefusedError as fault:
                 if is_last:
-                    complain(f"{stream} of job {self._job} is not complete: {fault}")
+                    streams.complain(f"{stream} of job {self._job} is not complete: {fault}")
                 return self._copied[stream] - begun
             self._copied[stream] = write_piece(piece, offset, stream)
             is_end = piece["is_over"] and self._copied[stream] >= piece["size"]
@@ -382,12 +372,12 @@ def write_piece(piece: Row, offset: int, stream: str) -> int:
 
     data = a2b_base64(piece["data"])
     if piece["offset"] > offset:
-        complain(f"{piece['offset'] - offset:,} bytes before this are no longer kept")
+        streams.complain(f"{piece['offset'] - offset:,} bytes before this are no longer kept")
     file = sys.stderr if stream == "stderr" else sys.stdout
     try:
         file.buffer.write(data)
         file.buffer.flush()
     except BrokenPipeError as gone:
-        raise ReaderGoneError from gone
+        raise streams.ReaderGoneError from gone
     end: int = piece["offset"] + len(data)
     return end
