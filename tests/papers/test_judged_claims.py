@@ -210,6 +210,8 @@ def test_findings_of_pdrf_need_other_counts_than_the_printed() -> None:
         tables.find_sums(pdrf.ROWS[:3], "x"),
     ]
     assert found == [None] * 5
+    rare = replace(AVERAGE[2], over=steady(0.002))
+    assert "2 in 1,000 runs" in tables.find_excess_of_large_demands(rare, "x").found
 
 
 def test_users_below_their_share_and_tasks_that_can_end() -> None:
