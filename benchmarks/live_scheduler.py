@@ -23,8 +23,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from fairlead.compiled import how_it_runs
 from fairlead.errors import InputError
-from fairlead.scheduler.build import how_it_runs
 from fairlead.scheduler.scheduler import Scheduler
 
 SERVERS, QUEUES, SHAPES, TASKS = 12_583, 1_000, 100_000, 12

@@ -10,7 +10,13 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, SourceFileLoader
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    FileFinder,
+    PathFinder,
+    SourceFileLoader,
+)
 from zlib import crc32
 
 PACKAGE = os.path.dirname(__file__)
@@ -101,6 +107,14 @@ def choose_how_it_runs() -> None:
             f"fairlead: the compiled modules are older than their sources in {PACKAGE}; "
             f"run: make -C {checkout} setup\n"
         )
+
+
+def how_it_runs() -> str:
+    """Return whether the compiled modules run as ``compiled`` or as ``plain Python``."""
+    choose_how_it_runs()
+    found = PathFinder.find_spec("_state", [os.path.join(PACKAGE, "scheduler")])
+    is_plain = found is None or str(found.origin).endswith(".py")
+    return "plain Python" if is_plain else "compiled"
 
 
 def checksum_of_sources(package: str = PACKAGE) -> str:

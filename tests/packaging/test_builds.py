@@ -80,7 +80,7 @@ def test_a_source_distribution_builds_in_plain_python(source: Path, tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert the_wheel(tmp_path).name == PURE
     names = zipfile.ZipFile(the_wheel(tmp_path)).namelist()
-    assert "fairlead/scheduler/build.py" in names
+    assert "fairlead/scheduler/_devices.py" in names
     assert [name for name in names if name.endswith((".so", ".c"))] == []
 
 

@@ -62,8 +62,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     wheel = the_wheel(folder)
     names = zipfile.ZipFile(wheel).namelist()
-    assert f"fairlead/scheduler/build{EXTENSION_SUFFIXES[0]}" in names
-    assert "fairlead/scheduler/build.py" in names
+    assert f"fairlead/scheduler/_devices{EXTENSION_SUFFIXES[0]}" in names
+    assert "fairlead/scheduler/_devices.py" in names
     assert [name for name in names if name.endswith((".c", ".h", ".o", ".checksum"))] == []
     venv.create(folder / "empty", symlinks=True)
     python = folder / "empty" / "bin" / "python"

@@ -17,12 +17,12 @@ from fairlead.compiled import (
     LOOPS,
     PACKAGE,
     checksum_of_sources,
+    how_it_runs,
     is_current,
     plain_is_asked,
     record_build,
     sources_to_compile,
 )
-from fairlead.scheduler.build import COMPILED, how_it_runs
 
 EXTENSION = EXTENSION_SUFFIXES[0]
 
@@ -43,8 +43,8 @@ def imported(package: Path, **environment: str) -> tuple[str, str]:
         [
             sys.executable,
             "-c",
-            f"import {', '.join(modules)}\n"
-            "from fairlead.scheduler.build import how_it_runs\n"
+            f"import {', '.join(modules)}, fairlead.scheduler\n"
+            "from fairlead.compiled import how_it_runs\n"
             "print(how_it_runs())",
         ],
         env={**clean, "PYTHONPATH": str(package.parent), **environment},
@@ -62,23 +62,23 @@ def test_the_version_names_how_the_scheduler_runs(capsys: pytest.CaptureFixture[
 
 def test_built_modules_run_unless_plain_is_asked() -> None:
     built = list(Path(PACKAGE).rglob(f"*{EXTENSION}"))
-    assert (bool(built) and not plain_is_asked()) == COMPILED
+    assert (bool(built) and not plain_is_asked()) == (how_it_runs() == "compiled")
 
 
 def test_the_switch_holds_in_subpackages(package: Path) -> None:
     (deep := package / "scheduler" / "deep").mkdir()
     (deep / "__init__.py").write_text('"""Deep."""\n')
     (deep / "rule.py").write_text("HOW = 'source'\n")
-    compiled = [deep / "rule", package / "scheduler" / "build", package / "solvers" / "turns"]
+    compiled = [deep / "rule", package / "scheduler" / "_devices", package / "solvers" / "turns"]
     for module in compiled:
         module.with_suffix(EXTENSION).write_bytes(b"no extension")
-    program = (
-        "import fairlead.solvers.turn_heap, fairlead.scheduler.build, fairlead.scheduler.deep.rule"
+    modules = (
+        "fairlead.solvers.turn_heap, fairlead.scheduler._devices, fairlead.scheduler.deep.rule"
     )
     paths = {"PYTHONPATH": str(package.parent)}
     for plain, status in (("1", 0), ("0", 1), ("", 1)):
         done = subprocess.run(
-            [sys.executable, "-c", program],
+            [sys.executable, "-c", f"import {modules}"],
             env={**os.environ, **paths, "FAIRLEAD_PLAIN": plain},
             capture_output=True,
             check=False,
@@ -88,7 +88,7 @@ def test_the_switch_holds_in_subpackages(package: Path) -> None:
 
 def test_an_edited_source_warns_in_one_line(package: Path) -> None:
     record_build(checksum_of_sources(str(package)), str(package))
-    source = package / "scheduler" / "build.py"
+    source = package / "scheduler" / "_devices.py"
     source.write_text(source.read_text() + "# edited\n")
     _, warning = imported(package)
     assert warning.count("\n") == 1

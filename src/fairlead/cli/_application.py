@@ -278,7 +278,7 @@ def _show_group(path: str, group: Group, rest: Sequence[str]) -> None:
         emit(help_of(path, group.summary, "Commands", rows, options))
     elif is_top and given.version:
         from fairlead import __version__
-        from fairlead.scheduler.build import how_it_runs
+        from fairlead.compiled import how_it_runs
 
         emit(f"fairlead {__version__} ({how_it_runs()})\n")
     elif left:

@@ -7,14 +7,12 @@ Plain typed Python, compiled by mypyc where there is a C compiler.
 - `event_loop`: the core of replays; `own_rules`: user-defined policies, for replays only.
 - `explanation`, `live_shares`: answers about waiting tasks and about shares.
 - `argument_checks`: exact amounts, names and constraints from arguments.
-- `build`: whether the modules run compiled.
 """
 
 from fairlead.compiled import choose_how_it_runs
 
 __all__ = [
     "argument_checks",
-    "build",
     "event_loop",
     "explanation",
     "live_shares",

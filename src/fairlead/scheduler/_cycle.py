@@ -37,7 +37,7 @@ from fairlead.scheduler._entities import (
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import first_to_try, first_waiting, is_behind, park
 from fairlead.scheduler.explanation import Reservation, WaitReason, tasks_in_words
-from fairlead.scheduler.selection.selection import Selection
+from fairlead.scheduler.selection.first_fit import Selection
 
 MAX_FREED: Final = 128  # if more servers were freed, a search of all servers is faster
 AHEAD: Final = WaitReason("order", "Tasks ahead of it take the free capacity.")

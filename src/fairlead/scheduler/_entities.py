@@ -208,8 +208,7 @@ class Shape:
         self.taken_columns = [columns for columns in devices if demand[columns.resource] > 0]
         self.lead: i64 = 0  # the first demanded resource
         self.proportions = vec[float]()  # (W,) demand over that of the first demanded resource
-        # The share of one running task, where a queue's share is a sum (`criteria.tsf`); negative
-        # if unknown.
+        # The share of one running task, where a queue's share is a sum; negative if unknown.
         self.task_share = -1
         # Under fifo and easy: whether a task fits on an empty server, and the version of the
         # servers at which that was found.

@@ -20,8 +20,8 @@ from fairlead.scheduler._entities import (
     limit_reached,
 )
 from fairlead.scheduler._state import State
-from fairlead.scheduler._used_amounts import ServiceTime, Units
 from fairlead.scheduler.criteria.fifo import fits_when_empty
+from fairlead.scheduler.criteria.service_time import ServiceTime, Units
 from fairlead.scheduler.own_rules import (
     Choose,
     ClusterView,

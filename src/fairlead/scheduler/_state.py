@@ -53,12 +53,12 @@ from fairlead.scheduler._entities import (
     take_from,
     zeros,
 )
-from fairlead.scheduler._rounds import Rounds
 from fairlead.scheduler._server_kinds import ServerKinds
 from fairlead.scheduler._waiting import FreedServers, activate, unpark
 from fairlead.scheduler.argument_checks import LARGEST
 from fairlead.scheduler.criteria.criterion import Criterion
-from fairlead.scheduler.selection.selection import Selection
+from fairlead.scheduler.selection.first_fit import Selection
+from fairlead.scheduler.selection.rounds import Rounds
 
 if TYPE_CHECKING:
     from fairlead.scheduler._snapshot import RoundsRow

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fairlead.scheduler._entities import Gang, Queue, Server, TaskGroup
-from fairlead.scheduler._used_amounts import Amounts, ServiceTime, Units, used_amounts
+from fairlead.scheduler.criteria.service_time import Amounts, ServiceTime, Units, used_amounts
 
 if TYPE_CHECKING:
     from fairlead.scheduler._rule_cycle import RuleCycle

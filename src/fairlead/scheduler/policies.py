@@ -13,34 +13,41 @@ from fairlead.scheduler._cycle import Cycle, QueueCycle, TaskCycle
 from fairlead.scheduler._entities import Counting
 from fairlead.scheduler._preemption import OVER_QUOTA, OVER_SHARE
 from fairlead.scheduler._reserving import ReservingCycle
-from fairlead.scheduler._rounds import Rounds
 from fairlead.scheduler._rule_cycle import RuleCycle
 from fairlead.scheduler._state import State
-from fairlead.scheduler._used_amounts import ServiceTime
 from fairlead.scheduler.criteria.criterion import Criterion
-from fairlead.scheduler.criteria.drf import DominantShare
+from fairlead.scheduler.criteria.drf import (
+    DominantShare,
+    PastUse,
+)
 from fairlead.scheduler.criteria.easy import BackfillingCycle, BackfillingTime
 from fairlead.scheduler.criteria.fifo import SubmissionCycle, SubmissionTime
-from fairlead.scheduler.criteria.hierarchy import TreeCycle
-from fairlead.scheduler.criteria.past_use import PastUse
-from fairlead.scheduler.criteria.ps_dsf import (
+from fairlead.scheduler.criteria.hierarchy import (
+    ServerTreeCycle,
+    TreeCycle,
+    TreeServerShare,
+)
+from fairlead.scheduler.criteria.residual import ResidualDominantShare, ResidualTaskShare
+from fairlead.scheduler.criteria.service_time import ServiceTime
+from fairlead.scheduler.criteria.slots import Slots, SlotShare
+from fairlead.scheduler.criteria.tsf_and_ps_dsf import (
     ObliviousServerShare,
     PerServerShare,
     ResidualServerShare,
     ServerShare,
+    TaskShare,
 )
-from fairlead.scheduler.criteria.residual import ResidualDominantShare, ResidualTaskShare
-from fairlead.scheduler.criteria.server_trees import ServerTreeCycle, TreeServerShare
-from fairlead.scheduler.criteria.slots import Slots, SlotShare
-from fairlead.scheduler.criteria.tsf import TaskShare
 from fairlead.scheduler.own_rules import Rule
 from fairlead.scheduler.random_order import RandomOrder
 from fairlead.scheduler.selection.best_fit import BestFit
 from fairlead.scheduler.selection.best_fit_first import BestFitFirst, BestFitFirstCycle
-from fairlead.scheduler.selection.first_fit import FirstFit
+from fairlead.scheduler.selection.first_fit import (
+    FirstFit,
+    Selection,
+)
 from fairlead.scheduler.selection.joint import Joint
 from fairlead.scheduler.selection.round_robin import Offers, RoundRobin
-from fairlead.scheduler.selection.selection import Selection
+from fairlead.scheduler.selection.rounds import Rounds
 
 REFUSE_SECONDS: Final = Fraction(5)  # for which a queue is not offered a declined server again
 

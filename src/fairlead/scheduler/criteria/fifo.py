@@ -30,7 +30,7 @@ from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import activate, first_active
 from fairlead.scheduler.criteria.criterion import Criterion, FlatOrder, ServiceOrder
 from fairlead.scheduler.explanation import WaitReason
-from fairlead.scheduler.selection.selection import Selection
+from fairlead.scheduler.selection.first_fit import Selection
 
 BEHIND: Final = WaitReason("fifo", "An earlier group waits, and no other group may pass it.")
 TOO_LARGE_TOGETHER: Final = WaitReason(

@@ -26,7 +26,7 @@ from fairlead.scheduler._entities import (
     largest_of,
     less_than_any_need,
 )
-from fairlead.scheduler.selection.selection import Selection
+from fairlead.scheduler.selection.first_fit import Selection
 
 INFINITE: Final = float("inf")
 BANDS: Final = 2048

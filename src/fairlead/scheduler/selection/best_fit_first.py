@@ -26,7 +26,7 @@ from fairlead.scheduler._entities import (
 from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.explanation import WaitReason
 from fairlead.scheduler.selection.best_fit import Scales
-from fairlead.scheduler.selection.selection import Selection
+from fairlead.scheduler.selection.first_fit import Selection
 
 NO_ROOM_ON_BEST: Final = WaitReason(
     "best server", "It waits for the server that fits it best, which has no room for it."

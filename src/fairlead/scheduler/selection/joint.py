@@ -2,7 +2,7 @@
 
 A queue is paired with the servers that have room for its next task. Ties go to the earlier queue,
 then to the earlier server. The score is the queue's virtual dominant share on the server (see
-`criteria.ps_dsf`).
+`criteria.tsf_and_ps_dsf`).
 
 The best pair of each queue is stored. Its score rises only when the queue is served or, under
 ``/residual``, when its server has less free. Then the old score is a lower bound (see `TaskCycle`).
@@ -23,7 +23,7 @@ from fairlead.scheduler._cycle import Candidate, TaskCycle
 from fairlead.scheduler._entities import NOT_TAKEN, Queue, Server, Shape, fits
 from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.criterion import dominant_score, score_factor
-from fairlead.scheduler.criteria.ps_dsf import ServerShare
+from fairlead.scheduler.criteria.tsf_and_ps_dsf import ServerShare
 from fairlead.scheduler.selection.first_fit import FirstFit
 
 LARGEST: Final = 2**62  # amount of a server

@@ -1,8 +1,21 @@
-"""Task share fairness: the queue with the least share of the tasks that it could run alone is next.
+"""TSF and PS-DSF: shares of the tasks that a queue could run alone.
 
-A running task adds ``1 / gamma``, where gamma is the number of such tasks, whole or not, that fit
-on all servers without constraints: ``sum over servers of min over r of c[r] / d[r]``. So a queue
-with tasks of one shape has the share ``tasks / gamma``.
+TSF is task share fairness: the queue with the least share of those tasks is next. A running
+task adds ``1 / gamma``, where gamma is the number of such tasks, whole or not, that fit on all
+servers without constraints: ``sum over servers of min over r of c[r] / d[r]``. So a queue with
+tasks of one shape has the share ``tasks / gamma``.
+
+PS-DSF is per-server dominant share fairness, summed over servers, or on the server of the next
+task.
+
+Summed (Kesidis et al.), for selections that choose the queue before the server: a running task of
+demand d adds ``max over r of d[r] / c[i,r]`` for each server i of capacity c[i] where it may run. A
+server that lacks one of its resources adds nothing.
+
+On a server, for joint and rrr: the virtual dominant share on server i is ``max over r of
+held[r] / c[i,r]``, over the resources that the next task takes; ``held`` counts all servers. With
+``/residual``, the free amounts of the server replace its capacity. With ``/oblivious``, demands are
+unknown, so all resources count.
 """
 
 from __future__ import annotations
@@ -11,10 +24,16 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._entities import Queue, Server, Shape, Task, add_to
-from fairlead.scheduler.criteria.criterion import Criterion, weighted
+from fairlead.scheduler.criteria.criterion import (
+    Criterion,
+    TaskCriterion,
+    dominant_score,
+    weighted,
+)
 
 # Shares of tasks are counted in units of 2**-192, rounded up. So equal sums have equal scores,
 # whatever the shapes of the tasks: rounding adds less than 2**-130 to a sum of 2**62 shares, which
@@ -92,3 +111,55 @@ class TaskShare(SummedShare):
 def tasks_that_fit(shape: Shape, capacity: tuple[int, ...]) -> Fraction:
     """Return how many tasks, whole or not, fit on a server of a capacity."""
     return min([Fraction(c, int(d)) for c, d in zip(capacity, shape.demand, strict=True) if d > 0])
+
+
+class PerServerShare(SummedShare):
+    """Scores queues by the shares of their running tasks, summed over servers."""
+
+    measure = "sum of shares of servers by weight"
+    mechanism = "ps-dsf"
+
+    def exact_share(self, shape: Shape) -> Fraction:
+        share = Fraction(0)
+        for (capacity, kind), count in self.server_counts.items():
+            if shape.constraint.admits[kind]:
+                tasks = tasks_that_fit(shape, capacity)
+                if tasks > 0:
+                    share += count / tasks
+        return share
+
+
+class ServerShare(TaskCriterion):
+    """Scores queues by their virtual dominant shares on a server."""
+
+    is_residual = False
+    measure = "share of a server"
+    mechanism = "ps-dsf"
+
+    def measure_on(self, server: Server) -> str:
+        pool = "the free amounts" if self.is_residual else "the capacity"
+        return f"share of {pool} of {server.name}"
+
+    def pool(self, server: Server) -> vec[i64]:
+        """Return the amounts of which shares are taken: the capacity, or the free amounts."""
+        return server.free if self.is_residual else server.capacity
+
+    def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:
+        """Return the exact score on a known server, else 0."""
+        return 0 if server is None else self.score_of(queue, shape, server)
+
+    def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:
+        return dominant_score(queue, shape.demand, self.pool(server))
+
+
+class ResidualServerShare(ServerShare):
+    """Scores queues by their dominant shares of the free amounts of a server."""
+
+    is_residual = True
+
+
+class ObliviousServerShare(ServerShare):
+    """Scores queues by their dominant shares of all resources of a server."""
+
+    def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:  # noqa: ARG002
+        return dominant_score(queue, server.capacity, server.capacity)
