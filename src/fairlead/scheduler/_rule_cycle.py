@@ -22,14 +22,7 @@ from fairlead.scheduler._entities import (
 from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.fifo import fits_when_empty
 from fairlead.scheduler.criteria.service_time import ServiceTime, Units
-from fairlead.scheduler.own_rules import (
-    Choose,
-    ClusterView,
-    GroupView,
-    Rule,
-    ServerView,
-    UserView,
-)
+from fairlead.scheduler.own_rules import Choose, ClusterView, GroupView, Rule, ServerView, UserView
 
 
 class RuleCycle(Cycle):

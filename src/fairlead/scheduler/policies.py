@@ -16,17 +16,10 @@ from fairlead.scheduler._reserving import ReservingCycle
 from fairlead.scheduler._rule_cycle import RuleCycle
 from fairlead.scheduler._state import State
 from fairlead.scheduler.criteria.criterion import Criterion
-from fairlead.scheduler.criteria.drf import (
-    DominantShare,
-    PastUse,
-)
+from fairlead.scheduler.criteria.drf import DominantShare, PastUse
 from fairlead.scheduler.criteria.easy import BackfillingCycle, BackfillingTime
 from fairlead.scheduler.criteria.fifo import SubmissionCycle, SubmissionTime
-from fairlead.scheduler.criteria.hierarchy import (
-    ServerTreeCycle,
-    TreeCycle,
-    TreeServerShare,
-)
+from fairlead.scheduler.criteria.hierarchy import ServerTreeCycle, TreeCycle, TreeServerShare
 from fairlead.scheduler.criteria.residual import ResidualDominantShare, ResidualTaskShare
 from fairlead.scheduler.criteria.service_time import ServiceTime
 from fairlead.scheduler.criteria.slots import Slots, SlotShare
@@ -41,10 +34,7 @@ from fairlead.scheduler.own_rules import Rule
 from fairlead.scheduler.random_order import RandomOrder
 from fairlead.scheduler.selection.best_fit import BestFit
 from fairlead.scheduler.selection.best_fit_first import BestFitFirst, BestFitFirstCycle
-from fairlead.scheduler.selection.first_fit import (
-    FirstFit,
-    Selection,
-)
+from fairlead.scheduler.selection.first_fit import FirstFit, Selection
 from fairlead.scheduler.selection.joint import Joint
 from fairlead.scheduler.selection.round_robin import Offers, RoundRobin
 from fairlead.scheduler.selection.rounds import Rounds

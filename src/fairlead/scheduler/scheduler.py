@@ -31,12 +31,7 @@ from fairlead.scheduler._entities import (
 )
 from fairlead.scheduler._explain import Explainer
 from fairlead.scheduler._preemption import PreemptionRound
-from fairlead.scheduler._snapshot import (
-    Settings,
-    read_snapshot,
-    restore_state,
-    write_snapshot,
-)
+from fairlead.scheduler._snapshot import Settings, read_snapshot, restore_state, write_snapshot
 from fairlead.scheduler._state import WhatIf
 from fairlead.scheduler.argument_checks import (
     LARGEST,

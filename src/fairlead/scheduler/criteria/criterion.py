@@ -13,16 +13,7 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.scheduler._entities import (
-    Queue,
-    Rank,
-    Server,
-    Shape,
-    Task,
-    TaskGroup,
-    add_to,
-    zeros,
-)
+from fairlead.scheduler._entities import Queue, Rank, Server, Shape, Task, TaskGroup, add_to, zeros
 from fairlead.scheduler._shortage import nearest_server
 from fairlead.scheduler._waiting import first_waiting
 

@@ -28,12 +28,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.scheduler._entities import Queue, Server, Shape, Task, add_to
-from fairlead.scheduler.criteria.criterion import (
-    Criterion,
-    TaskCriterion,
-    dominant_score,
-    weighted,
-)
+from fairlead.scheduler.criteria.criterion import Criterion, TaskCriterion, dominant_score, weighted
 
 # Shares of tasks are counted in units of 2**-192, rounded up. So equal sums have equal scores,
 # whatever the shapes of the tasks: rounding adds less than 2**-130 to a sum of 2**62 shares, which

@@ -33,14 +33,7 @@ from fairlead.scheduler._entities import (
     limit_reached,
 )
 from fairlead.scheduler._state import State
-from fairlead.scheduler._waiting import (
-    first_active,
-    hold_back,
-    is_behind,
-    is_valid,
-    park,
-    resume,
-)
+from fairlead.scheduler._waiting import first_active, hold_back, is_behind, is_valid, park, resume
 from fairlead.scheduler.criteria.criterion import TaskCriterion
 from fairlead.scheduler.explanation import WaitReason
 
