@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-import fairlead.scheduler.scheduler
+import fairlead
 from fairlead.errors import InputError
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
@@ -17,7 +17,6 @@ from fairlead.model.quantity import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.unplaceable import kinds_of
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
-from oracles.plain_gangs import ParkingScheduler
 from oracles.plain_scheduler import Scheduler
 from oracles.plain_slots import in_slots
 
@@ -32,9 +31,9 @@ def plain_replay(
     **options: Any,
 ) -> RunLog:
     """Replay a workload by the definitions; the options are those of the plain scheduler."""
-    make = ParkingScheduler
+    make: Callable[..., Any] = Scheduler
     if "/over-" in policy:
-        make = fairlead.scheduler.scheduler.Scheduler  # the plain one has no preemption
+        make = fairlead.Scheduler  # the plain one has no preemption
     replay = PlainReplay(make, workload, policy, **options)
     rows = replay.run()
     task, server, start, end, lost = zip(*rows, strict=True) if rows else [()] * 5

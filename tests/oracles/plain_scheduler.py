@@ -1,31 +1,20 @@
-"""A slow scheduler by the definitions: it checks the arguments of events, and places tasks."""
+"""A slow scheduler by the definitions: it takes events with valid arguments, and places tasks."""
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import wraps
 from math import floor, inf
-from re import fullmatch
 from typing import NamedTuple
 
 import numpy as np
 
 from fairlead.errors import InputError, RefusalError
-from oracles.plain_arguments import (
-    LARGEST,
-    find,
-    parse_bool,
-    parse_constraint,
-    parse_labels,
-    parse_name,
-    parse_number,
-    parse_positive,
-    parse_weight,
-    parse_whole,
-)
-from oracles.plain_choosing import POLICIES, Choosing, Group, Queue, Server, Task
+from fairlead.model.quantity import exact
+from oracles.plain_choosing import Choosing, Group, Queue, Server, Task
 
+LARGEST = 2**62
 QUANTUM = Fraction(1, 1_024_000_000)
 
 
@@ -38,48 +27,73 @@ class Placement(NamedTuple):
     index: int  # of the task in its group; in a gang, through all shapes in their order
 
 
+def number(value) -> Fraction:
+    return exact(value) if isinstance(value, float) else Fraction(value)
+
+
+def constraint(where) -> dict[str, str] | tuple[str, ...] | None:
+    """Return labels that must all match, or names of which one must match; None for any server."""
+    return where if where is None or isinstance(where, dict) else tuple(sorted(where))
+
+
+def find(table, key, what: str):
+    """Return the row of a key; raise InputError without one."""
+    if key not in table:
+        raise InputError(f"there is no {what} {key!r}", what)
+    return table[key]
+
+
+def unparks(event):
+    """Return the method of an event that also unparks gangs."""
+
+    @wraps(event)
+    def call(self, *arguments, **options):
+        before = self.open_amounts()
+        result = event(self, *arguments, **options)
+        self.unpark(before)
+        return result
+
+    return call
+
+
 class Scheduler(Choosing):
     """The plain counterpart of `fairlead.Scheduler`, with its methods and arguments.
 
     For slots:N, `largest` is the server that is cut into slots. Its default has, of each resource
     that all present servers have, the largest capacity of any.
+
+    A gang without room is parked until a server with more free than before fits one of its tasks;
+    under easy it is not. (Its first tasks may take a server that only a later one fits on. With
+    less free they may go elsewhere, and the gang fits although no server was freed.)
     """
 
     def __init__(
         self, resources, policy, quanta=None, seed=0, *, strict_fifo=False, largest=None,
         refuse_seconds=5.0, devices=(),
     ) -> None:  # fmt: skip
-        if isinstance(resources, str) or not isinstance(resources, Sequence) or not resources:
-            raise InputError("must be a list of names", "resources")
-        self.resources = [parse_name(r, "resources") for r in resources]
-        if len(set(self.resources)) < len(self.resources):
-            raise InputError("names a resource twice", "resources")
-        self.preempts, self.half_life = "", 0.0
-        if isinstance(policy, str) and "/half-life:" in policy:
+        self.resources = list(resources)
+        self.half_life = 0.0
+        if "/half-life:" in policy:
             policy, _, seconds = policy.rpartition("/half-life:")
             self.half_life = float(seconds)
         self.history: list[tuple[Task, float]] = []  # ended tasks, if past use counts
-        if isinstance(policy, str) and "/over-" in policy:
+        self.preempts = ""
+        if "/over-" in policy:
             policy, _, self.preempts = policy.rpartition("/")
         self.slots = 0
-        if isinstance(policy, str) and fullmatch("slots:[0-9]{1,9}", policy):
-            self.slots = parse_whole(int(policy[6:]), 1, "slots", 1_000_000)
+        if policy.startswith("slots:"):
+            self.slots = int(policy[6:])
             policy = "drf/first-fit"
-        if policy not in POLICIES:
-            raise InputError(f"no policy is named {policy!r}", "policy")
         self.criterion, self.select, *forms = policy.split("/")
         self.residual, self.oblivious = "residual" in forms, "oblivious" in forms
-        self.strict = parse_bool(strict_fifo, "strict_fifo")
-        self.refuse_seconds = parse_positive(refuse_seconds, "refuse_seconds")
+        self.strict = strict_fifo
+        self.refuse_seconds = number(refuse_seconds)
         self.now = Fraction(0)
-        given = self.by_resource({} if quanta is None else quanta, "quanta")
-        if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
-            raise InputError("must be positive", "quanta")
-        self.quanta = [q or QUANTUM for q in given]
+        self.quanta = [number((quanta or {}).get(name, QUANTUM)) for name in self.resources]
         numbers = [self.resources.index(name) for name in devices]
         self.device_units = {r: int(1 / self.quanta[r]) for r in numbers}
         self.largest = None if largest is None else self.count(largest, "largest")
-        self.random = np.random.default_rng(parse_whole(seed, 0, "seed"))
+        self.random = np.random.default_rng(seed)
         self.servers: dict[str, Server] = {}
         self.queues: dict[str, Queue] = {}
         self.groups: dict[int, Group] = {}
@@ -89,27 +103,30 @@ class Scheduler(Choosing):
         self.is_idle = False
         self.current_offer, self.declined, self.freed = None, {}, set()
         self.joined = self.added = self.ids = 0
+        self.parked: set[int] = set()  # ids of gangs
         self.stopping: set[int] = set()  # victims of preemption that still run
         self.fresh: set[int] = set()  # tasks that started after the last event that was no start
 
     # Servers
 
+    @unparks
     def add_server(self, name, capacity, labels=None, order=None) -> None:
-        if parse_name(name, "server") in self.servers:
+        if name in self.servers:
             raise InputError(f"there is a server {name!r}", "server")
-        order = self.joined if order is None else parse_whole(order, -LARGEST, "order")
+        order = self.joined if order is None else order
         amounts = self.require_whole_devices(self.count(capacity, "capacity"), of_task=False)
-        server = Server(name, (order, self.joined), amounts, parse_labels(labels))
+        server = Server(name, (order, self.joined), amounts, labels or {})
         self.refuse_overflow([*self.servers.values(), server])
         self.servers[name] = server
         self.joined += 1
 
+    @unparks
     def set_server(self, name, capacity=None, labels=None) -> None:
         """Change the capacity or labels; running tasks go on, also on an overcommitted server."""
         server = find(self.servers, name, "server")
         amounts = server.capacity if capacity is None else self.count(capacity, "capacity")
         self.require_whole_devices(amounts, of_task=False)
-        labels = server.labels if labels is None else parse_labels(labels)
+        labels = server.labels if labels is None else labels
         changed = Server(name, server.order, amounts, labels)
         self.refuse_overflow([changed if s is server else s for s in self.servers.values()])
         more = any(a > old for a, old in zip(amounts, server.capacity, strict=True))
@@ -121,12 +138,14 @@ class Scheduler(Choosing):
     def drain(self, name) -> None:
         find(self.servers, name, "server").draining = True
 
+    @unparks
     def undrain(self, name) -> None:
         server = find(self.servers, name, "server")
         if server.draining:
             server.draining = False
             self.free_up(server)
 
+    @unparks
     def remove_server(self, name) -> list[int]:
         """Return the lost tasks in order of starts: those on the server, and the rest of gangs."""
         server = find(self.servers, name, "server")
@@ -140,15 +159,14 @@ class Scheduler(Choosing):
     # Queues
 
     def add_queue(self, name, weight=1, parent=None) -> None:
-        if parse_name(name, "queue") in self.queues:
+        if name in self.queues:
             raise InputError(f"there is a queue {name!r}", "queue")
-        weight = parse_weight(weight)
         above = None if parent is None else find(self.queues, parent, "parent")
         if above is not None and any(g.queue is above for g in self.groups.values()):
             raise InputError(f"tasks of {parent!r} wait or run", "parent")
         if above is not None and not self.is_for_trees():
             raise RefusalError(self.criterion, "has no trees of queues")
-        self.queues[name] = Queue(name, self.added, weight, above)
+        self.queues[name] = Queue(name, self.added, number(weight), above)
         self.added += 1
 
     def is_for_trees(self) -> bool:
@@ -159,23 +177,22 @@ class Scheduler(Choosing):
 
     def set_weight(self, name, weight) -> None:
         queue = find(self.queues, name, "queue")
-        queue.weight = parse_weight(weight)
+        queue.weight = number(weight)
 
     def set_limit(self, name, amounts=None, tasks=None) -> None:
         queue = find(self.queues, name, "queue")
         counted = self.count({} if amounts is None else amounts, "limit")
-        task_limit = inf if tasks is None else parse_whole(tasks, 0, "tasks")
         if amounts and self.slots:
             raise RefusalError("slots", "has no limits of amounts")
         queue.limits = {
             r: counted[r] for r, name in enumerate(self.resources) if name in (amounts or {})
         }
-        queue.task_limit = task_limit
+        queue.task_limit = inf if tasks is None else tasks
 
     def set_quota(self, name, amounts=None, where=None) -> None:
         queue = find(self.queues, name, "queue")
         counted = self.count({} if amounts is None else amounts, "quota")
-        where = parse_constraint(where)
+        where = constraint(where)
         if self.select not in ("first-fit", "best-fit") or self.residual or self.slots:
             raise RefusalError(self.criterion, "has no quotas")
         if self.criterion != "drf" or self.half_life:
@@ -199,10 +216,6 @@ class Scheduler(Choosing):
 
     def submit_gang(self, queue, members, **options) -> int:
         """Submit a gang of shapes: (demand, tasks), or (demand, tasks, where)."""
-        if isinstance(members, str) or not isinstance(members, Sequence) or not members:
-            raise InputError("must be a list of (demand, tasks)", "members")
-        if any(not isinstance(m, Sequence) or len(m) not in {2, 3} for m in members):
-            raise InputError("must be a list of (demand, tasks)", "members")
         return self.enter(queue, members, True, **options)
 
     def enter(
@@ -211,22 +224,21 @@ class Scheduler(Choosing):
         queue = find(self.queues, queue, "queue")
         if self.children(queue):
             raise InputError("has queues below it; submit to one of these", "queue")
-        where, shapes = parse_constraint(where), []
+        shapes = []
         for demand, tasks, *own in members:
             amounts = self.require_whole_devices(self.count(demand, "demand"), of_task=True)
             if not any(amounts):
                 raise InputError("takes nothing", "demand")
-            constraint = parse_constraint(own[0]) if own else where
-            shapes.append((amounts, parse_whole(tasks, 1, "tasks"), constraint))
+            shapes.append((amounts, tasks, constraint(own[0] if own else where)))
         group = Group(
             self.ids,
             queue,
             shapes,
-            parse_whole(priority, -LARGEST, "priority"),
-            parse_number(now, "now"),
-            parse_bool(gang, "gang"),
-            None if attempts is None else parse_whole(attempts, 1, "attempts"),
-            inf if time_limit is None else float(parse_positive(time_limit, "time_limit")),
+            priority,
+            number(now),
+            gang,
+            attempts,
+            inf if time_limit is None else float(time_limit),
             end=sum(tasks for _, tasks, _ in shapes),
         )
         if sum(g.n_waiting() for g in self.groups.values()) + group.end > LARGEST:
@@ -238,7 +250,7 @@ class Scheduler(Choosing):
 
     def set_priority(self, group, priority) -> None:
         """Set the priority of the group's waiting tasks; running tasks go on."""
-        find(self.groups, group, "group").priority = parse_whole(priority, -LARGEST, "priority")
+        find(self.groups, group, "group").priority = priority
 
     def cancel(self, group) -> list[int]:
         """Drop the waiting tasks; return the running ones. The group ends with the last of them."""
@@ -249,12 +261,14 @@ class Scheduler(Choosing):
 
     # Running tasks
 
+    @unparks
     def finish(self, task) -> None:
         ended = self.running.pop(find(self.running, task, "task").id)
         self.note_end(ended)
         self.free_up(ended.server)
         self.forget_ended()
 
+    @unparks
     def fail(self, task) -> list[int]:
         """Return the stopped tasks: this one, and the rest of its gang, whose failures add up."""
         failed = find(self.running, task, "task")
@@ -265,6 +279,7 @@ class Scheduler(Choosing):
             group.drop()
         return self.stop([failed], again=not is_last)
 
+    @unparks
     def evict(self, task) -> list[int]:
         """Return the stopped tasks: this one, and the rest of its gang."""
         return self.stop([find(self.running, task, "task")])
@@ -275,14 +290,13 @@ class Scheduler(Choosing):
         if not group.n_waiting():
             raise InputError("has no waiting tasks", "group")
         index = next(group.waiting_indices())
-        if since is not None:
-            parse_number(since, "since")
         self.planned = [Task(-1, group, index, server)]
         try:
             self.refuse_overflow(self.servers.values())
         finally:
             self.planned = []
         started = float(self.now) if since is None else float(since)
+        self.parked.discard(group.id)  # fewer of its tasks wait
         return self.start([(group, index, server)], started)[0].task
 
     def stop(self, lost: list[Task], *, again: bool = True) -> list[int]:
@@ -328,12 +342,12 @@ class Scheduler(Choosing):
         return placed
 
     def advance(self, now) -> None:
-        self.now = parse_number(now, "now")
+        self.now = number(now)
 
     def place(self, now=0.0, limit=None) -> list[Placement]:
         """Place tasks until no more fits, or at least `limit` are placed; gangs as a whole."""
-        self.now, placed = parse_number(now, "now"), []
-        most = inf if limit is None else parse_whole(limit, 0, "limit")
+        self.now, placed = number(now), []
+        most = inf if limit is None else limit
         next_plan = {"rrr": self.plan_by_rounds}.get(self.select, self.next_plan)
         next_plan = self.plan_by_submission if self.criterion in ("fifo", "easy") else next_plan
         while len(placed) < most and (plan := next_plan()):
@@ -343,6 +357,65 @@ class Scheduler(Choosing):
     def devices(self, task) -> dict[str, list[int]]:
         devices = find(self.running, task, "task").devices
         return {self.resources[r]: numbers for r, numbers in devices.items()}
+
+    # Parked gangs
+
+    def plan(self, group, first=None, held=None):
+        if first is not None or self.criterion == "easy":
+            return super().plan(group, first, held)
+        plan = [] if group.id in self.parked else super().plan(group)
+        if not plan and group.gang and sum(tasks for _, tasks, _ in group.members) > 1:
+            self.parked.add(group.id)
+        return plan
+
+    def next_plan(self, server=None):
+        if self.half_life:
+            return self.plan_in_turn(None) if self.servers_in_order() else []
+        tries_all = self.residual or self.select not in ("first-fit", "best-fit") or self.is_tree()
+        if tries_all or not self.servers_in_order():  # without servers there are no scores
+            return super().next_plan(server)
+        groups = {q: self.groups_within_limits(q) for q in self.queues.values()}
+        heads = [(q, found[0]) for q, found in groups.items() if found]
+        heads.sort(key=lambda head: self.score(*head, next(head[1].waiting_indices()), None))
+        plans = (self.first_plan(q) for q, _ in heads)
+        return next((plan for plan in plans if plan), [])
+
+    def plan_in_turn(self, queue):
+        """Return the first plan below a queue, trying children by score, from the root down."""
+        children = self.children(queue)
+        for child in sorted(children, key=lambda q: (q.weight == 0, self.past_use_score(q))):
+            inner = self.children(child)
+            plan = self.plan_in_turn(child) if inner else self.first_plan(child)
+            if plan:
+                return plan
+        return []
+
+    def fits_when_empty(self, group):
+        parked, self.parked = self.parked, set()
+        try:
+            return super().fits_when_empty(group)
+        finally:
+            self.parked = parked
+
+    def open_amounts(self):
+        """Return the labels, slot and free amounts of each open server.
+
+        The slot is included because free amounts in other slots cannot be compared.
+        """
+        slot = self.slot() if self.slots else None
+        open_ = [s for s in self.servers_in_order() if not s.draining]
+        return {s.name: ((s.labels, slot), self.free(s)) for s in open_}
+
+    def unpark(self, before) -> None:
+        """Unpark gangs of which a task fits on a server with more free, or other labels, now."""
+        for name, (labels, free) in self.open_amounts().items():
+            old_labels, old_free = before.get(name, (None, free))
+            if labels != old_labels or any(f > o for f, o in zip(free, old_free, strict=True)):
+                for id in self.parked & self.groups.keys():
+                    gang = self.groups[id]
+                    indices = gang.waiting_indices()
+                    if any(self.fits(gang, index, self.servers[name]) for index in indices):
+                        self.parked.discard(id)
 
     def require_whole_devices(self, amounts: list[int], *, of_task: bool) -> list[int]:
         """Return amounts of whole devices, of servers at most 100,000; tasks may take a fraction.
@@ -384,22 +457,10 @@ class Scheduler(Choosing):
             if most > LARGEST:
                 raise InputError("adds up to more than can be counted; give larger quanta", name)
 
-    # Malformed arguments
-
-    def by_resource(self, amounts, what: str) -> list[Fraction]:
-        if not isinstance(amounts, Mapping):
-            raise InputError("must give amounts by resource", what)
-        for name in amounts:
-            if name not in self.resources:
-                raise InputError(f"there is no resource {name!r}", what)
-        numbers = {name: parse_number(amount, f"{what} {name}") for name, amount in amounts.items()}
-        if any(amount < 0 for amount in numbers.values()):
-            raise InputError("must not be negative", what)
-        return [numbers.get(name, Fraction(0)) for name in self.resources]
-
     def count(self, amounts, what: str) -> list[int]:
         """Return amounts in quanta, rounded down; a positive one is at least one quantum."""
-        rows = zip(self.by_resource(amounts, what), self.quanta, strict=True)
+        given = [number(amounts.get(name, 0)) for name in self.resources]
+        rows = zip(given, self.quanta, strict=True)
         counted = [max(floor(amount / quantum), int(amount > 0)) for amount, quantum in rows]
         for name, amount in zip(self.resources, counted, strict=True):
             if amount > LARGEST:

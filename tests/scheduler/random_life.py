@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 from collections import Counter
 from collections.abc import Iterator
@@ -14,8 +13,7 @@ from effort import cases
 from fairlead.compiled import plain_is_asked
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.scheduler import Scheduler
-from oracles import plain_choosing
-from oracles.plain_gangs import ParkingScheduler
+from oracles import plain_choosing, plain_scheduler
 from oracles.plain_scheduler import Placement
 from scheduler.consistency import check
 
@@ -34,21 +32,6 @@ if plain_is_asked():  # the same source runs more slowly, so a policy of each ki
 RESOURCES = ["cpu", "memory"]
 REFUSED = "refused"
 WEIGHTS = [0, 1, 1, 2, 0.5, 1 / 3, 0.7, 1 + 2**-50]
-WILD_NUMBERS = [math.nan, math.inf, -1, -0.5, 2**63, 10**400, "1", True, 1j, [1]]
-WILD_WEIGHTS = [math.nan, math.inf, -1, "1", None, True, 1j, [1]]
-WILD_AMOUNTS = [{"cpu": w} for w in WILD_NUMBERS] + [None, 5, "cpu", {"disk": 1}, {}, [1, 1]]
-WILD_WHOLE = [0, -1, 1.5, 2**62 + 1, 10**400, "1", True, math.nan]
-WILD_IDS = [-1, 2**62 + 7, -(2**63), 1.5, math.nan, "nobody", None, True, [1], {}]
-WILD_NAMES = ["", 0, -1, 2**63, None, math.nan, True, ["a"], b"a"]
-WILD_MEMBERS = [[], 5, [5], [()], ["ab"], "ab", [({"cpu": 1},)], {"cpu": 1}]
-WILD_LABELS = [{"zone": 1}, {1: "a"}, {"": "a"}, 5, "zone", ["zone"]]
-WILD_OPTIONS = {
-    "now": [math.nan, math.inf, None, "0", True],
-    "priority": [0.5, "1", None, 2**63, True],
-    "where": ["", "a", [], [1], [""], 5, {"zone": None}, {"zone": ["a"]}],
-    "attempts": WILD_WHOLE,
-    "time_limit": [0, -1, math.nan, math.inf, "1", True],
-}
 
 
 def lives(number: int) -> int:
@@ -71,7 +54,7 @@ class Both:
     """Calls the methods of both schedulers, which give the same ids, and compares their answers."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self.plain = ParkingScheduler(*arguments, **options)
+        self.plain = plain_scheduler.Scheduler(*arguments, **options)
         self.real = Scheduler(*arguments, **options)
         self.log: list[str] = []  # the calls so far, as code
         self.seen: Counter[str] = Counter()  # number of calls, by event
@@ -124,7 +107,7 @@ class Both:
 
 
 class RandomLife:
-    """Calls random events of a scheduler, also wrong ones, which it refuses."""
+    """Calls random events of a scheduler, also of names and ids that are gone, which it refuses."""
 
     def __init__(self, scheduler: Any, seed: int) -> None:
         self.s = scheduler
@@ -274,7 +257,7 @@ class RandomLife:
 
 
 class ComparedLife(RandomLife):
-    """A life of `Both`, with wild arguments, snapshots and blocks of `what_if`."""
+    """A life of `Both`, with snapshots and blocks of `what_if`."""
 
     s: Both
 
@@ -288,40 +271,6 @@ class ComparedLife(RandomLife):
             for _ in range(self.random.choice([1, 6])):
                 self.step()
         self.tasks, self.groups, self.clock = kept
-
-    def on_wild_option(self) -> None:
-        name = self.random.choice(list(WILD_OPTIONS))
-        options = {name: self.random.choice(WILD_OPTIONS[name])}
-        if self.random.random() < 0.5:
-            self.s.submit("n", {"cpu": 1}, 1, **options)
-        else:
-            self.s.submit_gang("n", [({"cpu": 1}, 2)], **options)
-
-    def on_wild_argument(self) -> None:
-        task, group, amounts = self.a_task(), self.a_group(), {"cpu": 1}
-        event, good, wild = self.random.choice(
-            [
-                ("add_server", ["g", amounts, None, 0], [WILD_NAMES, WILD_AMOUNTS, WILD_LABELS]),
-                ("set_server", ["a", amounts], [WILD_NAMES, WILD_AMOUNTS[:-6], WILD_LABELS]),
-                ("remove_server", ["a"], [WILD_NAMES]),
-                ("add_queue", ["z", 1, None], [WILD_NAMES, WILD_WEIGHTS, WILD_NAMES[5:]]),
-                ("set_weight", ["n", 1], [WILD_NAMES, WILD_WEIGHTS]),
-                ("set_limit", ["n", amounts, 1], [WILD_NAMES, WILD_AMOUNTS[:-6], WILD_WHOLE[1:]]),
-                ("set_quota", ["n", amounts], [WILD_NAMES, WILD_AMOUNTS[:-6]]),
-                ("submit", ["n", amounts, 1], [WILD_NAMES, WILD_AMOUNTS, WILD_WHOLE]),
-                ("submit_gang", ["n", [(amounts, 1)]], [WILD_NAMES, WILD_MEMBERS]),
-                ("set_priority", [group, 0], [WILD_IDS, WILD_WHOLE[2:]]),
-                ("cancel", [group], [WILD_IDS]),
-                ("finish", [task], [WILD_IDS]),
-                ("fail", [task], [WILD_IDS]),
-                ("evict", [task], [WILD_IDS]),
-                ("assume", [group, "a"], [WILD_IDS, WILD_NAMES]),
-                ("place", [self.clock, 0], [[*WILD_NUMBERS[:2], "1", True], WILD_WHOLE[1:]]),
-            ]
-        )
-        which = self.random.randrange(len(wild))
-        arguments = [*good[:which], self.random.choice(wild[which]), *good[which + 1 :]]
-        getattr(self.s, event)(*arguments)
 
 
 def life_quanta(seed: int) -> dict[str, float] | None:

@@ -77,20 +77,8 @@ def test_a_task_takes_no_device_and_a_half() -> None:
         s.set_server("a", {"gpu": 100_001})
 
 
-@pytest.mark.parametrize("devices", [["disk"], ["gpu", "gpu"], [1], "gpu", 0, "", {}, None])
-def test_wrong_names_of_devices_are_refused(devices: object) -> None:
-    with pytest.raises(InputError, match="devices"):
-        Scheduler(["cpu", "gpu"], "drf/first-fit", devices=devices)
-
-
 def test_an_empty_list_counts_no_devices() -> None:
     assert not Scheduler(["gpu"], "drf/best-fit", devices=[]).counts_devices
-
-
-@pytest.mark.parametrize("quantum", [0.3, 2.0**-63])
-def test_a_device_is_a_whole_number_of_quanta(quantum: float) -> None:
-    with pytest.raises(InputError, match="whole number of quanta"):
-        Scheduler(["gpu"], "drf/first-fit", {"gpu": quantum}, devices=["gpu"])
 
 
 def test_preemption_frees_one_device() -> None:

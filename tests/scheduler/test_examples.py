@@ -8,10 +8,10 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
-from oracles import plain_gangs
+from oracles import plain_scheduler
 from scheduler.consistency import check
 
-SCHEDULERS = [plain_gangs.ParkingScheduler, Scheduler]
+SCHEDULERS = [plain_scheduler.Scheduler, Scheduler]
 
 
 @pytest.fixture(params=SCHEDULERS, ids=["plain", "real"])
@@ -74,34 +74,6 @@ def test_a_cancelled_group_ends_with_its_last_task(make) -> None:
         s.submit("ana", {"cpu": 1})
 
 
-def test_an_assumed_task_may_overcommit_a_server(make) -> None:
-    s = one_server(make)
-    g = s.submit("ana", {"memory": 9}, tasks=2)
-    assert s.assume(g, "a") is not None
-    s.submit("bo", {"cpu": 1, "memory": 1})
-    assert s.place() == []
-    task = s.assume(g, "a")
-    with pytest.raises(InputError):
-        s.assume(g, "a")
-    assert s.evict(task) == [task]
-    s.set_server("a", {"cpu": 4, "memory": 10})
-    assert started(s) == [("bo", "a", 0, 1)]
-
-
-def test_failures_are_bounded_and_losses_are_not_failures(make) -> None:
-    s = one_server(make, cpu=1)
-    g = s.submit("ana", {"cpu": 1}, attempts=2)
-    for attempt, event in enumerate((s.evict, s.fail, s.evict), start=1):
-        (p,) = s.place()
-        assert p.attempt == attempt
-        assert event(p.task) == [p.task]
-    (p,) = s.place()
-    assert s.fail(p.task) == [p.task]
-    assert s.place() == []
-    with pytest.raises(InputError):
-        s.cancel(g)
-
-
 def test_a_gang_of_two_shapes_starts_and_stops_as_one(make) -> None:
     s = one_server(make)
     s.add_server("b", {"cpu": 1, "memory": 8})
@@ -121,19 +93,6 @@ def test_a_gang_of_two_shapes_starts_and_stops_as_one(make) -> None:
     assert s.place() == []
     with pytest.raises(InputError):
         s.cancel(g)
-
-
-def test_best_fit_counts_the_totals_of_present_servers(make) -> None:
-    """H is 1/2 C/M on a and 2/5 C/D on b, where the pool has C CPU, M memory and D disk."""
-    for memory, expected in ((0, "b"), (95, "a")):
-        s = make(["cpu", "memory", "disk"], "drf/best-fit")
-        s.add_server("a", {"cpu": 10, "memory": 5, "disk": 10})
-        s.add_server("b", {"cpu": 10, "memory": 10, "disk": 6})
-        s.add_server("c", {"memory": memory})
-        s.drain("c")
-        s.add_queue("ana")
-        s.submit("ana", {"cpu": 1, "memory": 1, "disk": 1})
-        assert [server for _, server, _, _ in started(s)] == [expected]
 
 
 def test_amounts_are_counted_in_quanta_and_never_wrap(make) -> None:
@@ -176,41 +135,6 @@ def placed(s, *arguments) -> list[tuple[str, str]]:
     return [(p.queue, p.server) for p in s.place(*arguments)]
 
 
-@pytest.mark.parametrize("select", ["first-fit", "best-fit"])
-def test_fifo_skips_only_oversized_groups(make, select: str) -> None:
-    s = make(["cpu", "memory"], f"fifo/{select}")
-    s.add_server("a", {"cpu": 2, "memory": 2})
-    s.add_server("b", {"cpu": 2, "memory": 2}, labels={"gpu": "T4"})
-    s.drain("b")
-    for queue in ("ana", "bo"):
-        s.add_queue(queue)
-    s.submit("ana", {"cpu": 1}, 1, where={"gpu": "T4"}, now=1.0)
-    s.submit("bo", {"cpu": 1, "memory": 1}, 5, now=2.0)
-    s.submit("ana", {"cpu": 1}, 1, now=3.0)
-    assert placed(s) == [("bo", "a")] * 2
-    assert placed(s) == []
-    s.undrain("b")
-    assert placed(s) == [("ana", "b"), ("bo", "b")]
-    s.remove_server("b")
-    assert placed(s) == []
-    s.set_server("a", capacity={"cpu": 5, "memory": 5}, labels={"gpu": "T4"})
-    assert placed(s) == [("ana", "a"), ("bo", "a"), ("bo", "a")]
-
-
-def test_best_fit_first_waits_for_its_best_server(make) -> None:
-    s = make(["cpu", "memory"], "drf/best-fit-first")
-    s.add_server("a", {"cpu": 4, "memory": 1})
-    s.add_server("b", {"cpu": 0.5, "memory": 0.5})
-    s.add_queue("ana")
-    s.submit("ana", {"cpu": 1, "memory": 1}, 3)
-    assert placed(s) == []  # b has the best proportions, and is too small
-    s.set_server("b", capacity={"cpu": 0.5, "memory": 4})
-    assert placed(s) == [("ana", "a")]
-    s.add_server("c", {"cpu": 3, "memory": 3})
-    s.drain("b")
-    assert placed(s) == [("ana", "c")] * 2
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_the_score_for_another_task_is_no_bound(make, seed: int) -> None:
     """On a, bo is next, as ana holds more CPU; on b, ana is, whose task there takes memory."""
@@ -226,19 +150,6 @@ def test_the_score_for_another_task_is_no_bound(make, seed: int) -> None:
     s.submit("ana", {"memory": 1}, 5, where=["b"])
     s.submit("bo", {"cpu": 1}, 5)
     assert sorted(placed(s, 0.0, 2)) == [("ana", "b"), ("bo", "a")]
-
-
-def test_fifo_skips_a_gang_that_never_fits(make) -> None:
-    s = make(["cpu"], "fifo/best-fit")
-    s.add_server("a", {"cpu": 2})
-    s.add_queue("ana")
-    s.add_queue("bo")
-    s.submit("ana", {"cpu": 1}, tasks=3, gang=True, priority=1, now=5.0)
-    s.submit("ana", {"cpu": 1}, now=1.0)
-    s.submit("bo", {"cpu": 1}, tasks=2, now=3.0)
-    assert placed(s) == [("ana", "a"), ("bo", "a")]
-    s.add_server("b", {"cpu": 4})
-    assert placed(s) == [("bo", "b"), ("ana", "b"), ("ana", "b"), ("ana", "b")]
 
 
 def test_a_gang_may_stop_being_oversized(make) -> None:

@@ -287,29 +287,6 @@ def test_a_gang_starts_whole_and_stops_whole() -> None:
     assert running(s) == {"bo": 1}
 
 
-def test_the_queue_with_the_least_share_takes_first() -> None:
-    s = lab(gpus=6)
-    for queue, tasks in (("ana", 5), ("cy", 1)):
-        s.submit(queue, {"gpu": 1}, tasks)
-    s.place()
-    for queue in ("cy", "bo"):
-        s.submit(queue, {"gpu": 1}, 9)
-    found = s.preempt()
-    # bo has the least share; later cy and bo tie, and bo was added first.
-    assert [start.queue for starts, _ in found for start in starts] == ["bo", "bo", "cy"]
-
-
-def test_a_queue_of_weight_0_gives_way_and_takes_nothing() -> None:
-    s = lab()
-    s.set_weight("ana", 0)
-    s.submit("ana", {"gpu": 1}, 4)
-    s.place()
-    s.submit("bo", {"gpu": 1}, 3)
-    assert taken(s) == ["ana"] * 3
-    s.submit("ana", {"gpu": 1}, 4)
-    assert taken(s) == []
-
-
 def test_a_queue_of_weight_0_gives_way_first() -> None:
     """It holds a third of the amounts of ana, which also holds more than its quota."""
     s = lab("drf/first-fit/over-quota")

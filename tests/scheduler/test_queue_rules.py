@@ -45,68 +45,6 @@ def test_a_team_shares_its_limit() -> None:
     assert sum(placed(s).values()) == 8
 
 
-@pytest.mark.parametrize("policy", ["drf/first-fit", "ps-dsf/joint", "drf/rrr/oblivious"])
-def test_strict_order_holds_behind_a_limited_group(policy: str) -> None:
-    s = cluster(policy, strict_fifo=True)
-    s.set_limit("ana", {"gpu": 1})
-    first = s.submit("ana", {"gpu": 2}, 1)
-    s.submit("ana", {"cpu": 1}, 2)
-    assert s.place() == []
-    s.cancel(first)
-    assert len(s.place()) == 2
-
-
-def test_a_gang_counts_as_a_whole() -> None:
-    s = cluster()
-    s.set_limit("ana", tasks=3)
-    gang = s.submit_gang("ana", [({"cpu": 1}, 2), ({"gpu": 1}, 2)])
-    single = s.submit("ana", {"cpu": 1})
-    assert [start.group for start in s.place()] == [single]
-    why = s.explain(gang)
-    assert (why.held_by, why.never) == ("limit", True)
-    s.set_limit("ana", tasks=4)
-    assert (s.explain(gang).held_by, s.explain(gang).never) == ("limit", False)
-    s.set_limit("ana", tasks=5)
-    assert len(s.place()) == 4
-
-
-def test_a_gang_is_added_to_the_holdings_of_its_queue() -> None:
-    s = cluster()
-    s.set_limit("ana", {"cpu": 3})
-    s.submit("ana", {"cpu": 2})
-    assert len(s.place()) == 1
-    s.submit("ana", {"cpu": 1}, 2, gang=True)
-    assert s.place() == []
-    s.set_limit("ana", {"cpu": 4})
-    assert len(s.place()) == 2
-
-
-def test_a_lowered_limit_stops_nothing() -> None:
-    s = cluster()
-    s.submit("ana", {"cpu": 1}, 20)
-    assert len(s.place(limit=8)) == 8
-    s.set_limit("ana", {"cpu": 2})
-    assert s.place() == []
-    again = Scheduler.restore(s.snapshot())
-    assert again.place() == []
-    again.set_limit("ana", {"cpu": 9})
-    assert len(again.place()) == 1
-
-
-def test_held_back_tasks_start_once_the_limit_is_raised() -> None:
-    """The tasks were held back while servers were full, and then while tasks of others ended."""
-    s = cluster()
-    s.submit("bo", {"cpu": 6, "gpu": 3}, 4)
-    full = s.place()
-    s.set_limit("ana", {"cpu": 0})
-    s.submit("ana", {"cpu": 6}, 2)
-    assert s.place() == []
-    s.finish(full[0].task)
-    assert s.place() == []
-    s.set_limit("ana", {"cpu": 6})
-    assert placed(s) == {"ana": 1}
-
-
 # Quotas
 
 
@@ -120,35 +58,6 @@ def test_an_unused_quota_is_lent_and_served_first_later() -> None:
     for start in first[:9]:
         s.finish(start.task)
     assert placed(s) == {"bo": 8, "ana": 1}
-
-
-def test_beyond_all_quotas_shares_decide() -> None:
-    s = cluster()
-    s.set_quota("bo", {"gpu": 2})
-    for name in ("ana", "bo"):
-        s.submit(name, {"gpu": 1}, 20)
-    assert placed(s) == {"ana": 6, "bo": 6}
-    assert [(u.queue, u.quota, u.held) for u in s.quotas()] == [("bo", {"gpu": 2}, {"gpu": 6})]
-
-
-def test_a_quota_does_not_cover_other_resources() -> None:
-    s = cluster()
-    s.set_quota("bo", {"gpu": 8})
-    for name in ("ana", "bo"):
-        s.submit(name, {"cpu": 1}, 30)
-    assert placed(s) == {"ana": 12, "bo": 12}
-
-
-def test_a_quota_on_some_servers_counts_only_there() -> None:
-    s = cluster()
-    s.set_quota("bo", {"gpu": 4}, {"type": "new"})
-    s.submit("ana", {"gpu": 1}, 20)
-    s.submit("bo", {"gpu": 1}, 20)
-    where = Counter((start.queue, start.server) for start in s.place())
-    assert where["bo", "new"] == 4
-    assert where["ana", "new"] == 2
-    s.set_server("new", labels={"type": "renewed"})
-    assert s.quotas()[0].held == {"gpu": 0}
 
 
 def test_a_quota_is_replaced_and_removed() -> None:
@@ -190,31 +99,6 @@ def test_past_use_nears_the_holdings_by_half_lives() -> None:
     s.finish(start.task)
     s.advance(400.0)
     assert s.past_use() == {"ana": {"gpu": pytest.approx(3.5)}, "bo": {"gpu": 0.0}}
-
-
-def test_a_queue_that_used_much_lately_is_served_later() -> None:
-    s = lab()
-    s.submit("ana", {"gpu": 4})
-    (start,) = s.place(0.0)
-    s.advance(100.0)
-    s.finish(start.task)  # ana has used 2 GPUs of 8
-    for name in ("ana", "bo"):
-        s.submit(name, {"gpu": 1}, 9)
-    assert placed(s, 100.0) == {"bo": 5, "ana": 3}
-
-
-def test_past_use_ranks_teams_level_by_level() -> None:
-    s = lab()
-    s.add_queue("team")
-    s.add_queue("cy", parent="team")
-    s.submit("cy", {"gpu": 8})
-    (start,) = s.place(0.0)
-    s.advance(100.0)
-    s.finish(start.task)
-    s.add_queue("di", parent="team")
-    for name in ("ana", "di", "cy"):
-        s.submit(name, {"gpu": 1}, 9)
-    assert placed(s, 100.0) == {"ana": 6, "di": 2}
 
 
 def test_past_use_is_kept_and_undone() -> None:

@@ -256,25 +256,6 @@ def test_past_run_times_replace_missing_time_limits() -> None:
     assert [start.group for start in s.place(31)] == [large]
 
 
-def test_a_reservation_moves_when_its_server_leaves() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
-    for name in "uv":
-        s.add_server(name, {"cpu": 4})
-    s.add_queue("a")
-    s.submit("a", {"cpu": 1}, 4, time_limit=10)
-    s.submit("a", {"cpu": 1}, 4, time_limit=20)
-    large = s.submit("a", {"cpu": 4}, time_limit=5)
-    s.place(0)
-    held = s.explain(large, 0).reservation
-    assert held is not None
-    assert (held.at, held.servers) == (10, ("u",))
-    s.drain("u")
-    s.place(1)
-    moved = s.explain(large, 1).reservation
-    assert moved is not None
-    assert (moved.at, moved.servers) == (20, ("v",))
-
-
 def test_groups_on_disjoint_servers_reserve_separately() -> None:
     """Groups for CPU servers and for GPU servers get reservations; one for any server gets none."""
     s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})

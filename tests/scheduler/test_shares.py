@@ -151,17 +151,6 @@ def two_queues(policy: str = "drf/first-fit", weight: float = 1) -> Scheduler:
     return s
 
 
-def test_two_queues_that_want_all_are_due_half_each() -> None:
-    s = two_queues()
-    s.submit("ana", {"cpu": 1}, 20)
-    s.place()
-    s.submit("bo", {"cpu": 2}, 20)
-    assert shares(s) == {"ana": (1.0, 0.5), "bo": (0.0, 0.5)}
-    ana, bo = s.shares().queues
-    assert (ana.waiting, ana.running, bo.waiting) == (12, 8, 20)
-    assert (ana.is_short, bo.is_short) == (False, True)
-
-
 def test_a_queue_of_weight_0_is_due_nothing() -> None:
     s = two_queues(weight=0)
     s.submit("bo", {"cpu": 1}, 20)

@@ -204,46 +204,7 @@ def test_crowded_servers_are_filled_as_defined(seed: int) -> None:
     assert placed >= 10
 
 
-@pytest.mark.parametrize("seed", range(cases(4)))
-def test_one_server_is_divided_as_a_pool(seed: int) -> None:
-    placed = []
-    for policy in ("ps-dsf/rrr", "drf/first-fit"):
-        random = Random(seed)
-        s = Scheduler(("cpu", "gpu"), policy)
-        s.add_server("pool", {"cpu": 60, "gpu": 90})
-        add_random_tree(s, random, 6)
-        for n in range(6):
-            s.submit(f"u{n}", random.choice(SHAPES), 30)
-        placed.append([p.queue for p in s.place()])
-    assert placed[0] == placed[1]
-
-
-def test_a_team_counts_on_a_server_with_members_admitted_there() -> None:
-    """Members on the other server do not count, so each user gets 20 of the 60 cores."""
-    s = Scheduler(("cpu",), "ps-dsf/rrr")
-    for name in ("left", "right"):
-        s.add_server(name, {"cpu": 30})
-    s.add_queue("team")
-    for name, where in (("ana", ["left"]), ("bo", ["right"])):
-        s.add_queue(name, parent="team")
-        s.submit(name, {"cpu": 1}, 100, where=where)
-    s.add_queue("cy")
-    s.submit("cy", {"cpu": 1}, 100)
-    assert Counter(p.queue for p in s.place()) == {"ana": 20, "bo": 20, "cy": 20}
-
-
 # Limits and refusals
-
-
-@pytest.mark.parametrize("policy", ["ps-dsf/rrr", "drf/first-fit", "drf/first-fit/half-life:9"])
-def test_a_gang_beyond_a_limit_is_explained(policy: str) -> None:
-    s = cluster(policy, cpu=4)
-    add_tree(s, {"team": None, "ana": "team", "bo": "team"}, {})
-    s.set_limit("ana", tasks=0)
-    gang = s.submit("ana", {"cpu": 1}, 2, gang=True)
-    large = s.submit("bo", {"cpu": 8})
-    assert s.explain(gang).held_by == "limit"
-    assert s.explain(large).never
 
 
 def test_a_gang_beyond_a_limit_prevents_no_reservation() -> None:
