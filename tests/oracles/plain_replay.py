@@ -233,8 +233,8 @@ def _is_unplaceable(
     return False
 
 
-def plain_fill(problem: Problem, policy: str, seed: int = 0) -> list[tuple[int, int]]:
-    """Submit all tasks and place them; return the user and the server of each placement."""
+def filling(problem: Problem, policy: str, seed: int = 0) -> Scheduler:
+    """Return a scheduler to which all tasks of a problem were submitted."""
     resources, users = list(problem.cluster.resources), problem.users.names
     per_unit = to_quanta(problem).per_unit
     quanta = {r: 1 / units for r, units in zip(resources, per_unit, strict=True)}
@@ -243,16 +243,49 @@ def plain_fill(problem: Problem, policy: str, seed: int = 0) -> list[tuple[int, 
     def amounts(row: Any) -> dict[str, float]:
         return dict(zip(resources, row.tolist(), strict=True))
 
-    servers = []
-    for g, count in enumerate(problem.count.tolist()):
-        for _ in range(count):
-            servers.append((f"s{len(servers)}", g))
-            scheduler.add_server(servers[-1][0], amounts(problem.cluster.capacity[g]))
+    group_of = [g for g, count in enumerate(problem.count.tolist()) for _ in range(count)]
+    for i, g in enumerate(group_of):
+        scheduler.add_server(f"s{i}", amounts(problem.cluster.capacity[g]))
     for n, user in enumerate(users):
         scheduler.add_queue(user, problem.weight.tolist()[n])
         limit = problem.task_limit.tolist()[n]
         if limit >= 1:
-            where = [name for name, g in servers if problem.users.eligible[n, g]]
+            where = [f"s{i}" for i, g in enumerate(group_of) if problem.users.eligible[n, g]]
             tasks = 2**40 if limit == inf else int(limit)
             scheduler.submit(user, amounts(problem.demand[n]), tasks, where=where)
-    return [(users.index(p.queue), int(p.server[1:])) for p in scheduler.place()]
+    return scheduler
+
+
+def plain_fill(problem: Problem, policy: str, seed: int = 0) -> list[tuple[int, int]]:
+    """Place all tasks of a problem; return the user and the server of each placement."""
+    users = problem.users.names
+    placed = filling(problem, policy, seed).place()
+    return [(users.index(p.queue), int(p.server[1:])) for p in placed]
+
+
+def is_filling(problem: Problem, policy: str, order: list[tuple[int, int]]) -> bool:
+    """Return whether a policy makes these placements; in rounds, for some orders of servers."""
+    if "/rrr" not in policy:
+        return plain_fill(problem, policy) == order
+    scheduler = filling(problem, policy)
+    servers = scheduler.servers_in_order()
+
+    def roomy() -> set[int]:
+        """Return the servers on which some user's task fits."""
+        return {i for i, server in enumerate(servers) if scheduler.next_plan(server)}
+
+    roomy_after = [roomy()]
+    for n, i in order:
+        plan = scheduler.next_plan(servers[i])
+        if [group.queue.name for group, _, _ in plan] != [problem.users.names[n]]:
+            return False
+        scheduler.start(plan, 0.0)
+        roomy_after.append(roomy())
+    # A round visits no server twice, and each server with room for a task at the round's end.
+    ends = {0}
+    for end in range(1, len(order) + 1):
+        for begin in sorted(ends):
+            visited = [i for _, i in order[begin:end]]
+            if len(set(visited)) == len(visited) and roomy_after[end] <= set(visited):
+                ends.add(end)
+    return len(order) in ends and not roomy_after[-1]
