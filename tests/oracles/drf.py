@@ -13,36 +13,14 @@ Array = NDArray[np.float64]
 def drf_totals(problem: Problem) -> Array:
     """Return (N,): tasks of each user when all servers are one pool.
 
+    All dominant shares rise together, until each user lacks a resource or has all its tasks.
     Weights may be per resource: the dominant share is max_r d[n,r] / (C[r] w[n,r]).
     """
     pool = (problem.cluster.capacity * problem.cluster.count[:, None]).sum(axis=0)
-    if problem.users.resource_weight is None:
+    demand, limit = problem.users.demand, problem.users.task_limit
+    weight = problem.users.resource_weight
+    if weight is None:
         weight = np.repeat(problem.users.weight[:, None], problem.n_resources, axis=1)
-    else:
-        weight = problem.users.resource_weight
-    return _fill_pool(pool, problem.users.demand, weight, problem.users.task_limit)
-
-
-def drf_per_server_tasks(problem: Problem) -> Array:
-    """Return (N, G): DRF on every group by itself, among the users that can run there."""
-    tasks = np.zeros((problem.n_users, problem.n_groups))
-    for g in range(problem.n_groups):
-        server = problem.cluster.capacity[g] * problem.cluster.count[g]
-        users = [
-            n
-            for n in range(problem.n_users)
-            if problem.users.eligible[n, g]
-            and all(server[r] > 0 for r in np.flatnonzero(problem.users.demand[n]))
-        ]
-        if users:
-            weight = np.repeat(problem.users.weight[users, None], problem.n_resources, axis=1)
-            endless = np.full(len(users), np.inf)
-            tasks[users, g] = _fill_pool(server, problem.users.demand[users], weight, endless)
-    return tasks
-
-
-def _fill_pool(pool: Array, demand: Array, weight: Array, limit: Array) -> Array:
-    """Raise all dominant shares together, until each user lacks a resource or has all its tasks."""
     n_users, n_resources = demand.shape
     dominant = [
         max(demand[n, r] / (pool[r] * weight[n, r]) for r in range(n_resources) if demand[n, r] > 0)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from fairlead.model.problem import Problem
+from oracles.definitions import gamma_of
 from oracles.leximax import leximax_totals
-from oracles.sweeps import gamma_of
 
 Array = NDArray[np.float64]
 

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.model.problem import Problem
-from oracles.definitions import feasibility_violation
+from oracles.definitions import feasibility_violation, gamma_of
 from oracles.plain_lp import Shares, maximise
-from oracles.sweeps import gamma_of
 
 Array = NDArray[np.float64]
 
