@@ -1,7 +1,8 @@
-"""Definitions that users rely on, each in an example worked out by hand."""
+"""Definitions that users rely on, in examples worked out by hand, most also of the plain one."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from math import inf
 from random import Random
@@ -11,12 +12,194 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.scheduler.criteria.residual import is_less
 from fairlead.scheduler.scheduler import Scheduler
+from oracles import plain_scheduler
+from scheduler.consistency import check
+
+SCHEDULERS = [plain_scheduler.Scheduler, Scheduler]
+
+
+@pytest.fixture(params=SCHEDULERS, ids=["plain", "real"])
+def make(request):
+    return request.param
+
+
+def one_server(make, policy="drf/first-fit", cpu=4, **options):
+    s = make(["cpu", "memory"], policy, **options)
+    s.add_server("a", {"cpu": cpu, "memory": 8})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    return s
+
+
+@pytest.mark.parametrize(
+    "policy", ["drf/best-fit/half-life:60", "easy/best-fit", "drf/best-fit/reserve"]
+)
+def test_starts_do_not_depend_on_the_origin_of_time(policy):
+    def starts(origin):
+        s = one_server(Scheduler, policy)
+        s.submit("ana", {"cpu": 3}, tasks=3, time_limit=15, now=origin)
+        s.submit("bo", {"cpu": 4}, tasks=2, time_limit=7, now=origin + 1)
+        s.submit("ana", {"cpu": 1}, tasks=3, time_limit=3, now=origin + 2)
+        found = []
+        for time in (2, 9, 20, 30, 47, 60, 70):
+            placed = s.place(now=origin + time)
+            found.append([(each.queue, each.task) for each in placed])
+            for each in placed:
+                s.finish(each.task)
+        return found
+
+    assert starts(-1024) == starts(0)
+    assert sum(map(len, starts(0))) == 8
+
+
+def started(s, **options):
+    """Place, and return the queue, server, index and attempt of each placement."""
+    placed = s.place(**options)
+    check(s)
+    return [(p.queue, p.server, p.index, p.attempt) for p in placed]
+
+
+def test_a_cancelled_group_ends_with_its_last_task(make) -> None:
+    s = one_server(make, cpu=2)
+    g = s.submit("ana", {"cpu": 1}, tasks=5)
+    first, second = s.place()
+    assert s.cancel(g) == [first.task, second.task]
+    assert s.place() == []  # the running tasks hold their amounts
+    assert s.evict(first.task) == [first.task]
+    assert s.place() == []
+    assert s.cancel(g) == [second.task]
+    with pytest.raises(InputError):
+        s.remove_queue("ana")
+    s.finish(second.task)
+    with pytest.raises(InputError):
+        s.cancel(g)
+    s.remove_queue("ana")
+    with pytest.raises(InputError):
+        s.submit("ana", {"cpu": 1})
+
+
+def test_a_gang_of_two_shapes_starts_and_stops_as_one(make) -> None:
+    s = one_server(make)
+    s.add_server("b", {"cpu": 1, "memory": 8})
+    g = s.submit_gang("ana", [({"cpu": 3}, 1), ({"cpu": 1}, 2)], attempts=2)
+    placed = s.place()
+    assert [(p.server, p.index) for p in placed] == [("a", 0), ("a", 1), ("b", 2)]
+    tasks = [p.task for p in placed]
+    assert s.remove_server("b") == tasks
+    assert s.place() == []  # not all of it fits
+    s.add_server("b", {"cpu": 1})
+    placed = s.place()
+    assert [(p.index, p.attempt) for p in placed] == [(0, 2), (1, 2), (2, 2)]
+    assert s.fail(placed[1].task) == [p.task for p in placed]
+    (first, second, third) = s.place()
+    s.finish(first.task)
+    assert s.fail(third.task) == [second.task, third.task]  # the second failure of the gang
+    assert s.place() == []
+    with pytest.raises(InputError):
+        s.cancel(g)
+
+
+def test_amounts_are_counted_in_quanta_and_never_wrap(make) -> None:
+    s = make(["cpu"], "drf/first-fit")
+    s.add_queue("ana")
+    s.add_server("a", {"cpu": 0.5})
+    s.submit("ana", {"cpu": 0.1}, tasks=9)
+    assert len(s.place()) == 5
+    s.add_server("b", {"cpu": 1})
+    s.submit("ana", {"cpu": 1 / 3}, tasks=9, where=["b"])
+    assert [p.server for p in s.place()] == ["b"] * 5  # four tenths and a third
+    with pytest.raises(InputError):
+        s.add_server("c", {"cpu": 2**62 / 1_024_000_000})  # the total overflows
+    s = make(["cpu"], "drf/first-fit", quanta={"cpu": 1})
+    s.add_queue("ana")
+    s.add_server("a", {"cpu": 2**62})
+    g = s.submit("ana", {"cpu": 2**62}, tasks=3)
+    assert len(s.place()) == 1
+    with pytest.raises(InputError):
+        s.assume(g, "a")  # the held amounts overflow
+    check(s)
+
+
+def test_what_if_is_undone_after_an_error() -> None:
+    s = one_server(Scheduler)
+    before = s.snapshot()
+    with suppress(InputError), s.what_if():
+        s.add_server("new", {"cpu": 5})
+        s.place()
+        s.drain("nowhere")
+        raise AssertionError
+    assert s.snapshot() == before
+    s.add_server("new", {"cpu": 5})
+
+
+def placed(s, *arguments) -> list[tuple[str, str]]:
+    return [(p.queue, p.server) for p in s.place(*arguments)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_score_for_another_task_is_no_bound(make, seed: int) -> None:
+    """On a, bo is next, as ana holds more CPU; on b, ana is, whose task there takes memory."""
+    s = make(["cpu", "memory"], "tsf/rrr/residual", seed=seed)
+    for name in "ab":
+        s.add_server(name, {"cpu": 20, "memory": 20})
+    for queue, runs in (("ana", 4), ("bo", 1)):
+        s.add_queue(queue)
+        group = s.submit(queue, {"cpu": 1}, runs)
+        for _ in range(runs):
+            s.assume(group, "a")
+    s.submit("ana", {"cpu": 1}, 5, where=["a"], priority=1)
+    s.submit("ana", {"memory": 1}, 5, where=["b"])
+    s.submit("bo", {"cpu": 1}, 5)
+    assert sorted(placed(s, 0.0, 2)) == [("ana", "b"), ("bo", "a")]
+
+
+def test_a_gang_may_stop_being_oversized(make) -> None:
+    s = make(["cpu"], "fifo/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 1})
+    gang = s.submit("ana", {"cpu": 1}, tasks=3, gang=True, now=1.0)
+    s.submit("bo", {"cpu": 1}, now=2.0)
+    started = s.place()
+    assert [p.queue for p in started] == ["ana", "bo"]  # the gang could never start
+    for p in started:
+        s.finish(p.task)
+    s.assume(gang, "a")
+    s.submit("bo", {"cpu": 1}, now=3.0)
+    assert not placed(s)  # the rest of the gang fits on idle servers, and no group may pass it
+
+
+@pytest.mark.parametrize(
+    ("policy", "starts"), [("fifo/first-fit", 0), ("easy/first-fit", 0), ("drf/first-fit", 2)]
+)
+def test_a_gang_that_idle_servers_cannot_hold_never_starts(make, policy: str, starts: int) -> None:
+    """On idle servers the larger task takes a, which the other one needs; now a is not free."""
+    s = make(["cpu"], policy)
+    for name in "ab":
+        s.add_server(name, {"cpu": 4})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 3}, time_limit=9)
+    s.place()
+    s.submit("ana", {"cpu": 4}, time_limit=9, where=["a"])
+    s.submit_gang("ana", [({"cpu": 4}, 1), ({"cpu": 1}, 1, ["a"])], time_limit=1)
+    assert len(s.place()) == starts
+
+
+def test_the_next_task_of_a_queue_may_score_less(make) -> None:
+    """Ana is behind while its next task takes CPU; when none fits, its next task takes memory."""
+    s = make(["cpu", "memory"], "ps-dsf/joint/residual")
+    s.add_server("a", {"cpu": 10, "memory": 100})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 4}, 3)
+    s.submit("ana", {"memory": 1}, 2)
+    s.submit("bo", {"memory": 10}, 8)
+    queues = [queue for queue, _ in placed(s, 0.0, 12)]
+    assert " ".join(queues) == "ana bo bo bo bo ana ana ana bo bo bo bo"
+
 
 OFFERS = ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
-
-
-def placed(scheduler: Scheduler) -> list[tuple[str, str]]:
-    return [(p.queue, p.server) for p in scheduler.place()]
 
 
 @pytest.mark.parametrize("exactly", [False, True])

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from fairlead.scheduler.policies import parse_policy
-from fairlead.scheduler.scheduler import Scheduler
+from fairlead.scheduler.scheduler import Placement, Scheduler
 from oracles.plain_reservations import SnapshotState
 from scheduler.consistency import check
 from scheduler.random_life import RESOURCES, RandomLife, life_quanta, lives
@@ -84,8 +84,8 @@ class Crowd:
             del self.ends[task]
             self.s.finish(task)
 
-    def step(self) -> list[int]:
-        """Let time pass, end and submit tasks, and place; return the group of each start."""
+    def step(self) -> list[Placement]:
+        """Let time pass, end and submit tasks, and place; return the starts."""
         self.now += self.random.choice([0, 0.5, 0.5])
         self.s.advance(self.now)
         self.end_tasks()
@@ -99,15 +99,15 @@ class Crowd:
             limit = self.limits[start.group]
             part = self.random.choice([0.3, 0.8, 1, 1])
             self.ends[start.task] = self.now + limit * part
-        return [start.group for start in placed]
+        return placed
 
-    def check_bounds(self, started: list[int]) -> int:
+    def check_bounds(self, started: list[Placement]) -> int:
         """Assert that no group starts after its earliest reserved time, nor is it put off.
 
         Return how many groups with a reserved time started.
         """
         state, due = SnapshotState(self.s.snapshot()), 0
-        for group in started:
+        for group in [start.group for start in started]:
             if group in self.bounds:
                 due += 1
                 assert self.now <= self.bounds.pop(group)

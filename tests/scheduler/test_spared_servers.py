@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
 import pytest
@@ -12,9 +11,11 @@ from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_reservations import SnapshotState
 from scheduler.consistency import check
 from scheduler.random_life import lives
+from scheduler.test_reservations import Crowd
 
 POLICIES = ["drf/best-fit", "drf/first-fit/over-share", "tsf/best-fit-first", "ps-dsf/joint"]
 POLICIES += ["drf/rrr", "slots:4", "easy/best-fit", "drf/first-fit/reserve"]
+USING_ALL_ROOM = ["drf/best-fit", "ps-dsf/joint", "drf/rrr"]
 
 
 def may_start(state: SnapshotState, shape: dict[str, Any], name: str) -> bool:
@@ -35,37 +36,20 @@ def may_start(state: SnapshotState, shape: dict[str, Any], name: str) -> bool:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_tasks_start_only_on_servers_that_admit_them(policy: str) -> None:
     kept_off = on_spared = 0
-    for seed in range(lives(3)):
-        random = Random(seed)
-        s = Scheduler(["cpu", "gpu"], f"{policy}/spare:gpu", {"cpu": 1, "gpu": 1}, seed)
-        for name in "uvwx":
-            s.add_server(name, {"cpu": random.choice([4, 8]), "gpu": random.choice([0, 4])})
-        for name in "ab":
-            s.add_queue(name)
-        running: list[int] = []
-        for now in range(50):
-            demand = {"cpu": random.choice([1, 2, 6]), "gpu": random.choice([0, 0, 1])}
-            where = random.choice([None, None, ["u", "v"], {"zone": "z"}])
-            s.submit(random.choice("ab"), demand, 2, where=where, time_limit=9, now=now)
-            name = random.choice("uvwx")
-            change = random.choice([s.drain, s.undrain, None, None])
-            if change is not None:
-                change(name)
-            elif random.random() < 0.5:
-                s.set_server(name, labels={"zone": random.choice("yz")})
-            else:
-                s.set_server(name, {"cpu": 8, "gpu": random.choice([0, 4])})
-            for _ in range(min(len(running), 2)):
-                s.finish(running.pop(random.randrange(len(running))))
-            placed = s.place(now)
+    for seed in range(lives(4)):
+        crowd = Crowd(f"{policy}/spare:gpu", seed)
+        s, choice = crowd.s, crowd.random.choice
+        for _ in range(40):
+            name = choice("uvw")
+            choice([s.drain, s.undrain, s.undrain])(name)
+            s.set_server(name, choice([None, {"cpu": 8, "gpu": choice([0, 4])}]))
+            placed = crowd.step()
             state = SnapshotState(s.snapshot())
             for start in placed:
-                group = state.groups[start.group]
-                shape = state.shape(group, start.index)
+                shape = state.shape(state.groups[start.group], start.index)
                 assert may_start(state, shape, start.server)
                 is_spared = state.servers[start.server]["capacity"][1] > 0
                 on_spared += is_spared and not shape["demand"][1]
-            running += [start.task for start in placed]
             for group in state.groups.values():
                 for index in state.waiting(group)[:1]:
                     shape = state.shape(group, index)
@@ -73,15 +57,10 @@ def test_tasks_start_only_on_servers_that_admit_them(policy: str) -> None:
                         fits = state.fits_now(shape["demand"], server)
                         if fits and not may_start(state, shape, server):
                             kept_off += state.admits(shape, server)
-                        elif fits and policy in ("drf/best-fit", "ps-dsf/joint", "drf/rrr"):
+                        elif fits and not group["gang"] and policy in USING_ALL_ROOM:
                             assert not state.admits(shape, server)
-            with s.what_if():
-                s.drain(name)
-                s.place(now)
-            assert s.place(now) == []
-            if now % 5 == 0:
-                check(s)
-                assert Scheduler.restore(s.snapshot()).snapshot() == s.snapshot()
+        check(s)
+        assert Scheduler.restore(s.snapshot()).snapshot() == s.snapshot()
     assert kept_off > 0
     assert on_spared > 0
 
