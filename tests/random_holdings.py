@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fairlead import solve
 from fairlead.errors import CertificateError
 from fairlead.model.problem import Problem
-from oracles.definitions import gamma_of
+from oracles.plain_lp import gamma_of
 from spoilers import SPOIL
 
 Array = NDArray[np.float64]

@@ -7,34 +7,13 @@ resource, so that tiny holdings count little.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.model.problem import Problem
-from oracles.plain_lp import Shares, most_tasks
+from oracles.plain_lp import Shares, gamma_of, most_tasks
 
 Array = NDArray[np.float64]
-
-
-@lru_cache(maxsize=8)  # called once for each user and server
-def gamma_of(problem: Problem) -> Array:
-    """Return (N, G): tasks each user could run alone on each group; 0 where it may not run."""
-    gamma = np.zeros((problem.n_users, problem.n_groups))
-    rates = problem.users.rates
-    for n in range(problem.n_users):
-        for g in range(problem.n_groups):
-            if not problem.users.eligible[n, g]:
-                continue
-            if rates is not None and not np.isnan(rates[n, g]):
-                gamma[n, g] = rates[n, g] * problem.cluster.count[g]
-            else:
-                server = problem.cluster.capacity[g] * problem.cluster.count[g]
-                asks = np.flatnonzero(problem.users.demand[n] > 0)
-                gamma[n, g] = min(server[r] / problem.users.demand[n, r] for r in asks)
-    gamma.setflags(write=False)
-    return gamma
 
 
 def below_limit(problem: Problem, tasks: Array, slack: float = 1e-9) -> list[int]:

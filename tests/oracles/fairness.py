@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from fairlead.model.problem import Problem
-from oracles.definitions import gamma_of
 from oracles.leximax import leximax_totals
+from oracles.plain_lp import Shares, gamma_of, most_tasks
 
 Array = NDArray[np.float64]
 
@@ -92,39 +91,13 @@ def alone(problem: Problem, n: int) -> float:
 
 def possible_gain(problem: Problem, tasks: Array, n: int, time_shared: bool = False) -> float:
     """Return how many more tasks user `n` could have if no other user has fewer."""
-    gamma = gamma_of(problem)
-    pairs = [tuple(pair) for pair in np.argwhere(gamma > 0)]
-    size = np.array([gamma[pair] for pair in pairs])  # unknowns are shares of the group's gamma
-    rows, most = [], []
-    for g in range(problem.n_groups):
-        for r in range(1 if time_shared else problem.n_resources):
-            row = np.zeros(len(pairs))
-            have = 1.0 if time_shared else problem.cluster.capacity[g, r] * problem.cluster.count[g]
-            if have == 0:
-                continue
-            used = 0.0
-            for k, (user, group) in enumerate(pairs):
-                if group == g:
-                    per_task = 1 / gamma[user, g] if time_shared else problem.demand[user, r] / have
-                    row[k] = size[k] * per_task
-                    used += tasks[user, g] * per_task
-            rows.append(row)
-            most.append(max(used, 1.0))
-    for user in range(problem.n_users):
-        unit = alone(problem, user)
-        row = np.array([size[k] / unit if pair[0] == user else 0 for k, pair in enumerate(pairs)])
-        held = tasks[user].sum() / unit
-        rows.append(-row)
-        most.append(-held)
-        if np.isfinite(problem.users.task_limit[user]):
-            rows.append(row)
-            most.append(max(problem.users.task_limit[user] / unit, held))
-    unit = alone(problem, n)
-    value = np.array([-size[k] / unit if pair[0] == n else 0.0 for k, pair in enumerate(pairs)])
-    found = linprog(value, A_ub=np.array(rows), b_ub=np.array(most), bounds=(0, None))
-    if found.status != 0:
-        raise AssertionError(found.message)
-    return float(-found.fun * unit - tasks[n].sum())
+    shares = Shares(problem, time_shared=time_shared)
+    used = shares.capacity_rows()[:, :-1] @ (
+        np.array([tasks[pair] for pair in shares.pairs]) / shares.gamma
+    )
+    held = tasks.sum(axis=1)
+    most = most_tasks(shares, n, dict(enumerate(held)), np.maximum(used, 1.0))
+    return min(most, max(problem.users.task_limit[n], held[n])) - held[n]
 
 
 def common_bottlenecks(problem: Problem) -> list[int]:

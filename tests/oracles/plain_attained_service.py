@@ -17,74 +17,67 @@ WEIGHTS = {"ana": 1, "bo": 2, "cy": Fraction(1, 3), "last": 0}
 SECONDS = (0.0, 0.25, 1 / 3, 1.0, 7.0)
 
 
-class Plain:
-    """Places tasks by sums that are computed anew for each placement."""
+Group = tuple[str, int]  # a queue, and the cpu of each task
 
-    def __init__(self) -> None:
-        self.weight = dict(WEIGHTS)
-        self.waiting: list[list[object]] = []  # queue, cpu, tasks; in order of submission
-        self.running: dict[int, tuple[str, int, int, float]] = {}  # queue, cpu, server, since
 
-    def rank(self, queue: str, now: float) -> tuple[bool, int]:
-        """Return a queue's score, in units of 2**-64 task-seconds; weight 0 comes last."""
-        runs = [
-            floor(now * 2**20) - floor(t[3] * 2**20) for t in self.running.values() if t[0] == queue
-        ]
-        weight = self.weight[queue]
-        return (weight == 0, floor(Fraction(sum(runs), 2**20) / (weight or 1) * 2**64))
-
-    def next_start(self, now: float) -> tuple[list[object], int] | None:
-        for queue in sorted(WEIGHTS, key=lambda queue: self.rank(queue, now)):
-            for group in self.waiting:
-                for server, cpu in enumerate(SERVERS):
-                    used = sum(t[1] for t in self.running.values() if t[2] == server)
-                    if group[0] == queue and group[2] and used + group[1] <= cpu:
-                        return group, server
-        return None
+def rank(queue: str, runs: list[tuple[Group, int, float]], now: float) -> tuple[bool, int]:
+    """Return a queue's score, in units of 2**-64 task-seconds; weight 0 comes last."""
+    own = [
+        floor(now * 2**20) - floor(since * 2**20) for (name, _), _, since in runs if name == queue
+    ]
+    weight = WEIGHTS[queue]
+    return weight == 0, floor(Fraction(sum(own), 2**20) / (weight or 1) * 2**64)
 
 
 def live(seed: int) -> int:
-    """Compare both in a random life; return the number of started tasks."""
-    random, plain, now, started = Random(seed), Plain(), 0.0, 0
+    """Compare the scheduler with the definition in a random life; return the number of starts."""
+    random, now, started = Random(seed), 0.0, 0
+    waiting: list[Group] = []  # of each task, in order of submission
+    running: dict[int, tuple[Group, int, float]] = {}  # the group, the server, and the start
+
+    def next_start() -> tuple[Group, int] | None:
+        runs = list(running.values())
+        free = [cpu - sum(g[1] for g, on, _ in runs if on == s) for s, cpu in enumerate(SERVERS)]
+        for queue in sorted(WEIGHTS, key=lambda queue: rank(queue, runs, now)):
+            for group in waiting:
+                for server, cpu in enumerate(free):
+                    if group[0] == queue and group[1] <= cpu:
+                        return group, server
+        return None
+
     real = Scheduler(["cpu"], "las/first-fit")
     for server, cpu in enumerate(SERVERS):
         real.add_server(str(server), {"cpu": cpu})
     for queue, weight in WEIGHTS.items():
         real.add_queue(queue, weight)
     for _ in range(60):
-        event = random.choice(["submit", "place", "place", "finish", "weigh", "ask", "restore"])
-        queue = random.choice(list(WEIGHTS))
+        event = random.choice(["submit", "place", "place", "finish", "ask", "restore"])
+        group = random.choice(list(WEIGHTS)), random.randint(1, 2)
         if event == "submit":
-            cpu, tasks = random.randint(1, 2), random.randint(1, 3)
-            real.submit(queue, {"cpu": cpu}, tasks, now=now)
-            plain.waiting.append([queue, cpu, tasks])
-        elif event == "finish" and plain.running:
-            task = random.choice(list(plain.running))
+            real.submit(group[0], {"cpu": group[1]}, tasks := random.randint(1, 3), now=now)
+            waiting += [group] * tasks
+        elif event == "finish" and running:
+            task = random.choice(list(running))
             real.finish(task)
-            del plain.running[task]
-        elif event == "weigh":
-            plain.weight[queue] = random.choice([0, 1, 2, 0.7])
-            real.set_weight(queue, plain.weight[queue])
-            plain.weight[queue] = Fraction(str(plain.weight[queue]))
+            del running[task]
         elif event == "ask":
             with real.what_if():
-                for task in list(plain.running)[:1]:
+                for task in list(running)[:1]:
                     real.finish(task)
-                real.submit(queue, {"cpu": 1}, now=now)
                 real.place(now + random.choice(SECONDS))
         elif event == "restore":
             real = Scheduler.restore(real.snapshot())
         elif event == "place":
             now += random.choice(SECONDS)
             for start in real.place(now):
-                expected = plain.next_start(now)
+                expected = next_start()
                 assert expected is not None, f"seed {seed}: nothing has room for {start}"
                 group, server = expected
                 assert (start.queue, start.server) == (group[0], str(server)), f"seed {seed}"
-                group[2] -= 1
-                plain.running[start.task] = (start.queue, group[1], server, now)
+                waiting.remove(group)
+                running[start.task] = (group, server, now)
                 started += 1
-            assert plain.next_start(now) is None, f"seed {seed}"
+            assert next_start() is None, f"seed {seed}"
         check(real)
     return started
 

@@ -14,8 +14,6 @@ from itertools import chain
 from math import ceil, floor, inf
 from typing import NamedTuple
 
-import numpy as np
-
 SELECTIONS = ("first-fit", "best-fit", "best-fit-first", "rrr")
 POLICIES = (
     *(f"{c}/{s}{end}" for c in ("drf", "tsf") for s in SELECTIONS for end in ("", "/residual")),
@@ -122,32 +120,8 @@ class Choosing:
     """Computes the next placement of a scheduler from its state.
 
     A *plan* has the group, index and server of each task that starts next: one, or all of a gang.
+    `plain_scheduler.Scheduler` describes the state.
     """
-
-    resources: list[str]
-    criterion: str  # drf, tsf, ps-dsf, fifo or easy
-    select: str
-    residual: bool
-    oblivious: bool  # demands are unknown: queues are offered servers, and decline the rest
-    strict: bool  # no group passes the first one of its queue
-    slots: int  # slots of the largest server; 0 if tasks take amounts
-    largest: list[int] | None  # capacity of the server that is cut into slots, if given
-    random: np.random.Generator
-    servers: dict[str, Server]
-    queues: dict[str, Queue]  # in the order in which they were added
-    groups: dict[int, Group]
-    running: dict[int, Task]  # in order of their starts
-    planned: list[Task]  # tasks of the present plan, counted as running
-    to_visit: list[Server]  # servers that the current round has still to visit
-    is_idle: bool  # whether the current round has placed, or offered, nothing yet
-    now: Fraction
-    refuse_seconds: Fraction
-    current_offer: tuple[Queue, Server] | None
-    device_units: dict[int, int]  # quanta of a device, by resource that comes in devices
-    protected: Reservation | None = None  # which the last plan does not delay
-    pool_server: Server | None = None  # the server that is the pool, under ps-dsf in trees
-    declined: dict[tuple[int, object], Fraction]  # end of each decline, by queue and server
-    freed: set[tuple[int, object]]  # declines of servers that have more free since
 
     # The state
 

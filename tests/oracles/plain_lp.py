@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import highspy
@@ -11,6 +12,25 @@ from numpy.typing import NDArray
 from fairlead.model.problem import Problem
 
 Array = NDArray[np.float64]
+
+
+@lru_cache(maxsize=8)  # called once for each user and server
+def gamma_of(problem: Problem) -> Array:
+    """Return (N, G): tasks each user could run alone on each group; 0 where it may not run."""
+    gamma = np.zeros((problem.n_users, problem.n_groups))
+    rates = problem.users.rates
+    for n in range(problem.n_users):
+        for g in range(problem.n_groups):
+            if not problem.users.eligible[n, g]:
+                continue
+            if rates is not None and not np.isnan(rates[n, g]):
+                gamma[n, g] = rates[n, g] * problem.cluster.count[g]
+            else:
+                server = problem.cluster.capacity[g] * problem.cluster.count[g]
+                asks = np.flatnonzero(problem.users.demand[n] > 0)
+                gamma[n, g] = min(server[r] / problem.users.demand[n, r] for r in asks)
+    gamma.setflags(write=False)
+    return gamma
 
 
 class NoOptimumError(AssertionError):
@@ -68,7 +88,7 @@ def maximise(objective: Array, rows: Array, lower: Array, upper: Array) -> Optim
 
 
 class Shares:
-    """The feasible allocations of a problem under RDM, as rows of a linear programme.
+    """The feasible allocations of a problem, as rows of a linear programme.
 
     The unknown of a user on a group is a share from 0 to 1 of the tasks that it could run there, so
     that coefficients stay near 1 for all demands. The last unknown is free for a common level.
@@ -81,35 +101,31 @@ class Shares:
         Tasks for a share of 1.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, time_shared: bool = False) -> None:
         self.problem = problem
-        self.pairs: list[tuple[int, int]] = []
-        gamma: list[float] = []
-        capacity = problem.cluster.capacity * problem.cluster.count[:, None]
-        for n in range(problem.n_users):
-            for g in range(problem.n_groups):
-                asks = np.flatnonzero(problem.users.demand[n] > 0)
-                alone = min(capacity[g, r] / problem.users.demand[n, r] for r in asks)
-                if problem.users.eligible[n, g] and alone > 0:
-                    self.pairs.append((n, g))
-                    gamma.append(alone)
-        self.gamma = np.array(gamma)
-        self.capacity = capacity
+        self.time_shared = time_shared  # whether groups are shared by time, else by resource
+        gamma = gamma_of(problem)
+        self.pairs = [(int(n), int(g)) for n, g in np.argwhere(gamma > 0)]
+        self.gamma = np.array([gamma[pair] for pair in self.pairs])
+        self.capacity = problem.cluster.capacity * problem.cluster.count[:, None]
 
     def alone(self, n: int) -> float:
         """Return the tasks that user `n` could run alone on all servers, without its limit."""
         return float(sum(self.gamma[k] for k, (user, _) in enumerate(self.pairs) if user == n))
 
     def capacity_rows(self) -> Array:
-        """Return the rows that must not exceed 1: the use of each resource of each group."""
+        """Return the rows that must not exceed 1: the use of each resource, or time, of a group."""
         rows = []
         for g in range(self.problem.n_groups):
+            there = np.array([group == g for _, group in self.pairs])
+            if self.time_shared:
+                rows.append(np.append(there, 0.0))
+                continue
             for r in np.flatnonzero(self.capacity[g] > 0):
                 row = np.zeros(len(self.pairs) + 1)
-                for k, (n, group) in enumerate(self.pairs):
-                    if group == g:
-                        row[k] = self.gamma[k] * self.problem.users.demand[n, r]
-                        row[k] /= self.capacity[g, r]
+                for k in np.flatnonzero(there):
+                    row[k] = self.gamma[k] * self.problem.users.demand[self.pairs[k][0], r]
+                    row[k] /= self.capacity[g, r]
                 rows.append(row)
         return np.array(rows)
 

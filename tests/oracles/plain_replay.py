@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import floor, inf
+from math import ceil, floor, inf
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.unplaceable import kinds_of
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from oracles.plain_scheduler import Scheduler
-from oracles.plain_slots import in_slots
 
 Row = tuple[int, int, float, float, bool]  # task, server, start, end, lost
 
@@ -210,6 +209,24 @@ def unplaceable_sets(w: Workload, policy: str) -> list[bool]:
         capacity, shapes = in_slots(capacity, shapes, int(policy.removeprefix("slots:")))
     rows = list(zip(capacity, w.cluster.count.tolist(), strict=True))
     return [_is_unplaceable(w, k, rows, shapes) for k in range(w.n_sets)]
+
+
+def in_slots(
+    capacity: list[list[Fraction]], shapes: list[list[Fraction]], slots: int
+) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
+    """Return capacities and demands with slots in place of the resources that all servers have."""
+    shared = [r for r in range(len(capacity[0])) if all(c[r] > 0 for c in capacity)]
+    others = [r for r in range(len(capacity[0])) if r not in shared]
+    slot = {r: max(c[r] for c in capacity) / slots for r in shared}
+    rows = [
+        [Fraction(min(floor(c[r] / slot[r]) for r in shared)), *(c[r] for r in others)]
+        for c in capacity
+    ]
+    tasks = [
+        [Fraction(max(ceil(d[r] / slot[r]) for r in shared)), *(d[r] for r in others)]
+        for d in shapes
+    ]
+    return rows, tasks
 
 
 def _is_unplaceable(

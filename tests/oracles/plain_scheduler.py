@@ -12,7 +12,7 @@ import numpy as np
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.quantity import exact
-from oracles.plain_choosing import Choosing, Group, Queue, Server, Task
+from oracles.plain_choosing import Choosing, Group, Queue, Reservation, Server, Task
 
 LARGEST = 2**62
 QUANTUM = Fraction(1, 1_024_000_000)
@@ -80,28 +80,34 @@ class Scheduler(Choosing):
         self.preempts = ""
         if "/over-" in policy:
             policy, _, self.preempts = policy.rpartition("/")
-        self.slots = 0
+        self.slots = 0  # of the largest server; 0 if tasks take amounts
         if policy.startswith("slots:"):
             self.slots = int(policy[6:])
             policy = "drf/first-fit"
         self.criterion, self.select, *forms = policy.split("/")
-        self.residual, self.oblivious = "residual" in forms, "oblivious" in forms
-        self.strict = strict_fifo
+        self.residual = "residual" in forms
+        # Whether demands are unknown: queues are offered servers, and decline the rest.
+        self.oblivious = "oblivious" in forms
+        self.strict = strict_fifo  # no group passes the first one of its queue
         self.refuse_seconds = number(refuse_seconds)
         self.now = Fraction(0)
         self.quanta = [number((quanta or {}).get(name, QUANTUM)) for name in self.resources]
         numbers = [self.resources.index(name) for name in devices]
-        self.device_units = {r: int(1 / self.quanta[r]) for r in numbers}
+        self.device_units = {r: int(1 / self.quanta[r]) for r in numbers}  # quanta of a device
         self.largest = None if largest is None else self.count(largest, "largest")
         self.random = np.random.default_rng(seed)
         self.servers: dict[str, Server] = {}
-        self.queues: dict[str, Queue] = {}
+        self.queues: dict[str, Queue] = {}  # in the order in which they were added
         self.groups: dict[int, Group] = {}
         self.running: dict[int, Task] = {}  # in order of their starts
-        self.planned: list[Task] = []
-        self.to_visit: list[Server] = []
-        self.is_idle = False
-        self.current_offer, self.declined, self.freed = None, {}, set()
+        self.planned: list[Task] = []  # tasks of the present plan, counted as running
+        self.protected: Reservation | None = None  # which the last plan does not delay
+        self.pool_server: Server | None = None  # the server that is the pool, for ps-dsf in trees
+        self.to_visit: list[Server] = []  # servers that the current round has still to visit
+        self.is_idle = False  # whether the current round has placed, or offered, nothing yet
+        self.current_offer: tuple[Queue, Server] | None = None
+        self.declined: dict[tuple[int, object], Fraction] = {}  # ends, by queue and server
+        self.freed: set[tuple[int, object]] = set()  # declined servers that have more free since
         self.joined = self.added = self.ids = 0
         self.parked: set[int] = set()  # ids of gangs
         self.stopping: set[int] = set()  # victims of preemption that still run

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from fairlead.model.problem import Problem
-from oracles.definitions import gamma_of
+from oracles.plain_lp import gamma_of
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.model.problem import Problem
-from oracles.definitions import feasibility_violation, gamma_of
+from oracles.definitions import feasibility_violation
 from oracles.plain_lp import Shares, maximise
 
 Array = NDArray[np.float64]
@@ -17,29 +17,20 @@ def most_worth(problem: Problem, worth: Array, *, time_shared: bool) -> tuple[fl
 
     Also return (R, G), the prices of resources of groups that prove it; (1, G) for TDM.
     """
-    gamma = gamma_of(problem)
-    pairs = [(n, g) for n, g in np.argwhere(gamma > 0)]
-    shared = np.array([gamma[pair] for pair in pairs])
-    if time_shared:
-        rows = [
-            np.array([1.0 if group == g else 0.0 for _, group in pairs])
-            for g in range(problem.n_groups)
-        ]
-    else:
-        rows = [row[:-1] for row in Shares(problem).capacity_rows()]
+    shares = Shares(problem, time_shared=time_shared)
+    rows = [row[:-1] for row in shares.capacity_rows()]
     upper = [1.0] * len(rows)
     for n, limit in enumerate(problem.users.task_limit):
-        alone = gamma[n].sum()
-        if limit < alone:
-            rows.append(np.array([gamma[n, g] / limit if n == m else 0.0 for m, g in pairs]))
+        if limit < shares.alone(n):
+            rows.append(shares.total_row(n, limit)[:-1])
             upper.append(1.0)
-    objective = np.array([worth[pair] for pair in pairs]) * shared
+    objective = np.array([worth[pair] for pair in shares.pairs]) * shares.gamma
     scale = objective.max()
     lower = np.full(len(rows), -np.inf)
     optimum = maximise(objective / scale, np.array(rows), lower, np.array(upper))
     if time_shared:
         return scale * optimum.value, scale * optimum.row_price[None, : problem.n_groups]
-    has = Shares(problem).capacity > 0
+    has = shares.capacity > 0
     prices = np.zeros(has.shape)
     prices[has] = scale * optimum.row_price[: int(has.sum())]
     return scale * optimum.value, prices.T

@@ -18,7 +18,7 @@ from fairlead.properties.audit import audit
 from fairlead.properties.lies import Lie, declared_problem, search_lies, usable_tasks
 from fairlead.properties.subject import subject_of
 from fairlead.properties.witness_files import check_folder, save_audit_witnesses
-from oracles.definitions import gamma_of
+from oracles.plain_lp import gamma_of
 from strategies import admitted_by
 
 

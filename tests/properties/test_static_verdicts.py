@@ -23,7 +23,8 @@ from fairlead.properties.sharing import check_sharing_incentive
 from fairlead.properties.special_cases import check_bottleneck_fairness, check_single_server_drf
 from fairlead.properties.subject import Subject, certain_whole_tasks, subject_of
 from oracles import fairness
-from oracles.definitions import feasibility_violation, gamma_of
+from oracles.definitions import feasibility_violation
+from oracles.plain_lp import gamma_of
 from random_holdings import any_tasks
 from strategies import problems
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fairlead.errors import InputError, RefusalError
@@ -14,24 +13,6 @@ from fairlead.simulation import filling
 from fairlead.simulation.filling import fill, fill_by
 
 TWO = Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]])
-
-
-@pytest.mark.parametrize(
-    ("criterion", "select", "residual", "reason"),
-    [
-        ("drf", "joint", False, "the same score on every server"),
-        ("tsf", "joint", True, "the same score on every server"),
-        ("ps-dsf", "first-fit", True, "infinite once one of them is full"),
-        ("ps-dsf", "best-fit", True, "infinite once one of them is full"),
-        ("ps-dsf", "best-fit-first", True, "infinite once one of them is full"),
-    ],
-)
-def test_combinations_without_meaning_are_refused_by_name(
-    criterion: str, select: str, residual: bool, reason: str
-) -> None:
-    with pytest.raises(RefusalError, match=reason) as refusal:
-        find_policy(criterion, select, residual)
-    assert str(refusal.value).startswith(f"{criterion}/{select}")
 
 
 @pytest.mark.parametrize(
@@ -155,18 +136,6 @@ def test_too_many_servers_are_refused_with_the_count() -> None:
     problem = Problem.from_arrays([[1]], [[1]], count=[10**12], task_limit=[1])
     with pytest.raises(RefusalError, match="1,000,000,000,000 servers"):
         fill(problem)
-
-
-def test_a_seed_decides_a_filling() -> None:
-    orders = [fill(TWO, "drf", "rrr", seed=seed).order for seed in (1, 1, 2)]
-    assert np.array_equal(orders[0], orders[1])
-    assert not np.array_equal(orders[0], orders[2])
-
-
-def test_nothing_is_left_over_by_rounding() -> None:
-    filled = fill(Problem.from_arrays([[0.5, 0.3]], [[0.1, 0.06]]))
-    assert filled.user_tasks.tolist() == [5]
-    assert filled.unused.tolist() == [[0.0, 0.0]]
 
 
 def test_a_long_filling_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:

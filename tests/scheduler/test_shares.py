@@ -136,33 +136,6 @@ def test_shares_equal_those_computed_server_by_server(
     assert plain["certificate"]["holds"] is True
 
 
-def shares(s: Scheduler, mechanism: str | None = None) -> dict[str, tuple[float, float]]:
-    """Return the share and the fair share of each queue."""
-    return {q.name: (q.share, round(q.fair_share, 9)) for q in s.shares(mechanism).queues}
-
-
-def two_queues(policy: str = "drf/first-fit", weight: float = 1) -> Scheduler:
-    """Return two servers of 4, and queues ana and bo."""
-    s = Scheduler(["cpu"], policy)
-    s.add_server("a", {"cpu": 4})
-    s.add_server("b", {"cpu": 4})
-    s.add_queue("ana")
-    s.add_queue("bo", weight)
-    return s
-
-
-def test_a_queue_of_weight_0_is_due_nothing() -> None:
-    s = two_queues(weight=0)
-    s.submit("bo", {"cpu": 1}, 20)
-    s.place(limit=6)
-    s.submit("ana", {"cpu": 1}, 20)
-    assert shares(s) == {"ana": (0.0, 1.0), "bo": (0.75, 0.0)}
-    assert not s.shares().queues[1].is_short
-    s.set_weight("ana", 0)
-    assert shares(s) == {"ana": (0.0, 0.0), "bo": (0.75, 0.0)}
-    assert s.shares().certificate is None
-
-
 def test_tasks_that_fit_nowhere_are_due_nothing() -> None:
     s = Scheduler(["cpu", "gpu"], "drf/best-fit")
     s.add_server("a", {"cpu": 4})
@@ -173,15 +146,17 @@ def test_tasks_that_fit_nowhere_are_due_nothing() -> None:
     s.submit("bo", {"cpu": 4, "gpu": 1})  # no server has both
     s.submit("cy", {"cpu": 4}, where=["b"])
     s.place()
-    assert shares(s) == {"ana": (0.5, 0.5), "bo": (0.0, 0.0), "cy": (0.0, 0.0)}
+    held = {queue.name: (queue.share, round(queue.fair_share, 9)) for queue in s.shares().queues}
+    assert held == {"ana": (0.5, 0.5), "bo": (0.0, 0.0), "cy": (0.0, 0.0)}
     assert s.shares_question().too_large == 2
     s.add_server("c", {"cpu": 4, "gpu": 1})
-    assert shares(s)["bo"][1] > 0
-    assert shares(s)["cy"][1] == 0
+    assert [queue.fair_share > 0 for queue in s.shares().queues] == [True, True, False]
 
 
 def test_unsuitable_mechanisms_are_refused() -> None:
-    s = two_queues()
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("ana")
     s.submit("ana", {"cpu": 1}, 20)
     with pytest.raises(InputError):
         s.shares("nonsense")
@@ -236,6 +211,9 @@ def test_below_a_queue_of_weight_0_nothing_is_due() -> None:
     for name in ("ana", "bo"):
         s.submit(name, {"cpu": 1}, 20)
     assert [queue.fair_share for queue in s.shares().queues] == [0, 0, 1]
+    assert [queue.is_short for queue in s.shares().queues] == [False, False, True]
+    s.set_weight("bo", 0)
+    assert s.shares().certificate is None
 
 
 def test_a_question_is_answered_by_its_own_state() -> None:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from effort import cases
-from fairlead.errors import InputError, RefusalError
+from fairlead.errors import RefusalError
 from fairlead.scheduler._entities import Placement
 from fairlead.scheduler.policies import ROWS, parse_policy
 from fairlead.scheduler.scheduler import Scheduler
@@ -217,28 +217,6 @@ def test_a_gang_beyond_a_limit_prevents_no_reservation() -> None:
     waits = s.submit("bo", {"cpu": 4}, time_limit=10)
     assert s.place() == []
     assert s.explain(waits, 0.0).reservation.at == 10
-
-
-def test_only_leaves_take_tasks_and_can_be_removed() -> None:
-    s = cluster(cpu=4)
-    s.add_queue("team")
-    s.submit("team", {"cpu": 8})
-    with pytest.raises(InputError, match="tasks of 'team' wait or run"):
-        s.add_queue("ana", parent="team")
-    with pytest.raises(InputError, match="no parent 'nobody'"):
-        s.add_queue("ana", parent="nobody")
-    s.cancel(s.submit("team", {"cpu": 1}))
-    s.remove_server("a")
-    s = cluster(cpu=4)
-    s.add_queue("team")
-    s.add_queue("ana", parent="team")
-    with pytest.raises(InputError, match="submit to one of these"):
-        s.submit("team", {"cpu": 1})
-    with pytest.raises(InputError, match="queues below 'team'"):
-        s.remove_queue("team")
-    s.remove_queue("ana")
-    s.submit("team", {"cpu": 1})
-    assert [p.queue for p in s.place()] == ["team"]
 
 
 def test_other_policies_refuse_trees() -> None:
