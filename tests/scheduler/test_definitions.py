@@ -268,3 +268,17 @@ def test_a_declined_server_is_offered_again_later(policy: str) -> None:
     assert s.place(now=2.5) == []
     assert len(s.place(now=2.6)) == 1
     assert s.next_moment() == inf
+
+
+def test_the_best_server_depends_on_the_present_pool() -> None:
+    s = Scheduler(["cpu", "memory", "gpu"], "drf/best-fit-first")
+    s.add_server("a", {"cpu": 2, "memory": 2, "gpu": 4})
+    s.add_server("b", {"cpu": 2, "memory": 4, "gpu": 2})
+    s.add_server("z", {"cpu": 1, "memory": 1, "gpu": 1})
+    task = {"cpu": 1, "memory": 1, "gpu": 1}
+    for queue, where in (("ana", ["a", "b", "c"]), ("bo", ["z"])):
+        s.add_queue(queue)
+        s.submit(queue, task, where=where)
+    assert [(p.queue, p.server) for p in s.place(limit=1)] == [("bo", "z")]  # a is ana's best
+    s.add_server("c", {"cpu": 8, "memory": 8, "gpu": 0})
+    assert [(p.queue, p.server) for p in s.place()] == [("ana", "b")]

@@ -115,7 +115,7 @@ class PreemptingLifeInATree(LifeInATree, PreemptingLife):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_rules_hold_in_random_lives(policy: str, kind: type[PreemptingLife]) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(lives(6)):
+    for seed in range(lives(10)):
         both = BothPreempting(
             ["cpu", "memory"], policy, life_quanta(seed), strict_fifo=seed % 4 == 3
         )

@@ -60,6 +60,18 @@ def test_an_unused_quota_is_lent_and_served_first_later() -> None:
     assert placed(s) == {"bo": 8, "ana": 1}
 
 
+def test_a_quota_on_some_servers_counts_only_there() -> None:
+    s = cluster()
+    s.set_quota("bo", {"gpu": 4}, {"type": "new"})
+    s.submit("ana", {"gpu": 1}, 20)
+    s.submit("bo", {"gpu": 1}, 20)
+    where = Counter((start.queue, start.server) for start in s.place())
+    assert where["bo", "new"] == 4
+    assert where["ana", "new"] == 2
+    s.set_server("new", labels={"type": "renewed"})
+    assert s.quotas()[0].held == {"gpu": 0}
+
+
 def test_a_quota_is_replaced_and_removed() -> None:
     s = cluster()
     s.set_quota("bo", {"gpu": 8})

@@ -54,6 +54,8 @@ class Cycle:
     """Starts tasks one after the other, and all tasks of a gang together."""
 
     makes_reservations = False  # whether waiting groups get reserved starts
+    preempts: str = ""  # the kind of preemption, as in `Policy`; empty for none
+    min_run: float = 0.0  # seconds that a task runs at least before it is preempted
 
     def __init__(self, state: State, is_strict: bool) -> None:
         self.state = state

@@ -66,8 +66,6 @@ class Explainer:
         quanta: list[Fraction],
         group: TaskGroup,
         now: float,
-        preempts: str = "",
-        min_run: float = 0.0,
         max_others: int = LARGEST,
     ) -> None:
         state = cycle.state
@@ -75,8 +73,6 @@ class Explainer:
         self.state = state
         self.group = group
         self.now = now  # the time of the question, in seconds
-        self.preempts = preempts  # the policy's kind of preemption; empty for none
-        self.min_run = min_run  # seconds that a task runs at least before it is stopped
         self.max_others = max_others  # starts of other groups after which a trial ends
         self.is_cut = False  # whether the last trial ended at that number
         self.resources = resources  # (R,)
@@ -289,12 +285,11 @@ class Explainer:
 
     def why_preempting(self) -> WaitReason | None:
         """Return the reason if a round of preemption would start the group now."""
-        if not self.preempts:
+        if not self.cycle.preempts:
             return None
         with WhatIf(self.state):
             self.state.set_time(self.now)
-            round = PreemptionRound(self.cycle, self.resources, self.preempts, self.min_run)
-            for each in round.run(PORTION):
+            for each in PreemptionRound(self.cycle, self.resources).run(PORTION):
                 if each.starts[0].group is self.group:
                     queues = {task.group.waiting_list.queue.name: True for task in each.victims}
                     victims = tasks_in_words(len(each.victims))

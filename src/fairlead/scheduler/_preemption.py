@@ -107,13 +107,13 @@ class HeldAmounts:
 class PreemptionRound:
     """One round of preemption, at the time of the last placement."""
 
-    def __init__(self, cycle: Cycle, resources: list[str], mode: str, min_run: float) -> None:
+    def __init__(self, cycle: Cycle, resources: list[str]) -> None:
         state = cycle.state
         self.cycle = cycle
         self.state = state
         self.resources = resources
-        self.by_share = mode == OVER_SHARE
-        self.min_run = min_run  # seconds; a task that has run for less is no victim
+        self.by_share = cycle.preempts == OVER_SHARE
+        self.min_run = cycle.min_run  # seconds; a task that has run for less is no victim
         self.width = state.width
         self.total = [int(amount) for amount in state.criterion.total]  # (W,) of all servers
         self.shared = state.criterion.shared  # the leading amounts that count in shares

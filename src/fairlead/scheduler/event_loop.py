@@ -100,12 +100,8 @@ class Replay:
         events: ServerEvents,
         jobs: JobArrivals,
         cancels: list[tuple[float, int]],
-        preempts: str = "",
-        min_run: float = 0.0,
     ) -> None:
         self.cycle = cycle
-        self.preempts = preempts  # the kind of preemption, as in `Policy`; empty for none
-        self.min_run = min_run  # seconds that a task runs at least before it is preempted
         self.next_round = UNLIMITED  # when more tasks may become victims, in seconds
         self.state = cycle.state
         self.events = events
@@ -149,7 +145,7 @@ class Replay:
                 self._submit_jobs()
                 self._cancel_jobs()
             self.is_placing = self._place_tasks()
-            if self.preempts and not self.is_placing:
+            if self.cycle.preempts and not self.is_placing:
                 self.is_placing = self._preempt()
         return False
 
@@ -157,8 +153,7 @@ class Replay:
         self, group: TaskGroup, resources: list[str], quanta: list[Fraction], now: float
     ) -> Explanation:
         """Explain why a group waits; `quanta` is one quantum of each resource, in its unit."""
-        preempts, min_run = self.preempts, self.min_run
-        return Explainer(self.cycle, resources, quanta, group, now, preempts, min_run).explain()
+        return Explainer(self.cycle, resources, quanta, group, now).explain()
 
     def _next_time(self) -> float:
         """Return the time of the next event in seconds; infinite if there is none."""
@@ -271,7 +266,7 @@ class Replay:
     def _preempt(self) -> bool:
         """Run a round of preemption, and log starts and lost tasks; return whether any started."""
         resources = [str(r) for r in range(self.state.counting.resources)]
-        round = PreemptionRound(self.cycle, resources, self.preempts, self.min_run)
+        round = PreemptionRound(self.cycle, resources)
         found = round.run(PORTION)
         self.next_round = round.next_time
         for each in found:

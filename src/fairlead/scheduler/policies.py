@@ -243,6 +243,7 @@ class Policy:
         later_wins_ties = make_selection is BestFitFirst
         state = State(counting, criterion, selection, later_wins_ties, rounds, spared)
         cycle = make_cycle(state, is_strict)
+        cycle.preempts, cycle.min_run = self.preempts, self.min_run
         return ReservingCycle(cycle, self.reserves) if self.reserves else cycle
 
 

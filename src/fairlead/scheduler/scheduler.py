@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Integral
-from typing import NamedTuple, Self, SupportsFloat
+from typing import NamedTuple, Self, SupportsFloat, TypeVar
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.garbage_collection import garbage_collection_paused
@@ -52,6 +52,8 @@ from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.random_order import RandomOrder
 
 __all__ = ["Placement", "Preemption", "QuotaUse", "Scheduler"]
+
+Found = TypeVar("Found")
 
 
 class Preemption(NamedTuple):
@@ -591,14 +593,12 @@ class Scheduler:
         """
         time = parse_float(now, "now")
         most = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
-        mode = self.policy.preempts
-        if not mode:
+        if not self.policy.preempts:
             message = "has no preemption; a policy such as drf/best-fit/over-share has"
             raise RefusalError(self.policy.name, message)
         self._state.set_time(time)
         with garbage_collection_paused():
-            round = PreemptionRound(self._cycle, self.resources, mode, self.policy.min_run)
-            preempted = round.run(most)
+            preempted = PreemptionRound(self._cycle, self.resources).run(most)
         return [
             Preemption([placement_of(task) for task in each.starts], [t.id for t in each.victims])
             for each in preempted
@@ -700,10 +700,8 @@ class Scheduler:
         found = self._group(group)
         time = self._state.now if now is None else parse_float(now, "now")
         quanta = self._amounts.quanta
-        policy = self.policy
         max_others = whole_number(most, "most", 1, LARGEST)
-        options = (policy.preempts, policy.min_run, max_others)
-        return Explainer(self._cycle, self.resources, quanta, found, time, *options).explain()
+        return Explainer(self._cycle, self.resources, quanta, found, time, max_others).explain()
 
     def shares(self, mechanism: str | None = None) -> LiveShares:
         """Return the shares of all queues and their fair shares, with a proof.
@@ -869,28 +867,16 @@ class Scheduler:
         return found
 
     def _server(self, name: object) -> Server:
-        found = self._state.servers.get(name) if isinstance(name, str) else None
-        if found is None:
-            raise InputError(f"there is no server {name!r:.60}", "server")
-        return found
+        return require(self._state.servers.get(str_of(name)), "server", name)
 
     def _queue(self, name: object, what: str = "queue") -> Queue:
-        found = self._state.queues.get(name) if isinstance(name, str) else None
-        if found is None:
-            raise InputError(f"there is no {what} {name!r:.60}", what)
-        return found
+        return require(self._state.queues.get(str_of(name)), what, name)
 
     def _group(self, group: object) -> TaskGroup:
-        found = self._state.groups.get(id_of(group))
-        if found is None:
-            raise InputError(f"there is no group {group!r:.60}", "group")
-        return found
+        return require(self._state.groups.get(id_of(group)), "group", group)
 
     def _task(self, task: object) -> Task:
-        found = self._state.running.get(id_of(task))
-        if found is None:
-            raise InputError(f"there is no task {task!r:.60}", "task")
-        return found
+        return require(self._state.running.get(id_of(task)), "task", task)
 
     # Shared steps
 
@@ -945,6 +931,18 @@ class Scheduler:
         for task in stopped:
             self._state.stop(task, waits_again)
         return [task.id for task in stopped]
+
+
+def require(found: Found | None, what: str, key: object) -> Found:
+    """Return the found entity; raise InputError, with the key that was given, if there is none."""
+    if found is None:
+        raise InputError(f"there is no {what} {key!r:.60}", what)
+    return found
+
+
+def str_of(value: object) -> str:
+    """Return a name, or for any other value the empty text, which is no name."""
+    return value if isinstance(value, str) else ""
 
 
 def id_of(value: object) -> int:

@@ -138,7 +138,7 @@ class StartedReplay:
                 state.guarantee(state.queues[name], _servers_of(quota, workload), amounts)
         jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
         events, cancels = _server_events_of(workload, quanta), _cancels_of(workload)
-        self.under_way = Replay(cycle, events, jobs, cancels, chosen.preempts, chosen.min_run)
+        self.under_way = Replay(cycle, events, jobs, cancels)
         self.policy, self.quanta = chosen, quanta
         self.unplaceable: BoolArray = unplaceable  # (K,) the sets that are left out
 
