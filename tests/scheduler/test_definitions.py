@@ -11,6 +11,7 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.scheduler.criteria.residual import is_less
+from fairlead.scheduler.policies import ROWS
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_scheduler
 from scheduler.consistency import check
@@ -282,3 +283,23 @@ def test_the_best_server_depends_on_the_present_pool() -> None:
     assert [(p.queue, p.server) for p in s.place(limit=1)] == [("bo", "z")]  # a is ana's best
     s.add_server("c", {"cpu": 8, "memory": 8, "gpu": 0})
     assert [(p.queue, p.server) for p in s.place()] == [("ana", "b")]
+
+
+@pytest.mark.parametrize("policy", [name for name in ROWS if name[:4] not in ("fifo", "easy")])
+def test_weight_0_comes_last(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    for server in ("a", "b"):
+        s.add_server(server, {"cpu": 2})
+    for queue, weight in (("zero", 0), ("ana", 1), ("none", 0)):
+        s.add_queue(queue, weight)
+        s.submit(queue, {"cpu": 1}, 2)
+    assert [p.queue for p in s.place()][:2] == ["ana", "ana"]
+
+
+@pytest.mark.parametrize("amount", [1 / 3, Fraction(1, 3), 1e-12, 0.1 + 0.2])
+def test_equal_amounts_stay_equal(amount: float) -> None:
+    s = Scheduler(["cpu"], "drf/best-fit")
+    s.add_server("a", {"cpu": amount})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": amount}, tasks=2)
+    assert placed(s) == [("ana", "a")]
