@@ -303,3 +303,13 @@ def test_equal_amounts_stay_equal(amount: float) -> None:
     s.add_queue("ana")
     s.submit("ana", {"cpu": amount}, tasks=2)
     assert placed(s) == [("ana", "a")]
+
+
+def test_a_server_with_other_labels_is_tried_again() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 1})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 1}, where={"gpu": "T4"})
+    assert placed(s) == []
+    s.set_server("a", labels={"gpu": "T4"})
+    assert placed(s) == [("ana", "a")]
