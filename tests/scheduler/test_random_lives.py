@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from fairlead.scheduler.scheduler import Scheduler
+from oracles import plain_scheduler
 from scheduler.random_life import (
     POLICIES,
     REFUSED,
     RESOURCES,
     Both,
     ComparedLife,
+    RandomLife,
+    life_quanta,
     lives,
     make_life,
 )
@@ -44,6 +48,42 @@ def test_a_queue_of_many_shapes_is_as_defined(policy: str) -> None:
         s.finish(row.task)
         placed += s.place()
     assert len(placed) >= 5
+
+
+SCORED_BY_TASK = ["drf/first-fit/residual", "tsf/best-fit/residual", "ps-dsf/rrr/residual"]
+SCORED_BY_TASK += ["ps-dsf/rrr", "ps-dsf/joint", "ps-dsf/rrr/oblivious"]
+
+
+@pytest.mark.parametrize("policy", SCORED_BY_TASK)
+def test_task_scores_are_as_defined(policy: str) -> None:
+    compared = 0
+    for seed in range(lives(3)):
+        arguments = (RESOURCES, policy, life_quanta(seed))
+        s, plain = Scheduler(*arguments), plain_scheduler.Scheduler(*arguments)
+        both = [RandomLife(s, seed), RandomLife(plain, seed)]
+        for _ in range(80):
+            for life in both:
+                life.step()
+            compared += compare_scores(s, plain)
+    assert compared > 0
+
+
+def compare_scores(s: Scheduler, plain: plain_scheduler.Scheduler) -> int:
+    """Compare the scores of all queues' first tasks on all servers with room."""
+    state, compared = s._state, 0
+    for queue in plain.queues.values():
+        for group in plain.groups_within_limits(queue)[:1]:
+            index = next(group.waiting_indices())
+            for server in plain.servers.values():
+                if plain.fits(group, index, server):
+                    expected = plain.score(queue, group, index, server).value
+                    shape = state.groups[group.id].shape_of(index)
+                    queue_and_task = (state.queues[queue.name], shape)
+                    assert state.criterion.bound(*queue_and_task, None) <= expected
+                    on = state.servers[server.name]
+                    assert state.criterion.score_of(*queue_and_task, on) == expected
+                    compared += 1
+    return compared
 
 
 # Easy, where ends and limits of many tasks coincide
