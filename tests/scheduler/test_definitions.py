@@ -313,3 +313,15 @@ def test_a_server_with_other_labels_is_tried_again() -> None:
     assert placed(s) == []
     s.set_server("a", labels={"gpu": "T4"})
     assert placed(s) == [("ana", "a")]
+
+
+@pytest.mark.parametrize("is_offered", [True, False])
+def test_a_round_goes_on_without_a_removed_server(is_offered: bool) -> None:
+    s = Scheduler(["cpu"], "drf/rrr/oblivious")
+    for server in "ab":
+        s.add_server(server, {"cpu": 4})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 1}, 9)
+    (start,) = s.place(limit=1)
+    s.remove_server(start.server if is_offered else "ab".replace(start.server, ""))
+    assert len(s.place()) == (4 if is_offered else 3)

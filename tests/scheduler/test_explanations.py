@@ -183,6 +183,23 @@ def test_a_named_time_limit_is_short_enough(start: float) -> None:
     assert [p.group for p in s.place(start)] == [g]
 
 
+@pytest.mark.parametrize(
+    ("policy", "behind"), [("fifo/first-fit", "fifo"), ("easy/best-fit", "nothing")]
+)
+def test_the_place_of_a_group_in_the_line_is_explained(policy: str, behind: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    for name in "ab":
+        s.add_server(name, {"cpu": 4})
+    s.add_queue("ana")
+    gang = s.submit_gang("ana", [({"cpu": 4}, 1), ({"cpu": 1}, 1, ["a"])])
+    assert s.explain(gang).held_by == "gang"  # its larger task takes a, even on empty servers
+    s.submit("ana", {"cpu": 3}, 2, time_limit=9)
+    late = s.submit("ana", {"cpu": 4})
+    assert s.explain(late).held_by == "order"
+    s.place()
+    assert s.explain(s.submit("ana", {"cpu": 1})).held_by == behind
+
+
 def test_tasks_without_limits_allow_no_reserved_time() -> None:
     s = Scheduler(["cpu"], "easy/first-fit")
     s.add_server("a", {"cpu": 4})
@@ -231,8 +248,9 @@ def test_in_a_tree_siblings_are_ahead_on_every_level() -> None:
     assert "; lab has 0.0625 / ana has 0.5." in str(why)
 
 
-def test_scores_are_on_the_nearest_server() -> None:
-    s = Scheduler(["cpu"], "ps-dsf/joint")
+@pytest.mark.parametrize("policy", ["ps-dsf/joint", "ps-dsf/rrr"])
+def test_scores_are_on_the_nearest_server(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
     s.add_server("b", {"cpu": 8})
     s.add_server("a", {"cpu": 2})
     for name in ("ana", "bo"):
