@@ -325,3 +325,14 @@ def test_a_round_goes_on_without_a_removed_server(is_offered: bool) -> None:
     (start,) = s.place(limit=1)
     s.remove_server(start.server if is_offered else "ab".replace(start.server, ""))
     assert len(s.place()) == (4 if is_offered else 3)
+
+
+def test_a_failure_on_trial_is_undone() -> None:
+    s = one_server(Scheduler, cpu=2)
+    s.submit("ana", {"cpu": 1}, tasks=2, attempts=2)
+    first, second = s.place()
+    s.fail(first.task)
+    before = s.snapshot()
+    with s.what_if():
+        s.fail(second.task)
+    assert s.snapshot() == before

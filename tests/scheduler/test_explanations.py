@@ -255,8 +255,9 @@ def test_scores_are_on_the_nearest_server(policy: str) -> None:
     s.add_server("a", {"cpu": 2})
     for name in ("ana", "bo"):
         s.add_queue(name)
-    s.submit("ana", {"cpu": 1}, 10)
+    first = s.submit("ana", {"cpu": 1}, 10)
     assert len(s.place()) == 10
+    assert s.explain(first).state == "running"
     s.submit("bo", {"cpu": 4})
     s.drain("a")
     why = s.explain(s.submit("ana", {"cpu": 1}))
