@@ -27,8 +27,7 @@ from fairlead.service.run_times import RunTimes
 from fairlead.service.service_state import ServiceState
 from fairlead.service.start_forecasts import StartIntervals, simulate_starts
 from fairlead.traces.readers import MachineOptions, read_workload
-from fairlead.traces.resampling import resampled
-from fairlead.traces.what_if import with_load
+from fairlead.traces.what_if import resampled, with_load
 
 ASKED_AFTER = 60.0  # seconds of waiting
 LEARN_SECONDS = 60.0  # between forecasts that calibrate later ones, as in the service

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairlead.model.workload import Workload
-from fairlead.traces.google_park import TABLE_I
+from fairlead.traces.generator import TABLE_I
 from fairlead_papers.drfh._three_users import figure_4_park, shares_over_time
 from fairlead_papers.entries import CATALOGUE, reproduce
 from fairlead_papers.reproduction import EQUAL, WITHIN

@@ -13,7 +13,7 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.comparison import reduction_by_size
 from fairlead.simulation.metrics.task_outcomes import JobTimes
-from fairlead.traces.google_park import TABLE_I
+from fairlead.traces.generator import TABLE_I
 from fairlead_papers.drfh import _drfh_examples as drfh
 from fairlead_papers.drfh import _replayed_day as day
 from fairlead_papers.dynamic import _dynamic_properties as properties

@@ -13,12 +13,13 @@ from fairlead.traces.logs import openb
 from fairlead.traces.logs.metacentrum import (
     NEVER_RAN,
     WHOLE_NODES,
+    ConvertedLog,
     machine_file_beside,
+    problem_from_jobs,
     read_jobs,
     read_metacentrum,
 )
 from fairlead.traces.logs.metacentrum_machines import read_machines
-from fairlead.traces.problem_from_log import ConvertedLog, problem_from_jobs
 from fairlead.traces.readers import read_workload
 
 

@@ -19,9 +19,8 @@ from fairlead.scheduler.own_rules import ClusterView, GroupView
 from fairlead.simulation.simulate import simulate
 from fairlead.simulation.studies import MEASURES, Study, figures_of, interval_of, study
 from fairlead.traces.generator import generate_day
-from fairlead.traces.resampling import resampled
 from fairlead.traces.time_window import time_window
-from fairlead.traces.what_if import with_load
+from fairlead.traces.what_if import resampled, with_load
 from random_runs import jobs_on_a_server
 
 pytestmark = pytest.mark.usefixtures("few_instants")

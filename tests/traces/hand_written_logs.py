@@ -1,9 +1,10 @@
-"""Hand-written logs for the tests of the readers."""
+"""Hand-written logs for the tests of the readers, and the folder of example logs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "logs"
 MACHINES = "0\tbig\t2\t80\t1\t8388608\n1\tsmall\t3\t12\t1\t4194304\n"
 GIB = 2**30
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairlead.traces.logs import swf as _swf
-from fairlead.traces.logs.fit_workflows import read_fit_workflows
+from fairlead.traces.logs.metacentrum import read_fit_workflows
 from fairlead.traces.readers import FIT_WORKFLOWS, read_workload
 from faults import fault_of, fault_within
 

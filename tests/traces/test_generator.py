@@ -14,8 +14,14 @@ from random_workloads import assert_equal
 from fairlead.errors import InputError
 from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import Workload
-from fairlead.traces.generator import Arrivals, generate_day
-from fairlead.traces.google_park import COUNTS, TABLE_I, draw_park, park_in_proportion
+from fairlead.traces.generator import (
+    COUNTS,
+    TABLE_I,
+    Arrivals,
+    draw_park,
+    generate_day,
+    park_in_proportion,
+)
 from fairlead.traces.logs.google import (
     AGAIN,
     BEFORE,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.model.workload import Workload
-from fairlead.traces.logs import _google_machines, google
+from fairlead.traces.logs import google, google_tables
 from fairlead.traces.logs.google import read_google
 from faults import fault_of
 
@@ -201,9 +201,9 @@ def test_machines_come_and_go(tmp_path: Path) -> None:
     )
     assert list(happened) == [(5, 0, 1), (6, 1, 0), (7, 1, 2), (7, 0, 3), (8, 0, 0)]
     assert workload.notes == {
-        _google_machines.NO_CAPACITY: 1,
-        _google_machines.REMOVAL_OF_ABSENT: 1,
-        _google_machines.UPDATE_OF_ABSENT: 1,
+        google_tables.NO_CAPACITY: 1,
+        google_tables.REMOVAL_OF_ABSENT: 1,
+        google_tables.UPDATE_OF_ABSENT: 1,
     }
 
 
@@ -252,7 +252,7 @@ def test_the_last_statement_of_constraints_counts(tmp_path: Path) -> None:
     places = workload.places[workload.set_place]
     assert [int(workload.cluster.count[place].sum()) for place in places] == [3, 1, 1]
     assert (places[1] == places[2]).all()
-    assert workload.notes == {_google_machines.ATTRIBUTE_CHANGES: 2}
+    assert workload.notes == {google_tables.ATTRIBUTE_CHANGES: 2}
 
 
 def test_constraints_without_attributes_are_ignored_and_counted(tmp_path: Path) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.model.workload import JOIN, LEAVE
-from fairlead.traces.logs import _google_machines, google, google_2019
-from fairlead.traces.logs.google_2019 import read_google_2019
-from fairlead.traces.logs.google_2019_tables import COLLECTIONS, INSTANCES, MACHINES
+from fairlead.traces.logs import google, google_2019, google_tables
+from fairlead.traces.logs.google_2019 import COLLECTIONS, INSTANCES, MACHINES, read_google_2019
 from fairlead.traces.logs.job_collector import NO_USER
 from fairlead.traces.readers import GOOGLE_2019, detect_format
 from faults import fault_of, fault_within
@@ -149,7 +148,7 @@ def test_jobs_arrive_with_their_tasks_last_attempts(folder: Path) -> None:
         google_2019.SPREAD: 1, google_2019.AFTER_OTHERS: 1, google_2019.AFTER_END: 1,
         google.NEVER_RAN: 3, google.NO_REQUEST: 1, google.NO_TIME: 1, google.EARLIER_ATTEMPTS: 1,
         google.STILL_RUNNING: 2, google.RAN_BEFORE: 1, google.LAST_ATTEMPT.format("failed"): 1,
-        google.LAST_ATTEMPT.format("lost"): 1, _google_machines.NO_CAPACITY: 1,
+        google.LAST_ATTEMPT.format("lost"): 1, google_tables.NO_CAPACITY: 1,
     }  # fmt: skip
 
 

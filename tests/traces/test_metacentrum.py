@@ -14,7 +14,13 @@ from fairlead.errors import InputError
 from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.traces.logs import metacentrum as reader
-from fairlead.traces.logs.metacentrum import machine_file_beside, read_jobs, read_metacentrum
+from fairlead.traces.logs.metacentrum import (
+    ConvertedLog,
+    machine_file_beside,
+    problem_from_jobs,
+    read_jobs,
+    read_metacentrum,
+)
 from fairlead.traces.logs.metacentrum_machines import (
     Chunk,
     MachineGroup,
@@ -24,7 +30,6 @@ from fairlead.traces.logs.metacentrum_machines import (
     read_machines,
 )
 from fairlead.traces.logs.swf import EXCERPT
-from fairlead.traces.problem_from_log import ConvertedLog, problem_from_jobs
 from faults import fault_of, fault_within
 
 

@@ -1,60 +1,107 @@
-"""Formats are detected by content, and other files are refused in one line."""
+"""Formats are detected by content, whatever a file's name; other files are refused in one line."""
 
 from __future__ import annotations
 
-import codecs
 import gzip
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hand_written_logs import log_row, write_log
+from hand_written_logs import EXAMPLES, log_row
 from random_workloads import assert_equal, random_workload
 
-import small_logs
-from fairlead.errors import InputError
 from fairlead.traces import _stored_files, readers
 from fairlead.traces.parquet_trace import write_parquet
-from fairlead.traces.readers import NO_OPTIONS, READERS, MachineOptions, read_workload
-from faults import fault_of
-
-OPENB_NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,262144,0,\nn1,96000,393216,8,G2\n"
-OPENB_PODS = (
-    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
-    "deletion_time,scheduled_time\np0,12000,16384,1,1000,,LS,Running,5,100,10\n"
+from fairlead.traces.readers import (
+    NO_OPTIONS,
+    READERS,
+    MachineOptions,
+    detect_format,
+    read_workload,
 )
+from faults import fault_of, fault_within
+
+GAVEL_ROW = "Net (batch size 16)\trun -b 16\tnets\t--steps\t1\t900\t1\t1\t-1.0\t50\n"
 
 
-def content(path: Path) -> bytes:
-    """Return the content of a file; the size of its gzip file differs between machines."""
-    data = path.read_bytes()
-    return gzip.decompress(data) if path.suffix == ".gz" else data
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (json.dumps({"nb_res": 4, "jobs": [], "profiles": {}}, indent=1), readers.BATSIM),
+        ('{"date": "x", "profiles": {}}', readers.BATSIM),
+        (json.dumps({"apiVersion": "v1", "kind": "List"}, indent=1), readers.KUBERNETES),
+        ("apiVersion: v1\nkind: List\nitems: []\n", readers.KUBERNETES),
+        ('{"task": "jobs"}', readers.KUBERNETES),
+        (GAVEL_ROW, readers.GAVEL),
+        ("instance_sn,role,app_name,max_instance_per_node,creation_time\n", readers.DLRM),
+        ('[{"status": "Pass", "vc": "v", "jobid": "a", "attempts": []}]', readers.PHILLY),
+        ('[{"jobid": "a1", "attempts": []}', readers.PHILLY),  # its fault is found when it is read
+        ("job_id,user,vc,jobname,gpu_num,cpu_num,node_num,state\n", readers.HELIOS),
+        ("JobID|User|State\n", readers.SLURM),
+        (f"; comment\n{log_row(1)}\n", readers.METACENTRUM),
+        ("\n" + " ".join(["1"] * 18) + "\n", readers.SWF),
+        ("; MaxProcs: 8\n1 2 3\n", readers.SWF),  # the comment tells, so a fault has its row
+    ],
+)
+def test_a_file_is_known_by_its_first_line(tmp_path: Path, content: str, name: str) -> None:
+    for stored in (content.encode(), gzip.compress(content.encode())):
+        (tmp_path / "log").write_bytes(stored)
+        assert detect_format(tmp_path / "log") == name
 
 
-def test_small_logs_are_those_of_their_generator(tmp_path: Path) -> None:
-    small_logs.write_all(tmp_path)
-    written, kept = (
-        {path.relative_to(folder): content(path) for path in folder.rglob("*.*")}
-        for folder in (tmp_path, small_logs.FOLDER)
-    )
-    assert written == kept
-    assert len(kept) == 15
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("", "is empty"),
+        ("; only a comment\n", "holds no job"),
+        ("\0\1\2\3\4", "row 1: not text: it holds a zero byte"),
+        ("dear diary\n", "row 1: 'dear diary' does not begin a trace; wanted: Parquet"),
+        *(
+            (line, "row 1: ")
+            for line in (
+                "fairlead: 1\nservers: []\n",
+                "sn,cpu_milli,memory_mib,gpu,model\n",
+                '["jobs", {"jobs": 1}]',
+                '[{"jobid": "a1"}]',
+                GAVEL_ROW.replace("50", "soon"),
+                GAVEL_ROW.replace("50", "nan"),
+                GAVEL_ROW.replace("--steps\t1", "--steps\tyes"),
+                GAVEL_ROW.partition("nets\t")[2],
+            )
+        ),
+    ],
+)
+def test_files_in_no_format(tmp_path: Path, content: str, fault: str) -> None:
+    path = tmp_path / "file"
+    path.write_text(content)
+    found = fault_within(path, detect_format, path)
+    assert found.startswith(fault)
+    assert "does not begin a trace" in found or fault != "row 1: "
 
 
-def test_a_byte_order_mark_of_any_file_is_left_out(tmp_path: Path) -> None:
-    openb = tmp_path / "openb"
-    openb.mkdir()
-    (openb / "openb_node_list.csv").write_text(OPENB_NODES)
-    (openb / "openb_pod_list.csv").write_text(OPENB_PODS)
-    log = write_log(tmp_path, log_row(1), log_row(2, user=2))
-    plain = [read_workload(path) for path in (openb, log)]
-    for file in filter(Path.is_file, tmp_path.rglob("*")):
-        file.write_bytes(codecs.BOM_UTF8 + file.read_bytes())
-    for path, (workload, found) in zip((openb, log), plain, strict=True):
-        marked, found_then = read_workload(path)
-        assert found_then == found
-        assert_equal(marked, workload)
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        (["openb_pod_list.csv", "pai_job_table.tar.gz"], readers.PAI),
+        (["instance_events-000000000000.json.gz"], readers.GOOGLE_2019),
+        (["collection_events/collection_events-000000000000.json"], readers.GOOGLE_2019),
+        (["task_events/part-00000-of-00500.csv.gz"], readers.GOOGLE),
+        (["machine_events/part-00000-of-00001.csv.gz"], readers.GOOGLE),
+        (["openb_pod_list.csv"], readers.OPENB),
+        (["cluster_job_log", "cluster_machine_list"], readers.PHILLY),
+        (["cluster_log.csv"], readers.HELIOS),
+    ],
+)
+def test_a_folder_is_known_by_its_files(tmp_path: Path, files: list[str], name: str) -> None:
+    assert "is not the folder of a trace; wanted: Parquet" in fault_of(detect_format, tmp_path)
+    assert "there is no such file" in fault_of(detect_format, tmp_path / "none")
+    for file in files:
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    assert detect_format(tmp_path) == name
 
 
 OWN_FORMAT = """
@@ -97,13 +144,12 @@ def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
     assert found == readers.OPENB
     assert_equal(read_workload(openb_folder / pods)[0], whole)
     shutil.copy(openb_folder / pods, tmp_path / pods)
-    with pytest.raises(InputError, match=r"has 0 files .*node_list.*; name one with --machines"):
-        read_workload(tmp_path / pods)
+    without_nodes = fault_of(read_workload, tmp_path / pods)
+    assert "has 0 files *node_list*.csv*; name one with --machines" in without_nodes
     nodes = openb_folder / "openb_node_list_all_node.csv.gz"
     assert_equal(read_workload(tmp_path / pods, MachineOptions(machines=nodes))[0], whole)
     shutil.copy(openb_folder / pods, tmp_path / "openb_pod_list_again.csv.gz")
-    with pytest.raises(InputError, match=r"has 2 files .*pod_list.*: openb_pod_list_again"):
-        read_workload(tmp_path)
+    assert "has 2 files *pod_list*.csv*: openb_pod_li" in fault_of(read_workload, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["machines", "servers", "cores", "memory"])
@@ -120,9 +166,7 @@ def test_options_that_would_be_ignored(tmp_path: Path, name: str) -> None:
 def test_progress_ends_with_the_whole_log(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_stored_files, "ROWS_PER_REPORT", 10)
     reports: list[tuple[int, int]] = []
-    read_workload(
-        small_logs.FOLDER / log, on_progress=lambda done, size: reports.append((done, size))
-    )
+    read_workload(EXAMPLES / log, on_progress=lambda done, size: reports.append((done, size)))
     assert len({size for _, size in reports}) == 1
     assert reports[-1][0] == reports[-1][1] > 0
     assert reports == sorted(reports)

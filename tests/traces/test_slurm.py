@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from fairlead.model.workload import DRAIN, Workload
-from fairlead.traces.chosen_users import with_weights, without_users
 from fairlead.traces.logs import slurm
 from fairlead.traces.logs.slurm import (
     CANCELLED_WHILE_PENDING,
@@ -27,6 +26,7 @@ from fairlead.traces.logs.slurm import (
 from fairlead.traces.logs.slurm_nodes import amounts_of, host_names, read_nodes
 from fairlead.traces.readers import SLURM, MachineOptions, read_workload
 from fairlead.traces.time_window import end_of_run
+from fairlead.traces.what_if import with_weights, without_users
 from faults import fault_of, spoil
 
 HEADING = "JobID|User|Account|Partition|Submit|Start|End|State|ReqTRES|AllocTRES|NNodes|NodeList|Timelimit"
@@ -294,7 +294,7 @@ def test_some_users_may_be_left_out(files: tuple[Path, Path]) -> None:
     workload = without_users(whole, ["bo"])
     assert workload.users == ("ana", "cy")
     assert workload.job_names.tolist() == ["7", "11", "12"]
-    assert "--exclude: there is no user 'dee'" in fault_of(without_users, whole, ["dee"])
+    assert "--exclude: no user is named 'dee'" in fault_of(without_users, whole, ["dee"])
     assert "--exclude: leaves no job" in fault_of(without_users, whole, whole.users)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -12,18 +13,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hand_written_logs import log_row, write_log
+from hand_written_logs import EXAMPLES, log_row, write_log
 from random_workloads import assert_equal
 
-import small_logs
-from fairlead.errors import InputError
-from fairlead.model.workload import Workload
-from fairlead.traces import _json_files, _stored_files
-from fairlead.traces._stored_files import open_stored, uncompressed_name
+from fairlead.traces import _stored_files
+from fairlead.traces._stored_files import open_stored, read_json, uncompressed_name
 from fairlead.traces.readers import read_workload
 from faults import fault_within
 
 LOG = b"; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 -1 -1 -1 -1\n"
+FORMS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "plain": ("", bytes),
+    "gzip": (".gz", gzip.compress),
+    "bzip2": (".bz2", bz2.compress),
+    "xz": (".xz", lzma.compress),
+}
 
 
 def tarred(content: bytes) -> bytes:
@@ -35,41 +39,25 @@ def tarred(content: bytes) -> bytes:
     return stored.getvalue()
 
 
-FORMS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
-    "gzip": (".gz", gzip.compress),
-    "bzip2": (".bz2", bz2.compress),
-    "xz": (".xz", lzma.compress),
-}
-
-
-def refusal(path: Path, content: bytes) -> InputError:
+def refusal(path: Path, content: bytes) -> str:
     path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        read_workload(path)
-    assert caught.value.source == str(path)
-    assert "\n" not in str(caught.value)
-    return caught.value
-
-
-@pytest.fixture(scope="module")
-def tables() -> Workload:
-    return read_workload(small_logs.OPENB)[0]
+    return fault_within(path, read_workload, path)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_tables_and_logs_in_any_compressed_form(
-    tmp_path: Path, form: str, tables: Workload
-) -> None:
+def test_tables_and_logs_in_any_stored_form(tmp_path: Path, form: str) -> None:
+    """Any of them may have a byte order mark."""
     suffix, compress = FORMS[form]
-    for file in small_logs.OPENB.iterdir():
-        name = uncompressed_name(file).name
+    tables = read_workload(EXAMPLES / "openb")[0]
+    for file in (EXAMPLES / "openb").iterdir():
         with open_stored(file) as (stream, _, _):
-            (tmp_path / f"{name}{suffix}").write_bytes(compress(stream.read()))
+            stored = compress(codecs.BOM_UTF8 + stream.read())
+        (tmp_path / f"{uncompressed_name(file).name}{suffix}").write_bytes(stored)
     found = read_workload(tmp_path)[0]
     assert_equal(replace(found, origin=tables.origin), tables)
     log = write_log(tmp_path, log_row(1))  # its machine file is beside it, and plain
     packed = log.with_name(log.name + suffix)
-    packed.write_bytes(compress(log.read_bytes()))
+    packed.write_bytes(compress(codecs.BOM_UTF8 + log.read_bytes()))
     assert read_workload(packed)[0].n_jobs == 1
 
 
@@ -82,8 +70,8 @@ def test_truncated_and_damaged_files_name_their_form(
     short = refusal(tmp_path / "log", bytes(content[: len(content) // 2]))
     content[damaged] ^= 0xFF
     for fault in (short, refusal(tmp_path / "log", bytes(content))):
-        assert fault.fault.startswith(f"the {form} file ")
-        assert fault.place.startswith("row ")
+        assert fault.startswith("row ")
+        assert f": the {form} file " in fault
 
 
 @pytest.mark.parametrize(
@@ -95,20 +83,19 @@ def test_truncated_and_damaged_files_name_their_form(
         (b"PK\x03\x04" + bytes(40), "zip archive"),
         (LOG.decode().encode("utf-16"), "UTF-16"),
     ],
-    ids=["zstd", "tar", "tar in gzip", "zip", "utf-16"],
 )
 def test_other_archives_are_named(tmp_path: Path, content: bytes, fault: str) -> None:
-    assert fault in refusal(tmp_path / "log.gz", content).fault
+    assert fault in refusal(tmp_path / "log.gz", content)
 
 
 def test_limits_are_of_the_decompressed_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_json_files, "LARGEST_JSON", 2**20)
+    monkeypatch.setattr(_stored_files, "LARGEST_JSON", 2**20)
     content = b'{"jobs": [], "profiles": {}, "nb_res": 1}' + b" " * 2**20
-    assert "is larger than 1 MiB" in refusal(tmp_path / "x", gzip.compress(content)).fault
+    assert refusal(tmp_path / "x", gzip.compress(content)) == "is larger than 1 MiB"
     monkeypatch.setattr(_stored_files, "LONGEST_ROW", 2**10)
-    assert "longer than" in refusal(tmp_path / "log", gzip.compress(bytes(2**10 + 1))).fault
+    assert "longer than" in refusal(tmp_path / "log", gzip.compress(bytes(2**10 + 1)))
 
 
 @pytest.mark.parametrize(
@@ -121,4 +108,4 @@ def test_limits_are_of_the_decompressed_file(
 def test_unusable_documents(tmp_path: Path, content: bytes, fault: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)
-    assert fault_within(path, _json_files.read_json, path) == fault
+    assert fault_within(path, read_json, path) == fault

@@ -16,9 +16,8 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.queues import read_queues
 from fairlead.model.workload import Workload
 from fairlead.traces.generator import generate_day
-from fairlead.traces.resampling import DAY, WEEK, resampled
 from fairlead.traces.time_window import time_window
-from fairlead.traces.what_if import change_workload, with_load
+from fairlead.traces.what_if import DAY, WEEK, change_workload, resampled, with_load
 from faults import fault_of
 
 UNCHANGED = ("job_names", "job_submit", "set_tasks", "shapes", "places", "task_duration")

@@ -74,7 +74,7 @@ class LogOptions:
         with progress_bar(f"Reading {trace.name}") as report:
             workload, found = read_workload(trace, given, on_progress=report)
         if self.exclude or self.weights is not None:
-            from fairlead.traces.chosen_users import with_weights, without_users
+            from fairlead.traces.what_if import with_weights, without_users
 
             workload = plain_trace(workload)
             if self.weights is not None:  # first, as the file may name excluded users

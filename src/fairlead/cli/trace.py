@@ -16,7 +16,7 @@ from fairlead.errors import InputError
 if TYPE_CHECKING:
     from fairlead.model.workload import Workload
     from fairlead.traces.generator import Arrivals
-    from fairlead.traces.problem_from_log import ConvertedLog
+    from fairlead.traces.logs.metacentrum import ConvertedLog
 
 PARQUET_SUFFIX = ".parquet"
 PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
@@ -209,9 +209,8 @@ def _dump_to_problem(path: Path, output: Path, as_json: bool) -> None:
 def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json: bool) -> None:
     """Write the problem of a whole log or dump; raise InputError for another format."""
     from fairlead.formats.problem_file import dump
-    from fairlead.traces.logs.metacentrum import machine_file_beside, read_jobs
+    from fairlead.traces.logs.metacentrum import machine_file_beside, problem_from_jobs, read_jobs
     from fairlead.traces.logs.metacentrum_machines import read_machines
-    from fairlead.traces.problem_from_log import problem_from_jobs
     from fairlead.traces.readers import KUBERNETES, METACENTRUM, detect_format
 
     machine_file = machines if machines is not None else machine_file_beside(log)

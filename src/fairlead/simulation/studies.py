@@ -26,7 +26,7 @@ from fairlead.simulation.metrics.summary import plain
 from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead.simulation.planned_runs import Policies, plan_runs, policies_of
 from fairlead.simulation.simulate import FAIR, Outcome, simulate, still_wait
-from fairlead.traces.resampling import WEEK, resampled
+from fairlead.traces.what_if import WEEK, resampled
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -242,7 +242,7 @@ def study(
         As for `fairlead.simulate`. The others are compared with the first one.
     seeds : int, optional
         Number of random variations of each trace, by
-        `fairlead.traces.resampling.resampled`; random policies get the same seeds. When absent,
+        `fairlead.traces.what_if.resampled`; random policies get the same seeds. When absent,
         the jobs are replayed as they are.
     load : float
         Factor by which jobs arrive faster.

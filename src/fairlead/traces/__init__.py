@@ -6,10 +6,8 @@ line, with the file, the row and the fault.
 
 __all__ = [
     "generator",
-    "google_park",
     "journal_trace",
     "parquet_trace",
-    "problem_from_log",
     "readers",
     "trace_summary",
     "what_if",

@@ -1,4 +1,4 @@
-"""Read files that are stored plain or compressed, and their rows as text.
+"""Read files that are stored plain or compressed: their rows as text, or JSON.
 
 A compressed file is recognised by its first bytes, whatever its name.
 """
@@ -16,12 +16,16 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from fairlead.errors import InputError
+from fairlead.formats.documents import parse_json
+from fairlead.garbage_collection import garbage_collection_paused
 
 SUFFIXES = (".gz", ".bz2", ".xz")
 # The longest rows list a host for each core of the largest machines, and are far shorter. With this
 # limit, a file without line ends is not read into memory completely.
 LONGEST_ROW = 16 * 2**20
 ROWS_PER_REPORT = 4096
+# A parsed text takes some ten times its length in memory: 10 GB at this limit.
+LARGEST_JSON = 2**30
 
 ProgressReport = Callable[[int, int], None]
 """Called from time to time with the bytes read so far and the size of the file."""
@@ -167,3 +171,30 @@ def error_source(source: str, place: str | Callable[[], str] = "") -> Iterator[N
             raise
         here = place if isinstance(place, str) else place()
         raise InputError(error.fault, here or error.place, source) from None
+
+
+def read_json(path: Path, on_progress: ProgressReport | None = None) -> object:
+    """Return the values of a JSON file of at most `LARGEST_JSON` bytes.
+
+    Raises InputError with the file if it is larger, or is not JSON.
+    """
+    source = str(path)
+    with open_stored(path) as (stream, _, size):
+        content = stream.read(LARGEST_JSON + 1)
+    if len(content) > LARGEST_JSON:
+        raise InputError(f"is larger than {LARGEST_JSON // 2**20} MiB", "", source)
+    if on_progress is not None:
+        on_progress(size, size)
+    try:
+        with garbage_collection_paused():
+            return parse_json(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError("is not JSON in UTF-8", "", source) from None
+    except InputError as error:
+        raise error.within(source) from None
+
+
+def start_of_text(path: Path, length: int) -> str:
+    """Return at most the first `length` bytes of a file as text, without its byte order mark."""
+    with open_stored(path) as (stream, _, _):
+        return stream.read(length).decode("utf-8-sig", errors="replace")

@@ -4,7 +4,7 @@ Each distribution is *measured*, *published* by the paper named, or *chosen* bec
 found that could be checked. Measured means: in the first 40 of 500 parts of the trace's job events
 (clusterdata-2011-2; 55.7 hours, 50,057 jobs submitted by 251 users).
 
-- Servers, published: Wang, Liang and Li 2014, Table I (`fairlead.traces.google_park`).
+- Servers, published: Wang, Liang and Li 2014, Table I (`fairlead.traces.generator`).
 - Arrivals, measured: 903 jobs an hour, with a daily wave of 9 % whose peak is 21 hours after the
   start. The variance of the number of jobs in 5 minutes is 9 times its mean; so the rate of each
   5 minutes is gamma distributed with a coefficient of variation of 0.33.
@@ -53,7 +53,28 @@ from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import Cluster, FloatArray, IntArray
 from fairlead.model.quantity import show
 from fairlead.model.workload import Workload
-from fairlead.traces.google_park import COUNTS, draw_park, park_in_proportion
+
+RESOURCES = ("cpu", "memory")
+UNITS = ("of the largest server", "of the largest server")
+
+# Table I: number of servers, CPU, memory; capacities are shares of the largest server.
+TABLE_I = (
+    (6732, 0.50, 0.50),
+    (3863, 0.50, 0.25),
+    (1001, 0.50, 0.75),
+    (795, 1.00, 1.00),
+    (126, 0.25, 0.25),
+    (52, 0.50, 0.12),
+    (5, 0.50, 0.03),
+    (5, 0.50, 0.97),
+    (3, 1.00, 0.50),
+    (1, 0.50, 0.06),
+)
+COUNTS = np.array([count for count, _, _ in TABLE_I], dtype=np.int64)
+SERVERS = int(COUNTS.sum())
+
+# A replay keeps some hundred bytes for each server.
+MOST_SERVERS = 10_000_000
 
 SECONDS_PER_HOUR = 3600.0
 DAILY_WAVE, HOUR_OF_PEAK = 0.09, 21.0
@@ -287,3 +308,39 @@ def _compute_load(
     first_task = np.concatenate([[0], np.cumsum(tasks)[:-1]])  # of each job
     work = demand.T @ np.add.reduceat(duration, first_task)
     return float((work / (cluster.total_capacity * span)).max())
+
+
+def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
+    """Draw servers at random from Table I; groups are in the order of the table."""
+    _check_servers(servers)
+    return _cluster_of_counts(rng.multinomial(servers, COUNTS / SERVERS))
+
+
+def park_in_proportion(counts: IntArray, servers: int) -> Cluster:
+    """Return a cluster of this many servers, in proportion to counts by row of Table I.
+
+    The largest remainders round up.
+    """
+    _check_servers(servers)
+    exact, total = counts * servers, counts.sum()
+    divided: IntArray = exact // total
+    missing = servers - divided.sum()
+    divided[np.argsort(-(exact % total), kind="stable")[:missing]] += 1
+    return _cluster_of_counts(divided)
+
+
+def _check_servers(servers: int) -> None:
+    if not 1 <= servers <= MOST_SERVERS:
+        raise InputError(f"must be from 1 to {MOST_SERVERS:,}, not {show(servers)}", "servers")
+
+
+def _cluster_of_counts(counts: IntArray) -> Cluster:
+    kept = [(int(count), row) for count, row in zip(counts, TABLE_I, strict=True) if count]
+    return Cluster(
+        groups=tuple(f"cpu-{cpu:.2f}-memory-{memory:.2f}" for _, (_, cpu, memory) in kept),
+        resources=RESOURCES,
+        capacity=np.array([row[1:] for _, row in kept]),
+        count=np.array([count for count, _ in kept], dtype=np.int64),
+        units=UNITS,
+        labels=({},) * len(kept),
+    )

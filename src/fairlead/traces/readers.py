@@ -16,9 +16,9 @@ from fairlead.errors import InputError, how_to_install
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import ProgressReport, quoted, read_lines
 from fairlead.traces.logs.batsim import is_batsim
-from fairlead.traces.logs.fit_workflows import is_fit_workflows
 from fairlead.traces.logs.gavel import is_gavel
 from fairlead.traces.logs.kubernetes_pods import is_kubernetes_dump
+from fairlead.traces.logs.metacentrum import is_fit_workflows
 from fairlead.traces.logs.philly import is_philly_log
 from fairlead.traces.logs.slurm import is_sacct
 from fairlead.traces.logs.swf import COMMENT
@@ -116,12 +116,12 @@ READERS = {
     KUBERNETES: Reader("logs.kubernetes_pods", "read_pods", ("user_from",)),
     BATSIM: Reader("logs.batsim", "read_batsim", ("servers", "cores")),
     GAVEL: Reader("logs.gavel", "read_gavel", ("machines", "servers", "cores")),
-    DLRM: Reader("logs.dlrm", "read_dlrm", ("machines",)),
+    DLRM: Reader("logs.openb", "read_dlrm", ("machines",)),
     PHILLY: Reader("logs.philly", "read_philly", ("machines", "user_from")),
     HELIOS: Reader("logs.helios", "read_helios", ("servers", "cores", "user_from")),
     PAI: Reader("logs.pai", "read_pai", ("machines",)),
     GOOGLE_2019: Reader("logs.google_2019", "read_google_2019"),
-    FIT_WORKFLOWS: Reader("logs.fit_workflows", "read_fit_workflows", ("machines",)),
+    FIT_WORKFLOWS: Reader("logs.metacentrum", "read_fit_workflows", ("machines",)),
     SLURM: Reader(
         "logs.slurm",
         "read_slurm",

@@ -1,23 +1,26 @@
-"""Change a workload for a what-if: weights, quotas, limits, servers, load, runtime estimates."""
+"""Change a workload for a what-if: its users, weights, quotas, limits, servers, load and times."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.file_faults import did_you_mean
+from fairlead.formats.weights_file import read_weights
 from fairlead.model.problem_changes import group_named
 from fairlead.model.quantity import typed_number
 from fairlead.model.queues import TASKS, read_limits
 from fairlead.model.quotas import WHERE, check_quotas, read_quotas
 from fairlead.model.quotas import check_cluster as check_quota_servers
-from fairlead.model.workload import Workload
+from fairlead.model.workload import Workload, excerpt
 from fairlead.model.workload_checks import check_cluster, check_weights
-from fairlead.traces._stored_files import listed
+from fairlead.traces._stored_files import error_source, listed
+from fairlead.traces.logs.job_collector import rows_in_order
 
 # In messages. `preempt` changes the policy, in `simulation.planned_runs`, not the workload.
 CHANGES = (
@@ -26,6 +29,8 @@ CHANGES = (
 )
 _SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
 _MOST_NAMED = 10  # names listed in an error
+DAY = 86_400.0
+WEEK = 7 * DAY
 
 
 def change_workload(workload: Workload, change: str) -> Workload:
@@ -212,3 +217,109 @@ def _index_of(name: str, known: Sequence[str], what: str, plural: str) -> int:
         return known.index(name)
     names = listed(known, _MOST_NAMED, plural)
     raise InputError(f"no {what} is named {name!r}; known: {names}{did_you_mean(name, known)}")
+
+
+def without_users(workload: Workload, names: Sequence[str]) -> Workload:
+    """Return the workload without some users and their jobs.
+
+    Raises InputError for an unknown user, or when no job is left. O(jobs + sets + tasks).
+    """
+    left_out = np.zeros(workload.n_users, dtype=bool)
+    with error_source("", "--exclude"):
+        for name in names:
+            left_out[_index_of(name, workload.users, "user", "users")] = True
+    kept = np.flatnonzero(~left_out)
+    is_kept_set = ~left_out[workload.job_user[workload.set_job]]
+    if not is_kept_set.any():
+        raise InputError("leaves no job", "--exclude")
+    rest = excerpt(workload, is_kept_set, np.ones(workload.n_servers, dtype=bool)).workload
+    position = np.cumsum(~left_out) - 1
+    users = tuple(workload.users[n] for n in kept)
+    names_left_out = {workload.users[n] for n in np.flatnonzero(left_out)}
+    queues = workload.queues
+    return replace(
+        rest,
+        users=users,
+        weight=workload.weight[kept],
+        job_user=position[rest.job_user].astype(np.int32),
+        queues=None if queues is None else queues.select_users(kept),
+        limits={
+            name: limit for name, limit in workload.limits.items() if name not in names_left_out
+        },
+        quotas={
+            name: quota for name, quota in workload.quotas.items() if name not in names_left_out
+        },
+    )
+
+
+def with_weights(workload: Workload, path: Path) -> Workload:
+    """Return the workload with the weights of a YAML or JSON file, such as ``{ana: 2, bo: 0.5}``.
+
+    Users that the file does not name keep their weights. A note counts named users that the trace
+    does not have. Raises InputError for an unreadable file or an invalid weight.
+    """
+    weight = workload.weight.copy()
+    weights = read_weights(path)
+    absent = [name for name in weights if name not in workload.users]
+    notes = dict(workload.notes)
+    if absent:
+        names_listed = listed(absent, 5)
+        notes[f"weights of users without a job in the trace ({names_listed})"] = len(absent)
+    try:
+        for name in weights.keys() - set(absent):
+            weight[workload.users.index(name)] = weights[name]
+        checked = check_weights(weight, workload.n_users)
+        return replace(workload, weight=checked, notes=notes)
+    except InputError as error:
+        raise InputError(error.fault, error.place, str(path)) from None
+
+
+def resampled(workload: Workload, seed: int) -> Workload:
+    """Return a workload with the jobs of each user shifted in time.
+
+    All jobs of a user are shifted by the same random number of whole weeks, or of days in a trace
+    shorter than four weeks. Jobs shifted beyond the end wrap around to the beginning. So each user
+    keeps its daily rhythm (and with weeks its weekly one), but competes with other jobs than in the
+    trace. (Zakay and Feitelson 2013 also resample users.) Servers and their events stay; recorded
+    starts are dropped.
+
+    Raises InputError if all jobs are submitted within a day, as none could be shifted then.
+
+    Examples
+    --------
+    >>> from fairlead.traces.generator import generate_day
+    >>> workload = generate_day(servers=20, users=5, jobs=200, hours=60)
+    >>> resampled(workload, seed=1).n_tasks == workload.n_tasks
+    True
+    """
+    first, last = float(workload.job_submit.min()), float(workload.job_submit.max())
+    unit = WEEK if last - first >= 4 * WEEK else DAY
+    periods = int((last - first) // unit) + 1
+    if periods < 2:
+        raise InputError("all jobs come within a day: there is nothing to resample", "seeds")
+    shift = np.random.default_rng(seed).integers(periods, size=workload.n_users) * unit
+    moved = first + (workload.job_submit - first + shift[workload.job_user]) % (periods * unit)
+    order = np.argsort(moved, kind="stable")
+    sets_of_job = np.diff(workload.first_set)
+    sets = rows_in_order(sets_of_job, order)
+    tasks = rows_in_order(workload.set_tasks.astype(np.int64), sets)
+    origin = f"{workload.origin}, resampled {seed}" if workload.origin else f"resampled {seed}"
+    until = workload.recorded_until
+    return replace(
+        workload,
+        origin=origin,
+        recorded_until=None if until is None else max(until, float(moved.max())),
+        job_names=workload.job_names[order],
+        job_user=workload.job_user[order],
+        job_submit=moved[order],
+        job_cancel=(workload.job_cancel - workload.job_submit + moved)[order],
+        job_limit=workload.job_limit[order],
+        job_gang=workload.job_gang[order],
+        set_job=np.repeat(np.arange(len(order), dtype=np.int32), sets_of_job[order]),
+        set_tasks=workload.set_tasks[sets],
+        set_shape=workload.set_shape[sets],
+        set_place=workload.set_place[sets],
+        task_duration=workload.task_duration[tasks],
+        task_start=np.full_like(workload.task_start, np.nan),
+        task_server=np.full_like(workload.task_server, -1),
+    )

@@ -12,7 +12,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import audit
 from fairlead.report.numbers import number
-from fairlead.traces.google_park import SERVERS, TABLE_I, draw_park
+from fairlead.traces.generator import SERVERS, TABLE_I, draw_park
 from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import (
     Finding,

@@ -10,7 +10,7 @@ from fairlead.model.workload import Workload
 from fairlead.report.numbers import percent
 from fairlead.simulation.metrics.utilization import time_averages
 from fairlead.simulation.replay import replay
-from fairlead.traces.google_park import park_in_proportion
+from fairlead.traces.generator import park_in_proportion
 from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import PrintedClaim, Reading, Reproduction, TextTable
 from fairlead_papers.setting import Parameter, Setting

@@ -33,8 +33,13 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import MOST_SERVERS
-from fairlead.traces import _json_files as json_files
-from fairlead.traces._stored_files import ProgressReport, error_source, quoted
+from fairlead.traces._stored_files import (
+    ProgressReport,
+    error_source,
+    quoted,
+    read_json,
+    start_of_text,
+)
 from fairlead.traces.logs.job_collector import (
     NO_USER,
     JobCollector,
@@ -97,7 +102,7 @@ _WORKLOAD: Final = TypeAdapter(_Workload)
 
 def is_batsim(path: Path) -> bool:
     """Return whether a file is a JSON object with a key of Batsim's workloads near its start."""
-    start = json_files.start_of_text(path, _BYTES_FOR_DETECTION).lstrip()
+    start = start_of_text(path, _BYTES_FOR_DETECTION).lstrip()
     return start.startswith("{") and _KEY.search(start) is not None
 
 
@@ -115,7 +120,7 @@ def read_batsim(
     """
     check_server_options(servers, cores)
     with error_source(str(path)):
-        workload = check_object(_WORKLOAD, json_files.read_json(path, on_progress), "")
+        workload = check_object(_WORKLOAD, read_json(path, on_progress), "")
         cluster = _make_cluster(workload, servers, cores)
         delays = _read_delays(workload["profiles"])
         collected = JobCollector()

@@ -34,8 +34,14 @@ from fairlead.errors import InputError
 from fairlead.formats.file_faults import check_object
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
-from fairlead.traces import _json_files as json_files
-from fairlead.traces._stored_files import ProgressReport, error_source, listed, quoted, read_lines
+from fairlead.traces._stored_files import (
+    ProgressReport,
+    error_source,
+    listed,
+    quoted,
+    read_json,
+    read_lines,
+)
 from fairlead.traces.logs.job_collector import (
     JobCollector,
     check_server_options,
@@ -133,7 +139,7 @@ def read_gavel(
 def _read_throughputs(path: Path) -> tuple[str, dict[str, _Alone]]:
     """Return a GPU type, and the throughputs there by job type and scale factor."""
     with error_source(str(path)):
-        types = check_object(_GPU_TYPES, json_files.read_json(path), "")
+        types = check_object(_GPU_TYPES, read_json(path), "")
         gpu = next(iter(types)) if len(types) == 1 else REFERENCE
         if gpu not in types:
             found = listed(list(types), 5)

@@ -19,7 +19,6 @@ from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import keep_usable
 from fairlead.traces._stored_files import ProgressReport, error_source
 from fairlead.traces.generator import Arrivals
-from fairlead.traces.logs._google_machines import Condition, GoogleMachines, read_machines
 from fairlead.traces.logs.google_tables import (
     AFTER_TRACE,
     ENDINGS,
@@ -31,8 +30,11 @@ from fairlead.traces.logs.google_tables import (
     TASK_CONSTRAINTS,
     TASK_EVENTS,
     TRACE_START,
+    Condition,
+    GoogleMachines,
     Progress,
     parts_of,
+    read_machines,
     read_parts,
 )
 from fairlead.traces.logs.job_collector import without_zeros

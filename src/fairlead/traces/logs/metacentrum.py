@@ -1,28 +1,40 @@
-"""Read logs of MetaCentrum's PBS, as published with the Alea simulator.
+"""Read logs as published with the Alea simulator: MetaCentrum's PBS, and workflows named FIT.
 
-The format is the Standard Workload Format with three more columns: the host of every core in
-braces, the name of the queue, and the node specification. Requested memory is in bytes per node.
-
+MetaCentrum's format is the Standard Workload Format with three more columns: the host of every core
+in braces, the name of the queue, and the node specification. Requested memory is in bytes per node.
 Each node of a job is a task, and the nodes of a job are a gang. Nodes of different sizes are
-several sets of tasks of the gang.
+several sets of tasks of the gang. Such a log can also be turned into a problem.
+
+FIT's logs are in github.com/aleasimulator/alea, ``data-set/FIT``. A heading is followed by a row
+for each job with 20 columns separated by tabs: those of the Standard Workload Format, the workflow,
+and the task in the workflow. The column of the preceding job may list several jobs, such as
+``1&2&3``, which must all end first. A job is one task on one server. Its memory is read as KiB of
+the whole job. (Alea reads it per node; if it were per core, the largest jobs would exceed every
+server.) Preceding jobs are counted and not used. The log states a wait of 0 even for jobs that
+waited for others, so starts are unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, nan
 from pathlib import Path
+from statistics import median_low
+from typing import Any
 
 import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
+from fairlead.model.problem import Problem
 from fairlead.model.workload import Workload
 from fairlead.traces._stored_files import (
     ProgressReport,
     error_source,
+    read_lines,
     uncompressed_name,
 )
 from fairlead.traces.logs.job_collector import JobCollector, Place, Shape
@@ -33,12 +45,22 @@ from fairlead.traces.logs.metacentrum_machines import (
     read_machines,
 )
 from fairlead.traces.logs.swf import (
+    FIELDS,
+    KIB_PER_GIB,
+    NEVER_RAN,
+    NO_MEMORY,
+    NO_PROCESSORS,
+    NO_START,
+    NO_SUBMISSION,
     UNKNOWN,
     SwfRow,
+    is_left_out,
     note_excerpt,
+    note_unused_columns,
     number_in_name,
     read_header,
     read_swf,
+    swf_row,
 )
 
 RESOURCES = ("cpu", "memory")
@@ -47,13 +69,19 @@ GIB = 2**30
 
 EXTRA_COLUMNS = ("hosts", "queue name", "node specification")
 
-NEVER_RAN = "jobs left out, as they never ran"
 NODE_NAMED = "jobs that name single nodes, read as the group of those nodes"
 NODE_EXCLUDED = "jobs that exclude single nodes; the exclusion is ignored"
 WHOLE_NODES = "jobs with exclusive nodes, read as requests for whole nodes"
 NOT_WHOLE_NODES = "jobs with exclusive nodes of several kinds, whose exclusiveness is ignored"
-NO_START = "jobs whose start is not in the log"
 CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread over their nodes"
+
+# The names of the last two columns differ among the logs.
+FIT_HEADING = (
+    "id submit wait runtime cpus cputimeused usedmem cpusreq walltime memreq status user group "
+    "application queue partition precjob thinktime"
+)
+FIT_COLUMNS = len(FIELDS) + 2
+PRECEDING = FIELDS.index("preceding job")
 
 
 @dataclass(slots=True)
@@ -211,3 +239,151 @@ def _parse_job(row: SwfRow) -> LoggedJob:
         if not known:
             raise InputError(f"column {column} ({what}): unknown or none")
     return LoggedJob(row, cores, parse_node_spec(spec))
+
+
+@dataclass(frozen=True)
+class ConvertedLog:
+    """A problem, and counts of the conversion."""
+
+    problem: Problem  # users ``user-<id>`` by ascending id; cores and GiB
+    jobs: int  # jobs that ran
+    dropped: int  # jobs left out because they never ran (run time <= 0)
+    # For each user with a placement constraint: the groups that it may use.
+    restricted: Mapping[str, tuple[str, ...]]
+    # For some users: the groups that the user may use although one task exceeds a server there, so
+    # that only a part of a task fits.
+    larger_than_a_server: Mapping[str, tuple[str, ...]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures of the conversion as plain values, for JSON."""
+        cluster = self.problem.cluster
+        return {
+            "users": self.problem.n_users,
+            "groups": dict(zip(cluster.groups, cluster.count.tolist(), strict=True)),
+            "servers": int(cluster.count.sum()),
+            "jobs": self.jobs,
+            "dropped": self.dropped,
+            "restricted": {user: list(groups) for user, groups in self.restricted.items()},
+            "larger_than_a_server": {
+                user: list(groups) for user, groups in self.larger_than_a_server.items()
+            },
+        }
+
+
+@dataclass
+class _UserJobs:
+    """Counts of a user's jobs."""
+
+    shapes: list[Shape] = field(default_factory=list)  # of a node of each job
+    excluded: Counter[str] = field(default_factory=Counter)  # jobs by group that they exclude
+
+
+def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> ConvertedLog:
+    """Turn the jobs of a log into a problem.
+
+    - A user's demand is that of a node of its median job: the lower median, with jobs ordered by
+      cores per node and then by memory per node.
+    - A group is closed to a user when at least half of the user's jobs exclude the group. A job
+      excludes a group by naming another group, by naming a node of another group, or by naming the
+      group as excluded. If every group would be closed, the user has no constraint.
+    - Weights are 1. Jobs that never ran are left out.
+
+    Raises InputError when a job names an unknown group or node, or no job ever ran. Cost O(J (G +
+    log J)) for J jobs and G groups.
+    """
+    cluster = cluster_of(machines)
+    groups = list(cluster.groups)
+    of_users: dict[int, _UserJobs] = {}
+    excluded: dict[NodeSpec, tuple[str, ...]] = {}
+    kept = dropped = 0
+    for job in jobs:
+        if job.row.run <= 0:
+            dropped += 1
+            continue
+        kept += 1
+        if job.spec not in excluded:
+            excluded[job.spec] = _excluded_groups(job, machines)
+        user = of_users.setdefault(job.row.user, _UserJobs())
+        user.shapes.append((job.cores_per_node, job.row.memory_requested))
+        user.excluded.update(excluded[job.spec])
+    if not of_users:
+        raise InputError("no job of the log ever ran")
+    order = sorted(of_users)
+    names = [f"user-{user}" for user in order]
+    demand = np.array([median_low(of_users[user].shapes) for user in order]) / (1, GIB)
+    eligible = np.array([_open_groups(of_users[user], groups) for user in order])
+    problem = Problem.from_arrays(
+        cluster.capacity,
+        demand,
+        count=cluster.count,
+        eligible=eligible,
+        resources=cluster.resources,
+        units=cluster.units,
+        groups=groups,
+        users=names,
+    )
+    too_large = eligible & (demand[:, None, :] > cluster.capacity[None, :, :]).any(axis=2)
+    return ConvertedLog(
+        problem=problem,
+        jobs=kept,
+        dropped=dropped,
+        restricted=_by_user(names, groups, eligible & ~eligible.all(axis=1, keepdims=True)),
+        larger_than_a_server=_by_user(names, groups, too_large),
+    )
+
+
+def _excluded_groups(job: LoggedJob, machines: Machines) -> tuple[str, ...]:
+    """Return the groups that a job excludes."""
+    try:
+        allowed = machines.groups_allowed(job.spec)
+    except InputError as error:
+        raise InputError(error.fault, f"row {job.row.row}") from None
+    return tuple(group.name for group in machines.groups if group.name not in allowed)
+
+
+def _open_groups(user: _UserJobs, groups: list[str]) -> list[bool]:
+    """Return whether each group is open: fewer than half of the jobs exclude it; all if none is."""
+    open_groups = [2 * user.excluded[group] < len(user.shapes) for group in groups]
+    return open_groups if any(open_groups) else [True] * len(groups)
+
+
+def _by_user(names: list[str], groups: list[str], chosen: Any) -> dict[str, tuple[str, ...]]:
+    return {
+        names[n]: tuple(groups[g] for g in np.flatnonzero(chosen[n]))
+        for n in np.flatnonzero(chosen.any(axis=1))
+    }
+
+
+def is_fit_workflows(line: str) -> bool:
+    """Return whether a line is the heading of a log of workflows."""
+    return line.split("\t")[: len(FIELDS)] == FIT_HEADING.split()
+
+
+def read_fit_workflows(
+    path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
+) -> Workload:
+    """Read a log of workflows, and its machine file, which has MetaCentrum's format. O(rows)."""
+    cluster = cluster_of(machines_of(path, machines))
+    collected = JobCollector()
+    for number, line in read_lines(path, on_progress):
+        if not line or (number == 1 and is_fit_workflows(line)):
+            continue
+        fields = line.split("\t")
+        with error_source(str(path), f"row {number}"):
+            if len(fields) != FIT_COLUMNS:
+                raise InputError(f"{len(fields)} columns separated by tabs, not {FIT_COLUMNS}")
+            fields[PRECEDING] = fields[PRECEDING].partition("&")[0]
+            row = swf_row(number, fields, str(path))
+            left_out = {
+                NO_SUBMISSION: row.submit == UNKNOWN,
+                NEVER_RAN: row.run <= 0,
+                NO_PROCESSORS: row.cores_allocated <= 0,
+            }
+            if is_left_out(left_out, collected.notes):
+                continue
+            note_unused_columns(row, collected.notes)
+            collected.notes[NO_MEMORY] += row.memory_requested < 0
+            collected.add_job(str(row.job), row.user_name, row.submit, limit=row.walltime)
+            memory = max(row.memory_requested, 0.0) / KIB_PER_GIB
+            collected.add_tasks((float(row.cores_allocated), memory), None, [row.run])
+    return collected.workload(path, cluster, "FIT workflows", user_order=number_in_name)

@@ -1,8 +1,19 @@
-"""Read Alibaba's openb trace: nodes with GPUs of several models, and pods that request them.
+"""Read Alibaba's traces of pods on nodes with GPUs: openb of 2023, and DLRM of 2025.
 
-Source: github.com/alibaba/clusterdata, cluster-trace-gpu-v2023. The trace has one table of nodes
-and one of pods. In some of the published tables, some pods may use only certain GPU models
-(``gpu_spec``).
+Source: github.com/alibaba/clusterdata, cluster-trace-gpu-v2023 and cluster-trace-gpu-v2025.
+
+**openb** has one table of nodes with GPUs of several models, and one of pods that request them. In
+some of the published tables, some pods may use only certain GPU models (``gpu_spec``).
+
+**DLRM** is a table of pods, there called instances, that serve recommendation models. A pod is a
+job of one task; its user is its application (``app_name``). It takes the cores, memory and GPUs
+that it requests. The trace names no nodes, so a table like openb's table of nodes must be given. A
+pod of role HN (heterogeneous GPU node) may run on nodes with GPUs. A pod of role CN (CPU node) may
+run on nodes without GPUs, or on all nodes if each has GPUs. A pod arrives at its creation and runs
+from its scheduling to its deletion. The table leaves times before or after the trace empty. Such
+pods are counted, and cut at the start of the trace, second 0, or at its end, the latest time of the
+table. Pods that were never scheduled, end before they start or request nothing are left out.
+Requests of disk and network cards are ignored; limits of pods per node are counted and not used.
 """
 
 from __future__ import annotations
@@ -25,7 +36,7 @@ from fairlead.traces._stored_files import (
     error_source,
     only_file,
 )
-from fairlead.traces.logs.job_collector import JobCollector, Place, group_equal
+from fairlead.traces.logs.job_collector import HALF_SECOND, JobCollector, Place, group_equal
 
 POD_TABLES, NODE_TABLES = "*pod_list*.csv*", "*node_list*.csv*"
 
@@ -58,6 +69,35 @@ UNKNOWN_MODEL = "pods left out, as no node has a GPU model that they accept"
 NO_START = "pods scheduled before they were created, whose start is taken as unknown"
 NO_MEMORY = "pods that ask for no memory"
 SHARED_GPU = "pods that ask for part of a GPU"
+
+INSTANCE_COLUMNS = (
+    TraceColumn("instance_sn"),
+    TraceColumn("role"),
+    TraceColumn("app_name"),
+    TraceColumn("cpu_request", "real"),
+    TraceColumn("gpu_request", "whole"),
+    TraceColumn("memory_request", "real"),
+    TraceColumn("max_instance_per_node", "whole", least=-1),
+    TraceColumn("creation_time", "real", optional=True),
+    TraceColumn("scheduled_time", "real", optional=True),
+    TraceColumn("deletion_time", "real", optional=True),
+)
+TIMES = ("creation_time", "scheduled_time", "deletion_time")
+INSTANCE_FIELDS = (
+    ROW,
+    "instance_sn",
+    "role",
+    "app_name",
+    "cpu_request",
+    "memory_request",
+    "gpu_request",
+)
+CPU_ROLE, GPU_ROLE = "CN", "HN"
+
+CREATED_BEFORE = "pods created before the trace; they arrive at its start"
+DELETED_AFTER = "pods not deleted in the trace; they end with the trace"
+ROUNDED_UP = "pods that ended in the second of their start, taken as half a second"
+DENSITY = "pods of an application with a limit per node, which is not used"
 
 
 def read_openb(
@@ -184,3 +224,80 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
                 (row["deletion_time"] - row["scheduled_time"],),
                 start=row["scheduled_time"] if is_start_known else nan,
             )
+
+
+def read_dlrm(
+    path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
+) -> Workload:
+    """Read a table of instances with recorded starts, O(instances + nodes).
+
+    `machines`, a table of nodes like openb's, is required.
+    """
+    if machines is None:
+        fault = "names no nodes; give --machines FILE with a table like openb's of nodes"
+        raise InputError(fault, "", str(path))
+    cluster = cluster_of_nodes(machines)
+    with_gpus = [bool(gpus) for gpus in cluster.capacity[:, cluster.resources.index("gpu")]]
+    places = {
+        GPU_ROLE: tuple(with_gpus),
+        CPU_ROLE: (True,) * len(with_gpus) if all(with_gpus) else tuple(not g for g in with_gpus),
+    }
+    collected, frames = JobCollector(), list[pl.DataFrame]()
+    for block in read_blocks(path, INSTANCE_COLUMNS, header=True, on_progress=on_progress):
+        _check_roles(block, any(with_gpus), machines)
+        frames.append(block.frame.select(*INSTANCE_FIELDS, "max_instance_per_node", *TIMES))
+    if frames:
+        _collect_instances(pl.concat(frames), str(path), places, collected)
+    return collected.workload(path, cluster, "DLRM instances")
+
+
+def _check_roles(block: Block, has_gpus: bool, machines: Path) -> None:
+    """Raise InputError for an unknown role, or one whose instances no node could run."""
+    role = block.frame["role"]
+    known = role.is_in([CPU_ROLE, GPU_ROLE])
+    block.refuse(~known, f"is neither {CPU_ROLE} nor {GPU_ROLE}", "role")
+    on_cpu = (role == CPU_ROLE) & (block.frame["gpu_request"] > 0)
+    block.refuse(on_cpu, f"asks for GPUs, and its role is {CPU_ROLE}", "instance_sn")
+    if not has_gpus:
+        fault = f"needs a node with GPUs, and {machines.name} has none"
+        block.refuse(role == GPU_ROLE, fault, "instance_sn")
+
+
+def _collect_instances(
+    frame: pl.DataFrame, source: str, places: dict[str, Place], collected: JobCollector
+) -> None:
+    """Add the instances that ran as jobs; `places` has the allowed groups of each role."""
+    created, scheduled, deleted = (frame[name] for name in TIMES)
+    last = frame.select(pl.max_horizontal(*TIMES).max()).item()
+    if last is None:
+        raise InputError("names no time, so the length of the trace is not known", "", source)
+    frame = frame.with_columns(
+        before=created.is_null(),
+        after=deleted.is_null(),
+        submit=created.fill_null(0.0),
+        # An instance without a time of creation or scheduling was scheduled before the trace.
+        start=pl.when(created.is_null()).then(scheduled.fill_null(0.0)).otherwise(scheduled),
+        end=deleted.fill_null(last),
+    )
+    notes = collected.notes
+    usable = {
+        NEVER_SCHEDULED: pl.col("start").is_not_null(),
+        NO_LIFE: pl.col("end") >= pl.col("start"),
+        NO_DEMAND: pl.sum_horizontal("cpu_request", "memory_request", "gpu_request") > 0,
+    }
+    frame = keep_usable(frame, notes, usable)
+    notes[CREATED_BEFORE] += int(frame["before"].sum())
+    notes[DELETED_AFTER] += int(frame["after"].sum())
+    notes[NO_START] += int((frame["start"] < frame["submit"]).sum())
+    notes[ROUNDED_UP] += int((frame["start"] == frame["end"]).sum())
+    notes[DENSITY] += int((frame["max_instance_per_node"] > 0).sum())
+    for row in frame.iter_rows(named=True):
+        start = row["start"]
+        with error_source(source, f"row {row[ROW]}"):
+            collected.add_job(row["instance_sn"], row["app_name"], row["submit"])
+        collected.add_tasks(
+            (row["cpu_request"], row["memory_request"], float(row["gpu_request"])),
+            places[row["role"]],
+            (row["end"] - start or HALF_SECOND,),
+            start=start if start >= row["submit"] else nan,
+        )

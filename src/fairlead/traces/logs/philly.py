@@ -38,13 +38,14 @@ from fairlead.formats.file_faults import check_object
 from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
-from fairlead.traces import _json_files as json_files
 from fairlead.traces._stored_files import (
     ProgressReport,
     error_source,
     only_file,
     quoted,
+    read_json,
     read_lines,
+    start_of_text,
 )
 from fairlead.traces.logs.job_collector import (
     EARLY_START,
@@ -110,7 +111,7 @@ class _UsedServer(NamedTuple):
 
 def is_philly_log(path: Path) -> bool:
     """Return whether a file is a JSON list that begins with a job of a Philly trace."""
-    start = json_files.start_of_text(path, _BYTES_FOR_DETECTION)
+    start = start_of_text(path, _BYTES_FOR_DETECTION)
     return _LIST.match(start) is not None and all(key.search(start) for key in _KEYS)
 
 
@@ -135,7 +136,7 @@ def read_philly(
     collected = JobCollector()
     used: dict[str, _UsedServer] = {}
     with error_source(str(log)):
-        jobs = check_object(_LIST_OF_JOBS, json_files.read_json(log, on_progress), "")
+        jobs = check_object(_LIST_OF_JOBS, read_json(log, on_progress), "")
     for number, item in enumerate(jobs):
         place = f"jobs[{number}]"
         with error_source(str(log)):
