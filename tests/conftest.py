@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-import small_logs
 from effort import cases
 from fairlead.mechanisms.catalogue import ADDED
 from fairlead.simulation import simulate as outcomes
@@ -35,10 +34,11 @@ WAITING = ("tests/service/test_newcomer", "tests/service/")
 
 # Where each log lies below the folder of real ones, and the small one that stands in for it.
 LOGS = {
-    "metacentrum_log": ("metacentrum-wagap-2013/wagap-2013.swf.gz", small_logs.METACENTRUM),
-    "openb_folder": ("alibaba-openb-v2023", small_logs.OPENB),
-    "job_events": ("google-2011-job-events", small_logs.JOB_EVENTS),
+    "metacentrum_log": ("metacentrum-wagap-2013/wagap-2013.swf.gz", "metacentrum.swf.gz"),
+    "openb_folder": ("alibaba-openb-v2023", "openb"),
+    "job_events": ("google-2011-job-events", "google-2011/job_events"),
 }
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "logs"
 REAL_LOGS = Path(__file__).parent / "real_logs"
 
 
@@ -86,7 +86,7 @@ def few_instants(monkeypatch: pytest.MonkeyPatch) -> None:
 def _log(name: str) -> object:
     def log(request: pytest.FixtureRequest) -> Path:
         folder, (path, small) = request.config.getoption("traces"), LOGS[name]
-        return small if folder is None else folder / path
+        return EXAMPLES / small if folder is None else folder / path
 
     return pytest.fixture(scope="session", name=name)(log)
 

@@ -1,4 +1,4 @@
-"""MetaCentrum's logs: jobs and their nodes, machine files, refusals, and the problem of a log."""
+"""Logs as published with Alea: MetaCentrum's jobs, machines and problem, and FIT's workflows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from hand_written_logs import GIB, log_row, write_log
 
-from fairlead.errors import InputError
 from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.traces.logs import metacentrum as reader
+from fairlead.traces.logs import swf
 from fairlead.traces.logs.metacentrum import (
     ConvertedLog,
     machine_file_beside,
     problem_from_jobs,
+    read_fit_workflows,
     read_jobs,
     read_metacentrum,
 )
@@ -29,7 +30,7 @@ from fairlead.traces.logs.metacentrum_machines import (
     parse_node_spec,
     read_machines,
 )
-from fairlead.traces.logs.swf import EXCERPT
+from fairlead.traces.readers import FIT_WORKFLOWS, read_workload
 from faults import fault_of, fault_within
 
 
@@ -62,13 +63,9 @@ def test_a_node_is_a_task_and_nodes_of_a_job_are_a_gang(tmp_path: Path) -> None:
     assert per_task(workload, 1) == [[2, 1]] * 3
     assert per_task(workload, 2) == [[1, 1], [5, 1], [5, 1]]
     assert per_task(workload, 3) == [[1, 1]]
-    assert workload.places[workload.set_place].tolist() == [
-        [True, True],
-        [True, False],
-        [True, True],
-        [False, True],
-        [True, True],
-    ]
+    both = [True, True]
+    places = [both, [True, False], both, [False, True], both]
+    assert workload.places[workload.set_place].tolist() == places
     assert workload.task_duration.tolist() == [60, 90, 90, 90, 60, 60, 60, 60]
     assert workload.task_start.tolist() == [5, 8, 8, 8, 7, 7, 7, 8]
     assert workload.task_server.tolist() == [-1] * 8
@@ -79,13 +76,8 @@ def test_a_node_is_a_task_and_nodes_of_a_job_are_a_gang(tmp_path: Path) -> None:
 
 
 def test_whole_nodes_where_all_are_alike(tmp_path: Path) -> None:
-    workload = read_metacentrum(
-        write_log(
-            tmp_path,
-            log_row(1, "2:ppn=3:cl_small#excl", cores=6),
-            log_row(2, "1:ppn=3#excl", cores=3),
-        )
-    )
+    exclusive = log_row(1, "2:ppn=3:cl_small#excl", cores=6), log_row(2, "1:ppn=3#excl", cores=3)
+    workload = read_metacentrum(write_log(tmp_path, *exclusive))
     assert per_task(workload, 0) == [[12, 4], [12, 4]]
     assert per_task(workload, 1) == [[3, 1]]
     assert not unplaceable_sets(workload).any()
@@ -105,53 +97,38 @@ def test_simplified_jobs_are_counted(tmp_path: Path) -> None:
         )
     )
     assert workload.notes == {
-        reader.NEVER_RAN: 1, reader.NODE_NAMED: 1, reader.NODE_EXCLUDED: 1,
-        reader.CORES_OF_SPEC: 1, reader.NO_START: 1, EXCERPT: 4,
+        swf.NEVER_RAN: 1, reader.NODE_NAMED: 1, reader.NODE_EXCLUDED: 1,
+        reader.CORES_OF_SPEC: 1, swf.NO_START: 1, swf.EXCERPT: 4,
     }  # fmt: skip
     assert workload.origin == "MetaCentrum log tiny.swf, time from second 1001 of its clock"
     assert workload.start_date is None
-    assert workload.places[workload.set_place].tolist() == [
-        [True, False],
-        [True, True],
-        [True, False],
-        [True, True],
-    ]
+    both, on_big = [True, True], [True, False]
+    assert workload.places[workload.set_place].tolist() == [on_big, both, on_big, both]
     assert per_task(workload, 3) == [[2, 1], [2, 1]]
     # the log starts with a job that never ran; times count from it all the same
     assert workload.job_submit.tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("row", "message"),
     [
-        ([log_row(2), log_row(1)], "row 2: column 2 (submit): 1001 is before the row above"),
-        ([log_row(1), log_row(1)], "row 2: duplicate job '1'"),
-        ([log_row(1), log_row(2, "1:cl_big:cl_small")], "row 2: node specification"),
+        (log_row(0), "row 2: column 2 (submit): 1000 is before the row above"),
+        (log_row(1), "row 2: duplicate job '1'"),
+        (log_row(2, "1:cl_big:cl_small"), "row 2: node specification"),
         (
-            [log_row(1), log_row(2, "999999999:ppn=1")],
+            log_row(2, "999999999:ppn=1"),
             "row 2: node specification '999999999:ppn=1': nodes: 999,",
         ),
-        ([log_row(1, run=0)], "holds no job that ever ran"),
     ],
 )
-def test_refusals(tmp_path: Path, rows: list[str], message: str) -> None:
-    path = write_log(tmp_path, *rows)
+def test_refusals(tmp_path: Path, row: str, message: str) -> None:
+    path = write_log(tmp_path, log_row(1), row)
     assert fault_of(read_metacentrum, path).startswith(f"{path}: {message}")
 
 
-GOOD = log_row(1)
-
-
 def test_cores_per_node_are_those_of_the_log(tmp_path: Path) -> None:
-    jobs = list(
-        read_jobs(
-            write_log(
-                tmp_path,
-                log_row(1, "1:ppn=1.5", cores=1),
-                log_row(2, "1:ppn=1+3:ppn=3", cores=10),
-            )
-        )
-    )
+    rows = log_row(1, "1:ppn=1.5", cores=1), log_row(2, "1:ppn=1+3:ppn=3", cores=10)
+    jobs = list(read_jobs(write_log(tmp_path, *rows)))
     assert [job.cores_per_node for job in jobs] == [1, 2.5]
 
 
@@ -163,30 +140,22 @@ def test_requested_cores_count_only_where_there_are_some(tmp_path: Path, request
     assert job.cores == (requested if requested > 0 else 8)
 
 
-def with_field(column: int, value: str) -> str:
-    fields = GOOD.split()
-    fields[column - 1] = value
-    return " ".join(fields)
-
-
 @pytest.mark.parametrize(
-    ("row", "fault"),
+    ("column", "value", "fault"),
     [
-        ("1 2 3", "not 21 columns separated by blanks but 3"),
-        (with_field(2, "noon"), "column 2 (submit): 'noon' is not a number"),
-        (with_field(10, "9" * 5000), f"column 10 (memory requested): '{'9' * 37}...' is out"),
-        (with_field(5, "\u0663"), "column 5 (cores allocated): '\u0663' is not a number"),
-        (with_field(8, "1.5"), "column 8 (cores requested): '1.5' is not a whole number"),
-        (with_field(12, "-1"), "column 12 (user): unknown or none"),
-        (log_row(1, cores=0), "column 8 (cores): unknown or none"),
-        (
-            with_field(21, "1:ppn=x"),
-            "node specification '1:ppn=x': 'ppn=x' is not a number of cores",
-        ),
+        (2, "noon", "column 2 (submit): 'noon' is not a number"),
+        (10, "9" * 5000, f"column 10 (memory requested): '{'9' * 37}...' is out"),
+        (5, "\u0663", "column 5 (cores allocated): '\u0663' is not a number"),
+        (8, "1.5", "column 8 (cores requested): '1.5' is not a whole number"),
+        (12, "-1", "column 12 (user): unknown or none"),
+        (21, "1:ppn=x", "node specification '1:ppn=x': 'ppn=x' is not a number of cores"),
+        (21, "", "not 21 columns separated by blanks but 20"),
     ],
 )
-def test_damaged_rows(tmp_path: Path, row: str, fault: str) -> None:
-    path = write_log(tmp_path, "; comment", GOOD, row)
+def test_damaged_rows(tmp_path: Path, column: int, value: str, fault: str) -> None:
+    fields = log_row(1).split()
+    fields[column - 1] = value
+    path = write_log(tmp_path, "; comment", log_row(1), " ".join(fields))
     jobs = read_jobs(path)
     assert next(jobs).row.row == 2
     assert fault_within(path, next, jobs).startswith(f"row 3: {fault}")
@@ -200,32 +169,30 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
 def test_a_whole_log(metacentrum_log: Path) -> None:
     """Against figures counted from the text of the log."""
     workload = read_metacentrum(metacentrum_log)
-    tasks = jobs = gangs = 0
-    users: dict[str, Counter[str]] = defaultdict(Counter)
-    work, whole_nodes = 0.0, 0
+    tasks = gangs = whole_nodes = 0
+    jobs: Counter[str] = Counter()  # by user
+    work = 0.0
     with gzip.open(metacentrum_log, "rt") as rows:
         for row in rows:
             fields = row.split()
             if float(fields[3]) <= 0:
                 continue
             hosts = Counter(fields[18].strip("{}").split(","))
-            jobs += 1
             tasks += len(hosts)
             gangs += len(hosts) > 1
-            users[f"user-{fields[11]}"]["jobs"] += 1
+            jobs[f"user-{fields[11]}"] += 1
             whole_nodes += "#excl" in fields[20]
             if "#excl" not in fields[20]:
                 work += float(fields[3]) * sum(hosts.values())
-    assert (workload.n_jobs, workload.n_tasks, int(workload.job_gang.sum())) == (jobs, tasks, gangs)
-    assert workload.users == tuple(sorted(users, key=lambda user: int(user[5:])))
-    counted = np.bincount(workload.job_user)
-    assert counted.tolist() == [users[user]["jobs"] for user in workload.users]
-    cores = workload.shapes[workload.set_shape, 0].repeat(workload.set_tasks)
-    whole = workload.shapes[workload.set_shape].repeat(workload.set_tasks, axis=0)
-    exclusive = (whole == workload.cluster.capacity[0]).all(axis=1)
-    assert (cores * workload.task_duration)[~exclusive].sum() == pytest.approx(work)
+    assert (workload.n_tasks, int(workload.job_gang.sum())) == (tasks, gangs)
+    assert workload.users == tuple(sorted(jobs, key=lambda user: int(user[5:])))
+    assert np.bincount(workload.job_user).tolist() == [jobs[user] for user in workload.users]
+    shapes = workload.shapes[workload.set_shape].repeat(workload.set_tasks, axis=0)
+    exclusive = (shapes == workload.cluster.capacity[0]).all(axis=1)
+    done = (shapes[:, 0] * workload.task_duration)[~exclusive].sum()
+    assert done == pytest.approx(work)
     assert exclusive.sum() == whole_nodes > 0
-    assert workload.notes[reader.NEVER_RAN] == 2
+    assert workload.notes[swf.NEVER_RAN] == 2
     assert workload.notes[reader.WHOLE_NODES] == whole_nodes
 
 
@@ -271,7 +238,6 @@ EVERYWHERE = {"zewura", "zegox", "zegox-new"}
 @pytest.mark.parametrize(
     ("spec", "allowed"),
     [
-        ("1:ppn=4", EVERYWHERE),
         ("1:ppn=4:x86_64:brno:nfs4:mem=3gb", EVERYWHERE),
         ("1:^cl_zewura", {"zegox", "zegox-new"}),
         ("1:nodecpus12", {"zegox", "zegox-new"}),
@@ -314,28 +280,24 @@ def test_machine_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        (b"", "holds no machine"),
-        (b"0\tzewura\t20\t80\t1\n", "row 1: 5 columns, not 6 (cluster id, name, "),
-        (b"0\ta\t1\t1\t1\t1\n1\ta\t1\t1\t1\t1\n", "row 2: duplicate name 'a'"),
-        (b"0\ta\t0\t1\t1\t1\n", "row 1: column 3 (nodes): '0' is not a whole number from 1"),
-        (b"0\ta\t9\t1\t1\t1\n1\tb\t10000000\t1\t1\t1\n", "row 2: column 3 (nodes): 10,000,000"),
-        (b"0\ta\t1\t1\t1\t9999999999999999\n", "row 1: column 6 (RAM per node in KiB)"),
-        (b"0\t^a\t1\t1\t1\t1\n", "row 1: column 2 (name): '^a' is not a name"),
-        (b"\xff\xfe0\0\n\0", "is text in UTF-16"),
+        ("", "holds no machine"),
+        ("0\tzewura\t20\t80\t1\n", "row 1: 5 columns, not 6 (cluster id, name, "),
+        ("0\ta\t1\t1\t1\t1\n1\ta\t1\t1\t1\t1\n", "row 2: duplicate name 'a'"),
+        ("0\ta\t0\t1\t1\t1\n", "row 1: column 3 (nodes): '0' is not a whole number from 1"),
+        ("0\ta\t9\t1\t1\t1\n1\tb\t10000000\t1\t1\t1\n", "row 2: column 3 (nodes): 10,000,000"),
+        ("0\ta\t1\t1\t1\t9999999999999999\n", "row 1: column 6 (RAM per node in KiB)"),
+        ("0\t^a\t1\t1\t1\t1\n", "row 1: column 2 (name): '^a' is not a name"),
     ],
 )
-def test_unusable_machine_files(tmp_path: Path, content: bytes, fault: str) -> None:
+def test_unusable_machine_files(tmp_path: Path, content: str, fault: str) -> None:
     path = tmp_path / "machines"
-    path.write_bytes(content)
+    path.write_text(content)
     assert fault_within(path, read_machines, path).startswith(fault)
 
 
-def convert(folder: Path, *rows: str, reverse: bool = False) -> ConvertedLog:
+def convert(folder: Path, *rows: str) -> ConvertedLog:
     log = write_log(folder, *rows)
-    jobs = list(read_jobs(log))
-    return problem_from_jobs(
-        reversed(jobs) if reverse else jobs, read_machines(machine_file_beside(log))
-    )
+    return problem_from_jobs(read_jobs(log), read_machines(machine_file_beside(log)))
 
 
 BIG, SMALL, ANY = {"big"}, {"small"}, {"big", "small"}
@@ -376,6 +338,7 @@ def test_jobs_that_never_ran_do_not_count(tmp_path: Path) -> None:
     assert converted.problem.demand[0, 0] == 2
     assert converted.restricted == {}
     assert "no job of the log ever ran" in fault_of(convert, tmp_path, *rows[1:])
+    assert "holds no job that ever ran" in fault_of(read_metacentrum, tmp_path / "tiny.swf")
 
 
 def test_users_larger_than_a_server_are_listed(tmp_path: Path) -> None:
@@ -392,27 +355,80 @@ def test_users_larger_than_a_server_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_node_that_is_not_there_is_a_fault_of_its_row(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="row 2: property 'big3' names no group or node"):
-        convert(tmp_path, log_row(1), log_row(2, "1:big3"))
+    fault = fault_of(convert, tmp_path, log_row(1), log_row(2, "1:big3"))
+    assert "row 2: property 'big3' names no group or node" in fault
 
 
-@pytest.fixture(scope="module")
-def converted(metacentrum_log: Path) -> ConvertedLog:
-    machines = read_machines(machine_file_beside(metacentrum_log))
-    return problem_from_jobs(read_jobs(metacentrum_log), machines)
-
-
-def test_demands_are_middle_jobs(converted: ConvertedLog, metacentrum_log: Path) -> None:
+def test_demands_are_middle_jobs(metacentrum_log: Path) -> None:
     """At most half of a user's jobs lie below its demand, and at most half above."""
+    machines = read_machines(machine_file_beside(metacentrum_log))
+    problem = problem_from_jobs(read_jobs(metacentrum_log), machines).problem
     shapes: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for job in read_jobs(metacentrum_log):
         if job.row.walltime > 0:
-            shapes[f"user-{job.row.user}"].append(
-                (job.cores_per_node, job.row.memory_requested / 2**30)
-            )
-    names = converted.problem.users.names
-    for name, demand in zip(names, converted.problem.demand, strict=True):
+            shape = job.cores_per_node, job.row.memory_requested / 2**30
+            shapes[f"user-{job.row.user}"].append(shape)
+    for name, demand in zip(problem.users.names, problem.demand, strict=True):
         middle, own = tuple(demand.tolist()), shapes[name]
         assert middle in own
         assert 2 * sum(shape < middle for shape in own) < len(own)
         assert 2 * sum(shape > middle for shape in own) <= len(own)
+
+
+FIT_HEADING = (
+    "id submit wait runtime cpus cputimeused usedmem cpusreq walltime memreq status user group "
+    "application queue partition precjob thinktime DAG_name Task_ID"
+).replace(" ", "\t")
+
+
+def fit_row(job: int, before: str = "-1", **changes: object) -> str:
+    """A row of a log of workflows; `changes` are fields by the names of the heading."""
+    fields: dict[str, object] = dict.fromkeys(FIT_HEADING.split("\t"), -1)
+    fields |= {"id": job, "submit": 50, "wait": 0, "runtime": 60, "cpus": 3, "walltime": 90}
+    fields |= {"memreq": 2 * swf.KIB_PER_GIB, "user": 7, "precjob": before, "thinktime": 0}
+    fields |= {"DAG_name": "flow", "Task_ID": job}
+    return "\t".join(map(str, (fields | changes).values()))
+
+
+def test_a_job_of_a_workflow_is_one_task(tmp_path: Path) -> None:
+    unnamed = FIT_HEADING.replace("DAG_name\tTask_ID", "DAG_id\t")
+    later = fit_row(3, "1&2", submit=55, cpus=4, user=2, runtime=9, walltime=-1)
+    log = write_log(tmp_path, unnamed, fit_row(1), fit_row(2, "1"), later)
+    workload, found = read_workload(log)
+    assert found == FIT_WORKFLOWS
+    assert workload.cluster.groups == ("big", "small")
+    assert workload.users == ("user-2", "user-7")
+    assert workload.job_user.tolist() == [1, 1, 0]
+    assert workload.job_submit.tolist() == [0, 0, 5]
+    assert workload.job_limit.tolist() == [90, 90, np.inf]
+    assert not workload.job_gang.any()
+    assert workload.shapes[workload.set_shape].tolist() == [[3, 2], [3, 2], [4, 2]]
+    assert workload.task_duration.tolist() == [60, 60, 9]
+    assert not workload.has_starts
+    assert workload.notes == {swf.UNUSED_COLUMNS["preceding_job"]: 2}
+    machine_file_beside(log).unlink()
+    assert "there is no such machine file" in fault_of(read_fit_workflows, log)
+
+
+def test_odd_jobs_of_workflows_are_counted(tmp_path: Path) -> None:
+    left_out = fit_row(1, runtime=-1), fit_row(2, cpus=0), fit_row(3, submit=-1)
+    odd = fit_row(4, "1", memreq=-1, user=-1)
+    workload = read_fit_workflows(write_log(tmp_path, FIT_HEADING, *left_out, odd))
+    assert workload.shapes[workload.set_shape].tolist() == [[3, 0]]
+    assert workload.users == ("user-unknown",)
+    reasons = (swf.NEVER_RAN, swf.NO_PROCESSORS, swf.NO_SUBMISSION, swf.NO_MEMORY, swf.NO_USER)
+    waits = swf.UNUSED_COLUMNS["preceding_job"]
+    assert workload.notes == dict.fromkeys((*reasons, waits), 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ("2\t0\t0\t60", "row 3: 4 columns separated by tabs, not 20"),
+        (fit_row(2, "a"), "row 3: column 17 (preceding job): 'a' is not a number"),
+        (fit_row(1), "row 3: duplicate job '1'"),
+    ],
+)
+def test_unusable_logs_of_workflows(tmp_path: Path, row: str, fault: str) -> None:
+    log = write_log(tmp_path, FIT_HEADING, fit_row(1), row)
+    assert fault_within(log, read_fit_workflows, log).startswith(fault)
