@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fairlead.model.workload import Workload
 from fairlead.traces.logs import job_collector as _job_collector
 from fairlead.traces.logs import swf as reader
-from fairlead.traces.logs.job_collector import check_server_options
 from fairlead.traces.logs.swf import EXCERPT, UNUSED_COLUMNS, read_swf_workload
 from fairlead.traces.readers import SWF, read_workload
 from faults import fault_of
@@ -25,25 +18,12 @@ HEADER = "; Version: 2.2\n; MaxNodes: 64 (two kinds)\n; MaxProcs: 128\n"
 GIB = 2**20  # in the KiB of the format
 
 
-def row(
-    job: int,
-    *,
-    submit: float = 100,
-    run: float = 60,
-    allocated: int = 4,
-    used: float = -1,
-    requested: int = -1,
-    memory: float = -1,
-    status: int = 1,
-    user: int = 7,
-    wait: float = 5,
-    walltime: float = 3600,
-    last: str = "-1 -1 -1 -1",
-) -> str:
-    return (
-        f"{job} {submit} {wait} {run} {allocated} -1 {used} {requested} {walltime} {memory} "
-        f"{status} {user} 1 1 {last}\n"
-    )
+def row(job: int, **changes: object) -> str:
+    """A row of a log; `changes` are fields by name."""
+    fields: dict[str, object] = dict.fromkeys(reader.SwfRow._fields[1:-1], -1)
+    fields |= {"job": job, "submit": 100, "wait": 5, "run": 60, "cores_allocated": 4}
+    fields |= {"walltime": 3600, "status": 1, "user": 7}
+    return " ".join(map(str, (fields | changes).values())) + "\n"
 
 
 def read(folder: Path, *rows: str, header: str = HEADER, **machines: float) -> Workload:
@@ -56,8 +36,8 @@ def test_one_pool_of_the_processors_of_the_header(tmp_path: Path) -> None:
     workload = read(
         tmp_path,
         row(1, user=30),
-        row(2, submit=100.5, requested=8, user=4, walltime=0),
-        row(3, submit=101, run=0.25, walltime=0.5),
+        row(2, submit=100.5, cores_requested=8, user=4, walltime=0, wait=0),
+        row(3, submit=101, run=0.25, walltime=0.5, cores_requested=0, wait=-1),
     )
     assert workload.cluster.groups == ("pool",)
     assert workload.cluster.capacity.tolist() == [[128]]
@@ -70,20 +50,31 @@ def test_one_pool_of_the_processors_of_the_header(tmp_path: Path) -> None:
     assert workload.users == ("user-4", "user-7", "user-30")
     assert workload.job_user.tolist() == [2, 0, 1]
     assert workload.job_limit.tolist() == [3600, np.inf, 0.5]
-    assert workload.notes == {}
+    np.testing.assert_array_equal(workload.task_start, [5, 0.5, np.nan])
+    assert (workload.task_server == -1).all()
+    assert workload.origin == "SWF log plain.swf, time from second 100 of its clock"
+    assert workload.notes == {reader.NO_START: 1}
 
 
 def test_servers_make_gangs_of_one_core(tmp_path: Path) -> None:
-    workload = read(tmp_path, row(1), row(2, allocated=1), servers=3, cores=16)
+    workload = read(tmp_path, row(1), row(2, cores_allocated=1), servers=3, cores=16)
     assert workload.cluster.count.tolist() == [3]
     assert workload.cluster.capacity.tolist() == [[16]]
     assert workload.set_tasks.tolist() == [4, 1]
     assert workload.shapes.tolist() == [[1]]
     assert workload.job_gang.tolist() == [True, False]
+    assert workload.task_start.tolist() == [5] * 5
+    for given, fault in (
+        ({"servers": 3}, "--servers: needs --cores as well"),
+        ({"servers": 0, "cores": 3}, "--servers: must be a positive number, at most 10,000,000"),
+        ({"servers": 3, "cores": 10**9 + 1}, "--cores: must be a positive number, at most 1,000,"),
+        ({"memory": 0.0}, "--memory: must be a positive number, at most 1,000,000,000, not 0.0"),
+    ):
+        assert fault in fault_of(read, tmp_path, row(1), **given)
 
 
 def test_memory_requested_then_used_then_none(tmp_path: Path) -> None:
-    rows = (row(1, memory=GIB, used=5), row(2, used=2 * GIB), row(3))
+    rows = (row(1, memory_requested=GIB, memory_used=5), row(2, memory_used=2 * GIB), row(3))
     workload = read(tmp_path, *rows, memory=64.0)
     assert workload.cluster.capacity.tolist() == [[128, 64]]
     assert workload.shapes[workload.set_shape].tolist() == [[4, 4], [4, 8], [4, 0]]
@@ -93,32 +84,13 @@ def test_memory_requested_then_used_then_none(tmp_path: Path) -> None:
     assert read(tmp_path, *rows).cluster.resources == ("cpu",)
 
 
-@given(st.integers(0, 8), st.integers(-2, 8), st.booleans())
-def test_allocated_processors_replace_unknown_requests(
-    allocated: int, requested: int, on_servers: bool
-) -> None:
-    """No log asks for nothing: 0 stands for unknown as -1 does."""
-    given = {"servers": 3, "cores": 16} if on_servers else {}
-    with TemporaryDirectory() as folder:
-        rows = (row(1, allocated=1), row(2, allocated=allocated, requested=requested))
-        workload = read(Path(folder), *rows, **given)
-    processors = requested if requested > 0 else allocated
-    left_out = {reader.NO_PROCESSORS: 1} if processors == 0 else {}
-    assert workload.notes == left_out
-    cores = (workload.shapes[workload.set_shape, 0] * workload.set_tasks).tolist()
-    assert cores == ([1, processors] if processors else [1])
-
-
-@pytest.mark.parametrize("stored", [bytes, gzip.compress])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "latin-1"])
-def test_comments_of_any_alphabet_and_a_byte_order_mark(
-    tmp_path: Path, encoding: str, stored: Callable[[bytes], bytes]
-) -> None:
+def test_comments_of_any_alphabet_and_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
     """Headers name people and towns, in the alphabet of their time."""
     path = tmp_path / "log"
     text = f"; Installation: Universit\u00e4t K\u00f6ln\n{HEADER}; Note: \u00e9\n{row(1)};\u00fc\n"
     content = text.encode(encoding)
-    path.write_bytes(stored(content))
+    path.write_bytes(content)
     workload, found = read_workload(path)
     assert found == SWF
     assert workload.cluster.capacity.tolist() == [[128]]
@@ -141,39 +113,28 @@ def test_an_excerpt_of_a_log_is_noted(tmp_path: Path) -> None:
         assert workload.notes.get(EXCERPT, 0) == missing
 
 
-@given(st.floats(-1e6, 0.9e8).filter(lambda first: round(first, 3) != -1), st.integers(0, 1))
-def test_the_origin_has_the_start_of_the_clock(first: float, ran: int) -> None:
-    """Time counts from the first submission, also of a job that never ran."""
-    with TemporaryDirectory() as folder:
-        first = round(first, 3)
-        rows = (row(1, submit=first, run=60 * ran), row(2, submit=first + 50))
-        rows = (rows[0].replace(" 1 7 ", " 0 7 "), rows[1])
-        workload = read(Path(folder), *rows)
-    clock = f", time from second {first:.15g} of its clock" if first else ""
-    assert workload.origin == f"SWF log plain.swf{clock}"
-    assert workload.job_submit[-1] == pytest.approx(50, abs=1e-5)
-
-
 def test_left_out_and_filled_in_rows_are_counted(tmp_path: Path) -> None:
     workload = read(
         tmp_path,
         row(9, submit=-1),
-        row(1),
-        row(2, run=0),
+        row(4, submit=90, run=-1, queue=1, partition=1, preceding_job=1, think_time=1),
+        row(1, queue=0, partition=1),
+        row(2, run=0, partition=2, preceding_job=1, think_time=30),
         row(3, run=0, status=5),
-        row(4, run=-1),
         row(5, status=2),
         row(6, status=3),
-        row(7, allocated=-1),
+        row(7, cores_allocated=-1),
         row(8, user=-1),
     )
     assert workload.job_names.tolist() == ["1", "2", "8"]
-    assert workload.job_submit.tolist() == [0, 0, 0]
+    assert workload.job_submit.tolist() == [10, 10, 10]  # from the first, which never ran
     assert workload.task_duration.tolist() == [60, 0.5, 60]
     assert workload.users == ("user-unknown", "user-7")
     assert workload.notes == {
         reader.ROUNDED_UP: 1, reader.NEVER_RAN: 2, reader.PARTS: 2, reader.NO_PROCESSORS: 1,
-        reader.NO_USER: 1, reader.NO_SUBMISSION: 1,
+        reader.NO_USER: 1, reader.NO_SUBMISSION: 1, UNUSED_COLUMNS["queue"]: 1,
+        UNUSED_COLUMNS["partition"]: 2, UNUSED_COLUMNS["preceding_job"]: 1,
+        UNUSED_COLUMNS["think_time"]: 1,
     }  # fmt: skip
 
 
@@ -181,7 +142,7 @@ def test_left_out_and_filled_in_rows_are_counted(tmp_path: Path) -> None:
     ("rows", "message"),
     [
         ((row(1), row(2, submit=99)), "row 5: column 2 (submit): 99 is before the row above"),
-        ((row(1), row(2).replace("60", "nan")), "row 5: column 4 (run): 'nan' is not"),
+        ((row(1), row(2, run="nan")), "row 5: column 4 (run): 'nan' is not"),
         ((), "holds no job"),
         ((row(1, run=-1),), "holds no job that ever ran"),
     ],
@@ -226,46 +187,11 @@ def test_header_numbers_that_are_not_clear_are_refused(tmp_path: Path, value: st
         assert value in fault
 
 
-def test_unused_columns_are_counted(tmp_path: Path) -> None:
-    rows = (row(1, last="0 1 -1 -1"), row(2, last="-1 2 1 30"), row(3, run=-1, last="1 1 1 1"))
-    assert read(tmp_path, *rows).notes == {
-        reader.NEVER_RAN: 1, UNUSED_COLUMNS["queue"]: 1, UNUSED_COLUMNS["partition"]: 2,
-        UNUSED_COLUMNS["preceding_job"]: 1, UNUSED_COLUMNS["think_time"]: 1,
-    }  # fmt: skip
-
-
-@given(st.lists(st.integers(-2, 9), min_size=1, max_size=6), st.booleans())
-def test_jobs_started_when_their_wait_was_over(waits: list[int], on_servers: bool) -> None:
-    rows = [row(k, submit=100 + k, wait=wait) for k, wait in enumerate(waits)]
-    machines = {"servers": 4, "cores": 2} if on_servers else {}
-    with TemporaryDirectory() as folder:
-        workload = read(Path(folder), *rows, **machines)
-    starts = [k + wait if wait >= 0 else np.nan for k, wait in enumerate(waits)]
-    np.testing.assert_array_equal(workload.task_start, np.repeat(starts, 4 if on_servers else 1))
-    assert (workload.task_server == -1).all()
-    assert workload.has_starts == any(wait >= 0 for wait in waits)
-    assert workload.notes.get(reader.NO_START, 0) == sum(wait < 0 for wait in waits)
-
-
 def test_too_many_tasks_are_refused_at_their_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_job_collector, "MOST_TASKS", 1_000)
-    fault = fault_of(read, tmp_path, *(row(k, requested=600) for k in (1, 2)), servers=4, cores=4)
+    fault = fault_of(
+        read, tmp_path, *(row(k, cores_requested=600) for k in (1, 2)), servers=4, cores=4
+    )
     assert "row 5: column 8 (cores requested): 600 make more than 1,000 tasks" in fault
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((3, None), "--servers: needs --cores as well"),
-        ((0, 3), "--servers: must be a positive number, at most 10,000,000, not 0"),
-        (
-            (3, 10**9 + 1),
-            "--cores: must be a positive number, at most 1,000,000,000, not 1000000001",
-        ),
-        ((3, 4, 0.0), "--memory: must be a positive number, at most 1,000,000,000, not 0.0"),
-    ],
-)
-def test_servers_need_cores_and_usable_numbers(given: tuple[Any, ...], message: str) -> None:
-    assert fault_of(check_server_options, *given) == message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,15 @@ from fairlead.model.queues import read_queues
 from fairlead.model.workload import Workload
 from fairlead.traces.generator import generate_day
 from fairlead.traces.time_window import time_window
-from fairlead.traces.what_if import DAY, WEEK, change_workload, resampled, with_load
+from fairlead.traces.what_if import (
+    DAY,
+    WEEK,
+    change_workload,
+    resampled,
+    with_load,
+    with_weights,
+    without_users,
+)
 from faults import fault_of
 
 UNCHANGED = ("job_names", "job_submit", "set_tasks", "shapes", "places", "task_duration")
@@ -127,6 +136,24 @@ def test_a_queue_weighs_something() -> None:
     assert changed.weight.tolist() == [3]
     with pytest.raises(InputError, match="the weight of team must be a positive number, not 0"):
         change_workload(in_tree, "weight:team=0")
+
+
+def test_users_may_be_left_out_and_weigh_other_than_before(tmp_path: Path) -> None:
+    """A user may be away for a while: dee has no job in the trace."""
+    workload = replace(small(), limits={"ana": {"cpu": 1.0}}, quotas={"ana": [{"cpu": 1.0}]})
+    rest = without_users(workload, ["ana"])
+    assert (rest.users, rest.weight.tolist(), rest.job_user.tolist()) == (("bo=",), [1], [0])
+    assert (rest.task_duration.tolist(), rest.limits, rest.quotas) == ([1, 1], {}, {})
+    assert "--exclude: no user is named 'dee'" in fault_of(without_users, workload, ["dee"])
+    assert "--exclude: leaves no job" in fault_of(without_users, workload, workload.users)
+    weights = tmp_path / "weights.yaml"
+    weights.write_text("{ana: 3, dee: 2}")
+    weighed = with_weights(workload, weights)
+    assert weighed.weight.tolist() == [3, 1]
+    assert weighed.notes == {"weights of users without a job in the trace (dee)": 1}
+    for text, fault in (("[1]", "must be a mapping"), ("{ana: -1}", "ana: must be a number from")):
+        weights.write_text(text)
+        assert fault_of(with_weights, workload, weights).startswith(f"{weights}: {fault}")
 
 
 def test_arrivals_come_faster_and_waits_are_kept_apart() -> None:
