@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces._stored_files import ProgressReport
 from fairlead.traces.logs import gavel
 from fairlead.traces.logs.gavel import read_gavel
 from fairlead.traces.logs.job_collector import OUT_OF_ORDER
@@ -44,19 +42,18 @@ def trace(tmp_path: Path) -> Path:
     return found
 
 
-def read(trace: Path, on_progress: ProgressReport | None = None) -> Workload:
-    throughputs = trace.parent / "throughputs.json"
-    return read_gavel(trace, machines=throughputs, servers=3, cores=2, on_progress=on_progress)
+def read(trace: Path) -> Workload:
+    return read_gavel(trace, machines=trace.parent / "throughputs.json", servers=3, cores=2)
 
 
-def test_each_job_is_what_its_row_says(trace: Path) -> None:
-    reports: list[tuple[int, int]] = []
-    workload = read(trace, lambda done, size: reports.append((done, size)))
-    assert reports == [(len(TRACE), len(TRACE))]
+@pytest.mark.parametrize("with_directory", [True, False])
+def test_each_job_is_what_its_row_says(trace: Path, with_directory: bool) -> None:
+    """Rows may lack the working directory, and lines may be empty."""
+    if not with_directory:
+        trace.write_text("\n\n".join("\t".join((*row[:2], *row[3:])) for row in ROWS))
+    workload = read(trace)
     cluster = workload.cluster
-    assert cluster.groups == ("v100",)
-    assert cluster.resources == ("gpu",)
-    assert cluster.units == ("GPUs",)
+    assert (cluster.groups, cluster.resources, cluster.units) == (("v100",), ("gpu",), ("GPUs",))
     assert cluster.capacity.tolist() == [[2]]
     assert cluster.count.tolist() == [3]
     assert [dict(labels) for labels in cluster.labels] == [{"gpu": "v100"}]
@@ -76,24 +73,11 @@ def test_each_job_is_what_its_row_says(trace: Path) -> None:
     assert workload.notes == {gavel.TOO_LARGE: 1, gavel.DEADLINE: 1, OUT_OF_ORDER: 1}
 
 
-def test_rows_may_lack_the_working_directory(trace: Path) -> None:
-    """And lines may be empty."""
-    whole = read(trace)
-    trace.write_text("\n\n".join("\t".join((*row[:2], *row[3:])) for row in ROWS))
-    short = read(trace)
-    assert short.task_duration.tolist() == whole.task_duration.tolist()
-    assert short.job_submit.tolist() == whole.job_submit.tolist()
-    assert short.weight.tolist() == whole.weight.tolist()
-
-
 def test_throughputs_and_servers_are_needed(trace: Path) -> None:
-    machines = trace.parent / "throughputs.json"
-    with pytest.raises(InputError, match="give --machines FILE with Gavel's throughputs"):
-        read_gavel(trace, servers=3, cores=2)
-    with pytest.raises(InputError, match="names no servers; give --servers, and --cores"):
-        read_gavel(trace, machines=machines)
-    with pytest.raises(InputError, match="--cores: needs --servers as well"):
-        read_gavel(trace, machines=machines, cores=2)
+    fault = fault_of(read_gavel, trace, servers=3, cores=2)
+    assert "give --machines FILE with Gavel's throughputs" in fault
+    fault = fault_of(read_gavel, trace, machines=trace.parent / "throughputs.json")
+    assert "names no servers; give --servers, and --cores" in fault
 
 
 @pytest.mark.parametrize(

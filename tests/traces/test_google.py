@@ -264,5 +264,8 @@ def test_parts_are_in_order_and_each_is_there_once(tmp_path: Path) -> None:
     write(tmp_path, "task_events", task(at(2), 1, 0, 0), task(at(1), 1, 0, 1))
     (tmp_path / "task_events" / "part-00000-of-00001.csv.gz").unlink()
     assert "00001-of-00002.csv.gz: row 1: time: '601000000' is b" in fault_of(read_google, tmp_path)
-    (tmp_path / "task_events" / "part-00000-of-00002.csv").write_text("")
+    part = tmp_path / "task_events" / "part-00000-of-00002.csv.gz"
+    part.write_bytes(part.read_bytes()[:30])
+    assert "row 1: the gzip file ends before its data does" in fault_of(read_google, tmp_path)
+    part.with_suffix("").write_text("")
     assert "is there twice, also as part-00000-of-0000" in fault_of(read_google, tmp_path)

@@ -41,13 +41,21 @@ def test_trees_of_queues_are_kept(tmp_path: Path) -> None:
     assert again.quotas == quotas
     assert (again.queues.rows(), again.queues.user_queue()) == (rows, of_user)
     users = ["nowhere", *[None] * (random_workload(3).n_users - 1)]
-    path = rewritten(tmp_path, queues=rows, user_queue=users)
+    path = parquet(tmp_path, queues=rows, user_queue=users)
     assert "no queue is named 'nowhere'" in refused(path)
 
 
-def parquet(folder: Path) -> Path:
+def parquet(
+    folder: Path, frame: Callable[[pl.DataFrame], pl.DataFrame] | None = None, **header: object
+) -> Path:
+    """A trace, whose table or metadata may have been changed by another program."""
     path = folder / "trace.parquet"
     write_parquet(random_workload(3), path)
+    if frame is not None or header:
+        metadata = pl.read_parquet_metadata(path)[METADATA_KEY]
+        changed = pl.read_parquet(path) if frame is None else frame(pl.read_parquet(path))
+        changed.write_parquet(path, metadata={METADATA_KEY: metadata})
+        change_header(path, **header)
     return path
 
 
@@ -57,21 +65,23 @@ def refused(path: Path) -> str:
     return message.removeprefix(f"{path}").removeprefix(": ")
 
 
-def test_files_that_are_no_trace(tmp_path: Path) -> None:
-    path = parquet(tmp_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    assert refused(path) == "the Parquet file ends before its data does (truncated?)"
-    path.write_bytes(b"")
-    assert refused(path) == "is not a Parquet file"
-    path.write_bytes(b"PAR1" + bytes(20) + b"PAR1")
-    assert refused(path).startswith("the Parquet file is damaged: ")
-    pl.DataFrame({"a": [1]}).write_parquet(path)
-    assert refused(path) == (
-        "is a Parquet file but not a trace: its metadata has no 'fairlead_trace'"
-    )
-    path.unlink()
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is not a Parquet file"),
+        (b"PAR1" + bytes(20), "the Parquet file ends before its data does (truncated?)"),
+        (b"PAR1" + bytes(20) + b"PAR1", "the Parquet file is damaged: "),
+    ],
+)
+def test_files_that_are_no_trace(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "trace"
     assert refused(path) == "cannot be read: No such file or directory"
+    pl.DataFrame({"a": [1]}).write_parquet(path)
+    assert refused(path).startswith("is a Parquet file but not a trace: its metadata has no 'fair")
+    pl.DataFrame({"a": [1]}).write_parquet(path, metadata={METADATA_KEY: "{"})
+    assert refused(path) == "fairlead_trace: is not the JSON of a trace"
+    path.write_bytes(content)
+    assert refused(path).startswith(said)
 
 
 def test_every_damaged_byte_is_found(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -88,23 +98,8 @@ def test_every_damaged_byte_is_found(tmp_path: Path, capfd: pytest.CaptureFixtur
 
 
 def test_a_trace_of_another_program_needs_no_checksum(tmp_path: Path) -> None:
-    path = parquet(tmp_path)
-    header = pl.read_parquet_metadata(path)[METADATA_KEY]
-    pl.read_parquet(path).write_parquet(path, metadata={METADATA_KEY: header})
+    path = parquet(tmp_path, lambda frame: frame)
     assert_equal(read_parquet(path), random_workload(3))
-
-
-def rewritten(
-    folder: Path,
-    frame: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
-    **header: object,
-) -> Path:
-    """A trace whose table or metadata was changed."""
-    path = parquet(folder)
-    metadata = pl.read_parquet_metadata(path)[METADATA_KEY]
-    frame(pl.read_parquet(path)).write_parquet(path, metadata={METADATA_KEY: metadata})
-    change_header(path, **header)
-    return path
 
 
 NOT_A_TRACE = "fairlead_trace: the metadata is not that of a trace: "
@@ -127,7 +122,7 @@ NOT_A_TRACE = "fairlead_trace: the metadata is not that of a trace: "
     ],
 )
 def test_damaged_metadata(tmp_path: Path, header: dict[str, object], said: str) -> None:
-    assert refused(rewritten(tmp_path, **header)).startswith(said)
+    assert refused(parquet(tmp_path, **header)).startswith(said)
 
 
 @pytest.mark.parametrize("count", [0, 10**7 + 1, True, 1.5])
@@ -137,11 +132,14 @@ def test_a_count_of_the_metadata_is_usable(tmp_path: Path, count: object) -> Non
     groups[0]["count"] = count
     change_header(path, groups=groups)
     assert refused(path).startswith("groups[0].count: must be a whole")
-    pl.read_parquet(path).write_parquet(path, metadata={METADATA_KEY: "{"})
-    assert refused(path) == "fairlead_trace: is not the JSON of a trace"
 
 
 SECOND = pl.int_range(pl.len()) == 1
+
+
+def again(frame: pl.DataFrame) -> pl.DataFrame:
+    late = frame.head(1).with_columns(submit=frame["submit"].max(), cancel=None)
+    return pl.concat([frame, late])
 
 
 @pytest.mark.parametrize(
@@ -154,21 +152,10 @@ SECOND = pl.int_range(pl.len()) == 1
         ({"demand.cpu": pl.lit(-1.0)}, "shapes[0].cpu: must be 0 or a usable positive number"),
         ({"place": pl.lit(99, dtype=pl.Int32)}, "sets[0].place: must be from"),
         ({"starts": pl.lit([1.0] * 9)}, "row 1: starts: not as many as durations"),
+        ({"job": pl.lit("one"), "submit": pl.int_range(pl.len()) * 1.0}, "differs within a job"),
     ],
 )
 def test_damaged_tables(tmp_path: Path, changed: dict[str, pl.Expr], said: str) -> None:
-    assert refused(rewritten(tmp_path, lambda f: f.with_columns(**changed))).startswith(said)
-
-
-def test_tables_without_jobs_and_jobs_that_differ(tmp_path: Path) -> None:
-    assert refused(rewritten(tmp_path, lambda f: f.head(0))) == "holds no job"
-    one = {"job": pl.lit("one"), "submit": pl.int_range(pl.len()) * 1.0}
-    assert "differs within a job" in refused(rewritten(tmp_path, lambda f: f.with_columns(**one)))
-
-
-def test_a_job_that_comes_back_is_a_duplicate(tmp_path: Path) -> None:
-    def again(frame: pl.DataFrame) -> pl.DataFrame:
-        late = frame.head(1).with_columns(submit=frame["submit"].max(), cancel=None)
-        return pl.concat([frame, late])
-
-    assert "duplicate name" in refused(rewritten(tmp_path, again))
+    assert said in refused(parquet(tmp_path, lambda f: f.with_columns(**changed)))
+    assert refused(parquet(tmp_path, lambda f: f.head(0))) == "holds no job"
+    assert "duplicate name" in refused(parquet(tmp_path, again))

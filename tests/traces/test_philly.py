@@ -31,15 +31,8 @@ def attempt(start: str | None, end: str | None, **servers: int) -> dict[str, Any
 
 
 def job(name: str, submitted: str, *attempts: dict[str, Any], **other: Any) -> dict[str, Any]:
-    return {
-        "status": "Pass",
-        "vc": "vc1",
-        "jobid": name,
-        "attempts": list(attempts),
-        "submitted_time": f"2017-10-07 {submitted}",
-        "user": "ana",
-        **other,
-    }
+    times = {"submitted_time": f"2017-10-07 {submitted}", "attempts": list(attempts)}
+    return {"status": "Pass", "vc": "vc1", "jobid": name, "user": "ana", **times, **other}
 
 
 JOBS = [
@@ -87,25 +80,20 @@ def test_a_job_is_its_last_attempt(folder: Path) -> None:
     assert workload.shapes[workload.set_shape].tolist() == [[1], [8], [4], [4], [2]]
     assert workload.task_start.tolist() == [60, 360, 360, 360, 420, 80]
     assert workload.task_duration.tolist() == [120, 600, 600, 600, 0.5, 60]
+    assert workload.task_server.tolist() == [0, 1, 4, 0, 3, 2]
     assert workload.places.all()
-    assert workload.notes == {
-        philly.NEVER_RAN: 1, philly.STILL_RAN: 1, philly.NO_START: 1, philly.BACKWARDS: 1,
-        philly.NO_GPU: 1, philly.EARLIER_ATTEMPTS: 1, philly.ROUNDED_UP: 1, philly.EARLY_START: 1,
-        philly.NO_USER: 1, philly.MORE_GPUS: 1, philly.NOT_LISTED: 1,
-    }  # fmt: skip
-
-
-def test_servers_have_the_gpus_that_attempts_used(folder: Path) -> None:
-    workload = read_philly(folder)
     cluster = workload.cluster
-    assert cluster.resources == ("gpu",)
-    assert cluster.units == ("GPUs",)
+    assert (cluster.resources, cluster.units) == (("gpu",), ("GPUs",))
     assert cluster.groups == ("8x24GB", "2x12GB", "4xunknown", "8xunknown")
     assert cluster.capacity.tolist() == [[8], [2], [4], [8]]
     assert cluster.count.tolist() == [2, 1, 1, 1]  # m1 and m3, m2, m4, m5
     labels = [labels.get("gpu_memory") for labels in cluster.labels]
     assert labels == ["24GB", "12GB", None, None]
-    assert workload.task_server.tolist() == [0, 1, 4, 0, 3, 2]
+    assert workload.notes == {
+        philly.NEVER_RAN: 1, philly.STILL_RAN: 1, philly.NO_START: 1, philly.BACKWARDS: 1,
+        philly.NO_GPU: 1, philly.EARLIER_ATTEMPTS: 1, philly.ROUNDED_UP: 1, philly.EARLY_START: 1,
+        philly.NO_USER: 1, philly.MORE_GPUS: 1, philly.NOT_LISTED: 1,
+    }  # fmt: skip
 
 
 def test_attempts_left_out_show_the_gpus_of_servers(folder: Path) -> None:
@@ -133,9 +121,7 @@ def test_users_may_be_virtual_clusters(folder: Path) -> None:
     workload = read_philly(folder, user_from="vc")
     assert workload.users == ("vc1", "vc2")
     assert workload.job_user.tolist() == [0, 1, 0, 0]
-    assert "must be one of user, vc, not 'status'" in fault_of(
-        read_philly, folder, user_from="status"
-    )
+    assert "must be one of user, vc" in fault_of(read_philly, folder, user_from="status")
 
 
 def test_an_absent_time_has_several_forms(folder: Path) -> None:
@@ -143,33 +129,23 @@ def test_an_absent_time_has_several_forms(folder: Path) -> None:
     running = [job(f"b{k}", "10:00:00", attempt("10:00:00", None, m1=1)) for k in range(3)]
     for one, absent in zip(running, ("", "None", None), strict=True):
         one["attempts"][0]["end_time"] = absent
-    workload = read_jobs(folder, ended, *running)
-    assert workload.job_names.tolist() == ["a1"]
-    assert workload.notes == {philly.STILL_RAN: 3}
+    assert read_jobs(folder, ended, *running).notes == {philly.STILL_RAN: 3}
 
 
-def test_the_servers_may_be_in_another_file(folder: Path) -> None:
-    (folder / "cluster_machine_list").unlink()
-    other = folder / "other.csv"
-    other.write_text("machineId,number of GPUs,single GPU mem\nm1,16,48GB\n")
-    one = job("a1", "10:00:00", attempt("10:00:00", "10:01:00", m1=1))
-    assert read_jobs(folder, one, machines=other).cluster.groups == ("16x48GB",)
-    assert "has 0 files cluster_machine_list*; name one with --machines" in fault_of(
-        read_philly, folder
-    )
-
-
-def test_the_log_may_be_named_and_compressed(folder: Path) -> None:
-    plain = read_philly(folder)
-    log = folder / "cluster_job_log"
-    reports: list[tuple[int, int]] = []
-    read_philly(log, on_progress=lambda read, size: reports.append((read, size)))
-    assert reports[-1] == (log.stat().st_size, log.stat().st_size)
+def test_files_may_be_elsewhere_and_compressed(folder: Path) -> None:
+    log, other = folder / "cluster_job_log", folder / "other.csv"
     packed = folder / "cluster_job_log.gz"
     packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + log.read_bytes()))
     assert "has 2 files cluster_job_log*" in fault_of(read_philly, folder)
     log.unlink()
-    assert read_philly(folder).job_names.tolist() == plain.job_names.tolist()
+    reports: list[tuple[int, int]] = []
+    assert read_philly(folder, on_progress=lambda *report: reports.append(report)).n_jobs == 4
+    assert reports == [(packed.stat().st_size,) * 2]
+    assert read_philly(packed).n_jobs == 4
+    (folder / "cluster_machine_list").rename(other)
+    assert read_philly(folder, machines=other).n_servers == 5
+    fault = fault_of(read_philly, folder)
+    assert "has 0 files cluster_machine_list*; name one with --machines" in fault
 
 
 @pytest.mark.parametrize(
@@ -203,7 +179,6 @@ def test_a_fault_names_its_job(folder: Path, old: str, new: str, fault: str) -> 
         (f"{MACHINES}m5,8\n", "row 6: has 2 columns, not 3"),
         (f"{MACHINES}m1,8,24GB\n", "row 6: duplicate server 'm1'"),
         (f"{MACHINES}\n,8,24GB\n", "row 7: machineId: is empty"),
-        (f"{MACHINES}m5,many,24GB\n", "row 6: number of GPUs: 'many' is not a number from 1"),
         (f"{MACHINES}m5,0,24GB\n", "row 6: number of GPUs: '0' is not a number from 1"),
         (f"{MACHINES}m5,8,24\x07GB\n", "row 6: must not have control characters"),
         (f"{MACHINES}m5,9999999,24GB\n", "row 6: number of GPUs: '9999999' is not a number from 1"),
