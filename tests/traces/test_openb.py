@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairlead.model.workload import Workload
-from fairlead.traces import _csv_tables
+from fairlead.traces import _stored_files
 from fairlead.traces.logs import openb
 from fairlead.traces.logs.job_collector import OUT_OF_ORDER
 from fairlead.traces.logs.openb import read_dlrm, read_openb
@@ -131,9 +131,8 @@ def test_rows_are_numbered_through_all_blocks(
     pods = tmp_path / "pods.csv"
     text = "".join((HEADER, *rows[:9], "\n", rows[9].replace(old, new)))
     pods.write_bytes(text.encode("utf-8", "surrogateescape"))
-    monkeypatch.setattr(_csv_tables, "BYTES_PER_READ", 7)
-    for size in (len(HEADER), 200, 2**20):
-        monkeypatch.setattr(_csv_tables, "BYTES_PER_BLOCK", size)
+    for size in (7, len(HEADER), 200, 2**20):
+        monkeypatch.setattr(_stored_files, "BYTES_PER_BLOCK", size)
         found = fault_of(read_openb, pods, machines=tmp_path / "nodes.csv")
         assert found.startswith(f"{pods}: row 12: {fault}")
 

@@ -94,8 +94,10 @@ def test_limits_are_of_the_decompressed_file(
     monkeypatch.setattr(_stored_files, "LARGEST_JSON", 2**20)
     content = b'{"jobs": [], "profiles": {}, "nb_res": 1}' + b" " * 2**20
     assert refusal(tmp_path / "x", gzip.compress(content)) == "is larger than 1 MiB"
+    monkeypatch.setattr(_stored_files, "BYTES_PER_BLOCK", 2**10)
     monkeypatch.setattr(_stored_files, "LONGEST_ROW", 2**10)
-    assert "longer than" in refusal(tmp_path / "log", gzip.compress(bytes(2**10 + 1)))
+    fault = refusal(tmp_path / "log", gzip.compress(b"; one row\n" + bytes(2**11)))
+    assert fault == "row 2: longer than 1024 bytes"
 
 
 @pytest.mark.parametrize(

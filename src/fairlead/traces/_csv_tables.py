@@ -7,7 +7,6 @@ as polars would accept them. Rows with quotes are rare, and split one by one.
 
 from __future__ import annotations
 
-import codecs
 import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +20,10 @@ import polars as pl
 from fairlead.errors import InputError
 from fairlead.traces._stored_files import (
     ProgressReport,
-    open_stored,
     quoted,
+    read_texts,
 )
 
-BYTES_PER_BLOCK = 16 * 2**20
-BYTES_PER_READ = 2**16
 ROW = "row"
 
 
@@ -111,56 +108,11 @@ def read_blocks(
             names = _read_header(first.strip(), names, source)
             text = f"\n{rest}"  # an empty first line keeps the numbers of rows
         empty = False
-        lines = numbered_lines(text, row, source)
+        lines = numbered_lines(text, row)
         if len(lines):
             yield convert(split_rows(lines, names, source), columns, source)
     if header and empty:
         raise InputError("is empty", "", source)
-
-
-def read_texts(path: Path, on_progress: ProgressReport | None) -> Iterator[tuple[int, str]]:
-    """Yield the text of a file in blocks of whole rows, each with the number of its first row."""
-    source = str(path)
-    rows_before, pieces, length = 0, list[bytes](), 0
-
-    def current_row() -> int:
-        return rows_before + sum(piece.count(b"\n") for piece in pieces) + 1
-
-    with open_stored(path, current_row) as (stream, stored, size):
-        while True:
-            piece = stream.read1(BYTES_PER_READ)  # type: ignore[attr-defined]
-            pieces.append(piece)
-            length += len(piece)
-            if piece and length < BYTES_PER_BLOCK:
-                continue
-            content = b"".join(pieces)
-            if rows_before == 0:
-                content = content.removeprefix(codecs.BOM_UTF8)
-            whole, newline, rest = content.rpartition(b"\n") if piece else (content, b"", b"")
-            if piece and not newline:
-                raise InputError(
-                    f"longer than {BYTES_PER_BLOCK} bytes", f"row {current_row()}", source
-                )
-            if whole:
-                yield rows_before + 1, _decode(whole + newline, rows_before + 1, source)
-            if on_progress is not None:  # `Progress` needs each file to reach its end exactly once
-                on_progress(min(stored.tell(), size - 1) if piece else size, size)
-            if not piece:
-                return
-            rows_before += whole.count(b"\n") + 1
-            pieces, length = [rest], len(rest)
-
-
-def _decode(content: bytes, row: int, source: str) -> str:
-    zero = content.find(b"\0")
-    if zero >= 0:
-        here = row + content.count(b"\n", 0, zero)
-        raise InputError("not text: it holds a zero byte", f"row {here}", source)
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        here = row + content.count(b"\n", 0, error.start)
-        raise InputError("not text in UTF-8", f"row {here}", source) from None
 
 
 def _read_header(line: str, wanted: Sequence[str], source: str) -> list[str]:
@@ -184,16 +136,11 @@ def split_row(line: str, row: int, source: str) -> list[str]:
         raise InputError(f"is not CSV: {error}", f"row {row}", source) from None
 
 
-def numbered_lines(text: str, first_row: int, source: str) -> pl.DataFrame:
+def numbered_lines(text: str, first_row: int) -> pl.DataFrame:
     """Return the stripped lines of a text that are not empty, with their row numbers."""
     lines = pl.Series([text]).str.split("\n").explode().str.strip_chars()
     frame = pl.DataFrame({"line": lines}).with_row_index(ROW, offset=first_row)
-    frame = frame.filter(pl.col("line") != "")
-    if "\r" in text:
-        Block(source, frame, frame).refuse(
-            frame["line"].str.contains("\r", literal=True), "holds a carriage return"
-        )
-    return frame
+    return frame.filter(pl.col("line") != "")
 
 
 def split_rows(lines: pl.DataFrame, names: Sequence[str], source: str) -> pl.DataFrame:

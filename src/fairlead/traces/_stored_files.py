@@ -9,6 +9,7 @@ import bz2
 import codecs
 import gzip
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,7 +24,8 @@ SUFFIXES = (".gz", ".bz2", ".xz")
 # The longest rows list a host for each core of the largest machines, and are far shorter. With this
 # limit, a file without line ends is not read into memory completely.
 LONGEST_ROW = 16 * 2**20
-ROWS_PER_REPORT = 4096
+BYTES_PER_BLOCK = 2**20
+NEWLINE = b"\n"
 # A parsed text takes some ten times its length in memory: 10 GB at this limit.
 LARGEST_JSON = 2**30
 
@@ -44,37 +46,77 @@ _REFUSED = {
 }
 _LONGEST_MAGIC = max(map(len, (*_COMPRESSIONS, *_REFUSED)))
 _TAR_MARK = slice(257, 262)  # where a tar archive has the bytes ustar
+_NOT_IN_TEXT = {
+    b"\0": "not text: it holds a zero byte",
+    b"\r": "holds a carriage return; rows end with a line feed",
+}
 _MOST_NAMED = 5  # files listed in an error
+
+
+def read_texts(
+    path: Path,
+    progress: ProgressReport | None = None,
+    *,
+    comment: str = "",
+    on_cut: Callable[[], None] | None = None,
+) -> Iterator[tuple[int, str]]:
+    """Yield the text of a file in blocks of whole rows, each with the number of its first row.
+
+    `progress` is called after each block and at the end. `on_cut` is called if the last row has no
+    line end, because a plain file may be truncated there. Rows that begin with `comment` may be in
+    any encoding, such as Latin-1; all others must be UTF-8. Raises InputError with file and row for
+    a file that cannot be opened, is damaged or not text, or is compressed in an unknown way or
+    incompletely.
+    """
+    source, row, content = str(path), 1, b"\n"
+    with open_stored(path, lambda: row) as (stream, stored, size):
+        while content_read := stream.read(BYTES_PER_BLOCK):
+            rest = stream.readline(LONGEST_ROW)
+            content = content_read + rest
+            if len(rest) == LONGEST_ROW:
+                here = f"row {row + content_read.count(NEWLINE)}"
+                raise InputError(f"longer than {LONGEST_ROW} bytes", here, source)
+            text = content.removeprefix(codecs.BOM_UTF8) if row == 1 else content
+            yield row, _decode(text, row, source, comment)
+            row += content.count(NEWLINE)
+            if progress is not None:  # `Progress` needs each file to reach its end exactly once
+                progress(min(stored.tell(), size - 1), size)
+        if on_cut is not None and not content.endswith(NEWLINE):
+            on_cut()
+        if progress is not None:
+            progress(size, size)
+
+
+def _decode(content: bytes, row: int, source: str, comment: str) -> str:
+    """Return some rows as text; `row` is the number of the first."""
+    content = content.replace(b"\r\n", NEWLINE).removesuffix(b"\r")
+    for byte, fault in _NOT_IN_TEXT.items():
+        found = content.find(byte)
+        if found >= 0:
+            raise InputError(fault, f"row {row + content.count(NEWLINE, 0, found)}", source)
+    if comment and not content.isascii():
+        comments = re.compile(rb"(?m)^[ \t]*" + re.escape(comment.encode()) + rb".*")
+        content = comments.sub(lambda line: line[0].decode("utf-8", "replace").encode(), content)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        here = f"row {row + content.count(NEWLINE, 0, error.start)}"
+        raise InputError("not text in UTF-8", here, source) from None
 
 
 def read_lines(
     path: Path,
     progress: ProgressReport | None = None,
     *,
-    comment: str | None = None,
+    comment: str = "",
     on_cut: Callable[[], None] | None = None,
 ) -> Generator[tuple[int, str], None, None]:
     """Yield the rows of a text file one by one: the number, from 1, and the stripped text.
 
-    `progress` is called every few thousand rows and at the end. `on_cut` is called if the last row
-    has no line end, because a plain file may be truncated there. Rows that begin with `comment` may
-    be in Latin-1; all others must be UTF-8. Raises InputError with file and row for a file that
-    cannot be opened, is damaged or not text, or is compressed in an unknown way or incompletely.
+    See `read_texts` for the arguments and errors.
     """
-    source = str(path)
-    row, last = 0, b"\n"
-    with open_stored(path, lambda: row + 1) as (stream, stored, size):
-        while line := stream.readline(LONGEST_ROW + 1):
-            row, last = row + 1, line
-            if row == 1:
-                line = line.removeprefix(codecs.BOM_UTF8)
-            yield row, _decode_row(line, row, source, comment)
-            if progress is not None and row % ROWS_PER_REPORT == 0:
-                progress(stored.tell(), size)
-        if on_cut is not None and not last.endswith(b"\n"):
-            on_cut()
-        if progress is not None:
-            progress(size, size)
+    for first, text in read_texts(path, progress, comment=comment, on_cut=on_cut):
+        yield from enumerate(map(str.strip, text.removesuffix("\n").split("\n")), first)
 
 
 def quoted(field: object) -> str:
@@ -90,23 +132,6 @@ def listed(names: Sequence[str], n_first: int, noun: str = "") -> str:
     return ", ".join(names[:n_first]) + rest
 
 
-def _decode_row(line: bytes, row: int, source: str, comment: str | None) -> str:
-    if len(line) > LONGEST_ROW:
-        raise InputError(f"longer than {LONGEST_ROW} bytes", f"row {row}", source)
-    if b"\0" in line:
-        raise InputError("not text: it holds a zero byte", f"row {row}", source)
-    line = line.strip()
-    if b"\r" in line:
-        raise InputError("holds a carriage return; rows end with a line feed", f"row {row}", source)
-    try:
-        return line.decode("utf-8").strip()
-    except UnicodeDecodeError:
-        text = line.decode("latin-1").strip()
-        if comment is not None and text.startswith(comment):
-            return text
-        raise InputError("not text in UTF-8", f"row {row}", source) from None
-
-
 @contextmanager
 def open_stored(
     path: Path, row: Callable[[], int] = lambda: 1
@@ -115,7 +140,7 @@ def open_stored(
 
     Yields the decompressed stream, the stored file (its position shows the progress), and the size
     of the stored file. Raises InputError for a file that cannot be read, other compressed files,
-    archives, and damaged data, with the number of the `row` that is read.
+    archives, and damaged data, which is in `row` or later.
     """
     source, compression = str(path), "plain"
     try:
@@ -137,13 +162,13 @@ def open_stored(
             yield stream, stored, path.stat().st_size
     except EOFError:
         fault = f"the {compression} file ends before its data does (truncated?)"
-        raise InputError(fault, f"row {row()}", source) from None
+        raise InputError(fault, f"row {row()} or later", source) from None
     except (OSError, zlib.error, lzma.LZMAError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise InputError(f"cannot be read: {error.strerror}", "", source) from None
         # gzip and bz2 raise an OSError without a number for damaged data.
         fault = f"the {compression} file is damaged: {error}"
-        raise InputError(fault, f"row {row()}", source) from None
+        raise InputError(fault, f"row {row()} or later", source) from None
 
 
 def uncompressed_name(path: Path) -> Path:

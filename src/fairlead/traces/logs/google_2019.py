@@ -34,9 +34,8 @@ from fairlead.traces._csv_tables import (
     TraceColumn,
     convert,
     numbered_lines,
-    read_texts,
 )
-from fairlead.traces._stored_files import ProgressReport, error_source, quoted
+from fairlead.traces._stored_files import ProgressReport, error_source, quoted, read_texts
 from fairlead.traces.logs.google import TASK, tasks_that_ran, workload_of_tasks
 from fairlead.traces.logs.google_tables import (
     AFTER_TRACE,
@@ -261,7 +260,7 @@ def read_rows(
     for part in parts:
         source = str(part)
         for row, text in read_texts(part, progress.report_bytes):
-            lines = numbered_lines(text, row, source)
+            lines = numbered_lines(text, row)
             if len(lines):
                 yield convert(_json_fields(lines, columns, source), columns, source).frame
 

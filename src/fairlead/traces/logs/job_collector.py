@@ -226,10 +226,8 @@ def rows_in_order(counts: Any, order: Any) -> Any:
     Rows are stored owner by owner, `counts[k]` for owner k; `order` has the owners in the new
     order.
     """
-    first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
-    sizes = counts[order]
-    offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.repeat(first[order], sizes) + offsets
+    position = np.argsort(order)
+    return np.argsort(np.repeat(position, counts), kind="stable")
 
 
 def check_server_options(
