@@ -88,8 +88,8 @@ def read_blocks(
 ) -> Iterator[Block]:
     """Yield the rows of a table, plain or compressed, a block of text at a time.
 
-    Empty lines are skipped. With `header` the first row has the names of columns, in any order;
-    columns not in `columns` stay text. Memory O(block).
+    Empty lines are skipped, and blanks around fields. With `header` the first row has the names of
+    columns, in any order; columns not in `columns` stay text. Memory O(block).
 
     Raises InputError with file, row and column for
 
@@ -117,7 +117,7 @@ def read_blocks(
 
 def _read_header(line: str, wanted: Sequence[str], source: str) -> list[str]:
     """Return the names in a header; raise InputError if a wanted one is absent, or any repeated."""
-    names = split_row(line, 1, source)
+    names = [name.strip() for name in split_row(line, 1, source)]
     absent = [name for name in wanted if name not in names]
     if absent:
         raise InputError(f"the header lacks {', '.join(absent)}: {quoted(line)}", "row 1", source)
@@ -175,7 +175,7 @@ def convert(texts: pl.DataFrame, columns: Sequence[TraceColumn], source: str) ->
 def _convert_column(block: Block, column: TraceColumn) -> pl.Series:
     """Check and convert a column; empty fields of an optional one become null."""
     name = column.name
-    text = block.frame[name]
+    text = block.frame[name].str.strip_chars()
     empty = text == ""
     if not column.optional and empty.any():
         block.refuse(empty, f"{name}: is empty")

@@ -42,10 +42,10 @@ from fairlead.traces.logs.google_tables import (
     MICROSECONDS,
     TRACE_START,
     GoogleMachines,
-    MachineHistory,
     Progress,
     each_once,
     group_machines,
+    machine_history,
     stem_of,
 )
 from fairlead.traces.logs.job_collector import LARGEST_GIVEN, NO_USER, in_brackets
@@ -145,7 +145,7 @@ def _read_machines(
         notes[AFTER_END] += len(events) - len(during)
         kind = pl.col("type") - ADD  # the number of this event in the trace of 2011
         rows = during.select("time", "machine_id", kind, "capacity.cpus", "capacity.memory").rows()
-    return group_machines(MachineHistory(rows, str(parts[0]), notes), {}, ())
+    return group_machines(machine_history(rows, str(parts[0]), notes), {}, ())
 
 
 def _read_collections(parts: Sequence[Path], progress: Progress) -> Collections:

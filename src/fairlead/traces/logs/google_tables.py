@@ -186,6 +186,14 @@ class _MachineRow(NamedTuple):
     memory: float
 
 
+class MachineHistory(NamedTuple):
+    """The servers of machines, and their events in order of time."""
+
+    servers: dict[_MachineRow, int]  # the number of each
+    events: list[tuple[float, int, int]]  # time, event, server
+    joined: list[tuple[float, int, int]]  # time, machine, server
+
+
 def read_machines(
     parts: Sequence[Path],
     attribute_parts: Sequence[Path],
@@ -201,7 +209,7 @@ def read_machines(
         block.frame.select("time", "machine ID", "event type", "CPUs", "memory").iter_rows()
         for block in read_parts(parts, MACHINE_EVENTS, progress)
     )
-    history = MachineHistory(chain.from_iterable(rows), str(parts[0]), notes)
+    history = machine_history(chain.from_iterable(rows), str(parts[0]), notes)
     attributes = _read_attributes(
         attribute_parts, {c.attribute for c in conditions}, notes, progress
     )
@@ -245,58 +253,43 @@ def _make_cluster(groups: dict[tuple[float, float, tuple[bool, ...]], list[int]]
     )
 
 
-class MachineHistory:
-    """The servers of machines, and their events in order of time.
+def machine_history(
+    rows: Iterable[tuple[Any, ...]], source: str, notes: Counter[str]
+) -> MachineHistory:
+    """Return the servers of machines, and their events in order of time.
 
     The fields of a row are: time in microseconds, machine, kind of event as numbered in the trace
     of 2011, CPU, memory. Raises InputError if no machine has a known capacity.
     """
-
-    def __init__(self, rows: Iterable[tuple[Any, ...]], source: str, notes: Counter[str]) -> None:
-        self.servers: dict[_MachineRow, int] = {}
-        self.events: list[tuple[float, int, int]] = []  # time, event, server
-        self.joined: list[tuple[float, int, int]] = []  # time, machine, server
-        self._present: dict[int, _MachineRow] = {}
-        self._notes = notes
-        for time, machine, event, cpu, memory in rows:
-            # Seconds from the start of the trace; 0 for all earlier events.
-            self._add(max(0.0, time / MICROSECONDS - TRACE_START), machine, event, cpu, memory)
-        if not self.servers:
-            raise InputError("holds no machine of known capacity", "", source)
-
-    def _add(
-        self, time: float, machine: int, event: int, cpu: float | None, memory: float | None
-    ) -> None:
-        present = self._present.get(machine)
-        if event == MACHINE_REMOVE:
-            if present is None:
-                self._notes[REMOVAL_OF_ABSENT] += 1
-            else:
-                self._remove(time, present)
-            return
-        if event != MACHINE_ADD and present is None:
-            # The machine's next addition states its capacity again.
-            self._notes[UPDATE_OF_ABSENT] += 1
-            return
-        if cpu is None or memory is None or cpu + memory == 0:
-            self._notes[NO_CAPACITY] += 1
-            return
+    servers: dict[_MachineRow, int] = {}
+    found = MachineHistory(servers, [], [])
+    present: dict[int, _MachineRow] = {}
+    for microseconds, machine, event, cpu, memory in rows:
+        # Seconds from the start of the trace; 0 for all earlier events.
+        time = max(0.0, microseconds / MICROSECONDS - TRACE_START)
+        if event != MACHINE_ADD and machine not in present:
+            # After an update, the machine's next addition states its capacity again.
+            notes[REMOVAL_OF_ABSENT if event == MACHINE_REMOVE else UPDATE_OF_ABSENT] += 1
+            continue
+        stays = event != MACHINE_REMOVE
+        if stays and (cpu is None or memory is None or cpu + memory == 0):
+            notes[NO_CAPACITY] += 1
+            continue
         server = _MachineRow(machine, cpu, memory)
-        if server == present:
-            return
-        if present is not None:
-            self._remove(time, present)
-        known = server in self.servers
-        number = self.servers.setdefault(server, len(self.servers))
-        self._present[machine] = server
-        self.joined.append((time, machine, number))
-        # Servers that are present from the start need no event.
-        if time > 0 or known:
-            self.events.append((time, JOIN, number))
-
-    def _remove(self, time: float, server: _MachineRow) -> None:
-        del self._present[server.machine]
-        self.events.append((time, LEAVE, self.servers[server]))
+        if stays and server == present.get(machine):
+            continue
+        if machine in present:
+            found.events.append((time, LEAVE, servers[present.pop(machine)]))
+        if stays:
+            from_start = time == 0 and server not in servers  # needs no event
+            number = servers.setdefault(server, len(servers))
+            present[machine] = server
+            found.joined.append((time, machine, number))
+            if not from_start:
+                found.events.append((time, JOIN, number))
+    if not servers:
+        raise InputError("holds no machine of known capacity", "", source)
+    return found
 
 
 def _read_attributes(

@@ -38,13 +38,13 @@ from fairlead.formats.file_faults import check_object
 from fairlead.model.cluster import Cluster
 from fairlead.model.names import check_name
 from fairlead.model.workload import Workload
+from fairlead.traces._csv_tables import ROW, TraceColumn, read_blocks
 from fairlead.traces._stored_files import (
     ProgressReport,
     error_source,
     only_file,
     quoted,
     read_json,
-    read_lines,
     start_of_text,
 )
 from fairlead.traces.logs.job_collector import (
@@ -58,8 +58,11 @@ from fairlead.traces.logs.job_collector import (
 )
 
 JOB_LOGS, MACHINE_LISTS = "cluster_job_log*", "cluster_machine_list*"
-MACHINE_COLUMNS = ("machineid", "number of gpus", "single gpu mem")
-MOST_GPUS = 1_000_000  # of a server
+MACHINE_COLUMNS = (
+    TraceColumn("machineId"),
+    TraceColumn("number of GPUs", "whole", least=1, most=1_000_000),
+    TraceColumn("single GPU mem"),
+)
 USERS = ("user", "vc")
 ABSENT = frozenset({"", "none", "null"})
 _BYTES_FOR_DETECTION = 2**16
@@ -150,31 +153,17 @@ def read_philly(
 
 
 def _read_machines(path: Path) -> dict[str, _Machine]:
-    """Read the table of servers, whose commas may be followed by blanks."""
-    source = str(path)
+    """Read the table of servers."""
     found: dict[str, _Machine] = {}
-    lines = ((row, line) for row, line in read_lines(path) if line)
-    row, line = next(lines, (1, ""))
-    if tuple(name.strip().lower() for name in line.split(",")) != MACHINE_COLUMNS:
-        fault = f"the header is {quoted(line)}; it must be {','.join(MACHINE_COLUMNS)!r}"
-        raise InputError(fault, f"row {row}", source)
-    for row, line in lines:
-        fields = [field.strip() for field in line.split(",")]
-        with error_source(source, f"row {row}"):
-            if len(fields) != len(MACHINE_COLUMNS):
-                raise InputError(f"has {len(fields)} columns, not {len(MACHINE_COLUMNS)}")
-            name, number, memory = fields
-            if not name:
-                raise InputError("machineId: is empty")
-            if name in found:
-                raise InputError(f"duplicate server {name!r}")
-            gpus = int(number) if number.isascii() and number.isdigit() and len(number) < 8 else 0
-            if not 0 < gpus <= MOST_GPUS:
-                fault = f"number of GPUs: {quoted(number)} is not a number from 1 to {MOST_GPUS:,}"
-                raise InputError(fault)
-            found[name] = _Machine(gpus, check_name(memory, "single GPU mem"))
+    for block in read_blocks(path, MACHINE_COLUMNS, header=True):
+        rows = block.frame.select(ROW, *(column.name for column in MACHINE_COLUMNS)).iter_rows()
+        for row, name, gpus, memory in rows:
+            with error_source(block.source, f"row {row}"):
+                if name in found:
+                    raise InputError(f"duplicate server {name!r}")
+                found[name] = _Machine(gpus, check_name(memory, "single GPU mem"))
     if not found:
-        raise InputError("lists no server", "", source)
+        raise InputError("lists no server", "", str(path))
     return found
 
 
