@@ -123,7 +123,6 @@ def test_a_table_may_have_absent_times_and_other_columns(log: Path) -> None:
     [
         ("2,u2", "1,u2", "row 3: duplicate job '1'"),
         ("2,u2", "\x1b2,u2", "row 3: must not have control characters"),
-        ("16,10,2", "16,-1,2", "row 3: cpu_num: '-1' is less than 0"),
         ("16,10,2", "16,10,9999999999", "row 3: node_num: '9999999999' is more than 1000000000"),
         ("16,10,2", "16,60000000,60000000", "row 3: node_num: 60,000,000 make more than 50,000,"),
         ("2020-06-09 18:02:00", "09.06.20", "row 3: start_time: '09.06.20' is not a ti"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -198,16 +197,6 @@ def test_each_instance_is_what_its_row_says(table: Path) -> None:
         openb.NO_DEMAND: 1, openb.NO_START: 1, openb.ROUNDED_UP: 1, openb.DENSITY: 2,
         OUT_OF_ORDER: 1,
     }  # fmt: skip
-
-
-def test_times_count_from_the_first_creation(table: Path) -> None:
-    rows = INSTANCES.splitlines()
-    table.write_bytes(gzip.compress("\n".join([DLRM_HEADER, rows[3], rows[9]]).encode()))
-    workload = read_instances(table)
-    assert workload.job_submit.tolist() == [0, 70]
-    assert workload.task_start.tolist() == [4, 79.5]
-    assert workload.task_duration.tolist() == [76, 0.5]
-    assert workload.origin.endswith("time from second 20 of its clock")
 
 
 def test_nodes_are_needed(table: Path) -> None:

@@ -85,16 +85,7 @@ def _make_header(workload: Workload) -> dict[str, Any]:
         **{name: value for name, value in optional.items() if value is not None},
         "resources": list(cluster.resources),
         "units": list(cluster.units),
-        "groups": [
-            {"name": name, "count": count, "capacity": capacity, "labels": dict(labels)}
-            for name, count, capacity, labels in zip(
-                cluster.groups,
-                cluster.count.tolist(),
-                cluster.capacity.tolist(),
-                cluster.labels,
-                strict=True,
-            )
-        ],
+        "groups": group_rows(cluster),
         "users": [
             {"name": name, "weight": weight}
             for name, weight in zip(workload.users, workload.weight.tolist(), strict=True)
@@ -106,6 +97,13 @@ def _make_header(workload: Workload) -> dict[str, Any]:
             "server": workload.server.tolist(),
         },
     }
+
+
+def group_rows(cluster: Cluster) -> list[dict[str, Any]]:
+    """Return the name, count, capacity (in order of resources) and labels of each group."""
+    count, capacity = cluster.count.tolist(), cluster.capacity.tolist()
+    rows = zip(cluster.groups, count, capacity, map(dict, cluster.labels), strict=True)
+    return [dict(zip(("name", "count", "capacity", "labels"), row, strict=True)) for row in rows]
 
 
 def _make_frame(workload: Workload) -> pl.DataFrame:

@@ -9,6 +9,7 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 from fairlead.model.unplaceable import unplaceable_sets
 from fairlead.model.workload import EVENT_NAMES, Workload
+from fairlead.traces.parquet_trace import group_rows
 
 QUANTILES = (0, 10, 25, 50, 75, 90, 99, 100)
 
@@ -36,7 +37,10 @@ def summarize(workload: Workload) -> dict[str, Any]:
         "origin": workload.origin,
         "servers": workload.n_servers,
         "servers_at_start": int(workload.there_at_start.sum()),
-        "groups": _groups(workload),
+        "groups": [
+            {**group, "capacity": dict(zip(cluster.resources, group["capacity"], strict=True))}
+            for group in group_rows(cluster)
+        ],
         "users": workload.n_users,
         "jobs": workload.n_jobs,
         "tasks": workload.n_tasks,
@@ -69,25 +73,6 @@ def summarize(workload: Workload) -> dict[str, Any]:
         },
         "notes": dict(workload.notes),
     }
-
-
-def _groups(workload: Workload) -> list[dict[str, Any]]:
-    cluster = workload.cluster
-    return [
-        {
-            "name": name,
-            "count": count,
-            "capacity": dict(zip(cluster.resources, capacity, strict=True)),
-            "labels": dict(labels),
-        }
-        for name, count, capacity, labels in zip(
-            cluster.groups,
-            cluster.count.tolist(),
-            cluster.capacity.tolist(),
-            cluster.labels,
-            strict=True,
-        )
-    ]
 
 
 def _quantiles(values: FloatArray) -> dict[str, float]:
