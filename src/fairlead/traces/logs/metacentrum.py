@@ -23,7 +23,7 @@ from functools import lru_cache
 from math import inf, nan
 from pathlib import Path
 from statistics import median_low
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -129,15 +129,20 @@ def read_metacentrum(
     """
     park = machines_of(path, machines)
     cluster = cluster_of(park)
-    reader = _Reader(park)
+    collected = JobCollector()
+    # A log has few different specifications.
+    interpret = lru_cache(maxsize=65536)(lambda spec: _interpret_spec(spec, park, cluster))
     first, jobs = inf, 0
     with error_source(str(path), lambda: f"row {job.row.row}"):
         for job in read_jobs(path, on_progress):
             first = min(first, job.row.submit)
-            reader.add(job)
             jobs += 1
-    note_excerpt(read_header(path), jobs, reader.collected.notes)
-    return reader.collected.workload(
+            if job.row.run > 0:
+                _add_job(job, interpret(job.spec), collected)
+            else:
+                collected.notes[NEVER_RAN] += 1
+    note_excerpt(read_header(path), jobs, collected.notes)
+    return collected.workload(
         path, cluster, "MetaCentrum log", user_order=number_in_name, first=first
     )
 
@@ -155,64 +160,51 @@ def cluster_of(park: Machines) -> Cluster:
     )
 
 
-class _Reader:
-    """Adds jobs, one by one, as sets of tasks."""
+def _add_job(job: LoggedJob, tasks: _TasksOfSpec, collected: JobCollector) -> None:
+    """Add a job that ran, one set of tasks for each chunk of its node specification."""
+    notes, row, chunks = collected.notes, job.row, job.spec.chunks
+    collected.refuse_beyond(job.spec.nodes, f"node specification '{job.spec.text}': nodes")
+    notes.update(tasks.notes)
+    notes[NO_START] += row.wait < 0
+    start = row.submit + row.wait if row.wait >= 0 else nan
+    gang = job.spec.nodes > 1
+    collected.add_job(str(row.job), row.user_name, row.submit, gang=gang, limit=row.walltime)
+    cores = [chunk.cores for chunk in chunks]
+    differ = sum(chunk.nodes * chunk.cores for chunk in chunks) != job.cores
+    if len(chunks) == 1 or differ:
+        cores = [job.cores_per_node] * len(chunks)
+    notes[CORES_OF_SPEC] += len(chunks) > 1 and differ
+    for chunk, chunk_cores, place, whole_node in zip(
+        chunks, cores, tasks.places, tasks.whole_nodes, strict=True
+    ):
+        shape = whole_node or (float(chunk_cores), row.memory_requested / GIB)
+        collected.add_tasks(shape, place, [row.run] * chunk.nodes, start=start)
 
-    def __init__(self, park: Machines) -> None:
-        self.collected = JobCollector()
-        self._park = park
-        self._groups = [group.name for group in park.groups]
-        self._capacity = {
-            group.name: (float(group.cores), group.memory / GIB) for group in park.groups
-        }
-        # A log has few different specifications.
-        self._interpret = lru_cache(maxsize=65536)(self._interpret_spec)
 
-    def add(self, job: LoggedJob) -> None:
-        """Add a job if it ran."""
-        notes, row = self.collected.notes, job.row
-        if row.run <= 0:
-            notes[NEVER_RAN] += 1
-            return
-        places, whole_nodes, remarks = self._interpret(job.spec)
-        self.collected.refuse_beyond(job.spec.nodes, f"node specification '{job.spec.text}': nodes")
-        notes.update(remarks)
-        notes[NO_START] += row.wait < 0
-        start = row.submit + row.wait if row.wait >= 0 else nan
-        is_gang = job.spec.nodes > 1
-        self.collected.add_job(
-            str(row.job), row.user_name, row.submit, gang=is_gang, limit=row.walltime
-        )
-        chunks = job.spec.chunks
-        cores = [chunk.cores for chunk in chunks]
-        differ = sum(chunk.nodes * chunk.cores for chunk in chunks) != job.cores
-        if len(chunks) == 1 or differ:
-            cores = [job.cores_per_node] * len(chunks)
-        notes[CORES_OF_SPEC] += len(chunks) > 1 and differ
-        for chunk, chunk_cores, place, whole_node in zip(
-            chunks, cores, places, whole_nodes, strict=True
-        ):
-            shape = whole_node or (float(chunk_cores), row.memory_requested / GIB)
-            self.collected.add_tasks(shape, place, [row.run] * chunk.nodes, start=start)
+class _TasksOfSpec(NamedTuple):
+    """Where the tasks of a node specification may run, for each chunk."""
 
-    def _interpret_spec(self, spec: NodeSpec) -> tuple[list[Place], list[Shape | None], set[str]]:
-        """Return each chunk's place, its capacity of a node if it takes whole nodes, and notes."""
-        places: list[Place] = []
-        whole_nodes: list[Shape | None] = []
-        remarks: set[str] = set()
-        for chunk in spec.chunks:
-            allowed = self._park.groups_allowed_to(chunk, spec)
-            places.append(tuple(name in allowed for name in self._groups))
-            for names, remark in ((chunk.required, NODE_NAMED), (chunk.excluded, NODE_EXCLUDED)):
-                for name in names:
-                    if self._park.groups_named(name) and not self._park.is_group_name(name):
-                        remarks.add(remark)
-            kinds = {self._capacity[name] for name in allowed}
-            alike = spec.exclusive and len(kinds) == 1
-            whole_nodes.append(kinds.pop() if alike else None)
-            if spec.exclusive:
-                remarks.add(WHOLE_NODES if alike else NOT_WHOLE_NODES)
-        return places, whole_nodes, remarks
+    places: list[Place]
+    whole_nodes: list[Shape | None]  # the capacity of a node, if the chunk takes whole nodes
+    notes: set[str]
+
+
+def _interpret_spec(spec: NodeSpec, park: Machines, cluster: Cluster) -> _TasksOfSpec:
+    """Return the places and whole nodes of a specification; raise InputError for unknown names."""
+    found = _TasksOfSpec([], [], set())
+    for chunk in spec.chunks:
+        allowed = park.groups_allowed_to(chunk, spec)
+        place = tuple(name in allowed for name in cluster.groups)
+        for names, note in ((chunk.required, NODE_NAMED), (chunk.excluded, NODE_EXCLUDED)):
+            if any(park.groups_named(name) and not park.is_group_name(name) for name in names):
+                found.notes.add(note)
+        kinds = {tuple(amounts) for amounts in cluster.capacity[np.array(place)].tolist()}
+        alike = spec.exclusive and len(kinds) == 1
+        found.places.append(place)
+        found.whole_nodes.append(kinds.pop() if alike else None)
+        if spec.exclusive:
+            found.notes.add(WHOLE_NODES if alike else NOT_WHOLE_NODES)
+    return found
 
 
 def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[LoggedJob]:
