@@ -21,13 +21,7 @@ from fairlead.traces.generator import (
     generate_day,
     park_in_proportion,
 )
-from fairlead.traces.logs.google import (
-    AGAIN,
-    BEFORE,
-    NO_USER,
-    OUT_OF_ORDER,
-    read_job_arrivals,
-)
+from fairlead.traces.logs.google import AGAIN, BEFORE, NO_USER, OUT_OF_ORDER, read_job_arrivals
 from faults import fault_of
 
 

@@ -18,11 +18,7 @@ from typing import Literal
 import polars as pl
 
 from fairlead.errors import InputError
-from fairlead.traces._stored_files import (
-    ProgressReport,
-    quoted,
-    read_texts,
-)
+from fairlead.traces._stored_files import ProgressReport, quoted, read_texts
 
 ROW = "row"
 

@@ -53,6 +53,7 @@ from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import Cluster, FloatArray, IntArray
 from fairlead.model.quantity import show
 from fairlead.model.workload import Workload
+from fairlead.model.workload_checks import MOST_SERVERS
 
 RESOURCES = ("cpu", "memory")
 UNITS = ("of the largest server", "of the largest server")
@@ -72,9 +73,6 @@ TABLE_I = (
 )
 COUNTS = np.array([count for count, _, _ in TABLE_I], dtype=np.int64)
 SERVERS = int(COUNTS.sum())
-
-# A replay keeps some hundred bytes for each server.
-MOST_SERVERS = 10_000_000
 
 SECONDS_PER_HOUR = 3600.0
 DAILY_WAVE, HOUR_OF_PEAK = 0.09, 21.0

@@ -234,21 +234,15 @@ def without_users(workload: Workload, names: Sequence[str]) -> Workload:
         raise InputError("leaves no job", "--exclude")
     rest = excerpt(workload, is_kept_set, np.ones(workload.n_servers, dtype=bool)).workload
     position = np.cumsum(~left_out) - 1
-    users = tuple(workload.users[n] for n in kept)
-    names_left_out = {workload.users[n] for n in np.flatnonzero(left_out)}
     queues = workload.queues
     return replace(
         rest,
-        users=users,
+        users=tuple(workload.users[n] for n in kept),
         weight=workload.weight[kept],
         job_user=position[rest.job_user].astype(np.int32),
         queues=None if queues is None else queues.select_users(kept),
-        limits={
-            name: limit for name, limit in workload.limits.items() if name not in names_left_out
-        },
-        quotas={
-            name: quota for name, quota in workload.quotas.items() if name not in names_left_out
-        },
+        limits={name: row for name, row in workload.limits.items() if name not in names},
+        quotas={name: rows for name, rows in workload.quotas.items() if name not in names},
     )
 
 
@@ -263,15 +257,12 @@ def with_weights(workload: Workload, path: Path) -> Workload:
     absent = [name for name in weights if name not in workload.users]
     notes = dict(workload.notes)
     if absent:
-        names_listed = listed(absent, 5)
-        notes[f"weights of users without a job in the trace ({names_listed})"] = len(absent)
-    try:
-        for name in weights.keys() - set(absent):
-            weight[workload.users.index(name)] = weights[name]
+        notes[f"weights of users without a job in the trace ({listed(absent, 5)})"] = len(absent)
+    for name in weights.keys() - set(absent):
+        weight[workload.users.index(name)] = weights[name]
+    with error_source(str(path)):
         checked = check_weights(weight, workload.n_users)
-        return replace(workload, weight=checked, notes=notes)
-    except InputError as error:
-        raise InputError(error.fault, error.place, str(path)) from None
+    return replace(workload, weight=checked, notes=notes)
 
 
 def resampled(workload: Workload, seed: int) -> Workload:

@@ -29,12 +29,7 @@ import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces._csv_tables import (
-    ROW,
-    TraceColumn,
-    convert,
-    numbered_lines,
-)
+from fairlead.traces._csv_tables import ROW, TraceColumn, convert, numbered_lines
 from fairlead.traces._stored_files import ProgressReport, error_source, quoted, read_texts
 from fairlead.traces.logs.google import TASK, tasks_that_ran, workload_of_tasks
 from fairlead.traces.logs.google_tables import (
@@ -239,13 +234,9 @@ def parts_of(folder: Path, table: str) -> list[Path]:
 
     Raises InputError for a file that is there both plain and compressed.
     """
-    return each_once(_files_of(folder, table))
-
-
-def _files_of(folder: Path, table: str) -> list[Path]:
     both = [*folder.glob(f"{table}*"), *(folder / table).glob(f"{table}*")]
     found = [path for path in both if re.fullmatch(table + _FILE, path.name) and path.is_file()]
-    return sorted(found, key=lambda path: (stem_of(path), path))
+    return each_once(sorted(found, key=lambda path: (stem_of(path), path)))
 
 
 def read_rows(

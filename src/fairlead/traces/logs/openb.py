@@ -31,11 +31,7 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, Block, TraceColumn, keep_usable, read_blocks
-from fairlead.traces._stored_files import (
-    ProgressReport,
-    error_source,
-    only_file,
-)
+from fairlead.traces._stored_files import ProgressReport, error_source, only_file
 from fairlead.traces.logs.job_collector import HALF_SECOND, JobCollector, Place, group_equal
 
 POD_TABLES, NODE_TABLES = "*pod_list*.csv*", "*node_list*.csv*"

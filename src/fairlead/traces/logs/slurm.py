@@ -24,13 +24,7 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import DRAIN, Workload
-from fairlead.traces._stored_files import (
-    ProgressReport,
-    error_source,
-    listed,
-    quoted,
-    read_lines,
-)
+from fairlead.traces._stored_files import ProgressReport, error_source, listed, quoted, read_lines
 from fairlead.traces.logs.job_collector import (
     HALF_SECOND,
     NO_USER,

@@ -25,12 +25,7 @@ from typing import NamedTuple
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
-from fairlead.traces._stored_files import (
-    ProgressReport,
-    error_source,
-    quoted,
-    read_lines,
-)
+from fairlead.traces._stored_files import ProgressReport, error_source, quoted, read_lines
 from fairlead.traces.logs.job_collector import (
     HALF_SECOND,
     NO_USER,
