@@ -127,7 +127,7 @@ def test_another_package_adds_a_format(tmp_path: Path, monkeypatch: pytest.Monke
     point.write_text("[fairlead.traces]\nmine = my_format:FORMAT\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     log = tmp_path / "log"
-    log.write_bytes(gzip.compress(b"my format\n1 2 3\n"))
+    log.write_bytes(gzip.compress(b"my format\n1 2 \xe9\n"))
     workload, found = read_workload(log, MachineOptions(servers=3))
     assert found == "my own log"
     assert workload.n_servers == 3

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fairlead.errors import InputError, how_to_install
 from fairlead.model.workload import Workload
-from fairlead.traces._stored_files import ProgressReport, quoted, read_lines
+from fairlead.traces._stored_files import ProgressReport, quoted, read_lines, start_of_text
 from fairlead.traces.logs.batsim import is_batsim
 from fairlead.traces.logs.gavel import is_gavel
 from fairlead.traces.logs.kubernetes_pods import is_kubernetes_dump
@@ -43,6 +43,7 @@ FIT_WORKFLOWS = "FIT workflows"
 GROUP = "fairlead.traces"  # the group of entry points, each of which names a `TraceFormat`
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
 SWF_COLUMNS, METACENTRUM_COLUMNS = 18, 21
+_BYTES_FOR_DETECTION = 2**16
 
 # Files by which a folder is recognised.
 _FOLDERS = (
@@ -164,15 +165,11 @@ def _added_format(path: Path) -> TraceFormat | None:
 
     Raises InputError if the code of a package fails.
     """
-    first = ""
     if not path.exists():
         return None
-    if path.is_file():
-        try:
-            with closing(read_lines(path)) as lines:
-                first = next((line for _, line in lines if line), "")
-        except InputError:
-            return None  # not a text file
+    # Another package may read text in any encoding.
+    lines = start_of_text(path, _BYTES_FOR_DETECTION).splitlines() if path.is_file() else []
+    first = next((line.strip() for line in lines if line.strip()), "")
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
             added = point.load()
