@@ -150,6 +150,7 @@ def test_machines_come_and_go(tmp_path: Path) -> None:
     machines = (
         "0,1,0,p,0.5,0.25\n"
         "0,2,0,p,0.5,0.5\n"
+        "0,2,1,p,,\n0,2,0,p,0.5,0.5\n"  # goes and comes back before the trace
         f"{at(5)},3,0,p,0.5,0.25\n"  # comes later
         f"{at(6)},1,1,p,,\n"  # goes
         f"{at(7)},2,2,p,0.5,0.75\n"  # changes: another server
@@ -165,7 +166,15 @@ def test_machines_come_and_go(tmp_path: Path) -> None:
     # servers 0 and 1 are machines 1 and 3; 2 and 3 are machine 2 before and after its change
     assert workload.there_at_start.tolist() == [True, False, True, False]
     events = zip(workload.server_time, workload.server_event, workload.server, strict=True)
-    assert list(events) == [(5, 0, 1), (6, 1, 0), (7, 1, 2), (7, 0, 3), (8, 0, 0)]
+    assert list(events) == [
+        (0, 1, 2),
+        (0, 0, 2),
+        (5, 0, 1),
+        (6, 1, 0),
+        (7, 1, 2),
+        (7, 0, 3),
+        (8, 0, 0),
+    ]
     assert workload.notes == {
         google_tables.NO_CAPACITY: 1,
         google_tables.REMOVAL_OF_ABSENT: 1,

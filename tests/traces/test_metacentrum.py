@@ -258,7 +258,7 @@ def test_specs_that_are_malformed_or_met_by_no_machine(spec: str, fault: str) ->
 def test_machine_files(tmp_path: Path) -> None:
     path = tmp_path / "machines"
     path.write_bytes(
-        b"; a comment\r\n0\tzewura\t20\t80\t1\t529426432\r\n\n1 zegox 48 12 1 94035968 30\n"
+        b"; a comment\r\n0\tzewura\t20\t80\t1\t529426432\r\n\n1 zegox 48 12 1 94035968 30\r"
     )
     assert read_machines(path).groups == (
         MachineGroup("zewura", 20, 80, 529426432 * 1024),

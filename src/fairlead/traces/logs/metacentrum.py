@@ -169,15 +169,11 @@ def _add_job(job: LoggedJob, tasks: _TasksOfSpec, collected: JobCollector) -> No
     start = row.submit + row.wait if row.wait >= 0 else nan
     gang = job.spec.nodes > 1
     collected.add_job(str(row.job), row.user_name, row.submit, gang=gang, limit=row.walltime)
-    cores = [chunk.cores for chunk in chunks]
     differ = sum(chunk.nodes * chunk.cores for chunk in chunks) != job.cores
-    if len(chunks) == 1 or differ:
-        cores = [job.cores_per_node] * len(chunks)
     notes[CORES_OF_SPEC] += len(chunks) > 1 and differ
-    for chunk, chunk_cores, place, whole_node in zip(
-        chunks, cores, tasks.places, tasks.whole_nodes, strict=True
-    ):
-        shape = whole_node or (float(chunk_cores), row.memory_requested / GIB)
+    for chunk, place, whole_node in zip(chunks, tasks.places, tasks.whole_nodes, strict=True):
+        cores = job.cores_per_node if differ else chunk.cores
+        shape = whole_node or (float(cores), row.memory_requested / GIB)
         collected.add_tasks(shape, place, [row.run] * chunk.nodes, start=start)
 
 
