@@ -307,6 +307,7 @@ def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> No
     assert not {CANCELLED_WHILE_PENDING, NEVER_RAN, STILL_PENDING, slurm.STILL_RAN} & {
         *workload.notes
     }
+    assert workload.notes[slurm.CUT_ARRAY] == 1
     assert end_of_run(workload) == 7200  # the last time of the table, as cy submits
     # Job 5 and the jobs of array 3 wait from 600 s on, job 5 until 1200 s; job 2 starts at 1800 s.
     waiting = [active(workload, seconds)[1] for seconds in (599, 600, 1199, 1200)]

@@ -116,7 +116,7 @@ class _LeftOutError(Exception):
 def is_sacct(line: str) -> bool:
     """Return whether a line is the heading of the output of ``sacct --parsable2``."""
     names = {name.strip().lower() for name in line.split("|")}
-    return {"jobid", "state"} <= names and len(names) > 2
+    return {"jobid", "state"} <= names
 
 
 def read_slurm(
@@ -270,7 +270,7 @@ def _parse_row(
     notes[ROUNDED_UP] += run.seconds == HALF_SECOND
     submit = _submission_of(values, submitted, run)
     amounts = amounts_of(tres)
-    nodes = int(amounts.get("node", 0) or _parse_whole(values.get("nnodes", ""), "nnodes") or 1)
+    nodes = int(amounts.get("node", 0) or _parse_whole(values.get("nnodes", ""), "nnodes"))
     notes[NO_USER] += not values[user]
     notes[NO_PARTITION] += "partition" not in values
     limit = values.get("timelimit", "")
@@ -300,7 +300,7 @@ def _run_of(
     has_amounts = bool(values["alloctres"] if "alloctres" in values else values["reqtres"])
     if start is None or state == "PENDING" or (not has_amounts and end is not None):
         reason, cancel = NEVER_RAN, inf
-        if state == "PENDING" or (end is None and state != "REVOKED"):  # such as REQUEUE_HOLD
+        if end is None and state != "REVOKED":  # such as PENDING or REQUEUE_HOLD
             reason = STILL_PENDING
         elif end is not None and (start is None or state == "CANCELLED"):
             reason, cancel = CANCELLED_WHILE_PENDING, end
