@@ -75,12 +75,13 @@ def test_servers_make_gangs_of_one_core(tmp_path: Path) -> None:
 
 def test_memory_requested_then_used_then_none(tmp_path: Path) -> None:
     rows = (row(1, memory_requested=GIB, memory_used=5), row(2, memory_used=2 * GIB), row(3))
+    rows = (*rows, "\n", row(4, memory_requested=0))
     workload = read(tmp_path, *rows, memory=64.0)
     assert workload.cluster.capacity.tolist() == [[128, 64]]
-    assert workload.shapes[workload.set_shape].tolist() == [[4, 4], [4, 8], [4, 0]]
+    assert workload.shapes[workload.set_shape].tolist() == [[4, 4], [4, 8], [4, 0], [4, 0]]
     assert workload.notes == {reader.USED_MEMORY: 1, reader.NO_MEMORY: 1}
     workload = read(tmp_path, *rows, servers=3, cores=16, memory=64.0)
-    assert workload.shapes[workload.set_shape].tolist() == [[1, 1], [1, 2], [1, 0]]
+    assert workload.shapes[workload.set_shape].tolist() == [[1, 1], [1, 2], [1, 0], [1, 0]]
     assert read(tmp_path, *rows).cluster.resources == ("cpu",)
 
 

@@ -66,39 +66,40 @@ def test_a_weight() -> None:
     assert small().weight.tolist() == [2, 1]
 
 
-@given(seed=st.integers(0, 10_000), data=st.data())
-def test_remaining_servers_keep_capacity_and_events(seed: int, data: st.DataObject) -> None:
+def lives(w: Workload) -> list[list[tuple[str, int, list[tuple[float, int]]]]]:
+    """Return the name, number and events of each server, by group."""
+    events: dict[int, list[tuple[float, int]]] = {}
+    for time, event, server in zip(w.server_time, w.server_event, w.server, strict=True):
+        events.setdefault(int(server), []).append((float(time), int(event)))
+    firsts = w.first_server.tolist()
+    return [
+        [(w.cluster.groups[g], i, events.get(firsts[g] + i, [])) for i in range(count)]
+        for g, count in enumerate(w.cluster.count.tolist())
+    ]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5))
+def test_remaining_servers_keep_capacity_and_events(seed: int, number: int) -> None:
     workload = random_workload(seed)
-    g = data.draw(st.integers(0, len(workload.cluster.groups) - 1))
-    number = data.draw(st.integers(1 - int(workload.cluster.count[g]), 5).filter(bool))
-    name = workload.cluster.groups[g]
-    changed = change_workload(workload, f"servers:{name}{number:+d}")
-    for which in UNCHANGED:
-        assert getattr(changed, which) is getattr(workload, which)
-
-    def lives(w: Workload) -> list[list[tuple[str, int, list[tuple[float, int]]]]]:
-        events: dict[int, list[tuple[float, int]]] = {}
-        for time, event, server in zip(w.server_time, w.server_event, w.server, strict=True):
-            events.setdefault(int(server), []).append((float(time), int(event)))
-        firsts = w.first_server.tolist()
-        return [
-            [(w.cluster.groups[h], i, events.get(firsts[h] + i, [])) for i in range(count)]
-            for h, count in enumerate(w.cluster.count.tolist())
-        ]
-
-    expected = lives(workload)
-    if number > 0:
-        before = len(expected[g])
-        expected[g] += [(name, before + i, []) for i in range(number)]
-    else:
-        expected[g] = expected[g][:number]
-    assert lives(changed) == expected
+    for g, (name, count) in enumerate(
+        zip(workload.cluster.groups, workload.cluster.count.tolist(), strict=True)
+    ):
+        more = change_workload(workload, f"servers:{name}+{number}")
+        expected = lives(workload)
+        expected[g] += [(name, count + i, []) for i in range(number)]
+        assert lives(more) == expected
+        assert all(getattr(more, which) is getattr(workload, which) for which in UNCHANGED)
+        if count > 1:
+            fewer = change_workload(workload, f"servers:{name}-{count - 1}")
+            expected[g] = expected[g][:1]
+            assert lives(fewer) == expected
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ("demand:ana=3", "must be weight:USER=NUMBER, quota:QUEUE.RESOURCE=NUMBER, "),
+        ("weight", "must be weight:USER=NUMBER, such as weight:ana=3"),
         ("weight:ana", "must be weight:USER=NUMBER, such as weight:ana=3"),
         ("weight:ana=x", "'x' is not a number"),
         ("weight:ana=-1", "the weight of ana must be 0 or a positive number, not -1"),

@@ -62,13 +62,13 @@ def change_workload(workload: Workload, change: str) -> Workload:
     O(users + servers + their events), and O(tasks) to change servers. The result shares the
     unchanged arrays with the given workload.
     """
-    kind, colon, rest = change.partition(":")
+    kind, _, rest = change.partition(":")
     try:
-        if colon and kind == "weight":
+        if kind == "weight":
             changed = _with_weight(workload, rest)
-        elif colon and kind == "servers":
+        elif kind == "servers":
             changed = _with_servers(workload, rest)
-        elif colon and kind in ("quota", "limit"):
+        elif kind in ("quota", "limit"):
             changed = _with_amount(workload, kind, rest)
         else:
             raise InputError(f"must be {CHANGES}")
@@ -86,8 +86,8 @@ def with_perfect_estimates(workload: Workload) -> Workload:
 
 def _with_weight(workload: Workload, rest: str) -> Workload:
     """Return the workload with another weight of a queue or user."""
-    name, equals, text = rest.rpartition("=")
-    if not equals or not name:
+    name, _, text = rest.rpartition("=")
+    if not name:
         raise InputError("must be weight:USER=NUMBER, such as weight:ana=3")
     queues, n = workload.queues, _index_of(name, _owners(workload), "user", "users")
     number = _parse_number(text)
@@ -104,9 +104,9 @@ def _with_weight(workload: Workload, rest: str) -> Workload:
 
 def _with_amount(workload: Workload, kind: str, rest: str) -> Workload:
     """Return the workload with another quota or limit of a queue or user."""
-    key, equals, text = rest.rpartition("=")
+    key, _, text = rest.rpartition("=")
     name, dot, resource = key.rpartition(".")
-    if not equals or not dot:
+    if not dot:
         raise InputError(f"must be {kind}:QUEUE.RESOURCE=NUMBER, such as {kind}:ana.gpu=4")
     _index_of(name, _owners(workload), "queue or user", "queues and users")
     known = workload.cluster.resources
