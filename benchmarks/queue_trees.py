@@ -24,7 +24,7 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import audit
 from fairlead.properties.envy import measure_envy
-from fairlead.properties.queue_shares import NAME as GUARANTEE
+from fairlead.properties.queue_guarantees import SHARES as GUARANTEE
 from fairlead.properties.sharing import measure_slices
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))

@@ -20,10 +20,14 @@ from conic import solve_by_cones
 from fairlead import Problem, solve
 from fairlead.certificates.bottleneck_theorems import certify_time_sharing
 from fairlead.mechanisms import psdsf
-from fairlead.mechanisms.drf import solve_drf_per_server, solve_drf_tasks
+from fairlead.mechanisms.drf import (
+    solve_drf_per_server,
+    solve_drf_tasks,
+    solve_pdrf,
+    solve_pdrf_without_top_up,
+)
 from fairlead.mechanisms.dynamic_drf import DynamicDRF
 from fairlead.mechanisms.max_min import score_drf
-from fairlead.mechanisms.pdrf import solve_pdrf, solve_pdrf_without_top_up
 from fairlead.model.quanta import to_whole_pool
 from fairlead.simulation.filling import fill
 from fairlead.simulation.replay import replay

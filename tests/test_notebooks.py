@@ -15,7 +15,7 @@ import pytest
 
 import fairlead
 from fairlead.errors import CertificateError, FairleadError, InputError
-from fairlead.mechanisms.problem_comparison import compare_problems
+from fairlead.mechanisms.comparison import compare_problems
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.workload import Workload, first_seconds
 from fairlead.scheduler.own_rules import ClusterView, GroupView

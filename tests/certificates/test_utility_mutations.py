@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairlead import Problem
 from fairlead.certificates.max_min_duality import certify_max_min
 from fairlead.certificates.utility_prices import Stage, certify_in_stages, certify_largest_utility
-from fairlead.mechanisms.proportional import AlphaUtility
+from fairlead.mechanisms.utility import AlphaUtility
 from oracles.steep import pool_totals
 from strategies import problems
 

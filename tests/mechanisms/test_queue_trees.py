@@ -17,7 +17,7 @@ from fairlead.mechanisms.catalogue import CATALOGUE, QUEUES, solve
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import audit
 from fairlead.properties.envy import measure_envy
-from fairlead.properties.queue_shares import NAME as GUARANTEE
+from fairlead.properties.queue_guarantees import SHARES as GUARANTEE
 from fairlead.properties.sharing import measure_slices
 from fairlead.scheduler.scheduler import Scheduler
 from random_trees import random_queues, random_tree

@@ -11,8 +11,7 @@ from fairlead import CertificateError, InputError, Problem, RefusalError, solve
 from fairlead.certificates.bottleneck_theorems import certify_time_sharing
 from fairlead.certificates.utility_prices import certify_largest_utility
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES
-from fairlead.mechanisms.proportional import AlphaUtility
-from fairlead.mechanisms.utility import maximize_utility
+from fairlead.mechanisms.utility import AlphaUtility, maximize_utility
 from oracles import definitions, examples, utility
 from spoilers import each_way
 from strategies import problems

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fairlead import Problem, RefusalError, solve
 from fairlead.cli.main import run
 from fairlead.mechanisms.catalogue import CATALOGUE, DIVISIBLE, LIMITS, RESOURCE_WEIGHTS
-from fairlead.mechanisms.pdrf import precompute_tasks
+from fairlead.mechanisms.drf import precompute_tasks
 from fairlead.model.quanta import WholePool, to_whole_pool
 from fairlead.solvers.level_bisection import serve_by_turns, top_up
 from fairlead.solvers.turn_heap import UserInTurn, precedes

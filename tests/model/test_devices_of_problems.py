@@ -14,7 +14,7 @@ from effort import cases
 from fairlead.certificates.filling_replay import certify_filling
 from fairlead.errors import ProblemError
 from fairlead.formats.problem_file import dump
-from fairlead.mechanisms.problem_comparison import TwoProblems
+from fairlead.mechanisms.comparison import TwoProblems
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.workload import Workload

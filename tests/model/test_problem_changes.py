@@ -10,7 +10,7 @@ import pytest
 import fairlead
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.problem_file import problem_of
-from fairlead.mechanisms.problem_comparison import TwoProblems, compare_problems
+from fairlead.mechanisms.comparison import TwoProblems, compare_problems
 from fairlead.model.problem_changes import (
     change_problem,
     rebuilt,

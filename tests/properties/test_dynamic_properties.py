@@ -18,12 +18,14 @@ from fairlead.model.verdict import Verdict
 from fairlead.properties import dynamic
 from fairlead.properties.dynamic import (
     DynamicShares,
+    Mechanism,
     check_dynamic,
     check_envy_freeness,
     check_pareto_optimality,
     check_sharing_incentive,
+    dynamic_drf,
+    search_lies,
 )
-from fairlead.properties.dynamic_lies import Mechanism, dynamic_drf, search_lies
 from oracles.dynamic import exact_levels
 
 NAMES = ["sharing-incentive", "dynamic-envy-freeness", "dynamic-pareto-optimality"]

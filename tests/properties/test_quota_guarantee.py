@@ -9,7 +9,7 @@ from fairlead.errors import InputError
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import audit
-from fairlead.properties.queue_quotas import NAME
+from fairlead.properties.queue_guarantees import QUOTAS as NAME
 
 
 def lab() -> Problem:

@@ -14,8 +14,11 @@ from fairlead.errors import NoConvergenceError
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS
 from fairlead.solvers._level_interior_point import LevelProgramme, raise_level
 from fairlead.solvers.leximax import lexicographic_max_min
-from fairlead.solvers.leximax_by_lp import lexicographic_max_min_by_lp
-from fairlead.solvers.linear_programmes import improve, measure_progress
+from fairlead.solvers.linear_programmes import (
+    improve,
+    lexicographic_max_min_by_lp,
+    measure_progress,
+)
 from strategies import problems
 
 

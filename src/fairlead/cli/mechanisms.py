@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fairlead.mechanisms.comparison import Allocations
     from fairlead.mechanisms.dynamic_run import DynamicRun
-    from fairlead.mechanisms.problem_comparison import ProblemComparison
+    from fairlead.mechanisms.comparison import ProblemComparison
     from fairlead.model.verdict import Verdict
     from fairlead.report.document import Document
 
@@ -174,7 +174,7 @@ def _compare_files(
     skip_unplaceable: bool,
 ) -> ProblemComparison:
     """Divide the problems of two files by one mechanism."""
-    from fairlead.mechanisms.problem_comparison import compare_problems
+    from fairlead.mechanisms.comparison import compare_problems
 
     if len(files) > 2:
         raise InputError(f"takes one file or two, not {len(files):,}", "compare")
@@ -258,7 +258,7 @@ def _check_properties(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
     shares = DynamicShares.from_run(run)
     verdicts = check_dynamic(shares)
     if lies:
-        from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
+        from fairlead.properties.dynamic import dynamic_drf, search_lies
 
         divide = dynamic_drf(shares.total_weight)
         with streams.progress_bar("Lies") as on_progress:

@@ -1,16 +1,22 @@
-"""Divide one problem by several mechanisms."""
+"""Compare several mechanisms on one problem, or one mechanism on two problems."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
+import numpy as np
+
+from fairlead.errors import CertificateError, FairleadError, InputError, ProblemError, RefusalError
+from fairlead.formats.problem_file import document_of, problem_of
 from fairlead.mechanisms.catalogue import CATALOGUE, COMPARED, all_mechanisms, find_mechanism, solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.arguments import one_or_several
+from fairlead.model.cluster import FloatArray
 from fairlead.model.notebooks import Shown, frame_of
 from fairlead.model.problem import Problem, check_problem
+from fairlead.model.problem_changes import format_servers
 
 
 class Allocations(dict[str, Allocation], Shown):
@@ -146,3 +152,316 @@ def catalogue_frame() -> Any:
             "whole_tasks": [row.whole_tasks for row in rows],
         }
     )
+
+
+MAX_EFFECTS = 12  # largest number of differences whose effects are computed, by a solution each
+TABLES = ("servers", "queues", "users")  # of a problem file
+UNCHANGED = 1e-6  # relative changes up to this are rounding
+
+Row = dict[str, Any]  # of a problem file
+Weight = float | dict[str, float]  # for all resources, or by resource
+
+
+@dataclass(frozen=True)
+class ProblemDifference:
+    """A difference of two problems in one row of their files."""
+
+    table: str  # "servers", "queues" or "users"
+    name: str
+    text: str  # the difference in words
+
+
+class TwoProblems:
+    """Two problems whose groups, queues and users are compared by name.
+
+    Raises ProblemError when a resource has different units in them.
+    """
+
+    def __init__(self, before: Problem, after: Problem) -> None:
+        self._units = dict(zip(before.cluster.resources, before.cluster.units, strict=True))
+        for resource, unit in zip(after.cluster.resources, after.cluster.units, strict=True):
+            if self._units.setdefault(resource, unit) != unit:
+                both = f"{self._units[resource] or 'none'} and {unit or 'none'}"
+                raise ProblemError(f"the problems have the units {both}", f"resources.{resource}")
+        self._before, self._after = _rows_by_name(before), _rows_by_name(after)
+
+    def differences(self) -> list[ProblemDifference]:
+        """Return all differences of groups, then of queues and of users, in the order of names."""
+        found = []
+        for table, old in self._before.items():
+            new = self._after[table]
+            for name in dict.fromkeys([*old, *new]):
+                text = _describe_change(table, name, old.get(name), new.get(name))
+                if text:
+                    found.append(ProblemDifference(table, name, text))
+        return found
+
+    def with_one(self, difference: ProblemDifference) -> Problem:
+        """Return the first problem with one group or user as in the second one.
+
+        Neither problem may have queues. Raises InputError if the result is no valid problem file.
+        """
+        tables = {table: dict(rows) for table, rows in self._before.items()}
+        rows, name = tables[difference.table], difference.name
+        if name in self._after[difference.table]:
+            rows[name] = self._after[difference.table][name]
+        else:
+            del rows[name]
+        groups = tables["servers"]
+        users = []
+        for row in tables["users"].values():
+            users.append(row | {"servers": [g for g in groups if self._may_run(row, g)]})
+            if "rates" in row:
+                users[-1]["rates"] = {g: rate for g, rate in row["rates"].items() if g in groups}
+        resources = {resource: unit or None for resource, unit in self._units.items()}
+        servers = list(groups.values())
+        return problem_of(
+            {"fairlead": 1, "resources": resources, "servers": servers, "users": users}
+        )
+
+    def _may_run(self, user: Row, group: str) -> bool:
+        """Return whether a user may run on a group, which the user's problem may lack.
+
+        Then the user of this name in the other problem decides; without one, the user may run on
+        the group if it may run on all groups of its problem.
+        """
+        for known in (
+            user,
+            *(side["users"].get(user["name"]) for side in (self._before, self._after)),
+        ):
+            if known is not None and group in known["servers"]:
+                return bool(known["servers"][group])
+        return all(user["servers"].values())
+
+
+def _rows_by_name(problem: Problem) -> dict[str, dict[str, Row]]:
+    """Return the rows of a problem's file by table and name.
+
+    The entry ``servers`` of a user tells of each group whether the user may run there.
+    """
+    document = document_of(problem)
+    for row, eligible in zip(document["users"], problem.users.eligible.tolist(), strict=True):
+        row["servers"] = dict(zip(problem.cluster.groups, eligible, strict=True))
+    return {table: {row["name"]: row for row in document.get(table, [])} for table in TABLES}
+
+
+def _describe_change(table: str, name: str, old: Row | None, new: Row | None) -> str:
+    """Describe a difference; empty if there is none."""
+    if new is None:
+        return f"without {name}"
+    if old is None and table == "servers":
+        return f"{format_servers(new.get('count', 1))} {name}"
+    if old is None:
+        return f"new {table.removesuffix('s')} {name}"
+    parts = []
+    if table == "servers":
+        counts = old.get("count", 1), new.get("count", 1)
+        if counts[0] != counts[1]:
+            parts.append(f"{counts[0]:,} to {format_servers(counts[1])}")
+        parts += _describe_amounts("", old["capacity"], new["capacity"])
+        if old.get("labels") != new.get("labels"):
+            parts.append("labels")
+    else:
+        parts += _describe_weights(old.get("weight", 1), new.get("weight", 1))
+        parts += [
+            f"{key} {old.get(key, 'none')} to {new.get(key, 'none')}"
+            for key in ("queue", "parent")
+            if old.get(key) != new.get(key)
+        ]
+    if table == "users":
+        parts += _describe_amounts("demand of ", old.get("demand", {}), new.get("demand", {}))
+        if old.get("tasks") != new.get("tasks"):
+            parts.append(f"{_describe_limit(old)} to {_describe_limit(new)} tasks")
+        allowed = new["servers"]
+        if any(may_run != allowed.get(g, may_run) for g, may_run in old["servers"].items()):
+            parts.append("where it may run")
+        if old.get("rates") != new.get("rates"):
+            parts.append("rates")
+    return f"{name}: {', '.join(parts)}" if parts else ""
+
+
+def _describe_weights(old: Weight, new: Weight) -> list[str]:
+    if old == new:
+        return []
+    if isinstance(old, dict) or isinstance(new, dict):
+        return ["weights"]
+    return [f"weight {old:g} to {new:g}"]
+
+
+def _describe_amounts(what: str, old: Mapping[str, float], new: Mapping[str, float]) -> list[str]:
+    changed = [(r, old.get(r, 0.0), new.get(r, 0.0)) for r in dict.fromkeys([*old, *new])]
+    return [f"{what}{r} {a:g} to {b:g}" for r, a, b in changed if a != b]
+
+
+def _describe_limit(user: Row) -> str:
+    return f"{user['tasks']:g}" if "tasks" in user else "any number of"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of one difference, applied to the first problem without the others."""
+
+    difference: ProblemDifference
+    # The relative change of the tasks of each affected user, by name; infinite if it had 0 tasks.
+    gains: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProblemComparison(Shown):
+    """Allocations of two problems by one mechanism.
+
+    Attributes
+    ----------
+    before, after : Allocation
+    differences : tuple of ProblemDifference
+    effects : tuple of Effect
+        The effect of each difference that can be applied without the others. Empty for more than 12
+        differences, and if users are in queues. The effects need not add up to the whole change.
+    """
+
+    before: Allocation
+    after: Allocation
+    differences: tuple[ProblemDifference, ...]
+    effects: tuple[Effect, ...]
+    frames = ("users",)
+
+    @property
+    def users(self) -> list[str]:
+        """Names of the users of either problem."""
+        return list(
+            dict.fromkeys([*self.before.problem.users.names, *self.after.problem.users.names])
+        )
+
+    @property
+    def gains(self) -> dict[str, float]:
+        """The relative change of the tasks of each user that both problems have, by name.
+
+        For a user with different demands, the change of its dominant share. Infinite from 0.
+        """
+        return _gains(self.before, self.after, _with_other_demands(self.differences))
+
+    def reasons(self, user: str) -> list[tuple[ProblemDifference, float]]:
+        """Return the differences that by themselves change a user's tasks, with their effects.
+
+        The largest effect comes first.
+        """
+        found = [(e.difference, e.gains[user]) for e in self.effects if user in e.gains]
+        return sorted(found, key=lambda reason: -abs(reason[1]))
+
+    def __repr__(self) -> str:
+        """Return a summary on one line."""
+        more = sum(gain > UNCHANGED for gain in self.gains.values())
+        less = sum(gain < -UNCHANGED for gain in self.gains.values())
+        return (
+            f"<{self.before.mechanism} on two problems with {len(self.differences)} differences: "
+            f"{more} users gain, {less} lose>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain values, for JSON; an infinite gain is None."""
+        gains, tasks, shares = self.gains, self._table("user_tasks"), self._table("dominant_share")
+        return {
+            "fairlead": 1,
+            "mechanism": self.before.mechanism,
+            "differences": [d.text for d in self.differences],
+            "users": [
+                {
+                    "name": name,
+                    "tasks": [_plain(part) for part in tasks[name]],
+                    "dominant_share": [_plain(part) for part in shares[name]],
+                    "gain": _plain(gains.get(name, np.nan)),
+                    "reasons": [
+                        {"difference": difference.text, "gain": _plain(gain)}
+                        for difference, gain in self.reasons(name)
+                    ],
+                }
+                for name in self.users
+            ],
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+        }
+
+    def _columns(self, what: str) -> Mapping[str, Any]:  # noqa: ARG002 (there is one table)
+        tasks, shares, gains = self._table("user_tasks"), self._table("dominant_share"), self.gains
+        names = self.users
+        return {
+            "user": names,
+            "tasks_before": [tasks[name][0] for name in names],
+            "tasks_after": [tasks[name][1] for name in names],
+            "share_before": [shares[name][0] for name in names],
+            "share_after": [shares[name][1] for name in names],
+            "gain": [gains.get(name, np.nan) for name in names],
+        }
+
+    def _table(self, column: str) -> dict[str, tuple[float, float]]:
+        """Return a number of each user before and after; NaN where there is no such user."""
+        sides = [
+            dict(zip(side.problem.users.names, getattr(side, column).tolist(), strict=True))
+            for side in (self.before, self.after)
+        ]
+        return {n: (sides[0].get(n, np.nan), sides[1].get(n, np.nan)) for n in self.users}
+
+
+def compare_problems(
+    before: Problem, after: Problem, mechanism: str = "ps-dsf", **options: Any
+) -> ProblemComparison:
+    """Divide two problems by one mechanism, and compute the effect of each difference.
+
+    Raises ProblemError when a resource has two units, and otherwise as `solve`. Costs two
+    solutions, and one for each difference if there are at most 12.
+
+    Examples
+    --------
+    >>> import fairlead
+    >>> one = fairlead.Problem.from_arrays([[4.0]], [[1.0], [1.0]], users=["ana", "bo"])
+    >>> two = fairlead.Problem.from_arrays([[4.0]], [[1.0], [1.0]], users=["ana", "bo"],
+    ...     weight=[1, 3])
+    >>> found = compare_problems(one, two)
+    >>> found.gains, [difference.text for difference, _ in found.reasons("ana")]
+    ({'ana': -0.5, 'bo': 0.5}, ['bo: weight 1 to 3'])
+    """
+    both = TwoProblems(before, after)
+    first, second = (solve(problem, mechanism, **options) for problem in (before, after))
+    differences = tuple(both.differences())
+    by_share = _with_other_demands(differences)
+    effects: list[Effect] = []
+    has_trees = before.users.queues is not None or after.users.queues is not None
+    if len(differences) <= MAX_EFFECTS and not has_trees:
+        for difference in differences:
+            try:
+                alone = solve(both.with_one(difference), mechanism, **options)
+            except (InputError, RefusalError, CertificateError):
+                continue  # it cannot be applied without the others
+            gains = _gains(first, alone, by_share)
+            changed = {name: gain for name, gain in gains.items() if abs(gain) > UNCHANGED}
+            effects.append(Effect(difference, changed))
+    return ProblemComparison(first, second, differences, tuple(effects))
+
+
+def _with_other_demands(differences: Sequence[ProblemDifference]) -> set[str]:
+    """Return the users with different demands; numbers of their tasks cannot be compared."""
+    return {
+        each.name for each in differences if each.table == "users" and "demand of " in each.text
+    }
+
+
+def _gains(before: Allocation, after: Allocation, by_share: set[str]) -> dict[str, float]:
+    """Return each user's relative change of tasks, or of dominant share for users `by_share`."""
+
+    def numbers(side: Allocation) -> dict[str, tuple[float, float]]:
+        tasks: FloatArray = side.user_tasks
+        rows = zip(side.problem.users.names, tasks.tolist(), side.dominant_share.tolist(),
+                   strict=True)  # fmt: skip
+        return {name: (held, share) for name, held, share in rows}
+
+    old, new = numbers(before), numbers(after)
+    found = {}
+    for name in old:
+        if name in new:
+            a, b = (side[name][1 if name in by_share else 0] for side in (old, new))
+            found[name] = b / a - 1.0 if a > 0 else np.inf if b > 0 else 0.0
+    return found
+
+
+def _plain(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None

@@ -148,7 +148,7 @@ def _solvers(
         yield partial(lexicographic_max_min, need=need)
         if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
             return
-    from fairlead.solvers.leximax_by_lp import (  # noqa: PLC0415 (slow to import, rarely used)
+    from fairlead.solvers.linear_programmes import (  # noqa: PLC0415 (slow to import, rarely used)
         lexicographic_max_min_by_lp,
     )
 

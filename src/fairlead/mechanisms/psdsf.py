@@ -197,7 +197,7 @@ class Sweeps:
 
 def _proportional_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
     """Yield the tasks of the proportionally fair allocation under TDM, if it is found."""
-    from fairlead.mechanisms.proportional import (  # noqa: PLC0415 (scipy is slow to load)
+    from fairlead.mechanisms.utility import (  # noqa: PLC0415 (scipy is slow to load)
         solve_proportional_tdm,
     )
 

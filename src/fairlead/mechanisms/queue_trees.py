@@ -90,7 +90,7 @@ def divide_cluster_among_queues(problem: Problem) -> Allocation:
     programme of N G unknowns each time that the set of growing users changes: one to three for
     each user.
     """
-    from fairlead.solvers.leximax_by_lp import LevelByLP  # noqa: PLC0415 (slow to import)
+    from fairlead.solvers.linear_programmes import LevelByLP  # noqa: PLC0415 (slow to import)
 
     if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
         fault = f"among queues it takes at most {LARGEST_PROGRAMME:,} pairs of a user and a group"

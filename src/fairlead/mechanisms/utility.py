@@ -1,7 +1,12 @@
 """Divide so that a sum of users' concave utilities is largest.
 
 Kesidis et al., eq. 5 and Corollary 1, for any increasing concave utility of a score that is linear
-in the tasks. The alpha-fair mechanisms use the utilities of eq. 15.
+in the tasks.
+
+Proportional fairness, alpha-fairness and task efficiency are ``max sum_n phi[n] g_a(x[n])`` with
+g_1 = log and otherwise ``g_a(x) = x^(1-a) / (1-a)``; phi are weights, x tasks (eq. 15 to 17, after
+Mo and Walrand 2000). a = 0 is task efficiency, a = 1 proportional fairness; the larger a is, the
+more it favours users with few tasks. Under TDM proportional fairness is PS-DSF.
 
 With steep utilities, some users spend 10^20 times as much as others. A single solution is then
 exact for the users that spend most, and only rounding errors for the others. If no other method
@@ -28,6 +33,7 @@ from fairlead.certificates.utility_prices import (
 from fairlead.errors import InputError, NoConvergenceError, RefusalError
 from fairlead.mechanisms.max_min import score_table
 from fairlead.model.allocation import Allocation
+from fairlead.model.arguments import number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
@@ -47,6 +53,10 @@ SMALLEST_TOTAL = 1e-12
 # Marginal utility of users that reach their limit in any case, in a unit in which all resources
 # together cost about 1.
 SATED_MARGINAL = 1e3
+DEFAULT_ALPHA = 2.0
+# With a larger alpha, x^-alpha overflows for values of x that differ by 10^6.
+LARGEST_ALPHA = 32.0
+GENTLE_ALPHA = 2.0  # alpha at which the path to a steeper utility starts
 
 Derivative = Callable[[FloatArray], FloatArray]
 
@@ -396,3 +406,71 @@ def _equal_worth(even: FloatArray, settled: BoolArray, utility: Utility) -> Floa
     elasticity = np.maximum(utility.elasticity(even), 1.0)
     equal: FloatArray = even * np.exp((logs - logs[~settled].max()) / elasticity)
     return np.where(settled, even, np.clip(equal, SMALLEST_TOTAL, even))
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaUtility:
+    """The utilities ``phi[n] g_a(x[n])`` of eq. 15, by their derivatives ``phi / x^a``."""
+
+    alpha: float
+    weight: FloatArray  # (N,): phi
+
+    def log_marginal(self, amount: FloatArray) -> FloatArray:
+        """Return log(phi / x^a)."""
+        logs = np.log(self.weight)
+        return logs if self.alpha == 0 else logs - self.alpha * np.log(amount)
+
+    def elasticity(self, amount: FloatArray) -> FloatArray:
+        """Return alpha for all users."""
+        return np.full(len(amount), self.alpha)
+
+
+def check_alpha(alpha: float) -> float:
+    """Return alpha as a number, or raise `InputError`."""
+    given = number(alpha, "alpha")
+    if not 0 <= given <= LARGEST_ALPHA:
+        raise InputError(f"must be a number from 0 to {LARGEST_ALPHA:g}, not {given:g}", "alpha")
+    return given
+
+
+def divide_alpha_fairly(
+    problem: Problem, alpha: float = DEFAULT_ALPHA, *, mechanism: str, time_shared: bool = False
+) -> Allocation:
+    """Divide by (phi, alpha)-proportional fairness, servers divided by resource or shared by time.
+
+    Totals are unique for alpha > 0 (Kesidis et al., Proposition 2). For alpha = 0 the result is the
+    centre of all optimal allocations, in which equal users have equal totals. Raises InputError
+    for an alpha outside of 0 to 32.
+    """
+    alpha = check_alpha(alpha)
+    condition = (
+        "no feasible allocation has a larger sum of phi x (eq. 18"
+        if alpha == 0
+        else f"no feasible allocation has sum phi (x - x*) / x*^{alpha:g} > 0 (eq. 17"
+    )
+    # Only ratios of weights matter. Scaled weights make the answer independent of their unit.
+    weight = problem.weight / problem.weight.max()
+    path = UtilityPath(lambda a: AlphaUtility(a, weight), GENTLE_ALPHA, alpha)
+    return divide_by_utility(
+        problem,
+        mechanism,
+        AlphaUtility(alpha, weight),
+        time_shared=time_shared,
+        path=path if alpha > 0 else None,
+        what=condition,
+    )
+
+
+solve_alpha_fair = partial(divide_alpha_fairly, mechanism="alpha-fair")
+solve_alpha_fair_tdm = partial(divide_alpha_fairly, mechanism="alpha-fair-tdm", time_shared=True)
+# Task efficiency: the largest ``sum_n phi[n] x[n]``.
+solve_max_tasks = partial(divide_alpha_fairly, alpha=0.0, mechanism="max-tasks")
+solve_max_tasks_tdm = partial(
+    divide_alpha_fairly, alpha=0.0, mechanism="max-tasks-tdm", time_shared=True
+)
+solve_proportional = partial(divide_alpha_fairly, alpha=1.0, mechanism="proportional")
+# Its totals are those of PS-DSF under TDM, whose conditions are the same (Khamse-Ashari et al.,
+# Theorem 2).
+solve_proportional_tdm = partial(
+    divide_alpha_fairly, alpha=1.0, mechanism="proportional-tdm", time_shared=True
+)

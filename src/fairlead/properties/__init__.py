@@ -3,12 +3,11 @@
 __all__ = [
     "audit",
     "dynamic",
-    "dynamic_lies",
     "efficiency",
     "envy",
     "feasibility",
     "lies",
-    "queue_shares",
+    "queue_guarantees",
     "sharing",
     "special_cases",
     "subject",

@@ -26,8 +26,7 @@ from fairlead.properties import (
     envy,
     feasibility,
     population,
-    queue_quotas,
-    queue_shares,
+    queue_guarantees,
     sharing,
     special_cases,
 )
@@ -63,8 +62,8 @@ AUDITED = {
     special_cases.SINGLE_RESOURCE: Property("user", special_cases.check_single_resource_fairness),
     population.NAME: Property("departure"),
     special_cases.SINGLE_SERVER: Property("user", special_cases.check_single_server_drf),
-    queue_shares.NAME: Property("queue", queue_shares.check_queue_shares),
-    queue_quotas.NAME: Property("quota", queue_quotas.check_queue_quotas),
+    queue_guarantees.SHARES: Property("queue", queue_guarantees.check_queue_shares),
+    queue_guarantees.QUOTAS: Property("quota", queue_guarantees.check_queue_quotas),
 }
 PROPERTIES = tuple(AUDITED)
 

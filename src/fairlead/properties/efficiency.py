@@ -20,10 +20,10 @@ from fairlead.model.holdings import Holdings, WaitingTask
 from fairlead.model.problem import tasks_within
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
-from fairlead.properties._device_packing import holds_parts
 from fairlead.properties.feasibility import (
     SHARING_UNKNOWN,
     check_feasibility,
+    holds_parts,
     rounding_of,
     used_time,
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fairlead.mechanisms.problem_comparison import UNCHANGED, ProblemComparison
+from fairlead.mechanisms.comparison import UNCHANGED, ProblemComparison
 from fairlead.model.allocation import Allocation
 from fairlead.report._allocation_figures import comparison_figure
 from fairlead.report.allocation import share_picture, size_of, verdict_of

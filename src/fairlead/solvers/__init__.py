@@ -12,7 +12,6 @@ __all__ = [
     "level_path",
     "level_raising",
     "leximax",
-    "leximax_by_lp",
     "linear_programmes",
     "soft_max_newton",
     "stair_stack",

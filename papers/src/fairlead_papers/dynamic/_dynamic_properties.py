@@ -10,8 +10,7 @@ from itertools import chain
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
-from fairlead.properties.dynamic import DynamicShares, check_dynamic
-from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
+from fairlead.properties.dynamic import DynamicShares, check_dynamic, dynamic_drf, search_lies
 from fairlead.report.numbers import number
 from fairlead_papers.dynamic import PAPER
 from fairlead_papers.dynamic.competitive_ratio import divide, draw_demands

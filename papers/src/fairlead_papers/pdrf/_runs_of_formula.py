@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fairlead.mechanisms.pdrf import precompute_tasks
+from fairlead.mechanisms.drf import precompute_tasks
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_whole_pool
 from fairlead.solvers.level_bisection import serve_by_turns, top_up

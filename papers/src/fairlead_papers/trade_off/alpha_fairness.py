@@ -13,7 +13,7 @@ from typing import Any
 
 from fairlead.errors import CertificateError
 from fairlead.mechanisms.catalogue import solve
-from fairlead.mechanisms.proportional import check_alpha
+from fairlead.mechanisms.utility import check_alpha
 from fairlead.model.allocation import Allocation
 from fairlead.model.problem import Problem
 from fairlead.model.reductions import active_part

@@ -53,7 +53,7 @@ def trade_off(
 
 def _parse_alphas(text: str) -> list[float]:
     """Parse alphas separated by commas; raise InputError for other texts."""
-    from fairlead.mechanisms.proportional import check_alpha
+    from fairlead.mechanisms.utility import check_alpha
 
     try:
         return [check_alpha(typed_number(part.strip())) for part in text.split(",")]

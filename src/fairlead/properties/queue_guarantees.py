@@ -1,0 +1,123 @@
+"""Guarantees of queues: their parts of the cluster by weight, and their quotas.
+
+- Hierarchical share guarantee: if some user below a queue has tasks left, the queue holds, of at
+  least one resource of the cluster, its part by weight (Bhattacharya et al., SoCC 2013).
+- Quota guarantee: every queue with tasks left holds its quotas. A queue may hold less than its
+  quota of a resource only if no user below it has a task left that takes that resource on the
+  servers of the quota; or, with whole tasks, if the next task would exceed the quota.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray
+from fairlead.model.problem import Problem
+from fairlead.model.quotas import groups_of, in_words, quotas_of
+from fairlead.model.ties import first_smallest
+from fairlead.model.verdict import Verdict
+from fairlead.properties.subject import Subject
+from fairlead.properties.verdict_text import NEGLIGIBLE, format_change
+
+SHARES = "hierarchical-share-guarantee"
+
+
+def check_queue_shares(subject: Subject) -> Verdict:
+    """Check the guarantee of every queue; O(N Q R).
+
+    If tasks are whole, a queue may lack one task of each of its users.
+    """
+    problem, holdings = subject.problem, subject.holdings
+    queues = problem.users.queues
+    if queues is None:
+        return Verdict.not_applicable(SHARES, "there are no queues")
+    part, _ = queues.parts(problem.weight, ~problem.due_nothing)
+    total = np.where(problem.total_capacity > 0, problem.total_capacity, 1.0)
+    wants = ~problem.due_nothing & (holdings.user_tasks < problem.task_limit * (1 - NEGLIGIBLE))
+    checked = np.flatnonzero(queues.queues_above(wants))
+    if not checked.size:
+        return Verdict.not_applicable(SHARES, "no queue has a user with tasks left")
+    below = [queues.users_below(int(q)) for q in checked]
+    share = np.array([(holdings.user_amounts[b].sum(axis=0) / total).max() for b in below])
+    if holdings.whole_tasks:
+        share += [problem.task_shares[b].sum(axis=0).max() for b in below]
+    margin = share / part[checked] - 1.0
+    k = first_smallest(1.0 + margin)
+    name = queues.names[int(checked[k])]
+    has, due = f"{share[k]:.4g}", f"{part[checked[k]]:.4g}"
+    if margin[k] >= -NEGLIGIBLE:
+        sentence = f"every queue holds its part (least margin: {name}, {has} for {due})"
+        return Verdict(SHARES, "holds", {}, len(checked), sentence=sentence)
+    witness = {
+        "queue": name,
+        "dominant_share": float(share[k]),
+        "part": float(part[checked[k]]),
+        "short": [queues.names[int(q)] for q in checked[margin < -NEGLIGIBLE]],
+    }
+    less, more = format_change(float(share[k]), float(part[checked[k]]))
+    return Verdict(
+        SHARES,
+        "fails",
+        witness,
+        len(checked),
+        sentence=f"{name} holds at most {less} of a resource; its part is {more}",
+        severity=-float(margin[k]),
+    )
+
+
+QUOTAS = "quota-guarantee"
+
+
+def check_queue_quotas(subject: Subject) -> Verdict:
+    """Check each resource of each quota; O(quotas N G R).
+
+    Quotas on some servers are skipped for mechanisms that see all servers as one pool.
+    """
+    problem, holdings = subject.problem, subject.holdings
+    if not subject.quotas:
+        return Verdict.not_applicable(QUOTAS, "there are no quotas")
+    left = holdings.user_tasks < problem.task_limit * (1 - NEGLIGIBLE)
+    if holdings.whole_tasks:
+        left = holdings.user_tasks <= problem.task_limit - 1 + NEGLIGIBLE
+    checked = 0
+    worst, witness, sentence = NEGLIGIBLE, {}, ""
+    for name, rows in subject.quotas.items():
+        below = _users_of(problem, name)
+        for quota in quotas_of(rows):
+            groups = groups_of(quota, problem.cluster)
+            if quota.where is not None and problem is not subject.given:
+                continue
+            wants = below & left & problem.users.eligible[:, groups].any(axis=1)
+            held = holdings.held[below][:, groups].sum(axis=(0, 1))
+            for resource, amount in quota.amounts.items():
+                r = problem.cluster.resources.index(resource)
+                asked = problem.demand[wants, r]
+                asked = asked[asked > 0]
+                if not asked.size or amount <= 0:
+                    continue
+                checked += 1
+                has = float(held[r])
+                # A whole task that would exceed the quota is not guaranteed.
+                next_start = float(asked.min()) if holdings.whole_tasks else 0.0
+                short = 1.0 - has / amount
+                if short > worst and has + next_start <= amount * (1 + NEGLIGIBLE):
+                    worst = short
+                    less, more = format_change(has, amount)
+                    sentence = (
+                        f"{name} holds {less} {resource}{in_words(quota.where)} while tasks of it "
+                        f"wait; {more} are guaranteed"
+                    )
+                    witness = {"queue": name, "resource": resource, "held": has, "quota": amount}
+    if not checked:
+        return Verdict.not_applicable(QUOTAS, "no queue with a quota has tasks left")
+    if witness:
+        return Verdict(QUOTAS, "fails", witness, checked, sentence=sentence, severity=worst)
+    return Verdict(QUOTAS, "holds", {}, checked, sentence="every queue holds its quota")
+
+
+def _users_of(problem: Problem, name: str) -> BoolArray:
+    """Return (N,) bool: the users below a queue, or the user of that name."""
+    queues = problem.users.queues
+    if queues is not None and name in queues.names:
+        return queues.users_below(queues.names.index(name))
+    return np.array([user == name for user in problem.users.names], dtype=bool)
