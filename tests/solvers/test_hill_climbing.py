@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,11 +64,6 @@ def test_a_climb_starts_from_the_highest_opening(heights, opened):
         assert near[0] == max(candidates[:opened], key=second)
 
 
-def test_what_has_no_height_hides_nothing():
+def test_candidates_without_a_height_are_lowest():
     draw, _ = drawing([math.nan, 1.0, 2.0, math.nan])
     assert climb(draw, second, 4, patience=10) == (2, 2.0)
-
-
-def test_nothing_can_be_found_without_a_draw():
-    with pytest.raises(ValueError, match="at least 1"):
-        climb(lambda best: best, second, 0, 1)

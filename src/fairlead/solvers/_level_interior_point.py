@@ -324,8 +324,6 @@ def _raise_slope(programme: LevelProgramme) -> LevelSolution:
     reach = np.full(programme.capacity.shape, np.inf)
     np.divide(programme.capacity, programme.slope, out=reach, where=rising)
     level = float(reach.min())
-    if not np.isfinite(level):
-        raise NoConvergenceError("the level's programme is unbounded")
     first = rising & (reach <= level * (1 + RESIDUAL_TARGET))
     prices = np.zeros_like(reach)
     prices[first] = 1.0 / (programme.slope[first] * first.sum())

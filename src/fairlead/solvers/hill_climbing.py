@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import TypeVar
 
 Candidate = TypeVar("Candidate")
@@ -40,39 +39,28 @@ def climb(
     Returns
     -------
     Candidate
-
-    Raises
-    ------
-    ValueError
-        When `tries` is below 1.
     """
 
     def height_of(candidate: Candidate) -> float:
         found = height(candidate)
         return -math.inf if math.isnan(found) else found
 
+    remaining = iter(openings)
     highest: Candidate | None = None
-    opened = 0
-    for candidate in islice(openings, tries):
-        opened += 1
-        if on_progress is not None:
-            on_progress(opened, tries)
-        if highest is None or height_of(candidate) > height_of(highest):
-            highest = candidate
-    current = highest
+    current: Candidate | None = None
     failures = 0
-    for tried in range(opened + 1, tries + 1):
-        candidate = draw(current)
+    for tried in range(1, tries + 1):
+        opening = next(remaining, None)
+        candidate = draw(current) if opening is None else opening
         if on_progress is not None:
             on_progress(tried, tries)
         if current is None or height_of(candidate) > height_of(current):
             current, failures = candidate, 0
-        else:
+        elif opening is None:
             failures += 1
         if highest is None or height_of(current) > height_of(highest):
             highest = current
         if failures >= patience:
             current, failures = None, 0
-    if highest is None:
-        raise ValueError("tries must be at least 1")
+    assert highest is not None, "tries must be at least 1"
     return highest
