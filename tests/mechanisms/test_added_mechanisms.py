@@ -76,7 +76,6 @@ def test_a_broken_entry_point_is_one_line(
     fault = capsys.readouterr().err
     assert fault.count("\n") == 1
     assert "broken_module:row" in fault
-    assert run(["allocate", "cluster.yaml", "-m", "slices"]) == 0
 
 
 def test_a_misspelt_feature_of_a_row_is_refused(folder: Path) -> None:

@@ -9,7 +9,6 @@ from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms import psdsf
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
-from fairlead.solvers import level_path, soft_max_newton
 from oracles.definitions import theorem_1_violation
 from random_problems import random_problem
 
@@ -67,62 +66,17 @@ def test_the_curve_ends_at_what_the_definition_asks(seed: int) -> None:
     assert min(found, default=1.0) <= 1e-8
 
 
-def in_reverse(problem: Problem) -> Problem:
-    cluster = problem.cluster
-    return Problem.from_arrays(
-        cluster.capacity[::-1], problem.demand, count=cluster.count[::-1], weight=problem.weight
-    )
-
-
-def totals_by_rounds(problem: Problem, mechanism: str) -> np.ndarray:
-    sweeps = psdsf.prepare_sweeps(problem, mechanism)
-    assert sweeps.run(np.zeros((problem.n_users, problem.n_groups)), 10**8, 1e-9)
-    return sweeps.best.sum(axis=1)
-
-
-@pytest.mark.parametrize(("mechanism", "differs"), [("ps-dsf", True), ("ps-dsf-tdm", False)])
-def test_the_order_of_servers(mechanism: str, differs: bool) -> None:
-    apart = 0.0
+@pytest.mark.parametrize("mechanism", ["ps-dsf", "ps-dsf-tdm"])
+def test_the_order_of_servers_does_not_matter(mechanism: str) -> None:
+    """Sweeps alone would end elsewhere under resource division."""
     for seed in range(2):
         problem = random_problem(np.random.default_rng(seed), 24, 8, 2, weighted=True)
-        turned = in_reverse(problem)
-        one, other = (totals_by_rounds(p, mechanism) for p in (problem, turned))
-        apart = max(apart, float(np.abs(one / other - 1.0).max()))
+        cluster = problem.cluster
+        turned = Problem.from_arrays(
+            cluster.capacity[::-1],
+            problem.demand,
+            count=cluster.count[::-1],
+            weight=problem.weight,
+        )
         ours, ours_turned = (solve(p, mechanism).user_tasks for p in (problem, turned))
         np.testing.assert_allclose(ours, ours_turned, rtol=1e-6)
-    assert (apart > 1e-4) is differs
-
-
-def test_newton_steps_against_the_error() -> None:
-    """Along the direction, central differences of the error are minus the error."""
-    problem = random_problem(
-        np.random.default_rng(0), 12, 4, 3, constrained=0.4, limited=0.5, weighted=True, decades=1.5
-    )
-    soft = psdsf.level_problem(psdsf.prepare_sweeps(problem, "ps-dsf"))
-    state = soft_max_newton._evaluate(soft, np.zeros(4), 0.1)
-    direction = soft_max_newton._newton_direction(soft, state)
-    scale = 1e-7 / np.abs(direction).max()
-    ahead = soft_max_newton._evaluate(soft, scale * direction, 0.1).error
-    behind = soft_max_newton._evaluate(soft, -scale * direction, 0.1).error
-    np.testing.assert_allclose((ahead - behind) / (2 * scale), -state.error, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("temperature", [1e-2, 1e-4, 1e-6])
-def test_the_violation_follows_the_temperature(temperature: float) -> None:
-    problem = random_problem(np.random.default_rng(0), 40, 6, 2, constrained=0.3, weighted=True)
-    soft = psdsf.level_problem(psdsf.prepare_sweeps(problem, "ps-dsf"))
-    (tasks,) = soft_max_newton.follow_soft_levels(soft, [temperature])
-    violation = certify_bottleneck(problem, tasks).violation
-    assert violation <= 40 * temperature
-
-
-def test_slopes_are_differences() -> None:
-    rng = np.random.default_rng(0)
-    problem = random_problem(rng, 8, 3, 4, zero_demand=0.5, limited=0.5, constrained=0.3)
-    levels = psdsf.level_problem(psdsf.prepare_sweeps(problem, "ps-dsf"))
-    at = rng.normal(-2, 0.3, 13)
-    here = level_path._evaluate(levels, at)
-    for k, step in enumerate(1e-6 * np.eye(13)):
-        ahead = level_path._evaluate(levels, at + step).error
-        behind = level_path._evaluate(levels, at - step).error
-        np.testing.assert_allclose(here.slopes[:, k], (ahead - behind) / 2e-6, atol=1e-6)

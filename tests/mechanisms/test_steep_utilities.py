@@ -81,12 +81,6 @@ def test_no_user_could_gain_from_much_poorer_ones(alpha, seeds):
         assert largest_gain(problem, answer.tasks, alpha, time_shared=time_shared) <= 1e-2, seed
 
 
-@pytest.mark.parametrize("alpha", [0.0, 32.0])
-def test_users_alone_on_their_servers_have_all_of_them(alpha):
-    problem = Problem.from_arrays([[100], [100]], [[1], [100]], eligible=[[1, 0], [0, 1]])
-    np.testing.assert_allclose(solve(problem, "alpha-fair", alpha=alpha).user_tasks, [100, 1])
-
-
 @pytest.mark.parametrize("alpha", [6.0, 8.0])
 def test_a_small_problem_with_limits_is_not_refused(alpha):
     problem = Problem.from_arrays(
