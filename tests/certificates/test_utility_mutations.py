@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead import Problem
 from fairlead.certificates.max_min_duality import certify_max_min
-from fairlead.certificates.utility_prices import Stage, certify_in_stages, certify_largest_utility
+from fairlead.certificates.utility_prices import Stage, certify_largest_utility
 from fairlead.mechanisms.utility import AlphaUtility
 from oracles.steep import pool_totals
 from strategies import problems
@@ -23,7 +23,8 @@ def certified(problem, tasks, prices, alpha):
     total = tasks.sum(axis=1)
     with np.errstate(divide="ignore"):
         logs = utility.log_marginal(total)
-    return certify_largest_utility(problem, tasks, logs, utility.elasticity(total), prices)
+    stages = [Stage(prices, 0.0)]
+    return certify_largest_utility(problem, tasks, logs, utility.elasticity(total), stages)
 
 
 def isolated(seed, alpha):
@@ -140,22 +141,24 @@ def stages_of(tasks, alpha):
 
 @pytest.mark.parametrize("alpha", [8.0, 32.0])
 def test_a_rich_user_that_takes_what_a_poor_one_needs_fails(alpha):
-    right = certify_in_stages(PROBLEM, RIGHT, *of_utility(RIGHT, alpha), stages_of(RIGHT, alpha))
+    right = certify_largest_utility(
+        PROBLEM, RIGHT, *of_utility(RIGHT, alpha), stages_of(RIGHT, alpha)
+    )
     assert right.violation <= 1e-12
     for stages in (stages_of(RIGHT, alpha), stages_of(SPOILED, alpha)):
-        wrong = certify_in_stages(PROBLEM, SPOILED, *of_utility(SPOILED, alpha), stages)
+        wrong = certify_largest_utility(PROBLEM, SPOILED, *of_utility(SPOILED, alpha), stages)
         assert wrong.violation >= 0.1
 
 
 def test_nobody_is_left_out_and_each_fault_is_seen():
     stages, (logs, bend) = stages_of(RIGHT, 16.0), of_utility(RIGHT, 16.0)
-    assert not certify_in_stages(PROBLEM, RIGHT, logs, bend, stages[:1]).holds
-    assert not certify_in_stages(PROBLEM, RIGHT, logs, bend, stages[1:]).holds
-    assert not certify_in_stages(PROBLEM, RIGHT, logs, bend, stages[::-1]).holds
+    assert not certify_largest_utility(PROBLEM, RIGHT, logs, bend, stages[:1]).holds
+    assert not certify_largest_utility(PROBLEM, RIGHT, logs, bend, stages[1:]).holds
+    assert not certify_largest_utility(PROBLEM, RIGHT, logs, bend, stages[::-1]).holds
     for n in range(3):
         less = RIGHT.copy()
         less[n] *= 1 - 1e-4
-        assert not certify_in_stages(PROBLEM, less, *of_utility(less, 16.0), stages).holds
+        assert not certify_largest_utility(PROBLEM, less, *of_utility(less, 16.0), stages).holds
 
 
 @pytest.mark.parametrize("alpha", [8.0, 32.0])
@@ -163,4 +166,6 @@ def test_prices_that_agree_to_the_last_digit_are_no_proof(alpha):
     for tasks, holds in ((RIGHT, True), (SPOILED, False)):
         logs, bend = of_utility(tasks, alpha)
         prices = np.array([[1.0, 1.0], [np.exp(logs[2]) / NEED, 0.0]])
-        assert certify_largest_utility(PROBLEM, tasks, logs, bend, prices).holds == holds
+        assert (
+            certify_largest_utility(PROBLEM, tasks, logs, bend, [Stage(prices, 0.0)]).holds == holds
+        )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead import CertificateError, InputError, Problem, RefusalError, solve
 from fairlead.certificates.bottleneck_theorems import certify_time_sharing
-from fairlead.certificates.utility_prices import certify_largest_utility
+from fairlead.certificates.utility_prices import Stage, certify_largest_utility
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES
 from fairlead.mechanisms.utility import AlphaUtility, maximize_utility
 from oracles import definitions, examples, utility
@@ -109,8 +109,9 @@ def test_spoiled_answers_fail(time_shared, data):
             worth = np.exp(log_marginal)[:, None] * np.ones(tasks.shape)
             tried.append(utility.most_worth(problem, worth, time_shared=time_shared)[1])
         for prices in tried:
+            stages, elasticity = [Stage(prices, 0.0)], np.ones(len(tasks))
             assert not certify_largest_utility(
-                problem, tasks, log_marginal, np.ones(len(tasks)), prices, time_shared=time_shared
+                problem, tasks, log_marginal, elasticity, stages, time_shared=time_shared
             ).holds, name
 
 

@@ -15,17 +15,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fairlead.certificates.overuse import (
-    measure_misplacement,
-    measure_resource_overuse,
-    measure_time_overuse,
-)
+from fairlead.certificates.overuse import certify_feasible_and
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 
-TOLERANCE = 1e-6
 # A total this close (relative) to its task limit counts as at the limit.
 REACHED = 1e-9
 
@@ -86,14 +81,8 @@ def certify_shares(
     below_limit = tasks.sum(axis=1) < problem.task_limit * (1 - REACHED)
     pairs = problem.runnable & below_limit[:, None]
     missing = _measure_missing_bottleneck(share, tasks, use_per_task(problem, time_shared), pairs)
-    overuse = (measure_time_overuse if time_shared else measure_resource_overuse)(problem, tasks)
-    misplaced = measure_misplacement(problem, tasks)
-    return Certificate(
-        condition=condition,
-        violation=max(misplaced, missing, overuse),
-        tolerance=TOLERANCE,
-        detail={"missing_bottleneck": missing, "overuse": overuse, "misplaced": misplaced},
-    )
+    faults = {"missing_bottleneck": missing}
+    return certify_feasible_and(condition, faults, problem, tasks, time_shared=time_shared)
 
 
 def _measure_missing_bottleneck(

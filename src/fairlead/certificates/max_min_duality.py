@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.certificates.overuse import measure_misplacement, measure_resource_overuse
+from fairlead.certificates.overuse import certify_feasible_and
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 
-TOLERANCE = 1e-6
 # Levels and limits closer than this (relative) count as equal.
 EQUAL = 1e-9
 # A resource is used up where less than this fraction is left.
@@ -37,24 +36,16 @@ def _measure_possible_gain(
     (K, G, R) are K sets of prices.
     """
     per_task = score[:, None] if score.ndim == 1 else score
-    total = tasks.sum(axis=1)
     held = (tasks * per_task).sum(axis=1)
     level = held / problem.weight
     order = np.argsort(level, kind="stable")
     last = np.searchsorted(level[order], level * (1 + EQUAL), side="right") - 1
     gain = np.full(problem.n_users, np.inf)
-    allowed = problem.runnable
-    # A negative price proves nothing, and would reward use.
-    for given in np.where(np.isfinite(prices) & (prices > 0), prices, 0.0):
-        price = _normalized(given, problem.group_capacity)
-        cost = np.where(allowed, problem.demand @ price.T / per_task, np.inf).min(axis=1)
-        spent = held * cost
-        worth = float((problem.group_capacity * price).sum())
-        left = np.maximum(worth - np.cumsum(spent[order])[last], ROUNDING * worth)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bound = np.where(spent > 0, left / spent, np.inf)
-        np.minimum(gain, np.where(np.isnan(bound), np.inf, bound), out=gain)
-    gain[total >= problem.task_limit * (1 - EQUAL)] = 0.0
+    for given in prices:
+        spent, worth = _spending(problem, held, per_task, given)
+        kept = np.cumsum(spent[order])[last]  # by the users at or below each user
+        np.minimum(gain, _bound(spent, worth, kept), out=gain)
+    gain[tasks.sum(axis=1) >= problem.task_limit * (1 - EQUAL)] = 0.0
     return gain
 
 
@@ -63,26 +54,34 @@ def possible_gain(problem: Problem, total: FloatArray, prices: FloatArray) -> Fl
 
     `total` (N,) are the users' tasks, `prices` (G, R) the prices of all resources. O(N G R).
     """
-    price = _normalized(
-        np.where(np.isfinite(prices) & (prices > 0), prices, 0.0), problem.group_capacity
-    )
-    cost = np.where(problem.runnable, problem.demand @ price.T, np.inf).min(axis=1)
-    spent = total * cost
-    worth = float((problem.group_capacity * price).sum())
-    left = max(worth - float(spent.sum()), ROUNDING * worth)
-    gain: FloatArray = np.divide(left, spent, np.full(len(total), np.inf), where=spent > 0)
-    return gain
+    spent, worth = _spending(problem, total, np.ones((1, 1)), prices)
+    return _bound(spent, worth, spent.sum())
 
 
-def _normalized(price: FloatArray, capacity: FloatArray) -> FloatArray:
-    """Return prices (G, R) in units of the dearest resource's worth, so that no sum overflows."""
-    there = np.where(capacity > 0, price, 0.0)
-    largest = there.max(initial=0.0)
-    if largest == 0.0:
-        return there
-    part = there / largest
-    parts: FloatArray = part / (part * capacity).max()
-    return parts
+def _spending(
+    problem: Problem, held: FloatArray, per_task: FloatArray, prices: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return what each user at least spends (N,), and the worth of all resources.
+
+    `held` (N,) are scores, `per_task` the scores of a task on each group. A negative price proves
+    nothing, and would reward use. The unit is the dearest resource's worth, so that no sum
+    overflows.
+    """
+    valid = np.isfinite(prices) & (prices > 0) & (problem.group_capacity > 0)
+    price = np.where(valid, prices, 0.0)
+    if price.any():
+        price = price / price.max()
+        price = price / (price * problem.group_capacity).max()
+    cost = np.where(problem.runnable, problem.demand @ price.T / per_task, np.inf).min(axis=1)
+    return held * cost, float((problem.group_capacity * price).sum())
+
+
+def _bound(spent: FloatArray, worth: float, kept: FloatArray | float) -> FloatArray:
+    """Bound the relative gains (N,) of users by the worth that others do not keep."""
+    left = np.maximum(worth - kept, ROUNDING * worth)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bound = np.where(spent > 0, left / spent, np.inf)
+    return np.where(np.isnan(bound), np.inf, bound)
 
 
 def certify_max_min(
@@ -112,17 +111,11 @@ def certify_max_min(
     O(K N G R).
     """
     gain = float(_measure_possible_gain(problem, tasks, score, prices).max(initial=0.0))
-    overuse = measure_resource_overuse(problem, tasks)
-    misplaced = measure_misplacement(problem, tasks)
-    return Certificate(
-        condition=(
-            "no user below its task limit can gain without a user at or below its level losing "
-            "(lexicographic max-min; proved by prices, LP duality)"
-        ),
-        violation=max(misplaced, gain, overuse),
-        tolerance=TOLERANCE,
-        detail={"possible_gain": gain, "overuse": overuse, "misplaced": misplaced},
+    condition = (
+        "no user below its task limit can gain without a user at or below its level losing "
+        "(lexicographic max-min; proved by prices, LP duality)"
     )
+    return certify_feasible_and(condition, {"possible_gain": gain}, problem, tasks)
 
 
 def measure_unfair_neighbours(problem: Problem, tasks: FloatArray, score: FloatArray) -> float:

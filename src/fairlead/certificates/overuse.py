@@ -1,11 +1,35 @@
-"""Measure whether an allocation is feasible: overuse of servers, and misplaced tasks."""
+"""Measure whether an allocation is feasible: overuse of servers, and misplaced tasks.
+
+No certificate holds for an allocation that is not.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+
+TOLERANCE = 1e-6
+
+
+def certify_feasible_and(
+    condition: str,
+    faults: dict[str, float],
+    problem: Problem,
+    tasks: FloatArray,
+    *,
+    time_shared: bool = False,
+) -> Certificate:
+    """Return a certificate of tasks (N, G).
+
+    Its violation is the largest of `faults`, the overuse of a resource (or of time), and the
+    fraction of misplaced tasks.
+    """
+    overuse = (measure_time_overuse if time_shared else measure_resource_overuse)(problem, tasks)
+    detail = faults | {"overuse": overuse, "misplaced": measure_misplacement(problem, tasks)}
+    return Certificate(condition, max(detail["misplaced"], *detail.values()), TOLERANCE, detail)
 
 
 def measure_resource_overuse(problem: Problem, tasks: FloatArray) -> float:

@@ -18,14 +18,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairlead.certificates.max_min_duality import possible_gain
-from fairlead.certificates.overuse import measure_misplacement, measure_resource_overuse
+from fairlead.certificates.overuse import certify_feasible_and
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.queues import Queues
 
-TOLERANCE = 1e-6
 STOPPED = 1e-7  # a user is stopped if prices prove that it can gain at most this (relative)
 # A limit or capacity is reached if at most this fraction is missing; smaller growth is none.
 REACHED = 1e-9
@@ -47,13 +46,7 @@ def certify_queue_levels(
     """
     use = use_per_task(problem)
     total = tasks.sum(axis=1)
-    detail = {
-        "overuse": measure_resource_overuse(problem, tasks),
-        "misplaced": measure_misplacement(problem, tasks),
-        "unfair_growth": 0.0,
-        "unused": 0.0,
-        "unlike_last_row": 0.0,
-    }
+    detail = {"unfair_growth": 0.0, "unused": 0.0, "unlike_last_row": 0.0}
     for g in range(problem.n_groups):
         here = np.flatnonzero(problem.runnable[:, g])
         if not len(here):
@@ -68,7 +61,7 @@ def certify_queue_levels(
         off = np.abs(before - tasks[here, g]) / np.maximum(total[here], 1e-300)
         detail["unlike_last_row"] = max(detail["unlike_last_row"], float(off.max()))
     condition = "on every server, users and queues of least level grew until they were stopped"
-    return Certificate(condition, max(detail.values()), TOLERANCE, detail)
+    return certify_feasible_and(condition, detail, problem, tasks)
 
 
 class _Server:
@@ -187,11 +180,9 @@ def certify_queue_stops(
         before = row
     total = tasks.sum(axis=1)
     detail = {
-        "overuse": measure_resource_overuse(problem, tasks),
-        "misplaced": measure_misplacement(problem, tasks),
         "unfair_growth": max(unfair, wrong),
         "not_stopped": float(able.sum()),
         "unlike_last_row": float((np.abs(before - total) / np.maximum(total, 1e-300)).max()),
     }
     condition = "users and queues of least level grew until they were stopped (proved by prices)"
-    return Certificate(condition, max(detail.values()), TOLERANCE, detail)
+    return certify_feasible_and(condition, detail, problem, tasks)

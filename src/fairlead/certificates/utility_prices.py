@@ -32,11 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.certificates.overuse import (
-    measure_misplacement,
-    measure_resource_overuse,
-    measure_time_overuse,
-)
+from fairlead.certificates.overuse import TOLERANCE, certify_feasible_and
 from fairlead.errors import NoConvergenceError
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
@@ -44,7 +40,6 @@ from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.solvers.linear_programmes import measure_progress
 
-TOLERANCE = 1e-6
 # A utility of smaller elasticity counts as linear: then prices hardly determine the tasks, and zero
 # tasks may be right.
 SMALLEST_ELASTICITY = 1e-2
@@ -70,7 +65,7 @@ def certify_largest_utility(
     tasks: FloatArray,
     log_marginal: FloatArray,
     elasticity: FloatArray,
-    prices: FloatArray,
+    stages: Sequence[Stage],
     *,
     score: FloatArray | None = None,
     time_shared: bool = False,
@@ -87,9 +82,9 @@ def certify_largest_utility(
         log f_n'(Z*[n]), the marginal utility of each user's score at x*, from the definition.
     elasticity : (N,) float
         -Z* f_n''(Z*) / f_n'(Z*), the relative fall of f_n' with a rising score.
-    prices : (R, G) float
-        Price of each whole resource of each group (R = 1, time, under TDM), in the unit of the
-        marginal utilities. Any prices are valid; only optimal ones prove an optimum.
+    stages : sequence of Stage
+        Prices, in one stage or in several, largest spenders first. Any prices are valid; only
+        optimal ones prove an optimum.
     score : (N, G) float, optional
         u, the score of one task of each user on each group; 1 when absent.
     time_shared : bool
@@ -100,77 +95,47 @@ def certify_largest_utility(
     Returns
     -------
     Certificate
-        Its violation is the largest of: the three violations of `measure_price_faults`, the overuse
-        of a resource (or of time), and the fraction of misplaced tasks.
+        Its violation is the largest of: the three violations of `_measure_price_faults`, the
+        overuse of a resource (or of time), and the fraction of misplaced tasks. It is infinite if a
+        user is not judged in any of several stages.
 
     Notes
     -----
-    Kesidis et al., eq. 17 and Proposition 2. Cost O(N G R).
-    """
-    faults = measure_price_faults(
-        problem, tasks, log_marginal, elasticity, prices, score=score, time_shared=time_shared
-    )
-    return _certificate(
-        f"{what}; proved by prices, user by user)", problem, tasks, faults, time_shared
-    )
-
-
-def certify_in_stages(
-    problem: Problem,
-    tasks: FloatArray,
-    log_marginal: FloatArray,
-    elasticity: FloatArray,
-    stages: Sequence[Stage],
-    *,
-    score: FloatArray | None = None,
-    time_shared: bool = False,
-    what: str = ALPHA_FAIR,
-) -> Certificate:
-    """Certify that an allocation has the largest sum of utilities, largest spenders first.
-
-    Arguments are as for `certify_largest_utility`. The violation is infinite if a user
-    is not judged in any stage.
+    Kesidis et al., eq. 17 and Proposition 2. Cost O(N G R) for each stage.
     """
     per_task = np.ones_like(tasks) if score is None else score
     use = use_per_task(problem, time_shared)
-    settled = np.zeros(len(tasks), dtype=bool)
-    faults = dict.fromkeys(("tasks", "dear", "idle"), 0.0)
-    with np.errstate(all="ignore"):
-        for stage in stages:
-            logs = log_marginal - stage.unit
-            found, judged = _measure_stage(
-                problem, use, tasks, per_task, logs, elasticity, stage.prices, settled
-            )
-            faults = {name: max(fault, found[name]) for name, fault in faults.items()}
-            settled = settled | judged
-    if not settled.all():
-        faults["tasks"] = np.inf
-    condition = f"{what}; proved by prices, in {len(stages)} stages)"
-    return _certificate(condition, problem, tasks, faults, time_shared)
+    if len(stages) == 1:
+        how = "user by user"
+        logs = log_marginal - stages[0].unit
+        prices = stages[0].prices
+        faults = _measure_price_faults(problem, use, tasks, per_task, logs, elasticity, prices)
+    else:
+        how = f"in {len(stages)} stages"
+        settled = np.zeros(len(tasks), dtype=bool)
+        faults = dict.fromkeys(("tasks", "dear", "idle"), 0.0)
+        with np.errstate(all="ignore"):
+            for stage in stages:
+                logs = log_marginal - stage.unit
+                found, judged = _measure_stage(
+                    problem, use, tasks, per_task, logs, elasticity, stage.prices, settled
+                )
+                faults = {name: max(fault, found[name]) for name, fault in faults.items()}
+                settled = settled | judged
+        if not settled.all():
+            faults["tasks"] = np.inf
+    condition = f"{what}; proved by prices, {how})"
+    return certify_feasible_and(condition, faults, problem, tasks, time_shared=time_shared)
 
 
-def _certificate(
-    condition: str, problem: Problem, tasks: FloatArray, faults: dict[str, float], time_shared: bool
-) -> Certificate:
-    overuse = (measure_time_overuse if time_shared else measure_resource_overuse)(problem, tasks)
-    misplaced = measure_misplacement(problem, tasks)
-    return Certificate(
-        condition=condition,
-        violation=max(*faults.values(), overuse, misplaced),
-        tolerance=TOLERANCE,
-        detail={**faults, "overuse": overuse, "misplaced": misplaced},
-    )
-
-
-def measure_price_faults(
+def _measure_price_faults(
     problem: Problem,
+    use: FloatArray,
     tasks: FloatArray,
+    per_task: FloatArray,
     log_marginal: FloatArray,
     elasticity: FloatArray,
     prices: FloatArray,
-    *,
-    score: FloatArray | None = None,
-    time_shared: bool = False,
 ) -> dict[str, float]:
     """Measure by how much tasks violate the conditions of the module at given prices.
 
@@ -181,12 +146,8 @@ def measure_price_faults(
       a higher price than elsewhere. The relative price difference counts instead if it is smaller
       (for a resource, relative to the spending on this resource only).
     - ``idle``: the largest unused fraction of a resource with a price.
-
-    For the arguments see `certify_largest_utility`.
     """
-    per_task = np.ones_like(tasks) if score is None else score
     allowed = problem.gamma > 0
-    use = use_per_task(problem, time_shared)
     left = 1.0 - np.stack([(taken * tasks).sum(axis=0) for taken in use])
     priced = np.where(np.isfinite(prices) & (prices > 0) & (left <= TOLERANCE), prices, 0.0)
     with np.errstate(over="ignore"):
@@ -280,7 +241,7 @@ def _measure_stage(
     prices: FloatArray,
     settled: BoolArray,
 ) -> tuple[dict[str, float], BoolArray]:
-    """Return the violations of `measure_price_faults` in one stage, and (N,) the judged users.
+    """Return the violations of `_measure_price_faults` in one stage, and (N,) the judged users.
 
     Users judged in earlier stages are `settled`. The other users count in proportion to their
     spending, and fully if it is at least `SIGHT` times the largest spending of an unsettled user.

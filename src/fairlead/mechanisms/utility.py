@@ -23,13 +23,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairlead.certificates.utility_prices import (
-    SIGHT,
-    TOLERANCE,
-    Stage,
-    certify_in_stages,
-    certify_largest_utility,
-)
+from fairlead.certificates.overuse import TOLERANCE
+from fairlead.certificates.utility_prices import SIGHT, Stage, certify_largest_utility
 from fairlead.errors import InputError, NoConvergenceError, RefusalError
 from fairlead.mechanisms.max_min import score_table
 from fairlead.model.allocation import Allocation
@@ -286,28 +281,16 @@ class _Division:
         with np.errstate(divide="ignore"):
             logs = self.utility.log_marginal(total)
         elasticity = self.utility.elasticity(total)
-        if len(stages) == 1:
-            certificate = certify_largest_utility(
-                problem,
-                tasks,
-                logs - stages[0].unit,
-                elasticity,
-                stages[0].prices,
-                score=self.score,
-                time_shared=self.time_shared,
-                what=self.what,
-            )
-        else:
-            certificate = certify_in_stages(
-                problem,
-                tasks,
-                logs,
-                elasticity,
-                stages,
-                score=self.score,
-                time_shared=self.time_shared,
-                what=self.what,
-            )
+        certificate = certify_largest_utility(
+            problem,
+            tasks,
+            logs,
+            elasticity,
+            stages,
+            score=self.score,
+            time_shared=self.time_shared,
+            what=self.what,
+        )
         return Allocation(problem, self.mechanism, tasks, certificate)
 
 
