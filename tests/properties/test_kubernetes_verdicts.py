@@ -72,7 +72,6 @@ ALMOST_FULL = [
     pod("r", {"memory": f"{LARGE - 1024}Ki"}, on="n"),
 ]
 HALF_FULL = [node("n", {"memory": 2**38}), pod("r", {"memory": 2**37}, on="n")]
-VOLUME = {"volumes": [{"name": "v", "configMap": {"name": "c"}}], "initContainers": [container()]}
 HOST_PORT = {"initContainers": [container() | {"ports": [{"hostPort": 80}]}]}
 BY_CLASS = "deviceclass.resource.kubernetes.io/large"
 # No mean task stands for these: the slice of the nodes without GPUs would run the pods of ml.
@@ -117,7 +116,6 @@ CASES: dict[str, tuple[list[Any], dict[str, str]]] = {
         [node("n", {"cpu": 0, "pods": 9, GPU: 1}), GPU_MEMORY],
         fails(FEASIBLE) | unknown(WASTE),
     ),
-    "volumes that bind nothing": ([*FULL[:2], web(1, **VOLUME)], fails(WASTE)),
     "a host port": ([N1, RUNS, pod("w", {"cpu": 1}, **HOST_PORT)], unknown(WASTE)),
     "a resource of a device class": ([N1, RUNS, pod("w", {BY_CLASS: 1})], unknown(WASTE)),
     "a pod deleted before it has a node": ([N1, RUNS, DELETED], holds(WASTE)),
@@ -140,6 +138,9 @@ def test_verdicts_of_a_dump(tmp_path: Path, case: str) -> None:
     assert verdicts(look(tmp_path, *items), *expected) == expected
 
 
+PARTS = [with_part(pod(name, {"cpu": 1}, on="n"), "0.5") for name in "ab"]
+
+
 @pytest.mark.parametrize(
     ("items", "options", "expected"),
     [
@@ -149,27 +150,12 @@ def test_verdicts_of_a_dump(tmp_path: Path, case: str) -> None:
             holds(WASTE) | unknown(PARETO),
         ),
         (
-            [
-                node("n", {"cpu": 4, "memory": "3Gi"}),
-                *(
-                    pod(name, {"cpu": 1, "memory": "2Gi"}, on=on)
-                    for name, on in (("r", "n"), ("w", ""))
-                ),
-            ],
-            {"resources": ["cpu"]},
-            holds(WASTE) | unknown(PARETO),
-        ),
-        (
             [node("n", CORES | {GPU: 1}), GPU_MEMORY, pod("w", {"cpu": 1, GPU: 1})],
             {"ignore": [GPU]},
             unknown(WASTE),
         ),
         (
-            [
-                node("n", CORES | {GPU: 2}),
-                *(with_part(pod(name, {"cpu": 1}, on="n"), "0.5") for name in "ab"),
-                pod("w", {"cpu": 1, GPU: 1}),
-            ],
+            [node("n", CORES | {GPU: 2}), *PARTS, pod("w", {"cpu": 1, GPU: 1})],
             {"ignore": [GPU]},
             unknown(WASTE),
         ),

@@ -182,19 +182,6 @@ def test_weights_per_resource_scale_slices_and_bundles(data):
 # By hand.
 
 
-@pytest.mark.parametrize("time_shared", [False, True])
-@pytest.mark.parametrize(("counts", "is_exact"), [([1, 1], True), ([2, 1], False), ([2], False)])
-def test_feasible_names_groups_where_sums_are_checked(counts, is_exact, time_shared):
-    problem = Problem.from_arrays([[4]] * len(counts), [[1]], count=counts)
-    unit = "no server is" if is_exact else "no group of servers is"
-    tasks = [[1.0] * len(counts)]
-    found = look(problem, tasks, time_shared=time_shared)["feasibility"]
-    assert found.sentence.startswith(unit)
-    pool = problem.pooled()
-    subject = Subject("by hand", Holdings(pool, np.ones((1, 1)), "by hand"), problem)
-    assert check_feasibility(subject).sentence.startswith("no group of servers is")
-
-
 def test_small_debts_count_where_tasks_are_large():
     """One task takes millions of units: the debt is a part of a task."""
     problem = Problem.from_arrays([[1.0], [1.0]], [[1e8]])
