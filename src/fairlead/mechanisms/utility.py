@@ -17,6 +17,7 @@ of the users that spend most; the next one solves the programme again for the ot
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -371,9 +372,10 @@ def _solve_stage(
     programme: ConcaveProgramme, settled: BoolArray, utility: Utility
 ) -> tuple[ConcaveSolution, float]:
     """Return a stage's solution and its unit; start from a common level of the unsettled users."""
-    even = np.where(settled, programme.limit, np.minimum(programme.start, programme.limit))
-    raised = raise_together(programme, settled, _equal_worth(even, settled, utility))
-    start = even if raised is None else np.maximum(raised, SMALLEST_TOTAL)
+    start = np.where(settled, programme.limit, np.minimum(programme.start, programme.limit))
+    with suppress(NoConvergenceError):
+        raised = raise_together(programme, settled, _equal_worth(start, settled, utility))
+        start = np.maximum(raised, SMALLEST_TOTAL)
     scaled = _scale(utility, np.ones(len(start)), start, programme.limit, settled)
     solution = maximize_concave(replace(programme, start=start, utility=scaled))
     if solution.gap > STAGE_ACCEPTED:

@@ -7,10 +7,12 @@ degenerate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
+from numpy.typing import ArrayLike
+from scipy.optimize import OptimizeResult, linprog
 from scipy.sparse import csr_array, hstack, vstack
 
 from fairlead.errors import NoConvergenceError
@@ -71,15 +73,12 @@ def improve(
     """
     user, group, taken, total = _rows(use, allowed)
     bounded = np.isfinite(limit)
-    result = linprog(
-        -np.ones(len(user)),
-        A_ub=vstack([taken, -total, total[bounded]]).tocsr(),
-        b_ub=np.concatenate([capacity.ravel(), -have, limit[bounded]]),
-        method="highs",
-        options=TIGHTEST,
+    result = _maximize(
+        np.ones(len(user)),
+        [taken, -total, total[bounded]],
+        [capacity.ravel(), -have, limit[bounded]],
+        what="improvements",
     )
-    if result.status != 0:
-        raise NoConvergenceError(f"no linear programme of improvements: {result.message}")
     split = np.zeros(allowed.shape)
     split[user, group] = np.maximum(result.x, 0.0)
     dual = np.maximum(-result.ineqlin.marginals, 0.0)
@@ -104,50 +103,40 @@ def measure_progress(
     left = np.maximum(limit - here.sum(axis=1), 0.0)
     bounded = np.isfinite(left)
     whole_gain = csr_array(np.ones((1, len(user))))
-    result = linprog(
-        -np.ones(len(user)),
-        A_ub=vstack([taken, -total, total[bounded], whole_gain]).tocsr(),
-        b_ub=np.concatenate(
-            [free.ravel() / SMALL_GAIN, np.zeros(len(left)), left[bounded] / SMALL_GAIN, [1.0]]
-        ),
+    result = _maximize(
+        np.ones(len(user)),
+        [taken, -total, total[bounded], whole_gain],
+        [free.ravel() / SMALL_GAIN, np.zeros(len(left)), left[bounded] / SMALL_GAIN, [1.0]],
         bounds=np.column_stack([-here[user, group] / SMALL_GAIN, np.full(len(user), np.inf)]),
-        method="highs",
-        options=TIGHTEST,
+        what="small changes",
     )
-    if result.status != 0:
-        raise NoConvergenceError(f"no linear programme of small changes: {result.message}")
     return float(-result.fun)
 
 
 def raise_together(
     programme: ConcaveProgramme, settled: BoolArray, amount: FloatArray
-) -> FloatArray | None:
+) -> FloatArray:
     """Return totals (N,) whose smallest quotient by a positive `amount` (N,) is largest.
 
     Settled users get their limits, up to a relative loss of 1e-9, and do not count in the smallest
-    quotient. None if HiGHS finds no optimum. The programme's start and utility are unused.
+    quotient. The programme's start and utility are unused. Raises NoConvergenceError if HiGHS finds
+    no optimum.
     """
     system = System(programme)
     user, _, taken, total = _rows(system.use * amount[:, None], system.allowed)
     bounded = system.limited & ~settled
     least = np.where(settled, 0.0, 1.0)[:, None]
-    none = csr_array((taken.shape[0] + int(bounded.sum()), 1))
-    matrix = vstack([hstack([vstack([taken, total[bounded]]), none]), hstack([-total, least])])
-    result = linprog(
-        np.append(np.zeros(len(user)), -1.0),
-        A_ub=matrix.tocsr(),
-        b_ub=np.concatenate(
-            [
-                np.ones(taken.shape[0]),
-                (programme.limit / amount)[bounded],
-                np.where(settled, SLACK - 1.0, 0.0),
-            ]
-        ),
-        method="highs",
-        options=TIGHTEST,
+    fixed = vstack([taken, total[bounded]])
+    result = _maximize(
+        np.append(np.zeros(len(user)), 1.0),
+        [hstack([fixed, csr_array((fixed.shape[0], 1))]), hstack([-total, least])],
+        [
+            np.ones(taken.shape[0]),
+            (programme.limit / amount)[bounded],
+            np.where(settled, SLACK - 1.0, 0.0),
+        ],
+        what="levels",
     )
-    if result.status != 0:
-        return None
     totals: FloatArray = amount * np.bincount(user, result.x[:-1], len(amount))
     return np.where(settled, programme.limit, totals)
 
@@ -163,16 +152,14 @@ def maximize_linear(programme: ConcaveProgramme, worth: FloatArray) -> ConcaveSo
     user, group, taken, total = _rows(system.use / worth[:, None], system.allowed)
     part = 1.0 / (worth * np.where(system.limited, programme.limit, 1.0))
     limits = csr_array((part[user], (user, np.arange(len(user)))), total.shape)
-    matrix = vstack([taken, limits[system.limited]]).tocsr()
-    result = linprog(
-        -np.ones(len(user)),
-        A_ub=matrix,
-        b_ub=np.ones(matrix.shape[0]),
-        method="highs-ds",
-        options=TIGHTEST | {"presolve": False},
+    result = _maximize(
+        np.ones(len(user)),
+        [taken, limits[system.limited]],
+        [np.ones(taken.shape[0] + int(system.limited.sum()))],
+        methods=("highs-ds",),
+        presolve=False,
+        what="tasks",
     )
-    if result.status != 0:
-        raise NoConvergenceError(f"no linear programme of tasks: {result.message}")
     split = np.zeros(system.allowed.shape)
     split[user, group] = np.maximum(result.x, 0.0) / worth[user]
     prices = np.maximum(-result.ineqlin.marginals[: system.live.size], 0.0)
@@ -180,6 +167,31 @@ def maximize_linear(programme: ConcaveProgramme, worth: FloatArray) -> ConcaveSo
     excess = np.maximum(system.cost(prices) - worth[:, None], 0.0)
     reduced = np.where(system.allowed, excess, np.inf)
     return ConcaveSolution(split, prices, reduced, worth, 0.0)
+
+
+def _maximize(
+    gain: FloatArray,
+    rows: Sequence[csr_array],
+    most: Sequence[ArrayLike],
+    *,
+    bounds: ArrayLike = (0, None),
+    methods: Sequence[str] = ("highs",),
+    presolve: bool = True,
+    what: str,
+) -> OptimizeResult:
+    """Maximise ``gain @ x`` subject to ``rows @ x <= most``, by the first method that succeeds."""
+    for method in methods:
+        result = linprog(
+            -gain,
+            A_ub=vstack(rows).tocsr(),
+            b_ub=np.concatenate(most),
+            bounds=bounds,
+            method=method,
+            options=TIGHTEST | {"presolve": presolve},
+        )
+        if result.status == 0:
+            return result
+    raise NoConvergenceError(f"no linear programme of {what}: {result.message}")
 
 
 def _rows(use: FloatArray, allowed: BoolArray) -> tuple[IntArray, IntArray, csr_array, csr_array]:
@@ -292,26 +304,16 @@ class LevelByLP:
         `usual_need` (N,) sets the unit of the level; for other arguments see
         `lexicographic_max_min_by_lp`.
         """
-        self.user, self.group = np.nonzero(allowed)
-        self.shape = allowed.shape
         self.capacity = capacity
-        has = np.where(capacity > 0, capacity, 1.0)
-        use = demand[self.user] / has[self.group]
-        self.alone = 1.0 / use.max(axis=1)  # (P,) units that a user alone could have on the group
-        n_pairs, n_resources = use.shape
-        pair, resource = np.nonzero(use)
-        row = self.group[pair] * n_resources + resource
-        self.rows = csr_array(
-            ((use * self.alone[:, None])[pair, resource], (row, pair)),
-            shape=(capacity.size, n_pairs),
-        )
-        counts = self.alone if score is None else self.alone * score[self.user, self.group]
+        self.has = np.where(capacity > 0, capacity, 1.0)
+        use = demand.T[:, :, None] / self.has.T[:, None, :]
+        self.alone = 1.0 / use.max(axis=0)  # (N, G) units that a user alone could have on a group
+        self.user, self.group, self.rows, total = _rows(use * self.alone, allowed)
+        counts = self.alone if score is None else self.alone * score
         # (N,) score that a user could have alone on all groups.
-        self.in_all = np.bincount(self.user, counts, minlength=len(demand))
-        self.totals = csr_array(
-            (counts / self.in_all[self.user], (self.user, np.arange(n_pairs))),
-            shape=(len(demand), n_pairs),
-        )
+        self.in_all = np.where(allowed, counts, 0.0).sum(axis=1)
+        part = (counts / self.in_all[:, None])[self.user, self.group]
+        self.totals = csr_array((part, total.indices, total.indptr), total.shape)
         self.unit = float((self.in_all / usual_need).min())
 
     def solve(
@@ -324,30 +326,19 @@ class LevelByLP:
         """
         slope = need * self.unit / self.in_all
         no_level = csr_array((self.rows.shape[0], 1))
-        level = csr_array(slope[:, None])
-        rows = vstack([hstack([self.rows, no_level]), hstack([-self.totals, level])]).tocsr()
-        bound = np.concatenate(
-            [np.where(self.capacity > 0, 1.0, 0.0).ravel(), -fixed / self.in_all]
+        answer = _maximize(
+            np.append(np.zeros(len(self.user)), 1.0),
+            [hstack([self.rows, no_level]), hstack([-self.totals, csr_array(slope[:, None])])],
+            [np.where(self.capacity > 0, 1.0, 0.0).T.ravel(), -fixed / self.in_all],
+            bounds=(0, None) if need.any() else [(0, None)] * self.user.size + [(0, 0)],
+            methods=("highs-ds", "highs-ipm"),
+            what="levels",
         )
-        objective = np.zeros(rows.shape[1])
-        objective[-1] = -1.0
-        for method in ("highs-ds", "highs-ipm"):
-            answer = linprog(
-                objective,
-                A_ub=rows,
-                b_ub=bound,
-                bounds=(0, None) if need.any() else [(0, None)] * self.user.size + [(0, 0)],
-                method=method,
-                options=TIGHTEST,
-            )
-            if answer.status == 0:
-                break
-        else:
-            raise NoConvergenceError(f"a linear programme was not solved: {answer.message}")
-        split = np.zeros(self.shape)
-        split[self.user, self.group] = np.maximum(answer.x[:-1], 0.0) * self.alone
+        split = np.zeros(self.alone.shape)
+        split[self.user, self.group] = np.maximum(answer.x[:-1], 0.0)
         duals = np.maximum(-answer.ineqlin.marginals, 0.0)
         n_rows = self.capacity.size
-        has = np.where(self.capacity > 0, self.capacity, 1.0)
-        price = np.where(self.capacity > 0, duals[:n_rows].reshape(self.capacity.shape) / has, 0.0)
+        price = duals[:n_rows].reshape(self.capacity.T.shape).T / self.has
+        price = np.where(self.capacity > 0, price, 0.0)
+        split *= self.alone
         return float(answer.x[-1]) * self.unit, split, price, duals[n_rows:] * slope
