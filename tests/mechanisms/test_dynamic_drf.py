@@ -55,17 +55,17 @@ def test_memory_does_not_follow_what_was_announced() -> None:
     [
         ([1.0], 1.0, "demand: must have 2 amounts each, not 1"),
         (1.0, 1.0, "demand: must have 2 amounts each"),
-        ({"cpu": 1, "memory": 2}, 1.0, "demand: must be numbers, as many in each row"),
+        ({"cpu": 1, "memory": 2}, 1.0, "demand: must be a table of numbers"),
         ([1.0, -0.5], 1.0, "demand.memory: must be a finite number >= 0, not -0.5"),
         ([1.0, float("nan")], 1.0, "demand.memory: must be a finite number >= 0, not nan"),
         (np.array([1.0, np.nan]), 1.0, "demand.memory: must be a finite number >= 0, not nan"),
         ([float("inf"), 1.0], 1.0, "demand.cpu: must be a finite number >= 0, not inf"),
         ([0.0, 0.0], 1.0, "demand: demands nothing"),
-        ([[1.0], 1.0], 1.0, "demand: must be numbers, as many in each row"),
+        ([[1.0], 1.0], 1.0, "demand: must be a table of numbers"),
         ([1.0, 1.0], 0.0, "weight: must be a positive number, not 0"),
         ([1.0, 1.0], float("nan"), "weight: must be a positive number, not nan"),
         ([1.0, 1.0], 1.01, "weight: weights add up to 2.01, more than the 2 announced"),
-        ([1.0, 1.0], "one", "weight: must be numbers, as many in each row"),
+        ([1.0, 1.0], "one", "weight: must be a table of numbers"),
     ],
 )
 def test_a_refused_arrival_changes_nothing(demand: Any, weight: Any, message: str) -> None:
@@ -73,7 +73,7 @@ def test_a_refused_arrival_changes_nothing(demand: Any, weight: Any, message: st
     agents.arrive([1, 0.5])
     with pytest.raises(InputError) as caught:
         agents.arrive(demand, weight)
-    assert str(caught.value) == message
+    assert str(caught.value).startswith(message)
     assert (agents.arrived, agents.budget, agents.levels.tolist()) == (1, 0.5, [0.5])
     agents.arrive([1, 1])
     with pytest.raises(InputError, match="an arrival after the last of 2 steps"):

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from math import inf, isfinite
-from typing import Protocol
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fairlead.errors import InputError, RefusalError
-from fairlead.model.arguments import texts, whole_number
+from fairlead.model.arguments import number, texts, whole_number
 from fairlead.model.cluster import FloatArray
+from fairlead.model.frames import read_numbers
 from fairlead.solvers.level_log import LevelLog
 from fairlead.solvers.level_raising import (
     RaiseLevels,
@@ -84,14 +84,17 @@ class DynamicDRF:
         self.announced = whole_number(announced, "announced", 1)
         self.resources = _read_names(resources)
         self.total_weight = (
-            float(self.announced) if total_weight is None else _read_total_weight(total_weight)
+            float(self.announced) if total_weight is None else number(total_weight, "total_weight")
         )
+        if not 0 < self.total_weight < inf:
+            fault = f"must be a positive number, not {self.total_weight:g}"
+            raise InputError(fault, "total_weight")
         self.solver = solver
         if solver not in SOLVERS:
             known = ", ".join(SOLVERS)
             raise InputError(f"no solver is named {solver!r}; known: {known}", "solver")
         self._solver = SOLVERS[solver](len(self.resources))
-        self._capacity = _read_capacity(capacity, self.resources)
+        self._capacity = None if capacity is None else self._check_capacity(capacity)
         self._weights = array("d")
         self._weight_arrived = 0.0
         self._most_weight = self.total_weight * (1.0 + ROUNDING)
@@ -221,9 +224,18 @@ class DynamicDRF:
             raise InputError(f"must be between 1 and {self.arrived}, not {step}", "step")
         return self.log.levels_at(step) * self.weights[:step]
 
+    def _check_capacity(self, capacity: ArrayLike) -> FloatArray:
+        given = read_numbers(capacity, "capacity")
+        if given.shape != (len(self.resources),):
+            raise InputError(f"must be {len(self.resources)} numbers", "capacity")
+        for r in np.flatnonzero(~((given >= 0) & (given < inf)))[:1]:
+            fault = f"must be a finite number >= 0, not {given[r]:g}"
+            raise InputError(fault, f"capacity.{self.resources[r]}")
+        return given
+
     def _check_demands(self, demands: ArrayLike) -> FloatArray:
         """Check demands; return shares of the pool, scaled so that the largest of a row is 1."""
-        demand = _read_numbers(demands, "demand")
+        demand = read_numbers(demands, "demand")
         n_resources = len(self.resources)
         if demand.size == 0:
             demand = demand.reshape(0, n_resources)
@@ -252,7 +264,7 @@ class DynamicDRF:
         return demand
 
     def _check_weights(self, weights: ArrayLike | None, length: int) -> FloatArray:
-        weight = np.ones(length) if weights is None else _read_numbers(weights, "weight")
+        weight = np.ones(length) if weights is None else read_numbers(weights, "weight")
         if weight.shape != (length,):
             raise InputError(f"must be {length} numbers, not of shape {weight.shape}", "weight")
         for k in np.flatnonzero(~((weight > 0) & (weight < inf)))[:1]:
@@ -275,25 +287,6 @@ class DynamicDRF:
             )
 
 
-class _Solver(Protocol):
-    """A solver with the levels of all agents so far."""
-
-    def add(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
-        """Add agents one after another; return (K,) the lowest level after each.
-
-        The largest number in each row of `demand` (K, R) is 1. `budget` (K,) is the fraction of
-        every resource that may be used after each arrival.
-        """
-
-    @property
-    def used(self) -> FloatArray:
-        """(R,) float: the used fraction of each resource."""
-
-    @property
-    def log(self) -> LevelLog:
-        """The levels after every step."""
-
-
 class _StackSolver:
     """The compiled solver, `fairlead.solvers.stair_stack`: amortised O(R) a step."""
 
@@ -311,6 +304,11 @@ class _StackSolver:
         self._stacks.restore(stacks)
 
     def add(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
+        """Add agents one after another; return (K,) the lowest level after each.
+
+        The largest number in each row of `demand` (K, R) is 1. `budget` (K,) is the fraction of
+        every resource that may be used after each arrival.
+        """
         return np.array(memoryview(self._stacks.add(demand.ravel(), weight, budget)))
 
     def add_one(self, demand: list[float], weight: float, budget: float) -> float:
@@ -382,7 +380,7 @@ class _PlainSolver:
         )
 
 
-SOLVERS: dict[str, Callable[[int], _Solver]] = {
+SOLVERS: dict[str, Callable[[int], _StackSolver | _PlainSolver]] = {
     "stack": _StackSolver,
     "halving": lambda n_resources: _PlainSolver(n_resources, raise_by_halving),
     "water": lambda n_resources: _PlainSolver(n_resources, raise_by_water),
@@ -396,24 +394,6 @@ def _place(what: str, k: int, length: int) -> str:
     return what if length == 1 else f"{what}[{k}]"
 
 
-def _read_numbers(values: ArrayLike, place: str) -> FloatArray:
-    try:
-        numbers: FloatArray = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("must be numbers, as many in each row", place) from None
-    return numbers
-
-
-def _read_total_weight(value: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = -1.0
-    if not (isfinite(number) and number > 0):
-        raise InputError(f"must be a positive number, not {value!r}", "total_weight")
-    return number
-
-
 def _read_names(resources: int | Sequence[str]) -> tuple[str, ...]:
     if isinstance(resources, str):
         raise InputError(f"must be a number or several names, not {resources!r}", "resources")
@@ -424,15 +404,3 @@ def _read_names(resources: int | Sequence[str]) -> tuple[str, ...]:
             raise InputError("names a resource twice", "resources")
         return texts(resources, "resources")
     return tuple(f"r{r + 1}" for r in range(whole_number(resources, "resources", 1)))
-
-
-def _read_capacity(capacity: ArrayLike | None, resources: tuple[str, ...]) -> FloatArray | None:
-    if capacity is None:
-        return None
-    given = _read_numbers(capacity, "capacity")
-    if given.shape != (len(resources),):
-        raise InputError(f"must be {len(resources)} numbers", "capacity")
-    for r in np.flatnonzero(~((given >= 0) & (given < inf)))[:1]:
-        fault = f"must be a finite number >= 0, not {given[r]:g}"
-        raise InputError(fault, f"capacity.{resources[r]}")
-    return given.copy()

@@ -174,7 +174,7 @@ def _maximize(
     rows: Sequence[csr_array],
     most: Sequence[ArrayLike],
     *,
-    bounds: ArrayLike = (0, None),
+    bounds: ArrayLike = (0.0, np.inf),
     methods: Sequence[str] = ("highs",),
     presolve: bool = True,
     what: str,
@@ -330,7 +330,7 @@ class LevelByLP:
             np.append(np.zeros(len(self.user)), 1.0),
             [hstack([self.rows, no_level]), hstack([-self.totals, csr_array(slope[:, None])])],
             [np.where(self.capacity > 0, 1.0, 0.0).T.ravel(), -fixed / self.in_all],
-            bounds=(0, None) if need.any() else [(0, None)] * self.user.size + [(0, 0)],
+            bounds=[(0.0, np.inf)] * self.user.size + [(0.0, np.inf if need.any() else 0.0)],
             methods=("highs-ds", "highs-ipm"),
             what="levels",
         )
