@@ -14,7 +14,7 @@ import numpy as np
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.formats.file_faults import did_you_mean
 from fairlead.model.allocation import Allocation, Certificate
-from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.reductions import (
     NO_USER_IS_DUE,
@@ -104,19 +104,16 @@ class Mechanism:
     merges_groups: bool = True  # whether identical servers are solved as one group
     variant_of: str = ""  # the mechanism that represents it in comparisons
     time_shared: bool = False  # servers are shared by time (TDM), not divided by resource (RDM)
-    # ``module:function`` that finds an approximate answer faster, from the answer to a similar
-    # problem. It needs unique totals, so that the result does not depend on that answer.
-    continuation: str = ""
     refuted: tuple[Refutation, ...] = ()
 
     def load(self) -> Callable[..., Allocation]:
         """Return the implementation, imported if necessary."""
         found = self.implementation
-        return _import(found) if isinstance(found, str) else found
-
-    def load_continuation(self) -> Callable[[Problem, FloatArray], Allocation] | None:
-        """Import the continuation, if there is one."""
-        return _import(self.continuation) if self.continuation else None
+        if not isinstance(found, str):
+            return found
+        module, function = found.split(":")
+        loaded: Callable[..., Allocation] = getattr(import_module(module), function)
+        return loaded
 
     def claim(self, name: str) -> Claim | None:
         """Return the proved claim of a property; None if there is none."""
@@ -134,12 +131,6 @@ class Mechanism:
         for feature in OPTIONAL:
             if feature not in self.accepts and FEATURES[feature](problem):
                 raise RefusalError(self.name, f"its definition does not admit {feature}")
-
-
-def _import(path: str) -> Callable[..., Allocation]:
-    module, function = path.split(":")
-    found: Callable[..., Allocation] = getattr(import_module(module), function)
-    return found
 
 
 # Abbreviations as in Khamse-Ashari et al., Table I.
@@ -224,7 +215,6 @@ CATALOGUE: dict[str, Mechanism] = {
             proved=(SI, EF, PO, SP.unless(RATES), SINGLE_RESOURCE, BF),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.psdsf:solve_ps_dsf_tdm",
-            continuation="fairlead.mechanisms.psdsf:continue_ps_dsf_tdm",
             time_shared=True,
         ),
         Mechanism(

@@ -43,7 +43,6 @@ VISITS = 100_000
 LAST_VISITS = 1_000_000_000
 GOOD = 1e-9  # the largest violation at which no other strategy is tried
 GOOD_AT_LAST = 1e-8  # the largest violation at which the last sweeps end
-CLOSE = 1e-7  # the largest violation at which sweeps for an approximate answer end
 SWEEPS_BETWEEN_CHECKS = 20
 # The sweeps have converged when no entry changes by more than this fraction of its user's tasks.
 CONVERGED = 1e-15
@@ -68,16 +67,6 @@ def solve_ps_dsf_tdm(problem: Problem) -> Allocation:
     ``sum_n x[n,i] / gamma[n,i] <= 1``.
     """
     return _solve(problem, "ps-dsf-tdm")
-
-
-def continue_ps_dsf_tdm(problem: Problem, start: FloatArray) -> Allocation:
-    """Approximate PS-DSF under time division, from the tasks `start` (N, G) of a similar problem.
-
-    The certificate need not hold. Without finite tasks, exact totals do not depend on the start.
-    """
-    sweeps = prepare_sweeps(problem, "ps-dsf-tdm")
-    sweeps.run(np.where(problem.runnable, start, 0.0), VISITS, CLOSE)
-    return Allocation(problem, "ps-dsf-tdm", sweeps.best, sweeps.certificate)
 
 
 def _solve(problem: Problem, mechanism: str) -> Allocation:

@@ -21,7 +21,6 @@ from fairlead.errors import CertificateError, FairleadError, RefusalError
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.fitting import ROUNDING, tasks_on_one_server
-from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties.feasibility import check_feasibility
@@ -38,7 +37,6 @@ NAME = "strategy-proofness"
 # A smaller relative gain may come from the tolerance of certified answers.
 TOLERANCE = 1e-5
 PATIENCE = 15  # restart after this many lies without progress
-CONFIRMED = 30  # about the largest number of promising lies that are tried with exact answers
 EXTREME_PART = 0.5  # fraction of the lies that are extreme; the search starts from the best of them
 SMALLEST = 1e-3  # smallest declared amount, relative to the true one or to a server's capacity
 LARGEST_RATE_FACTOR = 10.0  # between declared and true rates
@@ -107,7 +105,6 @@ def search_lies(
         on_progress,
         openings=search.openings(lies),
     )
-    best = search.confirm(best)
     told, without = counted(lies, "lie"), search.without_answer()
     if search.answered == 0:
         return Verdict.undecided(NAME, f"{told} tried, none answered{without}"), None
@@ -172,7 +169,6 @@ class _LieSearch:
         self.answered = 0  # lies with a feasible answer
         self.infeasible: list[str] = []  # why an answer is infeasible, for each such lie
         self.faults: list[str] = []  # error messages of the mechanism
-        self.promising: list[Lie] = []  # lies that pay, perhaps only by an approximate answer
         self.on_one_server = tasks_on_one_server(subject.given)
         self.fits = self.on_one_server >= 1 - ROUNDING
         self.subject = subject
@@ -203,13 +199,6 @@ class _LieSearch:
         if user is None:
             user = int(self.random.integers(self.problem.n_users))
         return self._measure(self._anywhere(user))
-
-    def _measure(self, lie: Lie) -> Lie:
-        """Measure the gain of a lie, and remember a promising one."""
-        measured = self._with_gain(lie)
-        if measured.gain > TOLERANCE:
-            self.promising.append(measured)
-        return measured
 
     def _truth(self, user: int) -> Lie:
         users = self.problem.users
@@ -295,30 +284,15 @@ class _LieSearch:
         demand = best.demand * np.exp(random.normal(0.0, step, len(some)) * some)
         return replace(best, eligible=eligible, demand=demand)
 
-    def confirm(self, best: Lie) -> Lie:
-        """If gains were measured approximately, return a lie that pays by exact answers.
-
-        Promising lies are tried from the largest gain down. If they are many, about `CONFIRMED` are
-        tried, evenly spaced: the largest gains are often near a tie, where rounding decides.
-        """
-        if self.subject.divide_near is None:
-            return best
-        promising = sorted(self.promising, key=lambda lie: -lie.gain)
-        step = max(1, len(promising) // CONFIRMED)
-        for lie in promising[::step]:
-            exact = self._with_gain(lie, exactly=True)
-            if exact.gain > TOLERANCE:
-                return exact
-        return replace(best, gain=0.0)
-
-    def _with_gain(self, lie: Lie, *, exactly: bool = False) -> Lie:
+    def _measure(self, lie: Lie) -> Lie:
         """Return the lie with its gain."""
+        assert self.subject.divide is not None
         lie = replace(self._fitting(lie), gain=-np.inf)
         told = declared_problem(self.problem, lie)
         if not told.runnable[lie.user].any():
             return lie
         try:
-            got = self._divide(told, exactly)
+            got = self.subject.divide(told)
         except FairleadError as error:  # a user-defined mechanism may raise any
             if not isinstance(error, CertificateError | RefusalError):
                 self.faults.append(str(error).removeprefix(f"{self.subject.name}: "))
@@ -360,14 +334,6 @@ class _LieSearch:
         capacity = self.problem.cluster.capacity[lie.eligible][:, asks]
         fitting = float((capacity / lie.demand[asks]).min(axis=1).max(initial=0.0))
         return replace(lie, demand=lie.demand * fitting) if 0 < fitting < 1 else lie
-
-    def _divide(self, told: Problem, exactly: bool) -> Holdings:
-        near, divide = self.subject.divide_near, self.subject.divide
-        if near is not None and not exactly:
-            close = near(told, self.subject.tasks)
-            return Holdings(close.problem, close.tasks)
-        assert divide is not None
-        return divide(told)
 
 
 def _fails(subject: Subject, lie: Lie, lies: int) -> Verdict:

@@ -45,9 +45,6 @@ class Subject:
     certified: bool = False  # whether every answer of the rule has a certificate
     zero_weights_hold: bool = False  # whether users of weight 0 hold something, counted as free
     quotas: Quotas = field(default_factory=dict)  # amounts that queues are guaranteed
-    # A fast approximation of `divide` for a problem close to the given one, from the tasks (N, G)
-    # of the given one; None if the mechanism has none.
-    divide_near: Callable[[Problem, FloatArray], Allocation] | None = None
 
     @property
     def problem(self) -> Problem:
@@ -93,7 +90,6 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
             time_shared=row.time_shared or problem.users.rates is not None,
             knows_constraints=CONSTRAINTS in row.accepts,
             certified=is_ours,
-            divide_near=None if problem.has_limits else row.load_continuation(),
         )
     for option in options:
         raise InputError("only a mechanism's name takes options", option)
