@@ -9,6 +9,8 @@ from fairlead.certificates.bottleneck_theorems import certify_bottleneck
 from fairlead.mechanisms import psdsf
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
+from fairlead.solvers.level_path import follow_level_path
+from fairlead.solvers.soft_max_newton import follow_soft_levels
 from oracles.definitions import theorem_1_violation
 from random_problems import random_problem
 
@@ -18,7 +20,7 @@ def test_soft_levels_alone_come_close_with_finite_tasks(limited: float) -> None:
     """Few sweeps are left, whatever the number of users."""
     problem = random_problem(np.random.default_rng(0), 100, 12, 4, limited=limited, constrained=0.3)
     sweeps = psdsf.prepare_sweeps(problem, "ps-dsf")
-    *_, tasks = psdsf._soft_tasks(sweeps)
+    *_, tasks = psdsf.level_tasks(sweeps, follow_soft_levels, psdsf.SOFT_TEMPERATURES)
     assert certify_bottleneck(problem, tasks).violation <= 1e-6
     assert (tasks.sum(axis=1) <= problem.task_limit * (1 + 1e-6)).all()
 
@@ -62,7 +64,8 @@ def test_the_curve_ends_at_what_the_definition_asks(seed: int) -> None:
         np.random.default_rng(seed), 12, 4, 4, zero_demand=0.5, limited=0.3, constrained=0.3
     )
     sweeps = psdsf.prepare_sweeps(problem, "ps-dsf")
-    found = [theorem_1_violation(problem, x) for x in psdsf._path_tasks(sweeps)]
+    answers = psdsf.level_tasks(sweeps, follow_level_path, psdsf.PATH_TEMPERATURES)
+    found = [theorem_1_violation(problem, x) for x in answers]
     assert min(found, default=1.0) <= 1e-8
 
 

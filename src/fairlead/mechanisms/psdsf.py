@@ -1,9 +1,9 @@
 """Per-server dominant-share fairness, under resource division (RDM) and time division (TDM).
 
-Khamse-Ashari et al. 2017. `STRATEGIES` lists methods that find tasks close to an answer.
-Sweeps with the paper's server procedure (III-C, Algorithm I) continue from these tasks: each server
-in turn divides its capacity, given each user's tasks on other servers, until every user has a
-bottleneck on every server.
+Khamse-Ashari et al. 2017. `_starts` yields tasks that are close to an answer. Sweeps with the
+paper's server procedure (III-C, Algorithm I) continue from these tasks: each server in turn divides
+its capacity, given each user's tasks on other servers, until every user has a bottleneck on every
+server.
 
 A problem may have several PS-DSF allocations:
 
@@ -15,7 +15,7 @@ A problem may have several PS-DSF allocations:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -71,10 +71,8 @@ def solve_ps_dsf_tdm(problem: Problem) -> Allocation:
 
 def _solve(problem: Problem, mechanism: str) -> Allocation:
     sweeps = prepare_sweeps(problem, mechanism)
-    for strategy in STRATEGIES:
-        if strategy.applies(sweeps) and any(
-            sweeps.run(tasks, strategy.visits, GOOD) for tasks in strategy.starts(sweeps)
-        ):
+    for tasks, visits in _starts(sweeps):
+        if sweeps.run(tasks, visits, GOOD):
             break
     else:
         sweeps.run(sweeps.best, LAST_VISITS, GOOD_AT_LAST)
@@ -184,14 +182,31 @@ class Sweeps:
             self.best, self.certificate = tasks, certificate
 
 
-def _proportional_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
-    """Yield the tasks of the proportionally fair allocation under TDM, if it is found."""
-    from fairlead.mechanisms.utility import (  # noqa: PLC0415 (scipy is slow to load)
-        solve_proportional_tdm,
-    )
+def _starts(sweeps: Sweeps) -> Iterator[tuple[FloatArray, int]]:
+    """Yield tasks (N, G) from which the sweeps continue, and the visits to spend on each.
 
-    with suppress(NoConvergenceError):
-        yield solve_proportional_tdm(sweeps.problem).tasks
+    They are tried in this order until an answer is good.
+    """
+    if sweeps.by_time or (sweeps.problem.has_limits and not sweeps.has_one_level):
+        from fairlead.mechanisms.utility import (  # noqa: PLC0415 (scipy is slow to load)
+            solve_proportional_tdm,
+        )
+
+        # Under TDM this is the answer. Under RDM with finite tasks, and users that demand different
+        # resources, it may be one of several answers, or no answer.
+        with suppress(NoConvergenceError):
+            yield solve_proportional_tdm(sweeps.problem).tasks, 0
+    if sweeps.has_one_level:
+        # Soft levels have never failed here, and take few steps for any number of users.
+        for tasks in level_tasks(sweeps, follow_soft_levels, SOFT_TEMPERATURES):
+            yield tasks, VISITS
+    else:
+        # Sweeps from zero, the paper's own, solved 59 of 60 problems of 12 users in 4 ms each, and
+        # none of 12 problems of 100 users. The curve of levels solved all 12, and failed in 2 of 50
+        # small problems.
+        yield np.zeros(sweeps.problem.runnable.shape), VISITS
+        for tasks in level_tasks(sweeps, follow_level_path, PATH_TEMPERATURES):
+            yield tasks, VISITS
 
 
 def level_problem(sweeps: Sweeps) -> LevelProblem:
@@ -207,7 +222,7 @@ def level_problem(sweeps: Sweeps) -> LevelProblem:
         )
 
 
-def _level_tasks(
+def level_tasks(
     sweeps: Sweeps,
     follow: Callable[[LevelProblem, Sequence[float]], Iterator[FloatArray]],
     temperatures: Sequence[float],
@@ -219,47 +234,3 @@ def _level_tasks(
         tasks = np.zeros((problem.n_users, problem.n_groups))
         tasks[:, open_groups] = close
         yield tasks
-
-
-def _soft_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
-    """Yield tasks by soft levels, one level for each server."""
-    return _level_tasks(sweeps, follow_soft_levels, SOFT_TEMPERATURES)
-
-
-def _path_tasks(sweeps: Sweeps) -> Iterator[FloatArray]:
-    """Yield tasks by the curve of levels, one level for each resource of a server."""
-    return _level_tasks(sweeps, follow_level_path, PATH_TEMPERATURES)
-
-
-def _no_tasks(sweeps: Sweeps) -> list[FloatArray]:
-    """Return the start of the paper's own sweeps."""
-    return [np.zeros(sweeps.problem.runnable.shape)]
-
-
-@dataclass(frozen=True)
-class Strategy:
-    """A method that finds tasks (N, G) from which the sweeps continue."""
-
-    starts: Callable[[Sweeps], Iterable[FloatArray]]
-    applies: Callable[[Sweeps], bool]
-    visits: int = VISITS
-
-
-# Tried in this order until an answer is good.
-STRATEGIES = (
-    # Under TDM this is the answer. Under RDM with finite tasks, and users that demand different
-    # resources, it may be one of several answers, or no answer.
-    Strategy(
-        _proportional_tasks,
-        lambda sweeps: sweeps.by_time or (sweeps.problem.has_limits and not sweeps.has_one_level),
-        visits=0,
-    ),
-    # With one level for each server, soft levels have never failed, and take few steps for any
-    # number of users.
-    Strategy(_soft_tasks, lambda sweeps: sweeps.has_one_level),
-    # With several levels for each server, sweeps from zero solved 59 of 60 problems of 12 users in
-    # 4 ms each, and none of 12 problems of 100 users. The curve of levels solved all 12, and failed
-    # in 2 of 50 small problems.
-    Strategy(_no_tasks, lambda sweeps: not sweeps.has_one_level),
-    Strategy(_path_tasks, lambda sweeps: not sweeps.has_one_level),
-)
