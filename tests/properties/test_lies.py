@@ -173,8 +173,6 @@ def test_lies_are_counted_and_follow_the_seed():
     for wrong in ((-1, 0), (1, -1)):
         with pytest.raises(InputError):
             search_lies(subject, *wrong)
-    only, _ = search_lies(subject, 12, 7, user=1)
-    assert only.witness.get("user", "bo") == "bo"
 
 
 def test_given_rates_are_lied_about_and_counted_in_time():

@@ -64,7 +64,6 @@ def search_lies(
     lies: int,
     seed: int = 0,
     *,
-    user: int | None = None,
     first: Lie | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Verdict, Lie | None]:
@@ -77,10 +76,8 @@ def search_lies(
         Number of lies to try; each runs the mechanism.
     seed : int
         The same seed tries the same lies.
-    user : int, optional
-        The only user that lies; by default a user is drawn at each restart.
     first : Lie, optional
-        The lie to start from, instead of the extreme ones.
+        The lie to start from, instead of the extreme ones; then only its user lies.
     on_progress : callable, optional
         Called with the number of lies tried and their total.
 
@@ -96,7 +93,7 @@ def search_lies(
         return Verdict.undecided(NAME, why), None
     if lies == 0:
         return Verdict(NAME, "unknown", sentence="not searched"), None
-    search = _LieSearch(subject, np.random.default_rng(seed), user, first)
+    search = _LieSearch(subject, np.random.default_rng(seed), first)
     best = climb(
         search.draw,
         lambda lie: lie.gain,
@@ -158,13 +155,7 @@ def usable_tasks(
 class _LieSearch:
     """Draws lies and measures their gains."""
 
-    def __init__(
-        self,
-        subject: Subject,
-        random: np.random.Generator,
-        user: int | None,
-        first: Lie | None,
-    ) -> None:
+    def __init__(self, subject: Subject, random: np.random.Generator, first: Lie | None) -> None:
         self.first = first
         self.answered = 0  # lies with a feasible answer
         self.infeasible: list[str] = []  # why an answer is infeasible, for each such lie
@@ -173,7 +164,6 @@ class _LieSearch:
         self.fits = self.on_one_server >= 1 - ROUNDING
         self.subject = subject
         self.random = random
-        self.user = user
         self.problem = subject.given
         self.lies_about_servers = subject.knows_constraints and self.problem.n_groups > 1
         self.alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
@@ -183,22 +173,21 @@ class _LieSearch:
         if self.first is not None:
             yield self._measure(self.first)
             return
-        users = range(self.problem.n_users) if self.user is None else [self.user]
+        n_users = self.problem.n_users
         kinds = 2 + self.problem.n_resources
         if self.lies_about_servers:
             kinds += min(self.problem.n_groups, ONLY_GROUPS)
-        n_openings = min(int(EXTREME_PART * lies), len(users) * kinds)
-        for k in self.random.choice(len(users) * kinds, n_openings, replace=False).tolist():
-            yield self._measure(self._extreme(users[k // kinds], k % kinds))
+        n_openings = min(int(EXTREME_PART * lies), n_users * kinds)
+        for k in self.random.choice(n_users * kinds, n_openings, replace=False).tolist():
+            yield self._measure(self._extreme(*divmod(k, kinds)))
 
     def draw(self, best: Lie | None) -> Lie:
         """Draw a random lie, near `best` if given, and measure it."""
         if best is not None:
             return self._measure(self._near(best))
-        user = self.user
-        if user is None:
-            user = int(self.random.integers(self.problem.n_users))
-        return self._measure(self._anywhere(user))
+        if self.first is not None:
+            return self._measure(self._anywhere(self.first.user))
+        return self._measure(self._anywhere(int(self.random.integers(self.problem.n_users))))
 
     def _truth(self, user: int) -> Lie:
         users = self.problem.users

@@ -140,7 +140,7 @@ def _check_again(cell: SurveyCell, problem: Problem, witness: Witness) -> Witnes
             if lie is None:
                 return None
             verdict, lie = lying.search_lies(
-                subject, LIES_WHILE_SHRINKING, witness.number, user=lie.user, first=lie
+                subject, LIES_WHILE_SHRINKING, witness.number, first=lie
             )
         else:
             verdict = audit_subject(subject, properties=(cell.property,))[0]
