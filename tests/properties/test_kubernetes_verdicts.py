@@ -119,6 +119,10 @@ CASES: dict[str, tuple[list[Any], dict[str, str]]] = {
     "a host port": ([N1, RUNS, pod("w", {"cpu": 1}, **HOST_PORT)], unknown(WASTE)),
     "a resource of a device class": ([N1, RUNS, pod("w", {BY_CLASS: 1})], unknown(WASTE)),
     "a pod deleted before it has a node": ([N1, RUNS, DELETED], holds(WASTE)),
+    "waste, whatever the shapes": (
+        [N1, node("m", CORES), RUNS, pod("w", {"cpu": 2, "memory": 0})],
+        fails(WASTE, PARETO),
+    ),
     "a kibibyte too few": ([*ALMOST_FULL, pod("w", {"memory": "1200Ki"})], holds(WASTE)),
     "just enough memory": ([*ALMOST_FULL, pod("w", {"memory": "1024Ki"})], fails(WASTE)),
     "a full node": ([*HALF_FULL, pod("s", {"memory": 2**37}, on="n")], holds(FEASIBLE)),
@@ -219,12 +223,6 @@ def test_a_claim_leaves_waste_open(tmp_path: Path) -> None:
     decided = look(tmp_path, *items, web(2))
     assert verdicts(decided, WASTE, PARETO) == fails(WASTE, PARETO)
     assert decided[WASTE].witness["task"] == "web/w2"
-
-
-def test_waste_by_a_waiting_pod_fails_pareto_of_any_shape(tmp_path: Path) -> None:
-    found = look(tmp_path, N1, node("m", CORES), RUNS, pod("w", {"cpu": 2, "memory": 0}))
-    assert verdicts(found, WASTE, PARETO) == fails(WASTE, PARETO)
-    assert found[PARETO].witness["task"] == "shop/w"
 
 
 def test_parts_of_gpus_in_bytes_decide_nothing(tmp_path: Path) -> None:

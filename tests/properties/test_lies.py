@@ -144,22 +144,25 @@ def test_a_missing_number_does_not_hide_a_lie_that_pays():
     assert (verdict.verdict, verdict.witness["user"]) == ("fails", "bo")
 
 
-def test_a_refusal_is_no_gain_and_other_errors_are_counted():
-    def refuses(problem):
-        if problem is not SERVER:
-            raise RefusalError("mine", "not this")
-        return np.full((2, 1), 3.0)
+def refuses(_problem):
+    raise RefusalError("mine", "not this")
 
-    assert ask(SERVER, refuses, lies=5).verdict == "unknown"
 
-    def breaks(problem):
-        if problem is not SERVER:
-            raise ZeroDivisionError
-        return np.full((2, 1), 3.0)
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (refuses, "none answered"),
+        (lambda _: 1 / 0, "none answered; 5 failures (ZeroDivisionError"),
+        (lambda asked: asked.gamma * 0.5005, "none answered; 5 infeasible answers (g1 has"),
+    ],
+)
+def test_lies_without_an_answer_are_no_gain_but_counted(answer, said):
+    def rule(problem):
+        return np.full((2, 1), 3.0) if problem is SERVER else answer(problem)
 
-    verdict = ask(SERVER, breaks, lies=5)
-    assert verdict.verdict == "unknown"
-    assert "5 lies tried, none answered; 5 failures (ZeroDivisionError" in verdict.sentence
+    verdict = ask(SERVER, rule, lies=5)
+    assert (verdict.verdict, verdict.witness) == ("unknown", {})
+    assert f"5 lies tried, {said}" in verdict.sentence
 
 
 def test_lies_are_counted_and_follow_the_seed():
@@ -226,17 +229,6 @@ def test_tasks_where_the_liar_said_it_may_not_run_are_no_gain(rates):
     assert (verdict.verdict, verdict.witness) == ("unknown", {})
     assert "infeasible answers (u" in verdict.sentence
     assert "where it may not or cannot run)" in verdict.sentence
-
-
-def test_more_than_there_is_is_no_gain():
-    problem = Problem.from_arrays([[12.0]], [[1.0], [2.0]])
-
-    def promises(asked):
-        return asked.gamma / 2 * (1.0 if asked is problem else 1.001)
-
-    verdict = ask(problem, promises, lies=30)
-    assert (verdict.verdict, verdict.witness) == ("unknown", {})
-    assert "30 infeasible answers" in verdict.sentence
 
 
 # As files.

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fairlead.certificates.overuse import (
-    measure_misplacement,
-    measure_resource_overuse,
+    TOLERANCE,
+    certify_feasible_and,
     measure_time_overuse,
 )
 from fairlead.errors import CertificateError, FairleadError, InputError, fault_of
@@ -25,14 +25,12 @@ from fairlead.mechanisms.catalogue import (
     Claim,
     Mechanism,
 )
-from fairlead.model.allocation import FEASIBLE, WHOLE, Allocation, Certificate
+from fairlead.model.allocation import FEASIBLE, WHOLE, Allocation
 from fairlead.model.arguments import texts
 from fairlead.model.cluster import FloatArray
 from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.names import check_name
 from fairlead.model.problem import Problem
-
-TOLERANCE = 1e-6  # for rounding errors of the functions
 
 Divide = Callable[..., Any]
 Function = TypeVar("Function", bound=Divide)
@@ -176,15 +174,16 @@ def _divide(
     shape = problem.n_users, problem.n_groups
     if tasks.shape != shape:
         raise InputError(f"has shape {tasks.shape}, not {shape}, users by groups", place)
-    violation = _infeasibility(problem, tasks, time_shared)
+    faults = {}
     if whole_tasks and np.isfinite(tasks).all():
-        violation = max(violation, float(np.abs(tasks - np.rint(tasks)).max(initial=0.0)))
+        faults["fractions"] = float(np.abs(tasks - np.rint(tasks)).max(initial=0.0))
     condition = WHOLE if whole_tasks else FEASIBLE
-    if not violation <= TOLERANCE:
+    proof = certify_feasible_and(condition, faults, problem, tasks, time_shared=time_shared)
+    allocation = Allocation(problem, name, tasks, proof)
+    if not proof.holds:
         why = f"{name}: {_describe_fault(problem, tasks, time_shared)}"
-        certificate = Certificate(condition, violation, TOLERANCE)
-        raise CertificateError(why, Allocation(problem, name, tasks, certificate), violation)
-    return Allocation(problem, name, tasks, Certificate(condition, violation, TOLERANCE))
+        raise CertificateError(why, allocation, proof.violation)
+    return allocation
 
 
 def _describe_fault(problem: Problem, tasks: FloatArray, time_shared: bool) -> str:
@@ -227,13 +226,9 @@ def _check_allocation(answer: Allocation, problem: Problem, time_shared: bool) -
             raise InputError(
                 "is an allocation of another problem", f"the answer of {answer.mechanism}"
             )
-    violation = _infeasibility(solved, answer.tasks, time_shared)
-    if not violation <= TOLERANCE:
-        fault = f"{answer.mechanism}: the answer is not feasible, by {violation:.3g} ({FEASIBLE})"
-        raise CertificateError(fault, answer, violation)
+    proof = certify_feasible_and(FEASIBLE, {}, solved, answer.tasks, time_shared=time_shared)
+    if not proof.holds:
+        missed = f"{proof.violation:.3g} ({FEASIBLE})"
+        fault = f"{answer.mechanism}: the answer is not feasible, by {missed}"
+        raise CertificateError(fault, answer, proof.violation)
     return answer
-
-
-def _infeasibility(problem: Problem, tasks: FloatArray, time_shared: bool) -> float:
-    overuse = measure_time_overuse if time_shared else measure_resource_overuse
-    return max(measure_misplacement(problem, tasks), overuse(problem, tasks))
