@@ -150,6 +150,17 @@ def test_a_rich_user_that_takes_what_a_poor_one_needs_fails(alpha):
         assert wrong.violation >= 0.1
 
 
+def test_a_user_that_no_stage_judges_fails():
+    problem = Problem.from_arrays([[1.0]] * 3, [[1.0], [1e-3], [1e-6]], eligible=np.eye(3) > 0)
+    tasks = np.diag([1.0, 1e3, 1e6])
+    utility = AlphaUtility(16.0, problem.weight)
+    logs, bend = utility.log_marginal(tasks.sum(axis=1)), utility.elasticity(tasks.sum(axis=1))
+    spent = logs + np.log(tasks.sum(axis=1))
+    stages = [Stage(np.exp(spent - unit)[None], float(unit)) for unit in spent]
+    assert certify_largest_utility(problem, tasks, logs, bend, stages).violation <= 1e-12
+    assert not certify_largest_utility(problem, tasks, logs, bend, stages[:2]).holds
+
+
 def test_nobody_is_left_out_and_each_fault_is_seen():
     stages, (logs, bend) = stages_of(RIGHT, 16.0), of_utility(RIGHT, 16.0)
     assert not certify_largest_utility(PROBLEM, RIGHT, logs, bend, stages[:1]).holds

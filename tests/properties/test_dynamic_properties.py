@@ -159,6 +159,19 @@ def shares_by(sequence: Sequence, divide: Mechanism) -> DynamicShares:
     return DynamicShares(sequence.demand, sequence.weight, float(sequence.weight.sum()), shares_at)
 
 
+def test_a_mechanism_that_rewards_lies_is_caught() -> None:
+    def divide(demand: np.ndarray, weight: np.ndarray) -> Callable[[int], np.ndarray]:
+        """Dynamic DRF, with 5 % more at step 5 for agents that declare all of resource 1."""
+        honest = dynamic_drf(5.0)(demand, weight)
+        more = np.where(demand[:, 0] == 1.0, 1.05, 1.0)
+        return lambda step: honest(step) * (more[:step] if step == 5 else 1.0)
+
+    demand = np.array([[1.0, 0.3], [0.5, 1.0], [0.97, 1.0], [0.2, 1.0], [1.0, 1.0]])
+    verdict = search_lies(shares_by(Sequence(demand, np.ones(5)), divide), divide, 400, seed=1)
+    assert verdict.verdict == "fails"
+    assert (verdict.witness["step"], verdict.witness["lie"][0]) == (5, 1.0)
+
+
 @given(sequences(zeros=False))
 def test_no_lie_pays_under_dynamic_drf(sequence: Sequence) -> None:
     """As is proved for positive demands."""

@@ -53,7 +53,7 @@ def test_a_climb_starts_from_the_highest_opening(heights, opened):
         lambda best: candidates[opened + draw(best)[0]],
         second,
         len(heights),
-        len(heights),
+        1,
         lambda *at: seen.append(at),
         openings=iter(candidates[:opened]),
     )
