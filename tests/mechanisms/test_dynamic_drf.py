@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -190,20 +189,6 @@ def test_the_run_is_what_the_agents_get_one_by_one(sequence: Sequence) -> None:
         assert run.shares_at(k) == pytest.approx(agents.shares_at(k), rel=1e-9)
     assert run.used == pytest.approx(agents.used)
     assert run.certificate.holds
-
-
-@given(sequences())
-def test_the_json_says_all_steps(sequence: Sequence) -> None:
-    run = run_dynamic(problem_of(sequence), "water")
-    answer = json.loads(json.dumps(run.to_dict(), allow_nan=False))
-    names = run.problem.users.names
-    for k, step in enumerate(answer["steps"], start=1):
-        assert (step["step"], step["arrived"]) == (k, names[k - 1])
-        assert step["shares"] == dict(zip(names, run.shares_at(k).tolist(), strict=False))
-        weight = run.problem.weight[:k]
-        assert step["level"] == pytest.approx((run.shares_at(k) / weight).min())
-        assert step["full_knowledge_level"] >= step["level"] * (1 - 1e-9)
-    assert run.to_dict(all_steps=False)["steps"] == [answer["steps"][-1]]
 
 
 @given(sequences())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fairlead
@@ -28,7 +28,6 @@ from fairlead_papers.surveys.survey import (
     shrink_witness,
     survey,
 )
-from strategies import ALL_FEATURES, problems
 
 # Drawing.
 
@@ -72,31 +71,6 @@ def test_premises_that_chance_hardly_meets_are_met():
 
 
 # Shrinking.
-
-
-@settings(max_examples=25)
-@given(problem=problems(features=ALL_FEATURES, largest_users=5, largest_groups=4), data=st.data())
-def test_steps_lead_to_valid_simpler_problems(problem, data):
-    tried = []
-
-    def shows(candidate):
-        tried.append(candidate)
-        document_of(candidate)
-        Problem.from_arrays(  # checks everything once more
-            candidate.cluster.capacity,
-            candidate.demand,
-            count=candidate.count,
-            weight=candidate.weight,
-            eligible=candidate.users.eligible,
-            task_limit=candidate.task_limit,
-            rates=candidate.users.rates,
-        )
-        return data.draw(st.booleans())
-
-    small = shrink(problem, shows, attempts=25)
-    assert len(tried) <= 25
-    assert size_key(small)[0] <= size_key(problem)[0]
-    assert small is problem or small in tried
 
 
 def test_what_is_to_be_shown_is_kept_and_all_else_goes():
@@ -187,20 +161,6 @@ def test_properties_and_numbers_are_checked():
     for wrong in ({"users": 1}, {"resources": 1001}, {"limited": 1.1}, {"rated": np.nan}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             Distribution(**wrong)
-
-
-def test_only_what_was_asked_for_is_in_the_table():
-    seen = []
-    found = survey(
-        ["drf-per-server", "drf-per-server"],
-        7,
-        properties=["pareto-optimality"],
-        executor=Processes(1),
-        on_progress=lambda *report: seen.append(report),
-    )
-    assert list(found.cells) == [("drf-per-server", "pareto-optimality")]
-    assert ("problems", 7, 7) in seen
-    assert seen[-1] == ("witnesses", 1, 1)
 
 
 def test_a_witness_outside_of_a_claim_stays_outside():

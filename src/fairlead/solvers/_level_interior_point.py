@@ -39,11 +39,10 @@ RESIDUAL_TARGET = 1e-13
 RESIDUAL_SMALL = 1e-7
 RESIDUAL_ACCEPTED = 1e-4
 PATIENCE = 4
-# Added to the balanced diagonal of the Newton system, whose rows may be linearly dependent: those
-# of resources whose users have no other group left, and those of exhausted resources. The latter
-# rows get the larger ridge.
+# Added to the balanced diagonals of the Newton system and of the last step. Rows of resources
+# whose users have no other group left may be linearly dependent.
 RIDGE = 1e-15
-RIDGE_EXHAUSTED = 1e-11
+RIDGE_AT_LAST = 1e-11
 SMALLEST_PIVOT = 1e-200
 
 
@@ -57,9 +56,6 @@ class LevelProgramme:
     fixed: FloatArray  # (N,): b
     capacity: FloatArray  # (G, R): c
     slope: FloatArray  # (G, R): a, use per unit of level by unlisted users
-    # (G, R): resources that are used up in every solution; they have no slack, and a price of
-    # either sign.
-    exhausted: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +64,6 @@ class LevelSolution:
 
     level: float  # t
     split: FloatArray  # (N, G): x
-    slack: FloatArray  # (G, R): s, 0 on exhausted rows
     prices: FloatArray  # (G, R): p
     value: FloatArray  # (N,): y, the price of one unit of each user
     reduced_cost: FloatArray  # (N, G): z, extra cost of a unit over the user's cheapest group
@@ -114,12 +109,9 @@ class _System:
     def __init__(self, programme: LevelProgramme) -> None:
         lp = programme
         self.lp = lp
-        used = ((lp.allowed.T.astype(float) @ (lp.demand > 0)) > 0) | (lp.slope > 0)
-        # (G, R): resources with a slack; without one, as exhausted; either.
-        self.bounded = used & ~lp.exhausted
-        self.free = used & lp.exhausted
-        self.live = self.bounded | self.free
-        self.pairs = int(lp.allowed.sum()) + int(self.bounded.sum())
+        # (G, R): resources that some user takes.
+        self.live = ((lp.allowed.T.astype(float) @ (lp.demand > 0)) > 0) | (lp.slope > 0)
+        self.pairs = int(lp.allowed.sum()) + int(self.live.sum())
         self.need_scale = max(float(np.abs(lp.fixed).max(initial=0)), float(lp.need.max(initial=0)))
         self.capacity_scale = float(np.abs(lp.capacity[self.live]).max(initial=0))
         self.row_scale = np.maximum(np.abs(lp.capacity), 1e-9 * self.capacity_scale)
@@ -136,15 +128,15 @@ class _System:
         share = np.where(lp.allowed, 1.0 / groups[:, None], 0.0)
         per_level = (share * lp.need[:, None]).T @ lp.demand + lp.slope
         room = np.maximum(lp.capacity - (share * lp.fixed[:, None]).T @ lp.demand, 0.0)
-        rising = self.bounded & (per_level > 0)
+        rising = self.live & (per_level > 0)
         t = 0.5 * float((room[rising] / per_level[rising]).min(initial=np.inf))
         t = t if np.isfinite(t) else 1.0
         need = lp.need * t + lp.fixed
         x = share * np.maximum(need, 0.1 * max(float(need.mean()), 1e-9))[:, None]
         used = x.T @ lp.demand + lp.slope * t
-        s = np.where(self.bounded, np.maximum(lp.capacity - used, 0.1 * np.abs(lp.capacity)), 1.0)
+        s = np.where(self.live, np.maximum(lp.capacity - used, 0.1 * np.abs(lp.capacity)), 1.0)
         s = np.maximum(s, 1e-12 * self.capacity_scale)
-        p = np.where(self.bounded, 1.0 / np.sqrt(s), 0.0)
+        p = np.where(self.live, 1.0 / np.sqrt(s), 0.0)
         cost = lp.demand @ p.T
         y = 0.5 * np.where(lp.allowed, cost, np.inf).min(axis=1)
         price_of_level = float(lp.need @ y) + float((lp.slope * p).sum())
@@ -155,7 +147,7 @@ class _System:
 
     def mu(self, point: _Iterate) -> float:
         """Return the mean product of complementary unknowns."""
-        products = float((point.x * point.z).sum()) + float((point.s * point.p)[self.bounded].sum())
+        products = float((point.x * point.z).sum()) + float((point.s * point.p)[self.live].sum())
         return products / max(self.pairs, 1)
 
     def residuals(self, point: _Iterate) -> _Residuals:
@@ -163,7 +155,7 @@ class _System:
         lp = self.lp
         users = lp.fixed + lp.need * point.t - point.x.sum(axis=1)
         missing = lp.capacity - lp.slope * point.t - point.x.T @ lp.demand
-        capacity = np.where(self.live, missing - np.where(self.bounded, point.s, 0.0), 0.0)
+        capacity = np.where(self.live, missing - point.s, 0.0)
         level = 1.0 - float((lp.slope * point.p).sum()) - float(lp.need @ point.y)
         cost = lp.demand @ point.p.T
         reduced = np.where(lp.allowed, cost - point.y[:, None] - point.z, 0.0)
@@ -184,28 +176,26 @@ class _System:
 
         The function takes the wanted changes of the complementary products x z and s p.
         """
-        lp, bounded = self.lp, self.bounded
+        lp, live = self.lp, self.live
         theta = np.where(lp.allowed, point.x / point.z, 0.0)
         total = theta.sum(axis=1)
         relative_need = lp.need / total
         matrix = self.normal_matrix(theta, total)
-        price = np.where(bounded, point.p, 1.0)
-        diagonal = np.where(bounded, point.s / price, 0.0).ravel()
+        price = np.where(live, point.p, 1.0)
+        diagonal = np.where(live, point.s / price, 0.0).ravel()
         size = diagonal.size
         matrix[np.arange(size), np.arange(size)] += diagonal
         rows = np.flatnonzero(self.live.ravel())
         matrix = matrix[np.ix_(rows, rows)]
-        exhausted = self.free.ravel()[rows]
-        ridge = np.where(exhausted, RIDGE_EXHAUSTED, RIDGE)
         rise = (lp.slope + (theta * relative_need[:, None]).T @ lp.demand).ravel()[rows]
 
         def solve(products: FloatArray, slack_products: FloatArray) -> _Iterate:
             held = np.where(lp.allowed, products / point.z, 0.0) - theta * residuals.reduced_cost
             shift = (residuals.users - held.sum(axis=1)) / total
             moved = (held + theta * shift[:, None]).T @ lp.demand
-            right = residuals.capacity - moved - np.where(bounded, slack_products / price, 0.0)
+            right = residuals.capacity - moved - np.where(live, slack_products / price, 0.0)
             right = right.ravel()[rows]
-            both = _solve_balanced(matrix, np.stack([rise, right], axis=1), ridge)
+            both = _solve_balanced(matrix, np.stack([rise, right], axis=1), RIDGE)
             level_price = float(lp.need @ relative_need) + float(rise @ both[:, 0])
             short = residuals.level - float(lp.need @ shift) + float(rise @ both[:, 1])
             dt = short / level_price
@@ -216,7 +206,7 @@ class _System:
             dy = shift + relative_need * dt + (theta * dcost).sum(axis=1) / total
             return _Iterate(
                 x=held - theta * (dcost - dy[:, None]),
-                s=np.where(bounded, (slack_products - point.s * dp) / price, 0.0),
+                s=np.where(live, (slack_products - point.s * dp) / price, 0.0),
                 t=dt,
                 p=dp,
                 y=dy,
@@ -243,13 +233,9 @@ class _System:
 
     def steps(self, point: _Iterate, direction: _Iterate) -> tuple[float, float]:
         """Return the longest steps at which x and s, and z and p, stay non-negative."""
-        bounded = self.bounded
-        primal = min(
-            _distance(point.x, direction.x), _distance(point.s[bounded], direction.s[bounded])
-        )
-        dual = min(
-            _distance(point.z, direction.z), _distance(point.p[bounded], direction.p[bounded])
-        )
+        live = self.live
+        primal = min(_distance(point.x, direction.x), _distance(point.s[live], direction.s[live]))
+        dual = min(_distance(point.z, direction.z), _distance(point.p[live], direction.p[live]))
         return primal, dual
 
 
@@ -311,7 +297,6 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     return LevelSolution(
         level=best.t,
         split=np.where(programme.allowed, best.x, 0.0),
-        slack=np.where(system.bounded, best.s, 0.0),
         prices=best.p,
         value=best.y,
         reduced_cost=best.z,
@@ -328,8 +313,7 @@ def _raise_slope(programme: LevelProgramme) -> LevelSolution:
     prices = np.zeros_like(reach)
     prices[first] = 1.0 / (programme.slope[first] * first.sum())
     nothing = np.zeros(programme.allowed.shape)  # (0, G)
-    slack = np.where(rising, np.maximum(programme.capacity - programme.slope * level, 0.0), 0.0)
-    return LevelSolution(level, nothing, slack, prices, nothing.sum(axis=1), nothing)
+    return LevelSolution(level, nothing, prices, nothing.sum(axis=1), nothing)
 
 
 def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
@@ -359,19 +343,19 @@ def _polish(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate
     lp = system.lp
     x_scale, p_scale = float(point.x.max()), float(np.abs(point.p).max())
     held = lp.allowed & (point.x * p_scale > point.z * x_scale)
-    scarce = system.free | (system.bounded & (point.p * system.row_scale > point.s * p_scale))
+    scarce = system.live & (point.p * system.row_scale > point.s * p_scale)
     rows = np.flatnonzero(scarce.ravel())
     weights = np.where(held, point.x, 0.0)
     total = np.maximum(weights.sum(axis=1), SMALLEST_PIVOT)
     level = float((point.p * residuals.capacity)[scarce].sum() - point.y @ residuals.users)
     shift = (residuals.users + lp.need * level) / total
     right = residuals.capacity - lp.slope * level - (weights * shift[:, None]).T @ lp.demand
-    missing = np.where(system.bounded & scarce, point.s, 0.0)
+    missing = np.where(scarce, point.s, 0.0)
     solution = np.zeros(scarce.size)
     solution[rows] = _solve_balanced(
         system.normal_matrix(weights, total)[np.ix_(rows, rows)],
         (right + missing).ravel()[rows][:, None],
-        np.full(rows.size, RIDGE_EXHAUSTED),
+        RIDGE_AT_LAST,
     )[:, 0]
     worth = lp.demand @ solution.reshape(scarce.shape).T
     mean = (weights * worth).sum(axis=1) / total
@@ -386,7 +370,7 @@ def _polish(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate
     return point if far and better.largest > residuals.largest else polished
 
 
-def _solve_balanced(matrix: FloatArray, sides: FloatArray, ridge: FloatArray) -> FloatArray:
+def _solve_balanced(matrix: FloatArray, sides: FloatArray, ridge: float) -> FloatArray:
     """Solve a symmetric system with its diagonal balanced to 1, plus a ridge."""
     balance = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), SMALLEST_PIVOT))
     balanced = matrix * balance[:, None] * balance

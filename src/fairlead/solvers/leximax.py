@@ -3,7 +3,7 @@
 The levels of all users rise together. A user leaves at its limit. Users that capacity stops leave
 at that level, and the others continue. Each stop has prices that prove it, and by complementary
 slackness they shrink the remaining problem: a user never runs again on a group that is not its
-cheapest, and a resource with a price stays used up. So later stops cost less than the first.
+cheapest. So later stops cost less than the first.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class _Stops:
         self.allowed = allowed.copy()  # without the entries that earlier stops excluded
         self.rising = np.ones(len(need), dtype=bool)
         self.fixed = np.zeros(len(need))  # units of users that left
-        self.exhausted = np.zeros(capacity.shape, dtype=bool)  # used up at all later levels
         self.split = np.zeros(allowed.shape)
         self.prices: list[FloatArray] = []  # (G, R) of each stop
         self.earlier_prices = np.zeros(capacity.shape)  # their sum, each scaled to a largest of 1
@@ -108,7 +107,6 @@ class _Stops:
                 fixed=self.fixed[listed],
                 capacity=capacity,
                 slope=slope,
-                exhausted=self.exhausted,
             )
         )
         split = np.zeros(self.allowed.shape)
@@ -141,11 +139,6 @@ class _Stops:
         dropped = self.allowed & dearer & unused
         self._add_prices(solution)
         self.allowed &= ~dropped
-        scarce = solution.slack < ZERO * self.capacity
-        self.exhausted |= scarce & (solution.prices > ZERO * solution.prices.max())
-        # A used-up resource gets its use as capacity, so that later programmes solve exactly.
-        used = self.split.T @ self.demand
-        self.capacity = np.where(self.exhausted, used, self.capacity)
 
     def _add_prices(self, solution: LevelSolution) -> None:
         """Make this stop's prices valid for entries that earlier stops excluded; store them.
@@ -164,10 +157,7 @@ class _Stops:
             # Earlier prices without a margin cannot help.
             helped = excluded & (margin > ZERO**2 * cost)
             multiple = float((missing[helped] / margin[helped]).max(initial=0.0))
-            negative = (prices < 0) & (before > 0)
-            multiple = max(multiple, float((-prices[negative] / before[negative]).max(initial=0.0)))
             prices = prices + 1.0001 * multiple * before
-        prices = np.maximum(prices, 0.0)
         self.prices.append(prices)
         self.earlier_prices += prices / prices.max()
 
