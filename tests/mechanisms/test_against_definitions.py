@@ -170,38 +170,6 @@ ONCE_FAILED = {
             "task_limit": [ENDLESS, 27.22312035163069, 7.875, ENDLESS],
         },
     ),
-    "all leave at their limits": (
-        "cdrf",
-        {"capacity": [[4, 1]], "demand": [[1, 2]], "task_limit": [0.25]},
-    ),
-    "eight users, two kinds of tasks": (
-        "drfh",
-        {
-            "capacity": [[2], [2]],
-            "count": [4, 1],
-            "demand": [[1], [1], [2], [2], [1], [2], [1], [2]],
-        },
-    ),
-    "one resource, three groups": (
-        "tsf",
-        {"capacity": [[4], [1], [4]], "count": [4, 4, 1], "demand": [[10], [7], [1]]},
-    ),
-    "equal users in pairs": (
-        "cdrf",
-        {
-            "capacity": [[9, 6, 1], [9, 6, 3], [4, 5, 4]],
-            "count": [4, 1, 5],
-            "demand": [
-                [3, 6, 1],
-                [3, 6, 1],
-                [2, 10, 7],
-                [2, 10, 7],
-                [9, 1, 10],
-                [4, 6, 3],
-                [7, 8, 9],
-            ],
-        },
-    ),
     "a price that is a rounding error": (
         "tsf",
         {
