@@ -178,6 +178,18 @@ def test_lies_are_counted_and_follow_the_seed():
             search_lies(subject, *wrong)
 
 
+def test_lies_from_a_first_lie_are_of_its_user():
+    liars = set()
+
+    def rule(problem):
+        liars.update(np.flatnonzero((problem.demand != SERVER.demand).any(axis=1)).tolist())
+        return solve(problem, "drf").tasks
+
+    truth = Lie(1, SERVER.demand[1], SERVER.users.eligible[1], None)
+    verdict, _ = search_lies(subject_of(SERVER, rule), 40, first=truth)
+    assert (verdict.verdict, liars) == ("unknown", {1})
+
+
 def test_given_rates_are_lied_about_and_counted_in_time():
     """Under time sharing, a third of a server is a third, whatever rate was declared."""
     problem = Problem.from_arrays([[1.0]], [[1.0], [1.0]], rates=[[6.0], [2.0]])
