@@ -96,7 +96,7 @@ def test_a_small_problem_with_limits_is_not_refused(alpha):
 @pytest.mark.parametrize("mechanism", ["max-tasks", "max-tasks-tdm"])
 def test_max_tasks_leaves_no_usable_resource_idle(mechanism):
     # A user whose weight is 10^-12 of another's still has what the other cannot use.
-    for seed in range(3):
+    for seed in (0, 6, 9):  # 6 and 9 need the linear programme
         rng = np.random.default_rng(seed)
         n_users, n_groups = rng.integers(2, 8), rng.integers(1, 5)
         capacity, demand = rng.uniform(1, 10, (n_groups, 2)), rng.uniform(0.1, 2, (n_users, 2))
