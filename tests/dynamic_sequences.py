@@ -28,9 +28,6 @@ class Sequence(NamedTuple):
         agents.arrive_all(self.demand, self.weight)
         return agents
 
-    def budget(self, step: int) -> float:
-        return float(self.weight[:step].sum() / self.weight.sum())
-
 
 def history_of(demand: NDArray[np.float64], shares: NDArray[np.float64]) -> DynamicShares:
     """Return the history of shares (N, N) of equal weights; row k - 1 holds those after step k."""
