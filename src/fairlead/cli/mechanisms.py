@@ -14,9 +14,8 @@ from fairlead.errors import CertificateError, FairleadError, InputError, Refusal
 if TYPE_CHECKING:
     from polars import DataFrame
 
-    from fairlead.mechanisms.comparison import Allocations
+    from fairlead.mechanisms.comparison import Allocations, ProblemComparison
     from fairlead.mechanisms.dynamic_run import DynamicRun
-    from fairlead.mechanisms.comparison import ProblemComparison
     from fairlead.model.verdict import Verdict
     from fairlead.report.document import Document
 
