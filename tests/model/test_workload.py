@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairlead.errors import ProblemError
 from fairlead.model.cluster import Cluster
-from fairlead.model.unplaceable import unplaceable_sets
+from fairlead.model.task_kinds import unplaceable_sets
 from fairlead.model.workload import Workload
 
 CLUSTER = Cluster(

@@ -15,7 +15,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import exact
 from fairlead.model.run_log import RunLog
-from fairlead.model.unplaceable import kinds_of
+from fairlead.model.task_kinds import kinds_of
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from oracles.plain_scheduler import Scheduler
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.executors.executor import Processes
 from fairlead.model.problem import Problem
-from fairlead.model.unplaceable import kinds_of, unplaceable_sets
+from fairlead.model.task_kinds import kinds_of, unplaceable_sets
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.simulation import runs as run_processes
 from fairlead.simulation._slots import in_slots, slots_caution

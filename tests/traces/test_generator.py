@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fairlead.model.cluster import Cluster
-from fairlead.model.unplaceable import unplaceable_sets
+from fairlead.model.task_kinds import unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.traces.generator import (
     COUNTS,

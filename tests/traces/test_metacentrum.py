@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hand_written_logs import GIB, log_row, write_log
 
-from fairlead.model.unplaceable import unplaceable_sets
+from fairlead.model.task_kinds import unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.traces.logs import metacentrum as reader
 from fairlead.traces.logs import swf

@@ -19,8 +19,7 @@ from operator import mul
 import numpy as np
 
 from fairlead.model.allocation import Certificate
-from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.model.devices import choose_devices
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray, choose_devices
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import ratio

@@ -15,7 +15,7 @@ from fairlead.cli.streams import StoppedError, complain, progress_bar, stages_ba
 from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
 from fairlead.model.run_log import RECORDED, RunLog
-from fairlead.model.unplaceable import unplaceable_sets
+from fairlead.model.task_kinds import unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.report.document import Block, Listing, Section
 from fairlead.scheduler.explanation import duration

@@ -37,8 +37,7 @@ from fairlead.formats._kubernetes_requests import (
 from fairlead.formats._kubernetes_shapes import POD
 from fairlead.formats._placement import NamedGroups
 from fairlead.formats.file_faults import RowFaults, check_object, text_of
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray
-from fairlead.model.devices import with_devices
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, with_devices
 from fairlead.model.quantity import show
 
 STILL_RUNS = "pods left out, as they had not ended"

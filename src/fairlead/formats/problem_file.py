@@ -46,8 +46,7 @@ from fairlead.formats.documents import read_document, source_name
 from fairlead.formats.file_faults import keyed_by_text, number_at, text_of
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import file_name, switch
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray
-from fairlead.model.devices import device_names
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, device_names
 from fairlead.model.problem import LARGEST_COUNT, Problem
 from fairlead.model.quantity import show
 from fairlead.model.queues import TOP, Queues, read_queues

@@ -18,7 +18,6 @@ __all__ = [
     "run_log",
     "task_kinds",
     "ties",
-    "unplaceable",
     "verdict",
     "workload",
     "workload_checks",

@@ -19,9 +19,10 @@ from fairlead.model.cluster import (
     IntArray,
     ReadOnlyArrays,
     Users,
+    check_devices,
+    device_names,
     sealed,
 )
-from fairlead.model.devices import check_devices, device_names
 from fairlead.model.frames import name_axis, read_numbers, read_switches, read_table
 from fairlead.model.quantity import LARGEST_AMOUNT, show
 from fairlead.model.queues import Queues, read_queues

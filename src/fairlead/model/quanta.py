@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.model.devices import device_columns
+from fairlead.model.cluster import FloatArray, IntArray, device_columns
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import DECIMAL_DIGITS, exact, ratio
 

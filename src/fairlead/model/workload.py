@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
-from fairlead.model.devices import check_devices
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, check_devices
 from fairlead.model.fitting import ROUNDING
 from fairlead.model.notebooks import Tabular
-from fairlead.model.queues import Limits, Queues
-from fairlead.model.quotas import Quotas
+from fairlead.model.queues import Limits, Queues, Quotas
 from fairlead.model.workload_checks import (
     amounts,
     ascending,

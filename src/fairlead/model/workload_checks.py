@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairlead.errors import ProblemError
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray
-from fairlead.model.devices import device_names
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, device_names
 from fairlead.model.names import check_name, check_names
 from fairlead.model.quantity import LARGEST_AMOUNT
 

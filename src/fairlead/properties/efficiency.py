@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import NoConvergenceError
-from fairlead.model.cluster import FloatArray
-from fairlead.model.devices import device_columns
+from fairlead.model.cluster import FloatArray, device_columns
 from fairlead.model.fitting import use_per_task
 from fairlead.model.holdings import Holdings, WaitingTask
 from fairlead.model.problem import tasks_within

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.devices import choose_devices, device_columns
+from fairlead.model.cluster import BoolArray, FloatArray, choose_devices, device_columns
 from fairlead.model.holdings import Holdings
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict

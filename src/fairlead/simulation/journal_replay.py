@@ -15,7 +15,7 @@ import numpy as np
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.run_log import RunLog
-from fairlead.model.unplaceable import unplaceable_sets
+from fairlead.model.task_kinds import unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.service.jobs import Running, TaskKey
 from fairlead.service.service_state import ServiceState

@@ -12,8 +12,7 @@ import numpy as np
 from fairlead.errors import FairleadError, InputError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.run_log import RunLog
-from fairlead.model.task_kinds import kinds_of_tasks
-from fairlead.model.unplaceable import unplaceable_sets
+from fairlead.model.task_kinds import kinds_of_tasks, unplaceable_sets
 from fairlead.model.workload import JOIN, LEAVE, Workload
 from fairlead.simulation.metrics.distribution import ratio
 from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness

@@ -18,10 +18,9 @@ from fairlead.model.arguments import switch
 from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.quantity import ratio
-from fairlead.model.queues import amounts_and_tasks
-from fairlead.model.quotas import Quota, groups_of, quotas_of
+from fairlead.model.queues import Quota, amounts_and_tasks, groups_of, quotas_of
 from fairlead.model.run_log import RunLog
-from fairlead.model.unplaceable import WorkloadKinds, kinds_of, unplaceable_sets
+from fairlead.model.task_kinds import WorkloadKinds, kinds_of, unplaceable_sets
 from fairlead.model.workload import Workload
 from fairlead.scheduler.argument_checks import LARGEST, parse_positive
 from fairlead.scheduler.event_loop import JobArrivals, Replay, ServerEvents

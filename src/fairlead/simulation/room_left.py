@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fairlead.model.cluster import IntArray
-from fairlead.model.devices import choose_devices
+from fairlead.model.cluster import IntArray, choose_devices
 from fairlead.model.quanta import to_quanta
 from fairlead.simulation.filling import Filling
 

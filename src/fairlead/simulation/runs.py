@@ -15,7 +15,7 @@ from fairlead.executors.executor import Executor, Processes, WorkerDiedError
 from fairlead.formats.run_log_file import read_fingerprint, read_run_log, write_run_log
 from fairlead.model.arguments import whole_number
 from fairlead.model.run_log import RECORDED, RunLog
-from fairlead.model.unplaceable import kinds_of
+from fairlead.model.task_kinds import kinds_of
 from fairlead.model.workload import Workload
 from fairlead.scheduler.policies import parse_policy
 from fairlead.simulation._dedicated import dedicated_caution, replay_dedicated

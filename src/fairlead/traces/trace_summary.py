@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
-from fairlead.model.unplaceable import unplaceable_sets
+from fairlead.model.task_kinds import unplaceable_sets
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.traces.parquet_trace import group_rows
 

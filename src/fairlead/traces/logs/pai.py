@@ -27,8 +27,7 @@ import numpy as np
 import polars as pl
 
 from fairlead.errors import InputError
-from fairlead.model.cluster import Cluster
-from fairlead.model.devices import with_devices
+from fairlead.model.cluster import Cluster, with_devices
 from fairlead.model.workload import Workload
 from fairlead.traces._csv_tables import ROW, TraceColumn, keep_usable, read_blocks
 from fairlead.traces._stored_files import ProgressReport, error_source, only_file
