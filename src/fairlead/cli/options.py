@@ -111,7 +111,7 @@ def with_weights_of(problem: Problem, path: Path | None) -> Problem:
     if path is None:
         return problem
     from fairlead.formats.documents import source_name
-    from fairlead.formats.weights_file import read_weights
+    from fairlead.formats.queue_file import read_weights
     from fairlead.model.problem_changes import with_weights
 
     weights = read_weights(path)

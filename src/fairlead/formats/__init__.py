@@ -14,5 +14,4 @@ __all__ = [
     "problem_file",
     "queue_file",
     "run_log_file",
-    "weights_file",
 ]

@@ -17,17 +17,24 @@ from typing import Any
 
 from fairlead.errors import InputError
 from fairlead.formats._kubernetes_placement import TaintKey, forbidding_taints
-from fairlead.formats._kubernetes_requests import (
+from fairlead.formats._kubernetes_specs import (
     HOLDER_NAMESPACES,
+    NODE,
+    POD,
     Amounts,
+    PodSpec,
     allocatable,
+    claimed_resources,
     effective_request,
     part_of_one_gpu,
 )
-from fairlead.formats._kubernetes_shapes import NODE, POD, PodSpec
-from fairlead.formats._kubernetes_unmodelled import claimed_resources
-from fairlead.formats._yaml_documents import parse_yaml_documents
-from fairlead.formats.documents import STANDARD_INPUT, json_fault, read_bytes, source_name
+from fairlead.formats.documents import (
+    STANDARD_INPUT,
+    json_fault,
+    parse_yaml_documents,
+    read_bytes,
+    source_name,
+)
 from fairlead.formats.file_faults import RowFaults, check_object, short, text_of
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.quantity import show

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.formats._kubernetes_shapes import (
+from fairlead.formats._kubernetes_specs import (
     KubernetesNodeSpec,
     NodeSelector,
     PodSpec,
@@ -19,7 +19,7 @@ from fairlead.formats._kubernetes_shapes import (
     Taint,
     Toleration,
 )
-from fairlead.formats._placement import NamedGroups
+from fairlead.formats._problem_rows import NamedGroups
 from fairlead.model.cluster import BoolArray
 from fairlead.model.quantity import show
 

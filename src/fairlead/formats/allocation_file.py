@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats._problem_shape import check_version
+from fairlead.formats._problem_rows import check_version
 from fairlead.formats.documents import read_document, source_name
 from fairlead.formats.file_faults import (
     RowFaults,

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.formats._kubernetes_census import table_of
 from fairlead.formats._kubernetes_objects import (
     BY_NAMESPACE,
     NODE_KIND,
@@ -25,18 +24,19 @@ from fairlead.formats._kubernetes_objects import (
     read_nodes,
 )
 from fairlead.formats._kubernetes_placement import NodeChoice
-from fairlead.formats._kubernetes_requests import (
+from fairlead.formats._kubernetes_specs import (
     HOLDER_NAMESPACES,
     NVIDIA_GPU,
+    POD,
     PODS,
     effective_request,
     gpu_part_annotation,
     part_of_one_gpu,
     unit_of,
 )
-from fairlead.formats._kubernetes_shapes import POD
-from fairlead.formats._placement import NamedGroups
+from fairlead.formats._problem_rows import NamedGroups
 from fairlead.formats.file_faults import RowFaults, check_object, text_of
+from fairlead.formats.kubernetes import table_of
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, with_devices
 from fairlead.model.quantity import show
 

@@ -31,15 +31,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats._amounts import Resources
-from fairlead.formats._placement import NamedGroups, find_unplaceable, read_labels
-from fairlead.formats._problem_shape import (
+from fairlead.formats._problem_rows import (
     FORMAT_VERSION,
+    NamedGroups,
     ProblemDocument,
     QueueRow,
+    Resources,
     ServerRow,
     UserRow,
     check_shape,
+    find_unplaceable,
+    read_labels,
 )
 from fairlead.formats.atomic_files import write_text
 from fairlead.formats.documents import read_document, source_name

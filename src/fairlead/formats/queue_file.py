@@ -1,4 +1,4 @@
-"""Read files of a tree of queues, for `simulate` and `serve`.
+"""Read files of a tree of queues, for `simulate` and `serve`, and files of weights.
 
 YAML or JSON, version 1::
 
@@ -12,6 +12,8 @@ Users that the file does not name are siblings of the topmost queues. A limit of
 bounds the amounts that its running tasks hold, the number of these tasks (``tasks``), or the number
 of its waiting and running jobs (``jobs``). Quotas are guaranteed amounts, on all servers or on
 servers chosen by label or name.
+
+A file of weights is a mapping of users to numbers: ``{ana: 2, bo: 0.5}``.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InputError
-from fairlead.formats._problem_shape import check_version
+from fairlead.formats._problem_rows import check_version
 from fairlead.formats.documents import read_document, source_name
-from fairlead.formats.file_faults import did_you_mean, keyed_by_text, short, text_of
+from fairlead.formats.file_faults import did_you_mean, keyed_by_text, number_at, short, text_of
 from fairlead.model.arguments import file_name
 from fairlead.model.quantity import show
 from fairlead.model.queues import (
@@ -107,3 +109,15 @@ def load_queues(path: str | Path) -> QueueFile:
     queue_of = zip(named, queues.user_queue(), strict=True)
     users_in_queues = {user: name for user, name in queue_of if name is not None}
     return QueueFile(queues.rows(), users_in_queues, limits, quotas)
+
+
+def read_weights(path: Path) -> dict[str, float]:
+    """Read the weights of users by name; raise InputError for an unusable file."""
+    try:
+        found = read_document(path)
+        if not isinstance(found, dict):
+            raise InputError("must be a mapping of users to weights, such as {ana: 2}")
+        named = keyed_by_text(found, "weights")
+        return {name: number_at(value, name) for name, value in named.items()}
+    except InputError as error:
+        raise error.within(source_name(path)) from None

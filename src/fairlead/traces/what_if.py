@@ -11,7 +11,7 @@ import numpy as np
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.file_faults import did_you_mean
-from fairlead.formats.weights_file import read_weights
+from fairlead.formats.queue_file import read_weights
 from fairlead.model.problem_changes import group_named
 from fairlead.model.quantity import typed_number
 from fairlead.model.queues import TASKS, WHERE, check_quotas, read_limits, read_quotas
