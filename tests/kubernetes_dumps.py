@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fairlead.formats.kubernetes import read_kubernetes
+from fairlead.model.holdings import Holdings
+
 SMALL_NODE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 
 
@@ -100,3 +103,8 @@ def write(path: Path, *items: Any) -> Path:
     target = path / "dump.json"
     target.write_text(json.dumps(dump(*items)))
     return target
+
+
+def read(path: Path, *items: Any, **options: Any) -> Holdings:
+    """Write a dump of the items into a folder, and read it."""
+    return read_kubernetes(write(path, *items), **options)

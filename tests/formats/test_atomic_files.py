@@ -8,7 +8,6 @@ from threading import Thread
 
 import pytest
 
-from fairlead.errors import InputError
 from fairlead.formats.atomic_files import check_writable, write_text
 from faults import fault_of
 
@@ -26,12 +25,17 @@ def test_a_failure_leaves_the_older_page(tmp_path: Path, monkeypatch: pytest.Mon
     assert os.listdir(tmp_path) == ["page.html"]
 
 
-def test_a_link_is_followed(tmp_path: Path) -> None:
-    link = tmp_path / "link.html"
-    link.symlink_to(tmp_path / "page.html")
+def test_links_and_modes_stay(tmp_path: Path) -> None:
+    link, page, other = (tmp_path / name for name in ("link.html", "page.html", "other"))
+    link.symlink_to(page)
+    other.touch()
     write_text(link, "new")
+    assert page.stat().st_mode == other.stat().st_mode
+    page.chmod(0o640)
+    write_text(link, "lone \ud800 surrogate")
     assert link.is_symlink()
-    assert (tmp_path / "page.html").read_text() == "new"
+    assert page.read_text() == "lone ? surrogate"
+    assert page.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
@@ -49,35 +53,20 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["pipe"]
 
 
-def test_names_that_are_no_text_do_not_stop_a_page(tmp_path: Path) -> None:
-    write_text(tmp_path / "page.html", "lone \ud800 surrogate")
-    assert "lone ? surrogate" in (tmp_path / "page.html").read_text()
-
-
-def test_paths_that_cannot_be_written_are_refused_early(tmp_path: Path) -> None:
-    problem = tmp_path / "problem.yaml"
-    problem.write_text("fairlead: 1")
-    for path, fault in (
-        (tmp_path, "is a folder"),
-        (tmp_path / "missing" / "x.html", "there is no folder"),
-        (problem, "is the problem file itself"),
-    ):
-        with pytest.raises(InputError, match=fault):
-            check_writable(path, source=str(problem))
-
-
-def test_a_page_is_no_part_of_the_folder_that_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / "day"
-    folder.mkdir()
-    table = folder / "jobs.csv"
-    table.write_text("job")
-    with pytest.raises(InputError, match="is a part of the trace"):
-        check_writable(table, source=str(folder), what="trace")
-    check_writable(folder / "page.html", source=str(folder), what="trace")
-
-
-def test_a_read_only_folder_is_refused_early(
+def test_paths_that_cannot_be_written_are_refused_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    problem, folder = tmp_path / "problem.yaml", tmp_path / "day"
+    problem.touch()
+    folder.mkdir()
+    (folder / "jobs.csv").touch()
+    for path, source, fault in (
+        (tmp_path, problem, "is a folder"),
+        (tmp_path / "missing" / "x.html", problem, "there is no folder"),
+        (problem, problem, "is the trace itself"),
+        (folder / "jobs.csv", folder, "is a part of the trace"),
+    ):
+        assert fault in fault_of(check_writable, path, str(source), "trace")
+    check_writable(folder / "page.html", str(folder))
     monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path)
     assert "permission denied" in fault_of(check_writable, tmp_path / "page.html")

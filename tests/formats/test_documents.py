@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import faults
-from fairlead.errors import InputError
 from fairlead.formats import documents
 from fairlead.formats.documents import LARGEST_FILE, read_document
 from fairlead.formats.problem_file import load
@@ -65,14 +64,13 @@ def test_malformed_json(tmp_path: Path, content: str, fault: str) -> None:
 
 
 def test_unreadable_paths(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^is a directory, not a file$"):
-        read_document(tmp_path)
-    with pytest.raises(InputError, match=r"^no such file$"):
-        read_document(tmp_path / "none.yaml")
-    with pytest.raises(InputError, match=r"^is not the name of a file$"):
-        read_document("a\0b")
-    with pytest.raises(InputError, match=r"^cannot be read: not a directory$"):
-        read_document(Path(__file__) / "p.yaml")
+    for path, fault in (
+        (tmp_path, "is a directory, not a file"),
+        (tmp_path / "none.yaml", "no such file"),
+        ("a\0b", "is not the name of a file"),
+        (Path(__file__) / "p.yaml", "cannot be read: not a directory"),
+    ):
+        assert faults.fault_of(read_document, path) == fault
 
 
 def test_a_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
@@ -84,10 +82,7 @@ def test_a_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2 * LARGEST_FILE
-    assert message == (
-        f"{path}: is larger than 32 MiB; in a problem file, identical servers may be one group "
-        "with a count"
-    )
+    assert message.startswith(f"{path}: is larger than 32 MiB; ")
 
 
 def test_endless_input_is_refused_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,17 +95,13 @@ def test_endless_input_is_refused_at_the_limit(monkeypatch: pytest.MonkeyPatch) 
 
     endless = Endless()
     monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": endless}))
-    with pytest.raises(InputError) as caught:
-        load("-")
-    assert str(caught.value).startswith("standard input: is larger than 32 MiB")
+    assert faults.fault_of(load, "-").startswith("standard input: is larger than 32 MiB")
     assert endless.given == LARGEST_FILE + 1
 
 
 def test_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "MOST_ENTRIES", 10)
-    assert fault_of(tmp_path, "- 1\n" * 11) == (
-        "has more than 10 entries; list identical servers once, with a count"
-    )
+    assert fault_of(tmp_path, "- 1\n" * 11).startswith("has more than 10 entries; ")
 
 
 def test_aliases_that_expand_without_end(tmp_path: Path) -> None:
@@ -188,6 +179,5 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     content = b'{"fairlead": 1, "servers": [{"name": "a", "capacity": {"cpu": 4}}], "users": '
     stdin = type("Stdin", (), {"buffer": io.BytesIO(content + b'[{"name": 1}]}')})
     monkeypatch.setattr(sys, "stdin", stdin)
-    with pytest.raises(InputError) as caught:
-        load("-")
-    assert str(caught.value) == "standard input: users[0].demand: user '1' demands nothing"
+    fault = "standard input: users[0].demand: user '1' demands nothing"
+    assert faults.fault_of(load, "-") == fault

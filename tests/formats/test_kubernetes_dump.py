@@ -14,17 +14,12 @@ from hypothesis import strategies as st
 
 from fairlead.formats import kubernetes
 from fairlead.formats.kubernetes import read_kubernetes
-from fairlead.model.holdings import Holdings
 from faults import fault_within
-from kubernetes_dumps import affinity, container, expression, node, pod, write
+from kubernetes_dumps import affinity, container, expression, node, pod, read, write
 
 SMALL = {"cpu": "500m", "memory": "1Gi"}
 HUGE_PAGES = ("hugepages-2Mi", "hugepages-1Gi")
 NODES = (node("n0"), node("n1"))
-
-
-def read(path: Path, *items: Any, **options: Any) -> Holdings:
-    return read_kubernetes(write(path, *items), **options)
 
 
 def request_of(path: Path, **spec: Any) -> dict[str, float]:
@@ -95,14 +90,6 @@ def test_pods_that_hold_nothing(tmp_path: Path) -> None:
     assert held.problem.cluster.resources == ("cpu", "memory", "pods")
 
 
-def test_capacity_stands_in_for_allocatable(tmp_path: Path) -> None:
-    bare = node("n0")
-    del bare["status"]["allocatable"]
-    bare["status"]["capacity"] = {"cpu": 2, "memory": "4Gi", "pods": 9}
-    held = read(tmp_path, bare, pod("a", SMALL, on="n0"))
-    assert held.problem.cluster.capacity.tolist() == [[2, 4, 9]]
-
-
 def test_a_namespace_may_run_where_some_pod_of_it_may_or_does(tmp_path: Path) -> None:
     nodes = [node(f"n{k}", labels={"k": str(k)}) for k in range(4)]
     held = read(
@@ -114,15 +101,19 @@ def test_a_namespace_may_run_where_some_pod_of_it_may_or_does(tmp_path: Path) ->
     assert held.problem.users.eligible.tolist() == [[True, True, True, False]]
 
 
-def test_weights(tmp_path: Path) -> None:
+def test_what_a_dump_leaves_out(tmp_path: Path) -> None:
+    """Capacity stands in for allocatable amounts, and ``default`` for a namespace."""
+    bare = node("n0")
+    del bare["status"]["allocatable"]
+    bare["status"]["capacity"] = {"cpu": 2, "memory": "4Gi", "pods": 9}
     lone = pod("a", SMALL, on="n0")
     del lone["metadata"]["namespace"]
-    items = [*NODES, lone, pod("b", SMALL, on="n0", namespace="ml")]
-    held = read(tmp_path, *items, weights={"ml": 2})
+    done = pod("c", phase="Failed", namespace="old")
+    held = read(tmp_path, bare, lone, pod("b", SMALL, on="n0", namespace="ml"), done,
+                weights={"ml": 2, "old": 3})  # fmt: skip
+    assert held.problem.cluster.capacity.tolist() == [[2, 4, 9]]
     assert held.problem.users.names == ("default", "ml")
     assert held.problem.weight.tolist() == [1, 2]
-    done = pod("c", phase="Failed", namespace="old")
-    assert read(tmp_path, *items, done, weights={"old": 3}).problem.weight.tolist() == [1, 1]
 
 
 # --- what a pod requests -------------------------------------------------------------------------
@@ -220,8 +211,6 @@ LABELLED = [
     [
         ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}},
          [1, 1, 1]),
-        ({"affinity": affinity({"matchExpressions": [expression("zone", "In", "a", "c")]})},
-         [1, 0, 0]),
         ({"affinity": affinity(
             {"matchExpressions": [expression("zone", "In", "a")]},
             {"matchFields": [expression("metadata.name", "In", "n2", "n9")]})},
@@ -379,7 +368,6 @@ def test_nothing_is_lost_or_invented(
 # --- faults --------------------------------------------------------------------------------------
 
 GOOD = (*NODES, pod("good", SMALL, on="n0"))
-MADE_BY = "make it with kubectl get nodes,pods -A -o json"
 
 
 def fault_of(path: Path, **options: Any) -> str:
@@ -410,7 +398,7 @@ def spoilt(item: dict[str, Any], *keys: str | int, to: Any = None) -> dict[str, 
 POD, NODE = pod("web-1", SMALL), node("n2")
 TERM = "@.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 TERM += ".nodeSelectorTerms[0]"
-QUANTITY = "must be a number or a quantity such as 500m or 4Gi"
+REQUESTS = "@.spec.containers[0].resources.requests"
 
 
 def insisting(*conditions: dict[str, Any], by: str = "matchExpressions") -> dict[str, Any]:
@@ -419,27 +407,13 @@ def insisting(*conditions: dict[str, Any], by: str = "matchExpressions") -> dict
 
 ITEMS: list[tuple[Any, str]] = [
     (spoilt(POD, "spec"), "@: the key 'spec' is missing"),
-    (
-        spoilt(POD, "metadata", "name", to="a\x1b"),
-        "items[3] (pod 'shop/a\\x1b').metadata.name: must not have control characters: 'a\\x1b'",
-    ),
-    (
-        pod("web-1", {"cpu": "4 cores"}),
-        f"@.spec.containers[0].resources.requests.cpu: {QUANTITY}, not '4 cores'",
-    ),
+    (pod("web-1", {"cpu": "4 cores"}), f"{REQUESTS}.cpu: must be a number or a quantity such"),
     (pod("web-1", SMALL, on="n9"), "@.spec.nodeName: no node is named 'n9'"),
     (pod("good", SMALL), "items[3] (pod shop/good): repeats the name of an earlier pod"),
     (node("n1"), "items[3] (node n1): repeats the name of an earlier node"),
     (spoilt(NODE, "status"), "items[3] (node n2).status: the key 'allocatable' is missing"),
-    (
-        insisting(expression("zone", "Near", "a")),
-        f"{TERM}.matchExpressions[0].operator: "
-        "must be In, NotIn, Exists, DoesNotExist, Gt or Lt, not 'Near'",
-    ),
-    (
-        insisting(expression("disk", "Gt", "x")),
-        f"{TERM}.matchExpressions[0].values: must hold one whole number, not 'x'",
-    ),
+    (insisting(expression("zone", "Near")), f"{TERM}.matchExpressions[0].operator: must be In,"),
+    (insisting(expression("zone", "Gt", "x")), f"{TERM}.matchExpressions[0].values: must hold"),
     (
         insisting(expression("metadata.uid", "In", "x"), by="matchFields"),
         f"{TERM}.matchFields[0].key: must be metadata.name, not 'metadata.uid'",
@@ -457,12 +431,12 @@ ITEMS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("item", "fault"), ITEMS)
 def test_an_item_at_fault(tmp_path: Path, item: Any, fault: str) -> None:
-    """A lenient reader passes over it, says so, and reads on as if it were not there."""
+    """A lenient reader skips it, and reads the rest as if it were not there."""
     path = write(tmp_path, *GOOD, item)
     fault = fault.replace("@", "items[3] (pod shop/web-1)")
-    assert fault_of(path) == fault
+    assert fault_of(path).startswith(fault)
     held = read_kubernetes(path, lenient=True)
-    assert held.skipped == (fault,)
+    assert held.skipped == (fault_of(path),)
     assert held.problem.users.names == ("shop",)
     assert held.problem.cluster.groups == ("n0", "n1")
     assert held.problem.cluster.resources == ("cpu", "memory", "pods")
@@ -470,33 +444,29 @@ def test_an_item_at_fault(tmp_path: Path, item: Any, fault: str) -> None:
     assert held.waiting == ()
 
 
-def test_a_running_pod_with_faulty_constraints_holds_its_amounts(tmp_path: Path) -> None:
+def test_pods_and_nodes_of_faulty_ones(tmp_path: Path) -> None:
+    """A running pod holds its amounts despite faulty constraints; a faulty node has no pods."""
     runs = pod("x", SMALL, on="n1", tolerations=[{"operator": "Ge"}])
-    held = read(tmp_path, *GOOD, runs, lenient=True)
-    assert held.skipped[0].startswith("items[3] (pod shop/x).spec.tolerations[0].operator")
+    lost = [node("n2", {"cpu": "?"}), pod("y", SMALL, on="n2")]
+    held = read(tmp_path, *GOOD, runs, *lost, lenient=True)
+    for fault, place in zip(held.skipped, [
+        "items[4] (node n2).status.allocatable.cpu: ",
+        "items[5] (pod shop/y).spec.nodeName: no node is named 'n2'",
+        "items[3] (pod shop/x).spec.tolerations[0].operator: ",
+    ], strict=True):  # fmt: skip
+        assert fault.startswith(place)
     assert held.tasks.tolist() == [[1, 1]]
 
 
-def test_a_faulty_node_takes_its_pods_along(tmp_path: Path) -> None:
-    broken = node("n2", {"cpu": "?"})
-    held = read(tmp_path, *GOOD, broken, pod("x", SMALL, on="n2"), lenient=True)
-    assert held.skipped == (
-        f"items[3] (node n2).status.allocatable.cpu: {QUANTITY}, not '?'",
-        "items[4] (pod shop/x).spec.nodeName: no node is named 'n2'",
-    )
-
-
 def test_nothing_usable(tmp_path: Path) -> None:
-    assert fault_of(write(tmp_path, *NODES)) == f"holds no pods; {MADE_BY}"
+    assert fault_of(write(tmp_path, *NODES)).startswith("holds no pods; make it with kubectl get")
     over = write(tmp_path, *NODES, pod("a", phase="Succeeded"))
-    assert fault_of(over) == f"holds no running or waiting pod; {MADE_BY}"
-    path = write(tmp_path, node("n0", {"cpu": "?"}), node("n1", {"cpu": "?"}))
-    assert fault_of(path, lenient=True) == (
-        "nothing of it can be used: items[0] (node n0).status.allocatable.cpu: "
-        f"{QUANTITY}, not '?' (and 1 more)"
+    assert fault_of(over).startswith("holds no running or waiting pod; ")
+    faulty = fault_of(
+        write(tmp_path, node("n0", {"cpu": "?"}), node("n1", {"cpu": "?"})), lenient=True
     )
-    path = write(tmp_path, *NODES, pod("a", {"cpu": 64}))
-    assert fault_of(path) == (
-        "items[2] (pod shop/a): no pod runs, and no waiting pod fits any node: "
-        "one task needs 64 cores of cpu, and the largest server has 4 cores"
+    assert faulty.startswith("nothing of it can be used: items[0] (node n0).status.allocatable.cpu")
+    assert faulty.endswith("(and 1 more)")
+    assert fault_of(write(tmp_path, *NODES, pod("a", {"cpu": 64}))).startswith(
+        "items[2] (pod shop/a): no pod runs, and no waiting pod fits any node: one task needs 64"
     )

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.errors import InputError
-from fairlead.formats.queue_file import load_queues
-from faults import fault_within
+from fairlead.formats.queue_file import QueueFile, load_queues
+from faults import fault_of, fault_within
 
 CONTENT = """
 fairlead: 1
@@ -19,14 +18,14 @@ quotas: {physics: {gpu: 3}, bo: [{cpu: 0.5}, {cpu: 0.25, where: {type: new}}]}
 """
 
 
-def written(folder: Path, content: str) -> Path:
+def read(folder: Path, content: str = CONTENT) -> QueueFile:
     path = folder / "queues.yaml"
     path.write_text(content)
-    return path
+    return load_queues(path)
 
 
 def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
-    found = load_queues(written(tmp_path, CONTENT)).of(["bo", "7", "ana"])
+    found = read(tmp_path).of(["bo", "7", "ana"])
     assert found is not None
     assert found.names == ("physics", "theory")
     assert found.weight.tolist() == [2, 1]
@@ -50,16 +49,16 @@ def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_is_one_line(tmp_path: Path, old: str, new: str, fault: str) -> None:
-    path = written(tmp_path, CONTENT.replace(old, new, 1))
-    assert fault_within(path, load_queues, path).startswith(fault)
+    content = CONTENT.replace(old, new, 1)
+    assert fault_within(tmp_path / "queues.yaml", read, tmp_path, content).startswith(fault)
 
 
 def test_limits_may_stand_alone(tmp_path: Path) -> None:
-    found = load_queues(written(tmp_path, "fairlead: 1\nlimits: {ana: {gpu: 2}}\n"))
+    found = read(tmp_path, "fairlead: 1\nlimits: {ana: {gpu: 2}}\n")
     assert found.of(["ana"]) is None
     assert found.limits == {"ana": {"gpu": 2}}
 
 
 def test_a_user_with_the_name_of_a_queue_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is already a user named 'theory'"):
-        load_queues(written(tmp_path, CONTENT)).of(["ana", "theory"])
+    fault = fault_of(read(tmp_path).of, ["ana", "theory"])
+    assert "there is already a user named 'theory'" in fault

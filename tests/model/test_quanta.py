@@ -18,27 +18,18 @@ from fairlead.model.quantity import (
     exact,
     parse_quantity,
     read_amount,
-    read_number,
     show,
     typed_number,
     unit_size,
 )
+from faults import fault_of
 from strategies import problems
 
 
-@pytest.mark.parametrize(
-    ("amount", "meant"),
-    [
-        (0.1, Fraction(1, 10)),
-        (0.3, Fraction(3, 10)),
-        (1e-9, Fraction(1, 10**9)),
-        (10**9 / 2**30, Fraction(10**9, 2**30)),
-        (1 / 3, Fraction(1 / 3)),
-        (0.0, Fraction(0)),
-    ],
-)
-def test_amounts_are_written_decimals_or_measured_floats(amount: float, meant: Fraction) -> None:
-    assert exact(amount) == meant
+def test_amounts_are_written_decimals_or_measured_floats() -> None:
+    assert [exact(a) for a in (0.1, 1e-9, 0.0)] == [Fraction(1, 10), Fraction(1, 10**9), 0]
+    assert exact(10**9 / 2**30) == Fraction(10**9, 2**30)  # more digits than are written
+    assert exact(1 / 3) == Fraction(1 / 3)
 
 
 @given(problems(kinds=("whole", "few")))
@@ -119,9 +110,6 @@ def test_amount_is_the_exact_one_rounded_once(
 @pytest.mark.parametrize(
     ("text", "unit", "amount", "suffixed"),
     [
-        ("500m", "cores", 0.5, True),
-        ("500m", "millicores", 500.0, True),
-        ("4Gi", "GiB", 4.0, True),
         ("1e3", "GiB", 1000.0, False),
         ("1E", "", 1e18, True),
         ("1e-3", "", 0.001, False),
@@ -131,56 +119,27 @@ def test_amount_is_the_exact_one_rounded_once(
         ("0e99999999999", "", 0.0, False),
     ],
 )
-def test_examples(text: str, unit: str, amount: float, suffixed: bool) -> None:
+def test_ways_to_write_an_amount(text: str, unit: str, amount: float, suffixed: bool) -> None:
     assert read_amount(text, unit) == (amount, suffixed)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        ".",
-        "m",
-        "1 Gi",
-        "1gi",
-        "1e3Ki",
-        "1e",
-        "0x10",
-        "1_000",
-        "nan",
-        "1,5",
-        "٣",
-        "1Gi\n",
-        "9" * 301,
-    ],
-)
-def test_what_is_no_quantity(text: str) -> None:
-    with pytest.raises(ProblemError, match="must be a number or a quantity such as 500m or 4Gi"):
-        read_amount(text)
+NO_QUANTITIES = ("", ".", "m", "1 Gi", "1gi", "1e3Ki", "1e", "0x10", "1_000", "nan", "1,5", "٣",
+                 "1Gi\n", "9" * 301, "1e-400E", True, None, {})  # fmt: skip
+OUT_OF_RANGE = (1e308, 10**400, "1e400")
 
 
 @pytest.mark.parametrize(
-    ("value", "fault"),
+    ("values", "fault"),
     [
-        (True, "must be a number or a quantity such as 500m or 4Gi, not true"),
-        (None, "must be a number or a quantity such as 500m or 4Gi, not empty"),
-        ({}, "must be a number or a quantity such as 500m or 4Gi, not a mapping"),
-        (float("nan"), "must be a finite number, not nan"),
-        (-1, "must not be negative, not -1"),
-        (1e308, "must be 0 or a number between 1e-100 and 1e+100, not 1e+308"),
-        (
-            10**400,
-            "must be 0 or a number between 1e-100 and 1e+100, "
-            "not a whole number of more than 40 digits",
-        ),
-        ("1e400", "must be 0 or a number between 1e-100 and 1e+100, not '1e400'"),
-        ("1e-400E", "must be a number or a quantity such as 500m or 4Gi, not '1e-400E'"),
+        (NO_QUANTITIES, "must be a number or a quantity such as 500m or 4Gi, not "),
+        (OUT_OF_RANGE, "must be 0 or a number between 1e-100 and 1e+100, not "),
+        ((float("nan"), float("inf")), "must be a finite number, not "),
+        ((-1, "-1"), "must not be negative, not "),
     ],
 )
-def test_refusals(value: object, fault: str) -> None:
-    with pytest.raises(ProblemError) as caught:
-        read_amount(value)
-    assert str(caught.value) == fault
+def test_refusals(values: tuple[object, ...], fault: str) -> None:
+    for value in values:
+        assert fault_of(read_amount, value).startswith(fault)
 
 
 @pytest.mark.parametrize("text", ["1e999999999", "1e-999999999", "1e" + "9" * 200, "9" * 299])
@@ -192,26 +151,13 @@ def test_huge_numbers_cost_nothing(text: str) -> None:
 
 
 def test_suffix_without_an_absolute_unit() -> None:
-    with pytest.raises(ProblemError) as caught:
-        read_amount("500m", "of the largest server")
-    assert str(caught.value) == (
-        "must be a plain number, not '500m': "
-        "an absolute quantity has no meaning in the unit 'of the largest server'"
-    )
+    fault = fault_of(read_amount, "500m", "of the largest server")
+    assert fault.startswith("must be a plain number, not '500m': an absolute quantity has no")
 
 
 def test_units_are_known_in_any_sensible_case() -> None:
-    assert unit_size("Cores") == 1
-    assert unit_size("GPUs") == 1
-    assert unit_size("Mb/s") == 10**6
-    assert unit_size("mb/s") is None
-    assert unit_size("normalised") is None
-
-
-def test_plain_numbers_only() -> None:
-    assert read_number(3) == 3.0
-    with pytest.raises(ProblemError, match="must be a number, not '3'"):
-        read_number("3")
+    assert (unit_size("Cores"), unit_size("GPUs"), unit_size("Mb/s")) == (1, 1, 10**6)
+    assert unit_size("mb/s") is unit_size("normalised") is None
 
 
 def test_what_is_shown_stays_short() -> None:
