@@ -136,7 +136,7 @@ LAYOUT = {
 }
 
 ROWS: list[tuple[Any, str]] = [
-    (row(None), ".name: must be the name of a user, not empty"),
+    (row(None), ".name: must be text, not empty"),
     ({"name": "ana"}, ": the key 'servers' is missing"),
     ({"servers": {}}, ": the key 'name' is missing"),
     (row("anna"), ".name: no user is named 'anna'; did you mean 'ana'?"),

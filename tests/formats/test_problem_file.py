@@ -279,7 +279,7 @@ NO_SERVER = ": user 'ana' fits no server:"
 # The fields of a user beside its name, and the fault behind users[0].
 OF_USERS = {
     "demnad: {cpu: 1}": ".demnad: unknown key; did you mean 'demand'?",
-    "demand: {1.5: 3}": ".demand.1.5: is not the name of a resource",
+    "demand: {1.5: 3}": ".demand.1.5: must be text, not 1.5; put it in quotes",
     "demand: {cpu: 1, cpu: 2}": ".demand.cpu: the key 'cpu' appears twice in one mapping",
     "demand: {7: 1, '7': 1}": ".demand.7: the key 7 appears twice (user 'ana')",
     "demand: {cpu: -1}": ".demand.cpu: must not be negative, not -1 (user 'ana')",
@@ -307,7 +307,7 @@ OF_USERS = {
 }
 
 OF_SERVERS = {
-    f"name: {10**400}, capacity: {{cpu: 1}}": "servers[0].name: is too long for a name: a whole",
+    f"name: {10**400}, capacity: {{cpu: 1}}": "servers[0].name: is longer than 253 characters: '1000",
     "capacity: {cpu: 1}": "servers[0]: the key 'name' is missing",
     "name: 1.10, capacity: {cpu: 1}": "servers[0].name: must be text, not 1.1; put it in quotes",
     "name: 7, capacity: {cpu: 1}}, {name: '7', capacity: {cpu: 2}": (

@@ -35,8 +35,9 @@ from fairlead.formats.documents import (
     read_bytes,
     source_name,
 )
-from fairlead.formats.file_faults import RowFaults, check_object, short, text_of
+from fairlead.formats.file_faults import RowFaults, check_object, short
 from fairlead.garbage_collection import garbage_collection_paused
+from fairlead.model.arguments import name_text
 from fairlead.model.quantity import show
 
 MADE_BY = "make it with kubectl get nodes,pods -A -o json"
@@ -176,8 +177,8 @@ def _add_pod(item: ListedObject, dump: Dump, rule: UserRule, names: set[tuple[st
     namespace = metadata.get("namespace")
     if namespace is None:
         namespace = "default"
-    namespace = text_of(namespace, f"{place}.metadata.namespace")
-    name = text_of(metadata["name"], f"{place}.metadata.name")
+    namespace = name_text(namespace, f"{place}.metadata.namespace")
+    name = name_text(metadata["name"], f"{place}.metadata.name")
     if (namespace, name) in names:
         raise InputError("repeats the name of an earlier pod", place)
     names.add((namespace, name))
@@ -186,7 +187,7 @@ def _add_pod(item: ListedObject, dump: Dump, rule: UserRule, names: set[tuple[st
     labels = metadata.get("labels") or {}
     user = rule.user(namespace, labels)
     if rule.label in labels:
-        text_of(user, f"{place}.metadata.labels.{rule.label}")
+        name_text(user, f"{place}.metadata.labels.{rule.label}")
     dump.users[user] = None
     spec = found["spec"]
     node = spec.get("nodeName") or ""
@@ -225,11 +226,11 @@ def _read_node(item: Mapping[str, Any], place: str) -> Node:
         raise InputError("the key 'allocatable' is missing", f"{place}.status")
     labels = metadata.get("labels") or {}
     for label, value in labels.items():
-        text_of(label, f"{place}.metadata.labels")
+        name_text(label, f"{place}.metadata.labels")
         if value:
-            text_of(value, f"{place}.metadata.labels.{label}")
+            name_text(value, f"{place}.metadata.labels.{label}")
     return Node(
-        name=text_of(metadata["name"], f"{place}.metadata.name"),
+        name=name_text(metadata["name"], f"{place}.metadata.name"),
         labels=labels,
         taints=forbidding_taints(found.get("spec") or {}),
         allocatable=allocatable(amounts, f"{place}.status.{key}"),

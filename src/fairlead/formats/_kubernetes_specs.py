@@ -39,7 +39,8 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats.file_faults import short, text_of
+from fairlead.formats.file_faults import short
+from fairlead.model.arguments import name_text
 from fairlead.model.quantity import parse_quantity, read_amount, show, typed_number
 
 PODS = "pods"
@@ -268,7 +269,7 @@ def _read_nanos(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
     """Return amounts in nano-units; raise ProblemError for an invalid one."""
     nanos = {}
     for name, value in quantities.items():
-        text_of(name, place)
+        name_text(name, place)
         try:
             nanos[name] = (
                 _parse_nano(value) if type(value) is str else _to_nano(read_amount(value)[0])

@@ -14,15 +14,13 @@ import numpy as np
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.file_faults import (
     did_you_mean,
-    is_name,
     keyed_by_text,
-    number_at,
     short,
-    text_of,
 )
+from fairlead.model.arguments import name_text
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
 from fairlead.model.fitting import ROUNDING
-from fairlead.model.quantity import read_amount, show
+from fairlead.model.quantity import number_at, read_amount, show
 
 FORMAT_VERSION = 1
 
@@ -95,7 +93,7 @@ def check_shape(document: object) -> ProblemDocument:
         for number, row in enumerate(rows):
             place = f"{what}[{number}]"
             if what == "devices":
-                _check_name(row, place)
+                name_text(row, place)
             elif isinstance(row, dict):
                 _check_row(row, what, place)
             else:
@@ -116,7 +114,7 @@ def _check_row(row: dict[Any, Any], what: str, place: str) -> None:
     _check_keys(row, what, place)
     for key, value in row.items():
         if key in _NAMES:
-            _check_name(value, f"{place}.{key}")
+            name_text(value, f"{place}.{key}")
         elif not isinstance(value, dict) and key in _MAPPINGS:
             raise InputError(f"must be a mapping, not {show(value)}", f"{place}.{key}")
 
@@ -131,12 +129,6 @@ def _check_keys(mapping: dict[Any, Any], what: str, place: str) -> None:
     for key in required:
         if key not in mapping:
             raise InputError(f"the key {key!r} is missing", place)
-
-
-def _check_name(value: object, place: str) -> None:
-    if not is_name(value):
-        quotes = "; put it in quotes" if isinstance(value, bool | float) else ""
-        raise InputError(f"must be text, not {show(value)}{quotes}", place)
 
 
 class Resources:
@@ -161,9 +153,7 @@ class Resources:
 
     def column(self, name: object, place: str) -> int:
         """Return the column of a resource; add one for a new resource if none are declared."""
-        if not is_name(name):
-            raise InputError("is not the name of a resource", place)
-        text = text_of(name, place)
+        text = name_text(name, place)
         if text not in self.index and not self.is_declared:
             self.index[text] = len(self.index)
             self.units[text] = ""
@@ -239,14 +229,12 @@ def _read_declared_units(declared: object) -> dict[str, str]:
     units: dict[str, str] = {}
     for position, (name, unit) in enumerate(pairs):
         place = f"resources[{position}]" if isinstance(declared, list) else "resources"
-        if not is_name(name):
-            raise InputError(f"must be the name of a resource, not {show(name)}", place)
-        text = text_of(name, place)
+        text = name_text(name, place)
         if text in units:
             raise InputError(f"duplicate name {text!r}", place)
         if not (unit is None or isinstance(unit, str)):
             raise InputError(f"must be the name of a unit, not {show(unit)}", f"resources.{text}")
-        units[text] = text_of(unit, f"resources.{text}") if unit else ""
+        units[text] = name_text(unit, f"resources.{text}") if unit else ""
     return units
 
 
@@ -264,7 +252,7 @@ def _read_labels(given: Mapping[Any, Any], place: str) -> dict[str, str]:
             quotes = "; put it in quotes" if isinstance(value, float) else ""
             raise InputError(f"must be text, not {show(value)}{quotes}", f"{place}.{key}")
         text = show(value) if isinstance(value, bool) else value
-        labels[key] = text_of(text, f"{place}.{key}") if text != "" else ""
+        labels[key] = name_text(text, f"{place}.{key}") if text != "" else ""
     return labels
 
 
@@ -322,9 +310,7 @@ class NamedGroups:
         return rates
 
     def _group(self, name: object, place: str) -> int:
-        if not is_name(name):
-            raise InputError(f"must be the name of a group, not {show(name)}", place)
-        text = text_of(name, place)
+        text = name_text(name, place)
         if text not in self.index:
             raise ProblemError(
                 f"no group is named {show(text)}{did_you_mean(text, self.index)}", place

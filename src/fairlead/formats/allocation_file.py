@@ -22,16 +22,13 @@ from fairlead.formats.documents import read_document, source_name
 from fairlead.formats.file_faults import (
     RowFaults,
     did_you_mean,
-    is_name,
     keyed_by_text,
-    number_at,
     short,
-    text_of,
 )
-from fairlead.model.arguments import switch
+from fairlead.model.arguments import name_text, switch
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
-from fairlead.model.quantity import LARGEST_AMOUNT, show
+from fairlead.model.quantity import LARGEST_AMOUNT, number_at, show
 from fairlead.model.ties import first_smallest
 
 # The name of the only group in answers of mechanisms that treat all servers as one pool.
@@ -162,10 +159,7 @@ class _Reading:
         """Return the index of a row's user; raise InputError if it is unknown or has a row."""
         if "name" not in row:
             raise InputError("the key 'name' is missing", place)
-        name = row["name"]
-        if not is_name(name):
-            raise InputError(f"must be the name of a user, not {show(name)}", f"{place}.name")
-        text = text_of(name, f"{place}.name")
+        text = name_text(row["name"], f"{place}.name")
         if text not in self.users:
             raise InputError(
                 f"no user is named {show(text)}{self._hint(text, self.users)}", f"{place}.name"
@@ -235,9 +229,7 @@ def _check_layout(document: object) -> dict[str, Any]:
     if not document["users"]:
         raise InputError("must list at least one", "users")
     if "mechanism" in document:
-        if not isinstance(document["mechanism"], str):
-            raise InputError(f"must be text, not {show(document['mechanism'])}", "mechanism")
-        text_of(document["mechanism"], "mechanism")
+        name_text(document["mechanism"], "mechanism")
     return document
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from fairlead.errors import InputError, ProblemError
-from fairlead.model.names import check_name
-from fairlead.model.quantity import read_number, show
+from fairlead.errors import InputError
+from fairlead.model.arguments import LONGEST_NAME, name_text
+from fairlead.model.quantity import show
 
-LONGEST_NAME = 253
 Shape = TypeVar("Shape")
 
 _KINDS = {
@@ -39,27 +38,6 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def is_name(value: object) -> TypeGuard[str | int]:
-    """Return whether a value may be a name: text or a whole number (``name: 7`` names ``"7"``).
-
-    ``true`` is not a name, nor are other numbers, since ``1.10`` would become ``1.1``.
-    """
-    return isinstance(value, str | int) and not isinstance(value, bool)
-
-
-def text_of(name: str | int, place: str) -> str:
-    """Return a name as text; InputError if it is empty, very long or has control characters."""
-    if isinstance(name, int):
-        if abs(name) >= 10**LONGEST_NAME:
-            raise InputError(f"is too long for a name: {show(name)}", place)
-        return str(name)
-    if not name or name.isspace():
-        raise InputError("is an empty name", place)
-    if len(name) > LONGEST_NAME:
-        raise InputError(f"is longer than {LONGEST_NAME} characters: {show(name)}", place)
-    return check_name(name, place)
-
-
 def keyed_by_text(mapping: Mapping[Any, Any], place: str) -> dict[str, Any]:
     """Return a mapping with its keys as text.
 
@@ -67,28 +45,11 @@ def keyed_by_text(mapping: Mapping[Any, Any], place: str) -> dict[str, Any]:
     """
     named: dict[str, Any] = {}
     for key, value in mapping.items():
-        if not is_name(key):
-            raise InputError(f"must have names as its keys, not {show(key)}", place)
-        text = text_of(key, f"{place}.{short(key)}")
+        text = name_text(key, f"{place}.{short(key)}")
         if text in named:
             raise InputError(f"the key {text!r} appears twice in one mapping", place)
         named[text] = value
     return named
-
-
-def number_at(value: object, place: str, owner: str = "") -> float:
-    """Read a number of at least 0; raise ProblemError with its key path for any other value.
-
-    `owner` is appended to the error.
-    """
-    wanted = "a number from 0"
-    try:
-        number = read_number(value, wanted)
-    except ProblemError as error:
-        raise ProblemError(f"{error.fault}{owner}", place) from None
-    if number < 0:
-        raise ProblemError(f"must be {wanted}, not {show(value)}{owner}", place)
-    return number
 
 
 def short(key: object) -> str:

@@ -29,11 +29,11 @@ from fairlead.formats._kubernetes_specs import (
 )
 from fairlead.formats._problem_rows import NamedGroups, find_unplaceable
 from fairlead.formats.documents import source_name
-from fairlead.formats.file_faults import RowFaults, did_you_mean, number_at
+from fairlead.formats.file_faults import RowFaults, did_you_mean
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 from fairlead.model.holdings import Holdings, IdleUser, UnrunnableTask, WaitingTask
 from fairlead.model.problem import Problem
-from fairlead.model.quantity import MOST_DEVICES, show
+from fairlead.model.quantity import MOST_DEVICES, number_at, show
 from fairlead.model.ties import first_largest_of_rows
 
 _EQUAL_WEIGHTS: Mapping[str, float] = {}

@@ -35,8 +35,9 @@ from fairlead.formats._kubernetes_specs import (
     unit_of,
 )
 from fairlead.formats._problem_rows import NamedGroups
-from fairlead.formats.file_faults import RowFaults, check_object, text_of
+from fairlead.formats.file_faults import RowFaults, check_object
 from fairlead.formats.kubernetes import table_of
+from fairlead.model.arguments import name_text
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, with_devices
 from fairlead.model.quantity import show
 
@@ -123,7 +124,7 @@ def _read_run(
     found = check_object(POD, content, place)
     metadata, status = found["metadata"], content.get("status") or {}
     namespace = metadata.get("namespace") or "default"
-    name = f"{text_of(namespace, place)}/{text_of(metadata['name'], place)}"
+    name = f"{name_text(namespace, place)}/{name_text(metadata['name'], place)}"
     started = _parse_time(status.get("startTime"), f"{place}.status.startTime")
     if started is None:
         notes[NEVER_RAN] += 1

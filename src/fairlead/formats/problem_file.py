@@ -45,12 +45,12 @@ from fairlead.formats._problem_rows import (
 )
 from fairlead.formats.atomic_files import write_text
 from fairlead.formats.documents import read_document, source_name
-from fairlead.formats.file_faults import keyed_by_text, number_at, text_of
+from fairlead.formats.file_faults import keyed_by_text
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import file_name, switch
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, device_names
 from fairlead.model.problem import LARGEST_COUNT, Problem
-from fairlead.model.quantity import show
+from fairlead.model.quantity import number_at, show
 from fairlead.model.queues import TOP, Queues, read_queues
 
 # Largest number of pairs of a user and a group: a table of such pairs takes some hundred MB.
@@ -204,7 +204,7 @@ def _read_unique_names(rows: Sequence[ServerRow] | Sequence[UserRow], what: str)
     row_of: dict[str, int] = {}
     for number, row in enumerate(rows):
         place = f"{what}[{number}].name"
-        name = text_of(row["name"], place)
+        name = str(row["name"])
         if row_of.setdefault(name, number) != number:
             raise InputError(
                 f"duplicate name {name!r}, already the name of {what}[{row_of[name]}]", place
@@ -214,8 +214,6 @@ def _read_unique_names(rows: Sequence[ServerRow] | Sequence[UserRow], what: str)
 
 def _read_devices(document: ProblemDocument, resources: Sequence[str]) -> tuple[str, ...]:
     names = document.get("devices", [])
-    for k, name in enumerate(names):
-        text_of(name, f"devices[{k}]")
     return device_names([str(name) for name in names], resources)
 
 
@@ -260,8 +258,6 @@ def _read_queues(
 ) -> Queues | None:
     if not rows and not any("queue" in user for user in users):
         return None
-    for q, row in enumerate(rows):
-        text_of(row["name"], f"queues[{q}].name")
     return read_queues(rows, [user.get("queue") for user in users], names)
 
 

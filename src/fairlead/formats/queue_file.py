@@ -26,9 +26,9 @@ from typing import Any
 from fairlead.errors import InputError
 from fairlead.formats._problem_rows import check_version
 from fairlead.formats.documents import read_document, source_name
-from fairlead.formats.file_faults import did_you_mean, keyed_by_text, number_at, short, text_of
+from fairlead.formats.file_faults import did_you_mean, keyed_by_text, short
 from fairlead.model.arguments import file_name
-from fairlead.model.quantity import show
+from fairlead.model.quantity import number_at, show
 from fairlead.model.queues import (
     Limits,
     Parents,
@@ -97,12 +97,6 @@ def load_queues(path: str | Path) -> QueueFile:
             raise InputError(f"must be a mapping of users to queues, not {show(users)}", "users")
         named = keyed_by_text(users, "users")
         queues = read_queues(rows, list(named.values()), list(named))
-        for q, name in enumerate(queues.names):
-            text_of(name, f"queues[{q}].name")
-        for name in limits:
-            text_of(name, "limits")
-        for name in quotas:
-            text_of(name, "quotas")
         check_quotas(quotas, queues.parents(list(named)), limits)
     except InputError as error:
         raise error.within(source_name(path)) from None

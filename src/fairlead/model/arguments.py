@@ -13,6 +13,8 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.model.names import check_name
 from fairlead.model.quantity import show
 
+LONGEST_NAME = 253
+
 
 def whole_number(value: Any, name: str, least: int = 0, most: int | None = None) -> int:
     """Return a whole number from `least` to `most`, or raise InputError, also for a bool."""
@@ -66,8 +68,19 @@ def text(value: Any, place: str) -> str:
     if isinstance(value, Integral) and not isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, str):
-        raise ProblemError(f"must be text, not {value!r:.60}", place)
+        quotes = "; put it in quotes" if isinstance(value, bool | float) else ""
+        raise ProblemError(f"must be text, not {show(value)}{quotes}", place)
     return check_name(str(value), place)
+
+
+def name_text(value: Any, place: str) -> str:
+    """Return a name as `text` does; ProblemError also if it is empty or very long."""
+    name = text(value, place)
+    if not name or name.isspace():
+        raise ProblemError("is an empty name", place)
+    if len(name) > LONGEST_NAME:
+        raise ProblemError(f"is longer than {LONGEST_NAME} characters: {show(name)}", place)
+    return name
 
 
 def texts(values: Any, name: str, field: str = "") -> tuple[str, ...]:

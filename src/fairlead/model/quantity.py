@@ -121,25 +121,41 @@ def typed_number(text: str) -> float:
     return float(text)
 
 
-def read_number(value: object, wanted: str = "a number") -> float:
+def read_number(value: object, wanted: str = "a number", place: str = "") -> float:
     """Return a finite number of usable size; ProblemError, naming `wanted`, for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ProblemError(f"must be {wanted}, not {show(value)}")
+        raise ProblemError(f"must be {wanted}, not {show(value)}", place)
     try:
         number = float(value)
     except OverflowError:
-        raise out_of_range(value) from None
+        raise out_of_range(value, place) from None
     if not math.isfinite(number):
-        raise ProblemError(f"must be a finite number, not {number}")
-    _check_range(number, value)
+        raise ProblemError(f"must be a finite number, not {number}", place)
+    _check_range(number, value, place)
     return number
 
 
-def out_of_range(value: object) -> ProblemError:
+def number_at(value: object, place: str, owner: str = "") -> float:
+    """Read a number of at least 0; raise ProblemError with its key path for any other value.
+
+    `owner` is appended to the error.
+    """
+    wanted = "a number from 0"
+    try:
+        number = read_number(value, wanted)
+    except ProblemError as error:
+        raise ProblemError(f"{error.fault}{owner}", place) from None
+    if number < 0:
+        raise ProblemError(f"must be {wanted}, not {show(value)}{owner}", place)
+    return number
+
+
+def out_of_range(value: object, place: str = "") -> ProblemError:
     """Return the error for an extremely large or small number."""
     return ProblemError(
         f"must be 0 or a number between {1 / LARGEST_AMOUNT:g} and {LARGEST_AMOUNT:g}, "
-        f"not {show(value)}"
+        f"not {show(value)}",
+        place,
     )
 
 
@@ -167,9 +183,9 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def _check_range(number: float, value: object) -> None:
+def _check_range(number: float, value: object, place: str = "") -> None:
     if number != 0 and not 1 / LARGEST_AMOUNT < abs(number) < LARGEST_AMOUNT:
-        raise out_of_range(value)
+        raise out_of_range(value, place)
 
 
 # A float that prints with at most this many digits stands for the printed decimal.

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import ProblemError
-from fairlead.model.arguments import text
+from fairlead.model.arguments import name_text
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, ReadOnlyArrays
-from fairlead.model.quantity import read_number, show
+from fairlead.model.quantity import number_at, read_number, show
 
 TOP = -1  # instead of a queue's index: the root
 DEEPEST = 100  # the largest number of levels of queues
@@ -147,7 +147,7 @@ def read_queues(
         for key in row:
             if key not in ROW_KEYS:
                 raise ProblemError(f"unknown key; known: {', '.join(ROW_KEYS)}", f"{place}.{key}")
-        name = text(row.get("name"), f"{place}.name")
+        name = name_text(row.get("name"), f"{place}.name")
         if name in index or name in taken:
             what = "queue" if name in index else "user"
             raise ProblemError(f"there is already a {what} named {name!r}", f"{place}.name")
@@ -178,18 +178,15 @@ def read_limits(given: object) -> Limits:
         raise ProblemError(f"must be a mapping of queues and users, not {show(given)}", "limits")
     found: Limits = {}
     for key, row in given.items():
-        name = text(key, "limits")
+        name = name_text(key, "limits")
         if not isinstance(row, Mapping):
             raise ProblemError(f"must be a mapping of resources, not {show(row)}", f"limits.{name}")
         limit: dict[str, float] = {}
         for resource, value in row.items():
-            place = f"limits.{name}.{text(resource, f'limits.{name}')}"
-            largest = _read_number(value, "a number from 0", place)
-            is_count = resource in (TASKS, JOBS)
-            if largest < 0 or (is_count and largest % 1):
-                wanted = "a whole number from 0" if is_count else "a number from 0"
-                raise ProblemError(f"must be {wanted}, not {show(value)}", place)
-            limit[str(resource)] = largest
+            place = f"limits.{name}.{name_text(resource, f'limits.{name}')}"
+            limit[str(resource)] = number_at(value, place)
+            if resource in (TASKS, JOBS) and value % 1:
+                raise ProblemError(f"must be a whole number from 0, not {show(value)}", place)
         found[name] = limit
     return found
 
@@ -205,21 +202,14 @@ def amounts_and_tasks(
 
 def _index_of(name: Any, index: Mapping[str, int], place: str, where: str = "") -> int:
     """Return the index of a queue; ProblemError if `index` does not have the name."""
-    named = text(name, place)
+    named = name_text(name, place)
     if named not in index:
         raise ProblemError(f"no queue {where} is named {named!r}".replace("  ", " "), place)
     return index[named]
 
 
-def _read_number(value: Any, wanted: str, place: str) -> float:
-    try:
-        return read_number(value, wanted)
-    except ProblemError as error:
-        raise ProblemError(error.fault, place) from None
-
-
 def _read_weight(value: Any, place: str) -> float:
-    weight = _read_number(value, "a positive number", place)
+    weight = read_number(value, "a positive number", place)
     if weight <= 0:
         raise ProblemError(f"must be a positive number, not {show(value)}", place)
     return weight
@@ -278,7 +268,7 @@ def read_quotas(given: object) -> Quotas:
         raise ProblemError(f"must be a mapping of queues and users, not {show(given)}", "quotas")
     found: Quotas = {}
     for key, value in given.items():
-        name = text(key, "quotas")
+        name = name_text(key, "quotas")
         rows = value if isinstance(value, list) else [value]
         places = [f"quotas.{name}" + (f"[{k}]" if len(rows) > 1 else "") for k in range(len(rows))]
         found[name] = [_read_row(*each) for each in zip(rows, places, strict=True)]
@@ -294,24 +284,21 @@ def _read_row(row: object, place: str) -> dict[str, Any]:
         raise ProblemError(f"must be a mapping of resources, not {show(row)}", place)
     found: dict[str, Any] = {}
     for key, value in row.items():
-        name = text(key, place)
+        name = name_text(key, place)
         if name == WHERE:
             found[WHERE] = _read_where(value, f"{place}.{WHERE}")
             continue
-        try:
-            found[name] = read_number(value, "a number from 0")
-        except ProblemError as error:
-            raise ProblemError(error.fault, f"{place}.{name}") from None
-        if found[name] < 0:
-            raise ProblemError(f"must be a number from 0, not {show(value)}", f"{place}.{name}")
+        found[name] = number_at(value, f"{place}.{name}")
     return found
 
 
 def _read_where(value: object, place: str) -> dict[str, str] | list[str]:
     if isinstance(value, Mapping) and value:
-        return {text(key, place): text(value[key], place) for key in sorted(value, key=str)}
+        return {
+            name_text(key, place): name_text(value[key], place) for key in sorted(value, key=str)
+        }
     if isinstance(value, list) and value:
-        return sorted({text(name, place) for name in value})
+        return sorted({name_text(name, place) for name in value})
     raise ProblemError(f"must be labels, or names of servers, not {show(value)}", place)
 
 
