@@ -307,7 +307,7 @@ OF_USERS = {
 }
 
 OF_SERVERS = {
-    f"name: {10**400}, capacity: {{cpu: 1}}": "servers[0].name: is longer than 253 characters: '1000",
+    f"name: {10**400}, capacity: {{cpu: 1}}": "servers[0].name: is longer than 253 characters:",
     "capacity: {cpu: 1}": "servers[0]: the key 'name' is missing",
     "name: 1.10, capacity: {cpu: 1}": "servers[0].name: must be text, not 1.1; put it in quotes",
     "name: 7, capacity: {cpu: 1}}, {name: '7', capacity: {cpu: 2}": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.model.fitting import ROUNDING
+from fairlead.model.cluster import ROUNDING
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 

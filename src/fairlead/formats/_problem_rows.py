@@ -18,8 +18,7 @@ from fairlead.formats.file_faults import (
     short,
 )
 from fairlead.model.arguments import name_text
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray
-from fairlead.model.fitting import ROUNDING
+from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.quantity import number_at, read_amount, show
 
 FORMAT_VERSION = 1
@@ -316,69 +315,3 @@ class NamedGroups:
                 f"no group is named {show(text)}{did_you_mean(text, self.index)}", place
             )
         return self.index[text]
-
-
-def find_unplaceable(
-    cluster: Cluster, demand: FloatArray, eligible: BoolArray, rates: FloatArray | None
-) -> dict[int, str]:
-    """Return, for each user whose task fits no server, the reason.
-
-    `demand` (N, R) is that of one task; `eligible` (N, G); `rates` (N, G) has NaN rows for users
-    without rates. A user with rates fits if a rate is positive on an eligible group with servers,
-    whatever its demand. O(N (G + K R)) for K distinct capacities.
-    """
-    open_to = eligible & (cluster.count > 0)
-    capacity, kind = np.unique(cluster.capacity, axis=0, return_inverse=True)
-    kind = kind.reshape(-1)  # a column in NumPy 2.0.0
-    reasons = {}
-    for n in range(len(demand)):
-        if rates is not None and not np.isnan(rates[n, 0]):
-            if not (open_to[n] & (rates[n] > 0)).any():
-                reasons[n] = _no_rate(eligible[n])
-            continue
-        open_capacity = capacity  # distinct capacities of the groups open to the user
-        if not open_to[n].all():
-            open_capacity = capacity[np.bincount(kind[open_to[n]], minlength=len(capacity)) > 0]
-        fits = (demand[n] <= open_capacity * (1 + ROUNDING)).all(axis=1)
-        if not fits.any():
-            allowed = "" if len(open_capacity) == len(capacity) else " that its placement allows"
-            if eligible[n].any() and not len(open_capacity):
-                reasons[n] = "the groups that its placement allows have no server"
-            else:
-                reasons[n] = _no_room(cluster, demand[n], open_capacity, allowed)
-    return reasons
-
-
-def _no_rate(eligible: BoolArray) -> str:
-    if not eligible.any():
-        return "its placement constraint allows no group"
-    allowed = "" if eligible.all() else " that its placement allows"
-    return f"its rate is 0 on every group{allowed}"
-
-
-def _no_room(cluster: Cluster, demand: FloatArray, open_capacity: FloatArray, allowed: str) -> str:
-    """Return why a demand (R,) exceeds each open capacity; `allowed` follows the word *server*."""
-    if not len(open_capacity):
-        return "its placement constraint allows no group"
-    largest = open_capacity.max(axis=0)
-    reasons = []
-    for r in np.flatnonzero(demand > largest * (1 + ROUNDING)):
-        name, unit = cluster.resources[r], cluster.units[r]
-        if largest[r] == 0:
-            reasons.append(f"no server{allowed} has {name}")
-        else:
-            reasons.append(
-                f"one task needs {_amount(demand[r], unit)} of {name}, "
-                f"and the largest server{allowed} has {_amount(largest[r], unit)}"
-            )
-    if reasons:
-        return "; ".join(reasons)
-    needs = [
-        f"{_amount(demand[r], cluster.units[r])} of {cluster.resources[r]}"
-        for r in np.flatnonzero(demand > 0)
-    ]
-    return f"no server{allowed} has {' and '.join(needs)} together"
-
-
-def _amount(amount: float, unit: str) -> str:
-    return f"{amount:.12g} {unit}".rstrip()

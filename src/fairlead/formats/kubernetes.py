@@ -27,10 +27,10 @@ from fairlead.formats._kubernetes_specs import (
     unit_of,
     unmodelled_constraint,
 )
-from fairlead.formats._problem_rows import NamedGroups, find_unplaceable
+from fairlead.formats._problem_rows import NamedGroups
 from fairlead.formats.documents import source_name
 from fairlead.formats.file_faults import RowFaults, did_you_mean
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, find_unplaceable
 from fairlead.model.holdings import Holdings, IdleUser, UnrunnableTask, WaitingTask
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import MOST_DEVICES, number_at, show

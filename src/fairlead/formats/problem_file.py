@@ -40,7 +40,6 @@ from fairlead.formats._problem_rows import (
     ServerRow,
     UserRow,
     check_shape,
-    find_unplaceable,
     read_labels,
 )
 from fairlead.formats.atomic_files import write_text
@@ -48,7 +47,7 @@ from fairlead.formats.documents import read_document, source_name
 from fairlead.formats.file_faults import keyed_by_text
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import file_name, switch
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, device_names
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, device_names, find_unplaceable
 from fairlead.model.problem import LARGEST_COUNT, Problem
 from fairlead.model.quantity import number_at, show
 from fairlead.model.queues import TOP, Queues, read_queues

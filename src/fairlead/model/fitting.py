@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.model.cluster import FloatArray
+from fairlead.model.cluster import ROUNDING, FloatArray
 from fairlead.model.problem import Problem
-
-# Relative tolerance: a task of a server's size still fits if a conversion of units rounded it up.
-ROUNDING = 1e-12
 
 
 def use_per_task(problem: Problem, time_shared: bool = False) -> FloatArray:

@@ -21,12 +21,13 @@ from fairlead.model.cluster import (
     Users,
     check_devices,
     device_names,
+    find_unplaceable,
     sealed,
 )
 from fairlead.model.frames import name_axis, read_numbers, read_switches, read_table
 from fairlead.model.quantity import LARGEST_AMOUNT, show
 from fairlead.model.queues import Queues, read_queues
-from fairlead.model.workload_checks import usable_amounts
+from fairlead.model.workload_checks import check_unlike_names, usable_amounts
 
 # The largest count up to which floats represent every whole number.
 LARGEST_COUNT = 2**53
@@ -403,11 +404,7 @@ def _read_names(
         return tuple(f"{prefix}{k + 1}" for k in range(length))
     if len(names) != length:
         raise ProblemError(f"{len(names)} names for {length} rows", what)
-    seen: set[str] = set()
-    for k, name in enumerate(names):
-        if name in seen:
-            raise ProblemError(f"duplicate name {name!r}", f"{what}[{k}].name")
-        seen.add(name)
+    check_unlike_names(names, what)
     return tuple(names)
 
 
@@ -545,11 +542,8 @@ def _check_placeable(problem: Problem) -> None:
         has_rates = ~np.isnan(problem.users.rates[:, 0])
         runnable[has_rates] = open_to[has_rates] & (problem.users.rates[has_rates] > 0)
     for n in np.flatnonzero(~runnable.any(axis=1) & (problem.task_limit > 0)):
-        missing = asks[n] & lacks[open_to[n]].all(axis=0)
-        names = [problem.cluster.resources[r] for r in np.flatnonzero(missing)]
-        has_names = names and problem.users.rates is None
-        why = f"no server has {' and '.join(names)}" if has_names else "no server can run its tasks"
-        if not open_to[n].all():
-            why += " of those that it may use" if open_to[n].any() else "; it may use none"
+        rates = None if problem.users.rates is None else problem.users.rates[[n]]
+        eligible = problem.users.eligible[[n]]
+        why = find_unplaceable(problem.cluster, problem.demand[[n]], eligible, rates)[0]
         fault = f"user {problem.users.names[n]!r} fits no server: {why}"
         raise ProblemError(fault, f"users[{n}]")

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, check_devices
-from fairlead.model.fitting import ROUNDING
+from fairlead.model.cluster import ROUNDING, BoolArray, Cluster, FloatArray, IntArray, check_devices
 from fairlead.model.notebooks import Tabular
 from fairlead.model.queues import Limits, Queues, Quotas
 from fairlead.model.workload_checks import (

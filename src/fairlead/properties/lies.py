@@ -19,8 +19,8 @@ import numpy as np
 
 from fairlead.errors import CertificateError, FairleadError, RefusalError
 from fairlead.model.arguments import whole_number
-from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.fitting import ROUNDING, tasks_on_one_server
+from fairlead.model.cluster import ROUNDING, BoolArray, FloatArray
+from fairlead.model.fitting import tasks_on_one_server
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties.feasibility import check_feasibility

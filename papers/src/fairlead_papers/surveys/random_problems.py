@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.fitting import ROUNDING
+from fairlead.model.cluster import ROUNDING, BoolArray, FloatArray
 from fairlead.model.problem import Problem
 
 # Fractions of problems that are made to meet a premise that chance hardly ever meets.
