@@ -139,7 +139,7 @@ NAN = float("nan")
         ({"job_submit": [5, 4]}, "jobs[1].submit: time runs backwards to 4.0"),
         ({"job_submit": [[0, 1]]}, "jobs submit: must have one dimension"),
         ({"job_submit": [], "job_user": []}, "jobs: there is no job"),
-        ({"job_submit": ["a", "b"]}, "jobs submit: must be numbers"),
+        ({"job_submit": ["a", "b"]}, "jobs submit: must be a table of numbers"),
         ({"job_user": [0, 2]}, "jobs[1].user: must be from 0 to 1, not 2"),
         ({"job_user": [0, 0.5]}, "jobs[1].user: must be a whole number, not 0.5"),
         ({"job_names": ["x", "x"]}, "jobs[1].name: duplicate name 'x'"),
@@ -156,7 +156,7 @@ NAN = float("nan")
         ({"server_event": [2, 1, 3]}, "server events[2].event: must be from 0 to 2, not 3"),
         ({"server": [0, 0, 5]}, "server events[2].server: must be from 0 to 4, not 5"),
         ({"set_shape": None}, "shapes: 2 rows for 3 sets"),
-        ({"shapes": [[1, 1], [1, NAN]]}, "shapes[1].memory: must be 0 or a usable positive"),
+        ({"shapes": [[1, 1], [1, NAN]]}, "shapes[1].memory: must be 0 or a number between"),
         ({"shapes": [[0, 0], [1, 1]]}, "shapes[0]: takes nothing of any resource"),
         ({"shapes": [[1], [1]]}, "shapes: must have shape (rows, 2)"),
         ({"places": [[True, True], [False, False]]}, "places[1]: allows no group"),
@@ -181,7 +181,7 @@ def test_refusals_name_the_entry(changes: dict[str, Any], said: str) -> None:
     ("changes", "said"),
     [
         ({"count": np.array([2, 0])}, "groups[1].count: must be a positive number, not 0"),
-        ({"capacity": np.array([[1.0, 1], [NAN, 1]])}, "groups[1].cpu: must be 0 or a usable"),
+        ({"capacity": np.array([[1.0, 1], [NAN, 1]])}, "groups[1].cpu: must be 0 or a number"),
         ({"groups": ("a", "a")}, "groups[1].name: duplicate name 'a'"),
         ({"labels": ()}, "labels: must have shape (2,), not (0,)"),
         (

@@ -110,7 +110,7 @@ NOT_A_TRACE = "fairlead_trace: the metadata is not that of a trace: "
     [
         ({"version": 2}, "is a trace of version 2; only version 1 can be read"),
         ({"users": "x"}, NOT_A_TRACE),
-        ({"users": [{"name": f"user {n}", "weight": 10**400} for n in range(9)]}, NOT_A_TRACE),
+        ({"users": [{"name": f"user {n}", "weight": 10**400} for n in range(9)]}, "weight: "),
         ({"users": [{"name": "nobody", "weight": 1.0}]}, "jobs[0].user: unknown user 'user "),
         ({"places": [[99]]}, "places[0]: must be numbers"),
         (
@@ -149,7 +149,7 @@ def again(frame: pl.DataFrame) -> pl.DataFrame:
         ({"submit": pl.when(~SECOND).then("submit")}, "row 2: submit: is empty"),
         ({"durations": pl.lit([1.0, None])}, "row 1: durations: one is empty"),
         ({"durations": pl.lit([], pl.List(pl.Float64))}, "sets[0].tasks: must be a positive"),
-        ({"demand.cpu": pl.lit(-1.0)}, "shapes[0].cpu: must be 0 or a usable positive number"),
+        ({"demand.cpu": pl.lit(-1.0)}, "shapes[0].cpu: must be 0 or a number between"),
         ({"place": pl.lit(99, dtype=pl.Int32)}, "sets[0].place: must be from"),
         ({"starts": pl.lit([1.0] * 9)}, "row 1: starts: not as many as durations"),
         ({"job": pl.lit("one"), "submit": pl.int_range(pl.len()) * 1.0}, "differs within a job"),

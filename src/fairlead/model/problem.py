@@ -25,9 +25,9 @@ from fairlead.model.cluster import (
     sealed,
 )
 from fairlead.model.frames import name_axis, read_numbers, read_switches, read_table
-from fairlead.model.quantity import LARGEST_AMOUNT, show
+from fairlead.model.quantity import show
 from fairlead.model.queues import Queues, read_queues
-from fairlead.model.workload_checks import check_unlike_names, usable_amounts
+from fairlead.model.workload_checks import check_amounts, check_unlike_names, usable_amounts
 
 # The largest count up to which floats represent every whole number.
 LARGEST_COUNT = 2**53
@@ -508,16 +508,9 @@ def _read_rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatAr
 
 def _check_amounts(problem: Problem) -> None:
     """Raise ProblemError for unusable amounts, and for a user that demands nothing."""
-    for what, kind, amounts in (
-        ("servers", "capacity", problem.cluster.capacity),
-        ("users", "demand", problem.demand),
-    ):
-        for row, r in np.argwhere(~usable_amounts(amounts)):
-            raise ProblemError(
-                f"must be 0 or a number between {1 / LARGEST_AMOUNT:g} and {LARGEST_AMOUNT:g}, "
-                f"not {amounts[row, r]:g}",
-                f"{what}[{row}].{kind}.{problem.cluster.resources[r]}",
-            )
+    resources = problem.cluster.resources
+    check_amounts(problem.cluster.capacity, resources, "servers[{}].capacity")
+    check_amounts(problem.demand, resources, "users[{}].demand")
     without = ~(problem.demand > 0).any(axis=1)
     if problem.users.rates is not None:
         without &= np.isnan(problem.users.rates).all(axis=1)

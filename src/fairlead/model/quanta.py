@@ -7,6 +7,7 @@ resource gets a quantum that divides all its amounts.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from fairlead.model.cluster import FloatArray, IntArray, device_columns
 from fairlead.model.problem import Problem
-from fairlead.model.quantity import DECIMAL_DIGITS, exact, ratio
+from fairlead.model.quantity import DECIMAL_DIGITS, ratio
 
 # The sum of two larger integers does not fit int64.
 LARGEST_QUANTA = 2**62
@@ -67,23 +68,28 @@ def _column(
 ) -> tuple[IntArray, IntArray, Fraction, bool]:
     """Return capacities, demands, quanta per unit and exactness for one resource."""
     capacities, demands = capacity.tolist(), demand.tolist()
-    ratios = {a: ratio(a) for a in {*capacities, *demands}}
-    # The exact quantum is `divisor / multiple` units.
+    whole, exactly = _exact_multiples({*capacities, *demands})
+    total = sum(whole[a] * n for a, n in zip(capacities, servers.tolist(), strict=True))
+    largest = max(total, *whole.values())
+    doublings = (max(-(-largest // LARGEST_QUANTA), 1) - 1).bit_length()
+    quanta = {a: max(amount >> doublings, 1 if amount else 0) for a, amount in whole.items()}
+    per_unit = exactly / (1 << doublings)
+    columns = [
+        np.array([quanta[a] for a in amounts], dtype=np.int64) for amounts in (capacities, demands)
+    ]
+    return columns[0], columns[1], per_unit, not doublings
+
+
+def _exact_multiples(amounts: Collection[float]) -> tuple[dict[float, int], Fraction]:
+    """Return amounts as multiples of their greatest common quantum, and the quanta per unit."""
+    ratios = {a: ratio(a) for a in amounts}
     multiple = lcm(*(denominator for _, denominator in ratios.values()))
     divisor = gcd(*(numerator for numerator, _ in ratios.values())) or 1  # 0 if all amounts are 0
     whole = {
         a: numerator // divisor * (multiple // denominator)
         for a, (numerator, denominator) in ratios.items()
     }
-    total = sum(whole[a] * n for a, n in zip(capacities, servers.tolist(), strict=True))
-    largest = max(total, *whole.values())
-    doublings = (max(-(-largest // LARGEST_QUANTA), 1) - 1).bit_length()
-    quanta = {a: max(amount >> doublings, 1 if amount else 0) for a, amount in whole.items()}
-    per_unit = Fraction(multiple, divisor << doublings)
-    columns = [
-        np.array([quanta[a] for a in amounts], dtype=np.int64) for amounts in (capacities, demands)
-    ]
-    return columns[0], columns[1], per_unit, not doublings
+    return whole, Fraction(multiple, divisor)
 
 
 def _device_column(
@@ -187,14 +193,10 @@ def count_quanta(amounts: FloatArray) -> WholeArray | None:
 
 def _count_exactly(amounts: FloatArray) -> WholeArray:
     """Return amounts as multiples of their greatest common quantum."""
-    values, index = np.unique(amounts, return_inverse=True)
-    fractions = [exact(value) for value in values.tolist()]
-    divisor = lcm(*(f.denominator for f in fractions))
-    whole = [f.numerator * (divisor // f.denominator) for f in fractions]
-    common = gcd(*whole) or 1
-    largest = max(whole) // common
-    kind = np.int64 if largest <= LARGEST_QUANTA else object
-    return np.array([w // common for w in whole], dtype=kind)[index.reshape(-1)]
+    given = amounts.tolist()
+    whole, _ = _exact_multiples(set(given))
+    kind = np.int64 if max(whole.values()) <= LARGEST_QUANTA else object
+    return np.array([whole[a] for a in given], dtype=kind)
 
 
 def _sum_over_servers(one_server: WholeArray, count: NDArray[np.int64]) -> list[int]:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairlead.errors import InputError, ProblemError
+from fairlead.model.arguments import number
 from fairlead.model.cluster import ROUNDING, BoolArray, Cluster, FloatArray, IntArray, check_devices
 from fairlead.model.notebooks import Tabular
 from fairlead.model.queues import Limits, Queues, Quotas
@@ -366,18 +366,14 @@ def _read_job_names(job_names: ArrayLike | None, n_jobs: int) -> NameArray:
 
 
 def _read_cancellations(job_cancel: ArrayLike | None, submit: FloatArray) -> FloatArray:
-    if job_cancel is None:
-        return np.full(len(submit), np.inf)
-    cancel = vector(job_cancel, len(submit), "job cancel")
+    cancel = vector(job_cancel, len(submit), "job cancel", np.inf)
     fault = "must be a time at or after its submission, not"
     fail_at(~(cancel >= submit), cancel, "jobs", "cancel", fault)
     return cancel
 
 
 def _read_job_limits(job_limit: ArrayLike | None, n_jobs: int) -> FloatArray:
-    if job_limit is None:
-        return np.full(n_jobs, np.inf)
-    limit = vector(job_limit, n_jobs, "job limit")
+    limit = vector(job_limit, n_jobs, "job limit", np.inf)
     fail_at(~(limit > 0), limit, "jobs", "limit", "must be a positive number of seconds, not")
     return limit
 
@@ -440,9 +436,7 @@ def _read_task_starts(
     task_start: ArrayLike | None, submit: FloatArray, cancel: FloatArray
 ) -> FloatArray:
     """Check and return the start of each task; `submit`, `cancel` are (T,) times of its job."""
-    if task_start is None:
-        return np.full(len(submit), np.nan)
-    start = vector(task_start, len(submit), "task start")
+    start = vector(task_start, len(submit), "task start", np.nan)
     early, late = start < submit, np.isfinite(start) & (start > cancel)
     fault = "must be a time at or after its job's submission, not"
     fail_at(early, start, "tasks", "start", fault)
@@ -549,16 +543,14 @@ def first_seconds(workload: Workload, until: float) -> Workload:
 
 
 def _read_recorded_until(seconds: float, last_submission: float) -> float:
-    is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
-    if not (is_number and last_submission <= seconds < np.inf):
+    if not last_submission <= number(seconds, "recorded_until") < np.inf:
         fault = f"must be seconds, at least the last submission ({last_submission:g})"
         raise ProblemError(f"{fault}, not {seconds!r:.60}", "recorded_until")
     return float(seconds)
 
 
 def _read_start_date(seconds: float) -> float:
-    is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
-    if not (is_number and 0 <= seconds <= LATEST_DATE):
+    if not 0 <= number(seconds, "start_date") <= LATEST_DATE:
         fault = f"must be seconds since 1970, from 0 to {LATEST_DATE:.0f}, not {seconds!r:.60}"
         raise ProblemError(fault, "start_date")
     return float(seconds)

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairlead.errors import ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, device_names
+from fairlead.model.frames import read_numbers
 from fairlead.model.names import check_name, check_names
-from fairlead.model.quantity import LARGEST_AMOUNT
+from fairlead.model.quantity import LARGEST_AMOUNT, out_of_range
 
 IndexArray = NDArray[np.int32]
 Rows = TypeVar("Rows", FloatArray, BoolArray)
@@ -32,12 +33,13 @@ def fail_at(wrong: BoolArray, values: NDArray[Any], what: str, field: str, fault
         raise ProblemError(f"{fault} {values[first]}", f"{what}[{first}].{field}")
 
 
-def vector(values: ArrayLike, length: int | None, name: str) -> FloatArray:
-    """Return a copy as a (length,) float array, or raise ProblemError."""
-    try:
-        found = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ProblemError("must be numbers", name) from None
+def vector(
+    values: ArrayLike | None, length: int | None, name: str, default: float | None = None
+) -> FloatArray:
+    """Return a (length,) float array, or raise ProblemError; `default` stands for None."""
+    if values is None and default is not None:
+        return np.full(length or 0, default)
+    found = read_numbers(values, name)
     if found.ndim != 1 or (length is not None and len(found) != length):
         expected = "one dimension" if length is None else f"shape ({length},)"
         raise ProblemError(f"must have {expected}, not shape {found.shape}", name)
@@ -76,16 +78,18 @@ def usable_amounts(values: FloatArray) -> BoolArray:
     return usable
 
 
+def check_amounts(rows: FloatArray, resources: Sequence[str], place: str) -> None:
+    """Raise ProblemError for an unusable amount; `place` has ``{}`` for the index of a row."""
+    for row, r in np.argwhere(~usable_amounts(rows))[:1]:
+        raise out_of_range(float(rows[row, r]), f"{place.format(row)}.{resources[r]}")
+
+
 def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArray:
     """Return usable amounts (rows, R), of which no row is all 0, or raise ProblemError."""
-    rows = np.array(values, dtype=np.float64)
+    rows = read_numbers(values, what)
     if rows.ndim != 2 or rows.shape[1] != len(resources):
         raise ProblemError(f"must have shape (rows, {len(resources)}), not {rows.shape}", what)
-    wrong = ~usable_amounts(rows)
-    if wrong.any():
-        row, r = np.argwhere(wrong)[0]
-        fault = f"must be 0 or a usable positive number, not {rows[row, r]:g}"
-        raise ProblemError(fault, f"{what}[{row}].{resources[r]}")
+    check_amounts(rows, resources, f"{what}[{{}}]")
     nothing = np.flatnonzero(~(rows > 0).any(axis=1))
     if len(nothing):
         raise ProblemError("takes nothing of any resource", f"{what}[{nothing[0]}]")
@@ -137,9 +141,7 @@ def check_cluster(cluster: Cluster) -> None:
 
 def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
     """Return the (N,) weights, by default 1; ProblemError for an unusable one."""
-    if weight is None:
-        return np.ones(n_users)
-    found = vector(weight, n_users, "weight")
+    found = vector(weight, n_users, "weight", 1.0)
     fault = "must be a number from 0, not"
     fail_at(~usable_amounts(found), found, "users", "weight", fault)
     return found
