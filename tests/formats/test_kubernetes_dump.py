@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.formats import kubernetes
+from fairlead.formats import _kubernetes_census
 from fairlead.formats.kubernetes import read_kubernetes
 from faults import fault_within
 from kubernetes_dumps import affinity, container, expression, node, pod, read, write
@@ -376,7 +376,7 @@ def fault_of(path: Path, **options: Any) -> str:
 
 
 def test_tables_too_large_for_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubernetes, "MOST_CELLS", 5)
+    monkeypatch.setattr(_kubernetes_census, "MOST_CELLS", 5)
     assert fault_of(write(tmp_path, *GOOD)) == (
         "has too many users (1) and resources (3) for its 2 nodes and 1 pods"
     )

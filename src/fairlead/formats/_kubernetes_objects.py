@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fairlead.errors import InputError
-from fairlead.formats._kubernetes_placement import TaintKey, forbidding_taints
+from fairlead.formats._kubernetes_placement import Node, forbidding_taints
 from fairlead.formats._kubernetes_specs import (
     HOLDER_NAMESPACES,
     NODE,
@@ -27,6 +29,7 @@ from fairlead.formats._kubernetes_specs import (
     claimed_resources,
     effective_request,
     part_of_one_gpu,
+    unit_of,
 )
 from fairlead.formats.documents import (
     STANDARD_INPUT,
@@ -38,6 +41,7 @@ from fairlead.formats.documents import (
 from fairlead.formats.file_faults import RowFaults, check_object, short
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import name_text
+from fairlead.model.cluster import Cluster, FloatArray
 from fairlead.model.quantity import show
 
 MADE_BY = "make it with kubectl get nodes,pods -A -o json"
@@ -59,14 +63,28 @@ BY_LABEL = "label:"
 _TERMINATED = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, eq=False)
-class Node:
-    """A checked node."""
+def cluster_of(nodes: Mapping[str, Node], columns: Mapping[str, int]) -> Cluster:
+    """Return the nodes as groups of one server each, with these resources in displayed units."""
+    units, sizes = zip(*map(unit_of, columns), strict=True)
+    return Cluster(
+        groups=tuple(nodes),
+        resources=tuple(columns),
+        capacity=table_of([node.allocatable for node in nodes.values()], columns) / sizes,
+        count=np.ones(len(nodes), dtype=np.int64),
+        units=units,
+        labels=tuple(node.labels for node in nodes.values()),
+    )
 
-    name: str
-    labels: Mapping[str, str]
-    taints: frozenset[TaintKey]  # those that keep pods away
-    allocatable: Amounts
+
+def table_of(rows: Sequence[Mapping[str, float]], columns: Mapping[str, int]) -> FloatArray:
+    """Return amounts as (rows, R), 0 if absent; resources without a column are left out."""
+    table = np.zeros((len(rows), len(columns)))
+    for row, amounts in enumerate(rows):
+        for name, amount in amounts.items():
+            column = columns.get(name)
+            if column is not None:
+                table[row, column] = amount
+    return table
 
 
 @dataclass(frozen=True, eq=False)

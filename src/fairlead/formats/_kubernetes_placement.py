@@ -6,12 +6,14 @@ Source: Kubernetes documentation, "Assigning Pods to Nodes" and "Taints and Tole
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.formats._kubernetes_specs import (
+    Amounts,
     KubernetesNodeSpec,
     NodeSelector,
     PodSpec,
@@ -38,6 +40,16 @@ _DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 TaintKey = tuple[str, str, str]
 
 
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A checked node."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: frozenset[TaintKey]  # those that keep pods away
+    allocatable: Amounts
+
+
 def forbidding_taints(spec: KubernetesNodeSpec) -> frozenset[TaintKey]:
     """Return the taints that keep pods away from a node; a cordoned node has one more."""
     taints = [*(spec.get("taints") or ()), *([CORDONED] if spec.get("unschedulable") else ())]
@@ -49,13 +61,11 @@ def forbidding_taints(spec: KubernetesNodeSpec) -> frozenset[TaintKey]:
 
 
 class NodeChoice:
-    """Finds, among G nodes, those open to a pod.
+    """Finds, among G nodes, those open to a pod."""
 
-    `taints` has the `forbidding_taints` of each node.
-    """
-
-    def __init__(self, placement: NamedGroups, taints: Sequence[frozenset[TaintKey]]) -> None:
-        self.placement = placement
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        self.placement = NamedGroups(list(nodes), [node.labels for node in nodes.values()])
+        taints = [node.taints for node in nodes.values()]
         kinds = {kind: k for k, kind in enumerate(dict.fromkeys(taints))}
         self._kinds = list(kinds)  # the distinct sets of taints
         self._kind_of = np.array([kinds[kind] for kind in taints], dtype=np.int64)  # (G,)

@@ -10,27 +10,24 @@ allocation, parts of GPUs by memory, and use beyond requests are not modelled.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats._kubernetes_objects import BY_NAMESPACE, Dump, Pod, UserRule, read_dump
-from fairlead.formats._kubernetes_placement import NodeChoice
+from fairlead.formats._kubernetes_census import Census, take_census
+from fairlead.formats._kubernetes_objects import (
+    BY_NAMESPACE,
+    Dump,
+    UserRule,
+    read_dump,
+)
 from fairlead.formats._kubernetes_specs import (
     NVIDIA_GPU,
-    PODS,
-    gpu_part_annotation,
-    repelled_namespaces,
-    split_request,
-    unit_of,
-    unmodelled_constraint,
 )
-from fairlead.formats._problem_rows import NamedGroups
 from fairlead.formats.documents import source_name
 from fairlead.formats.file_faults import RowFaults, did_you_mean
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, find_unplaceable
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.holdings import Holdings, IdleUser, UnrunnableTask, WaitingTask
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import MOST_DEVICES, number_at, show
@@ -38,10 +35,6 @@ from fairlead.model.ties import first_largest_of_rows
 
 _EQUAL_WEIGHTS: Mapping[str, float] = {}
 _LEAST_PART = 1e-6  # of a GPU: the unit in which parts of GPUs are counted
-# Cells of the table of holdings by user, node and resource: 0.8 GB.
-MOST_CELLS = 100_000_000
-
-_FIRST_COLUMNS = ("cpu", "memory", PODS, "ephemeral-storage")
 
 
 def read_kubernetes(
@@ -157,7 +150,14 @@ def _compute_holdings(
     `selected` (R,) tells whether a resource of the census may count. The result has only the
     resources that pods request.
     """
-    pod_counts, requested, stranded = _find_counting_pods(census, selected)
+    pod_counts, requested = _find_counting_pods(census, selected)
+    open_to, some_pod_fits = _open_nodes(census, requested)
+    stranded = pod_counts & _stranded_users(census, pod_counts, requested, open_to)[census.user]
+    pod_counts &= ~stranded
+    if not pod_counts.any():
+        raise InputError(
+            "the nodes of each user have lost all counted resources that its pods request"
+        )
     # The users with pods that count, by number in the census; and their numbers in the result.
     users = np.unique(census.user[pod_counts])
     names = [census.names[n] for n in users]
@@ -178,7 +178,7 @@ def _compute_holdings(
     np.add.at(held, (user[bound], node[bound]), request[bound])
     n_pods = np.bincount(user, minlength=len(users))
     mean, is_uniform = _mean_requests(user, request, n_pods)
-    eligible, pod_fits = _open_nodes(census, requested, user_number, len(users))
+    eligible, pod_fits = open_to[users], some_pod_fits[users]
     cut = _fit_to_some_node(mean, user, request, eligible, capacity > 0)
 
     # Express holdings in mean tasks, by the dominant resource of the mean task.
@@ -187,7 +187,7 @@ def _compute_holdings(
     dominant = first_largest_of_rows(share)
     rows = np.arange(len(users))
     tasks = held[rows, :, dominant] / mean[rows, dominant][:, None]
-    is_shared_gpu = (np.array(resources) == NVIDIA_GPU) & census.shares_gpus
+    is_shared_gpu = (np.array(resources) == NVIDIA_GPU) & census.has_part.any()
     # The mean of unequal parts of a GPU would be a part that no pod requests.
     in_devices = is_shared_gpu & is_uniform & (capacity <= MOST_DEVICES).all(axis=0)
     problem = Problem.from_arrays(
@@ -226,7 +226,10 @@ def _compute_holdings(
         idle=_idle_users(census, user_number, weights, stranded, requested),
         outside=_stranded_holdings(census, stranded, requested),
         not_modelled=(
-            *_describe_not_modelled(census),
+            *(
+                f"{what}: {len(pods):,} pod{'s' if len(pods) > 1 else ''}, such as {pods[0]}"
+                for what, pods in census.not_modelled.items()
+            ),
             *_describe_cut_resources(cut, names, problem),
         ),
         partial=partial if partial.any() else None,
@@ -236,26 +239,16 @@ def _compute_holdings(
     )
 
 
-def _find_counting_pods(
-    census: Census, selected: BoolArray
-) -> tuple[BoolArray, BoolArray, BoolArray]:
-    """Find the pods that count, and the stranded ones: of users whose nodes have lost all they ask.
+def _find_counting_pods(census: Census, selected: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Return whether each pod counts (P,), and whether such pods request each resource (R,).
 
-    Returns whether each pod (P,) counts, whether these or stranded pods request each selected
-    resource (R,), and whether each pod (P,) is stranded. Raises InputError if no pod counts.
+    Raises InputError if no pod counts.
     """
-    runnable = np.array([p not in census.unrunnable for p in range(len(census.pods))])
-    pod_counts = runnable & (census.request[:, selected] > 0).any(axis=1)
+    pod_counts: BoolArray = np.logical_or.reduce(census.request[:, selected] > 0, axis=1)
+    pod_counts[list(census.unrunnable)] = False
     if not pod_counts.any():
         raise _no_pod_counts(census)
-    requested = selected & (census.request[pod_counts] > 0).any(axis=0)
-    stranded = pod_counts & _stranded_users(census, pod_counts, requested)[census.user]
-    pod_counts &= ~stranded
-    if not pod_counts.any():
-        raise InputError(
-            "the nodes of each user have lost all counted resources that its pods request"
-        )
-    return pod_counts, requested, stranded
+    return pod_counts, selected & (census.request[pod_counts] > 0).any(axis=0)
 
 
 def _mean_requests(
@@ -272,14 +265,17 @@ def _mean_requests(
     return np.where(is_uniform, first, total / n_pods[:, None]), is_uniform
 
 
-def _stranded_users(census: Census, pod_counts: BoolArray, requested: BoolArray) -> BoolArray:
-    """Return (N,) bool: whether the user's nodes have lost all resources that its pods request."""
-    n_users = len(census.names)
-    requests = np.zeros((n_users, int(requested.sum())), dtype=bool)
+def _stranded_users(
+    census: Census, pod_counts: BoolArray, requested: BoolArray, open_to: BoolArray
+) -> BoolArray:
+    """Return (N,) bool: whether the user's nodes have lost all resources that its pods request.
+
+    `open_to` (N, G) has the nodes of each user.
+    """
+    requests = np.zeros((len(census.names), int(requested.sum())), dtype=bool)
     pods = np.flatnonzero(pod_counts)
     np.logical_or.at(requests, census.user[pods], census.request[pods][:, requested] > 0)
-    eligible, _ = _open_nodes(census, requested, np.arange(n_users), n_users)
-    is_on_nodes = eligible.astype(np.float32) @ (census.cluster.capacity[:, requested] > 0) > 0
+    is_on_nodes = open_to.astype(np.float32) @ (census.cluster.capacity[:, requested] > 0) > 0
     has_any: BoolArray = np.logical_or.reduce(requests & is_on_nodes, axis=1)
     return ~has_any
 
@@ -294,22 +290,20 @@ def _stranded_holdings(
     return held / census.size[requested] if len(pods) else None
 
 
-def _open_nodes(
-    census: Census, requested: BoolArray, user_number: IntArray, n_users: int
-) -> tuple[BoolArray, BoolArray]:
+def _open_nodes(census: Census, requested: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Return (N, G) whether a user's pods may run on a node, and (N, G) whether any fits there.
 
     A pod fits a node that has all resources that it requests, also those that do not count.
     """
-    eligible = np.zeros((n_users, len(census.cluster.groups)), dtype=bool)
-    pod_fits = np.zeros_like(eligible)
+    open_to = np.zeros((len(census.names), len(census.cluster.groups)), dtype=bool)
+    pod_fits = np.zeros_like(open_to)
     lacks = ~(census.cluster.capacity > 0)
     for (n, key), nodes in census.reach.items():
         requests = np.frombuffer(key, dtype=bool)
-        if user_number[n] >= 0 and (requests & requested).any():
-            eligible[user_number[n]] |= nodes
-            pod_fits[user_number[n]] |= nodes & ~lacks[:, requests].any(axis=1)
-    return eligible, pod_fits
+        if (requests & requested).any():
+            open_to[n] |= nodes
+            pod_fits[n] |= nodes & ~lacks[:, requests].any(axis=1)
+    return open_to, pod_fits
 
 
 def _fit_to_some_node(
@@ -337,13 +331,6 @@ def _fit_to_some_node(
     return cut
 
 
-def _describe_not_modelled(census: Census) -> list[str]:
-    return [
-        f"{what}: {len(pods):,} pod{'s' if len(pods) > 1 else ''}, such as {pods[0]}"
-        for what, pods in census.not_modelled.items()
-    ]
-
-
 def _describe_cut_resources(
     cut: Mapping[int, BoolArray], names: Sequence[str], problem: Problem
 ) -> list[str]:
@@ -367,7 +354,7 @@ def _pending_pods(
     bound = np.flatnonzero(census.node >= 0)
     free = np.rint(census.cluster.capacity * census.size)[:, other]  # in whole units
     columns = np.array(census.cluster.resources, dtype=object)
-    shared_gpu = other & (columns == NVIDIA_GPU) & bool(census.sharing)
+    shared_gpu = other & (columns == NVIDIA_GPU) & census.has_part[bound].any()
     np.subtract.at(free, census.node[bound], census.request[bound][:, other])
     pending = []
     for p, allowed in census.allowed.items():
@@ -416,8 +403,7 @@ def _shared_gpus(census: Census, requested: BoolArray) -> BoolArray | None:
     """Return (G, R) whether a node's GPUs are shared by pods; None if none are."""
     gpus = np.array(census.cluster.resources)[requested] == NVIDIA_GPU
     shared = np.zeros((len(census.cluster.groups), len(gpus)), dtype=bool)
-    for p in census.sharing:
-        shared[census.node[p]] |= gpus
+    shared[census.node[census.has_part & (census.node >= 0)]] = gpus
     return shared if shared.any() else None
 
 
@@ -444,216 +430,3 @@ def _check_weights(weights: Mapping[str, float], dump: Dump, rule: UserRule) -> 
         if not checked[name]:
             raise ProblemError(f"must be a positive number, not {show(value)}", place)
     return checked
-
-
-@dataclass(frozen=True, eq=False)
-class Census:
-    """Pods as arrays: P pods of N users, G nodes, R resources (all that any pod requests)."""
-
-    cluster: Cluster
-    names: list[str]  # (N,): the users
-    pods: list[Pod]  # (P,)
-    user: IntArray  # (P,): user of each pod
-    node: IntArray  # (P,): node of each bound pod, -1 for pending ones
-    # (P, R): in whole units (thousandths of a core, bytes, pieces); GPUs may be fractions.
-    request: FloatArray
-    size: FloatArray  # (R,): whole units per displayed unit of each resource
-    allowed: dict[int, BoolArray]  # for each pending pod: (G,) whether it may run on a node
-    # For each user and set of requested resources (an array (R,) of bool, as bytes): (G,) whether
-    # such pods run or may run on a node.
-    reach: dict[tuple[int, bytes], BoolArray]
-    unrunnable: dict[int, str]  # reasons why pending pods fit no node, by pod
-    undecided: dict[int, str]  # names of constraints that are not modelled, by pending pod
-    lacks_parts: bool  # whether parts of GPUs of bound pods are not counted
-    sharing: list[int]  # bound pods with a counted part of one GPU
-    shares_gpus: bool  # whether any pod, bound or pending, has a counted part of one GPU
-    not_modelled: dict[str, list[str]]  # names of pods, by request that is not modelled
-
-
-@dataclass
-class _OpenNodes:
-    """The pods that are kept, and the nodes open to each."""
-
-    # The position in the dump of each kept pod. Pods are numbered by their index in this list.
-    kept: list[int] = field(default_factory=list)
-    names: dict[str, int] = field(default_factory=dict)  # number of each user
-    allowed: dict[int, BoolArray] = field(default_factory=dict)  # as in the census
-    reach: dict[tuple[int, bytes], BoolArray] = field(default_factory=dict)  # of running pods
-    # The first running pod whose required anti-affinity may keep away pods of a namespace.
-    repels: dict[str, str] = field(default_factory=dict)
-
-
-def take_census(dump: Dump, faults: RowFaults) -> Census:
-    """Arrange the pods of a dump in arrays, and find the nodes open to each pod. O(P G + P R).
-
-    Errors of single pods go to `faults`. Raises InputError if no pod is left.
-    """
-    nodes = list(dump.nodes.values())
-    placement = NamedGroups(list(dump.nodes), [node.labels for node in nodes])
-    listed = frozenset(name for node in nodes for name in node.allocatable)
-    not_modelled: dict[str, list[str]] = {}
-    requests, first_not_modelled = _split_requests(dump, listed, not_modelled)
-    columns = _columns(requests)
-    n_cells = max(len(dump.users) * len(nodes), len(nodes), len(dump.pods)) * len(columns)
-    if n_cells > MOST_CELLS:
-        raise InputError(
-            f"has too many users ({len(dump.users):,}) and resources ({len(columns):,}) "
-            f"for its {len(nodes):,} nodes and {len(dump.pods):,} pods"
-        )
-    request = table_of(requests, columns)
-    choice = NodeChoice(placement, [node.taints for node in nodes])
-    found = _find_open_nodes(dump, placement, choice, request > 0, faults)
-    faults.refuse_if_none_left(len(found.kept))
-    pods, request = [dump.pods[p] for p in found.kept], request[found.kept]
-    user = np.array([found.names[pod.user] for pod in pods], dtype=np.int64)
-    size = np.array([unit_of(name)[1] for name in columns], dtype=float)
-    cluster = Cluster(
-        groups=tuple(dump.nodes),
-        resources=tuple(columns),
-        capacity=table_of([node.allocatable for node in nodes], columns) / size,
-        count=np.ones(len(nodes), dtype=np.int64),
-        units=tuple(unit_of(name)[0] for name in columns),
-        labels=tuple(node.labels for node in nodes),
-    )
-    unrunnable = _find_unrunnable(cluster, request / size, found.allowed)
-    # Constraints outside the model may keep pending pods away from nodes.
-    undecided = {}
-    for k, allowed in found.allowed.items():
-        if k not in unrunnable:
-            reached = int(user[k]), (request[k] > 0).tobytes()
-            found.reach[reached] = found.reach.get(reached, allowed) | allowed
-            why = _why_undecided(pods[k], found.repels)
-            why = why or first_not_modelled.get(found.kept[k], "")
-            if why:
-                undecided[k] = why
-    with_part = [
-        k for k, pod in enumerate(pods) if pod.node and gpu_part_annotation(pod.annotations)
-    ]
-    counts_parts = NVIDIA_GPU in listed
-    return Census(
-        cluster=cluster,
-        names=list(found.names),
-        pods=pods,
-        user=user,
-        node=np.array([placement.index.get(pod.node, -1) for pod in pods], dtype=np.int64),
-        request=request,
-        size=size,
-        allowed=found.allowed,
-        reach=found.reach,
-        unrunnable=unrunnable,
-        undecided=undecided,
-        lacks_parts=any(not (counts_parts and pods[k].gpu_part) for k in with_part),
-        sharing=[k for k in with_part if counts_parts and pods[k].gpu_part],
-        shares_gpus=counts_parts and any(pod.gpu_part for pod in pods),
-        not_modelled=not_modelled,
-    )
-
-
-def _find_open_nodes(
-    dump: Dump,
-    placement: NamedGroups,
-    choice: NodeChoice,
-    is_requested: BoolArray,
-    faults: RowFaults,
-) -> _OpenNodes:
-    """Find the nodes open to each pod; drop pending pods whose constraint cannot be read.
-
-    `is_requested` (P, R) tells whether a pod of the dump requests a resource.
-    """
-    found = _OpenNodes()
-    for p, pod in enumerate(dump.pods):
-        allowed = None
-        with faults.collected(pod.source):
-            allowed = choice.allowed(pod.spec, pod.place)
-        if allowed is None:
-            if not pod.node:
-                continue
-            allowed = np.zeros(len(dump.nodes), dtype=bool)  # the pod's own node is added below
-        n = found.names.setdefault(pod.user, len(found.names))
-        if pod.node:
-            allowed[placement.index[pod.node]] = True
-            for namespace in repelled_namespaces(pod.spec, pod.namespace):
-                found.repels.setdefault(namespace, pod.full_name)
-            reached = n, is_requested[p].tobytes()
-            found.reach[reached] = found.reach.get(reached, allowed) | allowed
-        else:
-            found.allowed[len(found.kept)] = allowed
-        found.kept.append(p)
-    return found
-
-
-def _split_requests(
-    dump: Dump, listed: frozenset[str], not_modelled: dict[str, list[str]]
-) -> tuple[list[Mapping[str, float]], dict[int, str]]:
-    """Return the requests of pods, and for some the first requested resource that is not modelled.
-
-    Adds the names of such pods to `not_modelled`.
-    """
-    requests: list[Mapping[str, float]] = []
-    first_not_modelled: dict[int, str] = {}
-    for p, pod in enumerate(dump.pods):
-        # The ResourceClaim of a pending pod may not exist yet, so any claimed resource is possible.
-        claimed = pod.claimed if pod.node else dump.claimed
-        counted, uncounted = split_request(pod.request, listed, claimed)
-        request: dict[str, float] = dict(counted)
-        if PODS not in listed:  # files written by hand may leave it out
-            request.pop(PODS, None)
-        for resource, why in uncounted.items():
-            what = f"{resource}, {why}"
-            first_not_modelled.setdefault(p, f"a request of {what}")
-            not_modelled.setdefault(what, []).append(pod.full_name)
-        annotation = gpu_part_annotation(pod.annotations)
-        if pod.gpu_part and NVIDIA_GPU in listed:
-            request[NVIDIA_GPU] = pod.gpu_part
-        elif annotation:
-            what = f"parts of GPUs by the annotation {annotation}"
-            not_modelled.setdefault(what, []).append(pod.full_name)
-        requests.append(request)
-    return requests, first_not_modelled
-
-
-def _columns(requests: Sequence[Mapping[str, float]]) -> dict[str, int]:
-    """Return the index of each resource that any pod requests; `_FIRST_COLUMNS` come first."""
-    asked = {name for request in requests for name, amount in request.items() if amount > 0}
-    first = [name for name in _FIRST_COLUMNS if name in asked]
-    return {name: r for r, name in enumerate([*first, *sorted(asked.difference(first))])}
-
-
-def table_of(rows: Sequence[Mapping[str, float]], columns: Mapping[str, int]) -> FloatArray:
-    """Return amounts as (rows, R), 0 if absent; resources without a column are left out."""
-    table = np.zeros((len(rows), len(columns)))
-    for row, amounts in enumerate(rows):
-        for name, amount in amounts.items():
-            column = columns.get(name)
-            if column is not None:
-                table[row, column] = amount
-    return table
-
-
-def _find_unrunnable(
-    cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray]
-) -> dict[int, str]:
-    """Return the reason for each pending pod that fits no empty node."""
-    alike: dict[tuple[bytes, bytes], list[int]] = {}
-    for k, allowed in allowed_of.items():
-        alike.setdefault((demand[k].tobytes(), allowed.tobytes()), []).append(k)
-    first = [members[0] for members in alike.values()]
-    if not first:
-        return {}
-    rows = np.array([allowed_of[k] for k in first])
-    reasons = find_unplaceable(cluster, demand[first], rows, None)
-    return {
-        k: reasons[row]
-        for row, members in enumerate(alike.values())
-        if row in reasons
-        for k in members
-    }
-
-
-def _why_undecided(pod: Pod, repels: Mapping[str, str]) -> str:
-    """Name a constraint that is not modelled and may keep a pod away; empty if there is none."""
-    constraint = unmodelled_constraint(pod.spec, pod.annotations, pod.labels)
-    if constraint:
-        return constraint
-    other = repels.get("") or repels.get(pod.namespace)
-    return f"the podAntiAffinity of {other}" if other else ""

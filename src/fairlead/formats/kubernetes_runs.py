@@ -20,8 +20,10 @@ from fairlead.formats._kubernetes_objects import (
     BY_NAMESPACE,
     NODE_KIND,
     UserRule,
+    cluster_of,
     read_items,
     read_nodes,
+    table_of,
 )
 from fairlead.formats._kubernetes_placement import NodeChoice
 from fairlead.formats._kubernetes_specs import (
@@ -34,9 +36,7 @@ from fairlead.formats._kubernetes_specs import (
     part_of_one_gpu,
     unit_of,
 )
-from fairlead.formats._problem_rows import NamedGroups
 from fairlead.formats.file_faults import RowFaults, check_object
-from fairlead.formats.kubernetes import table_of
 from fairlead.model.arguments import name_text
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, with_devices
 from fairlead.model.quantity import show
@@ -83,8 +83,7 @@ def read_pod_runs(path: Path, user_from: str = BY_NAMESPACE) -> PodRuns:
     try:
         items = read_items([path], faults)
         nodes = read_nodes(items, faults)
-        placement = NamedGroups(list(nodes), [node.labels for node in nodes.values()])
-        choice = NodeChoice(placement, [node.taints for node in nodes.values()])
+        choice = NodeChoice(nodes)
         notes: Counter[str] = Counter()
         runs = [
             run
@@ -97,16 +96,9 @@ def read_pod_runs(path: Path, user_from: str = BY_NAMESPACE) -> PodRuns:
             raise InputError(f"holds no pod that ended{f' ({left})' if left else ''}")
         resources = dict.fromkeys(name for run in runs for name in run.request)
         columns = {name: r for r, name in enumerate(resources)}
-        size = np.array([unit_of(name)[1] for name in columns], dtype=float)
+        cluster = cluster_of(nodes, columns)
+        size = [unit_of(name)[1] for name in columns]
         amounts = table_of([run.request for run in runs], columns) / size
-        cluster = Cluster(
-            groups=tuple(nodes),
-            resources=tuple(columns),
-            capacity=table_of([node.allocatable for node in nodes.values()], columns) / size,
-            count=np.ones(len(nodes), dtype=np.int64),
-            units=tuple(unit_of(name)[0] for name in columns),
-            labels=tuple(node.labels for node in nodes.values()),
-        )
         by_device = [NVIDIA_GPU] if NVIDIA_GPU in columns else []
         return PodRuns(with_devices(cluster, amounts, by_device), runs, amounts, notes)
     except InputError as error:
