@@ -359,15 +359,24 @@ def check_servers(quotas: Quotas, parents: Parents, servers: Sequence[ServerKind
     kind of servers that the quota includes.
     """
     for resource, needs in _needs(quotas, parents):
-        short = _find_shortage(resource, needs, servers)
-        if short is not None:
-            names = list(dict.fromkeys(name for need in short.needs for name in need.names))
+        capacity = np.array([kind.total.get(resource, 0.0) for kind in servers])
+        may_use = np.array(
+            [
+                [Quota({}, need.where).is_on(kind.labels, kind.names) for kind in servers]
+                for need in needs
+            ],
+            dtype=bool,
+        ).reshape(len(needs), len(servers))
+        amounts = np.array([need.amount for need in needs])
+        short = _find_shortage(may_use, amounts, capacity)
+        if short.any():
+            lacking = [needs[n] for n in np.flatnonzero(short)]
+            names = list(dict.fromkeys(name for need in lacking for name in need.names))
             listed = ", ".join(names[:4]) + (" and others" if len(names) > 4 else "")
-            places = {in_words(need.where) for need in short.needs}
+            places = {in_words(need.where) for need in lacking}
             on = places.pop() if len(places) == 1 else ""
-            asked = sum(need.amount for need in short.needs)
-            fault = f"{asked:.6g} {resource} are guaranteed to {listed}"
-            fault += f"; the servers{on} have {short.capacity:.6g}"
+            fault = f"{amounts[short].sum():.6g} {resource} are guaranteed to {listed}; "
+            fault += f"the servers{on} have {capacity[may_use[short].any(axis=0)].sum():.6g}"
             raise ProblemError(fault, f"quotas.{names[0]}")
 
 
@@ -419,53 +428,29 @@ def _needs_of(
     return found
 
 
-@dataclass(frozen=True)
-class _Shortage:
-    """Needs that together exceed the capacity of the servers that may satisfy them."""
+def _find_shortage(may_use: BoolArray, amounts: FloatArray, capacity: FloatArray) -> BoolArray:
+    """Return (N,) bool: needs that together exceed the capacity of the servers they may use.
 
-    needs: list[_Need]
-    capacity: float  # of these servers
-
-
-def _find_shortage(
-    resource: str, needs: Sequence[_Need], servers: Sequence[ServerKind]
-) -> _Shortage | None:
-    """Return needs that their servers cannot satisfy together, if any.
-
-    A linear programme (a maximum flow) divides the servers' capacity among the needs. If it cannot
+    `may_use` (N, K) has the kinds of servers of each need. No need is returned if all can be met. A
+    linear programme (a maximum flow) divides the servers' capacity among the needs. If it cannot
     satisfy them all, its dual prices are a minimum cut: the needs of price 0 may use only servers
     of price 1, and together exceed the capacity of these.
     """
     from scipy.optimize import linprog  # noqa: PLC0415 (slow to import, seldom needed)
-    from scipy.sparse import coo_array, vstack  # noqa: PLC0415
+    from scipy.sparse import coo_array  # noqa: PLC0415
 
-    amounts: FloatArray = np.array([need.amount for need in needs])
-    capacity: FloatArray = np.array([kind.total.get(resource, 0.0) for kind in servers])
-    pairs = [
-        (n, k)
-        for n, need in enumerate(needs)
-        for k, kind in enumerate(servers)
-        if Quota({}, need.where).is_on(kind.labels, kind.names)
-    ]
-    scale = max(float(amounts.max(initial=0.0)), 1e-300)
-    met, price_of_need, price_of_kind = 0.0, np.zeros(len(needs)), np.zeros(len(servers))
-    if pairs:
-        of_need, of_kind = (np.array(column) for column in zip(*pairs, strict=True))
-        each, ones = np.arange(len(pairs)), np.ones(len(pairs))
-        by_need = coo_array((ones, (of_need, each)), shape=(len(needs), len(pairs)))
-        by_kind = coo_array((ones, (of_kind, each)), shape=(len(servers), len(pairs)))
-        bounds = np.concatenate([amounts, capacity]) / scale
-        rows = vstack([by_need, by_kind]).tocsr()
-        answer = linprog(-ones, A_ub=rows, b_ub=bounds, method="highs")
-        met = -float(answer.fun) * scale
-        prices = -np.asarray(answer.ineqlin.marginals)
-        price_of_need, price_of_kind = prices[: len(needs)], prices[len(needs) :]
-    if met >= float(amounts.sum()) * (1 - 1e-9):
-        return None
-    short = [
-        need
-        for need, price in zip(needs, price_of_need, strict=True)
-        if price < 0.5 and need.amount
-    ]
-    used = float(capacity[price_of_kind > 0.5].sum())
-    return _Shortage(short, used)
+    need, kind = np.nonzero(may_use)
+    n_needs, n_pairs = len(amounts), len(need)
+    if not n_pairs:
+        return amounts > 0
+    scale = max(float(amounts.max()), 1e-300)
+    bounds = np.concatenate([amounts, capacity]) / scale
+    ends = np.concatenate([need, n_needs + kind])
+    pairs = np.tile(np.arange(n_pairs), 2)
+    rows = coo_array((np.ones(2 * n_pairs), (ends, pairs)), shape=(len(bounds), n_pairs)).tocsr()
+    answer = linprog(-np.ones(n_pairs), A_ub=rows, b_ub=bounds, method="highs")
+    if -float(answer.fun) * scale >= float(amounts.sum()) * (1 - 1e-9):
+        return np.zeros(n_needs, dtype=bool)
+    price = -np.asarray(answer.ineqlin.marginals)[:n_needs]
+    short: BoolArray = (price < 0.5) & (amounts > 0)
+    return short
