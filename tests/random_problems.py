@@ -30,21 +30,8 @@ def google_park(
 ) -> Problem:
     """Return Google's park of 12,583 servers in 10 groups, shared by random users.
 
-    Parameters
-    ----------
-    rng : Generator
-        Source of everything random.
-    n_users : int
-        Users, N; their demands are uniform on 0.01..0.5 of the largest server.
-    constrained : float
-        Fraction of the users that may run only on a random, non-empty subset of the groups.
-    limited : float
-        Fraction of the users with finite tasks: between a hundredth and a hundred times an
-        equal share, so that some limits bind and some do not.
-
-    Returns
-    -------
-    Problem
+    Demands are uniform on 0.01..0.5 of the largest server. `constrained` and `limited` are the
+    fractions of users with `random_eligibility`, and with `random_limits`.
     """
     capacity, count = GOOGLE_PARK[:, 1:], GOOGLE_PARK[:, 0]
     demand = rng.uniform(0.01, 0.5, (n_users, 2))
@@ -72,29 +59,12 @@ def random_problem(
     decades: float = 1.0,
     largest_count: int = 5,
 ) -> Problem:
-    """Return a random problem of any size.
+    """Return a random problem; users that fit nowhere have been repaired.
 
-    Parameters
-    ----------
-    rng : Generator
-        Source of everything random.
-    n_users, n_groups, n_resources : int
-        N, G and R.
-    constrained, limited : float
-        Fraction of the users with placement constraints, and with finite tasks.
-    zero_demand, zero_capacity : float
-        Chance of each demand, and of each capacity, to be zero.
-    weighted : bool
-        Whether users have weights other than 1.
-    decades : float
-        Orders of magnitude over which demands and capacities are spread.
-    largest_count : int
-        Servers per group are uniform on 1..largest_count.
-
-    Returns
-    -------
-    Problem
-        Valid: users that fit nowhere have been repaired.
+    - `constrained`, `limited`: fractions of users with placement constraints and finite tasks;
+    - `zero_demand`, `zero_capacity`: chance of each demand and capacity to be zero;
+    - `decades`: orders of magnitude over which demands and capacities are spread;
+    - `largest_count`: servers per group are uniform from 1 to it.
     """
     capacity = 10 ** rng.uniform(0, decades, (n_groups, n_resources))
     capacity[rng.random(capacity.shape) < zero_capacity] = 0.0

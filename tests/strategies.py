@@ -101,24 +101,9 @@ def problems(
 ) -> Problem:
     """Draw a valid problem: its sizes and kind one by one, all cells from one seed.
 
-    Parameters
-    ----------
-    draw : DrawFn
-        Given by Hypothesis.
-    features : tuple of str
-        Optional features that the problem may have, by the names of the catalogue.
-    force : tuple of str
-        Features that it must have.
-    largest_users, largest_groups, largest_resources : int
-        Bounds on N, G and R.
-    zeros : bool
-        Whether demands and capacities may be zero.
-    kinds : tuple of str
-        Kinds of amounts to draw from.
-
-    Returns
-    -------
-    Problem
+    - `features`, `force`: features that it may have, and must have, by names of the catalogue;
+    - `zeros`: whether demands and capacities may be zero;
+    - `kinds`: kinds of amounts to draw from, as in `_amounts`.
     """
     smallest_groups = 2 if catalogue.CONSTRAINTS in force else 1
     smallest_resources = 2 if catalogue.RESOURCE_WEIGHTS in force else 1

@@ -148,19 +148,14 @@ def test_nonsense_costs_little(tmp_path: Path) -> None:
     assert int(peak) < 250, peak
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        ("1e3", 1000.0), ("1E3", 1000.0), ("512Gi", "512Gi"), ("0o17", 15), ("yes", "yes"),
-        ("no", "no"), ("on", "on"), ("2020-01-01", "2020-01-01"), ("12:30", "12:30"),
-        ("true", True), ("~", None), ("010", 10), ("1_000", 1000), ("!!str 3", "3"),
-        (".inf", float("inf")), ("'16'", "16"), ("NaN", "NaN"),
-    ],
-)  # fmt: skip
-def test_scalars_are_those_of_yaml_1_2(tmp_path: Path, written: str, read: object) -> None:
+def test_scalars_are_those_of_yaml_1_2(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
-    path.write_text(f"a: {written}\n")
-    assert read_document(path) == {"a": read}
+    path.write_text("[1e3, 512Gi, 0o17, 010, 1_000, .inf, NaN, true, ~, '16', !!str 3]\n")
+    assert read_document(path) == [
+        1000.0, "512Gi", 15, 10, 1000, float("inf"), "NaN", True, None, "16", "3",
+    ]  # fmt: skip
+    path.write_text("[yes, no, on, 2020-01-01, 12:30]\n")
+    assert read_document(path) == ["yes", "no", "on", "2020-01-01", "12:30"]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,13 @@ from fairlead.model.cluster import (
 from fairlead.model.frames import name_axis, read_numbers, read_switches, read_table
 from fairlead.model.quantity import show
 from fairlead.model.queues import Queues, read_queues
-from fairlead.model.workload_checks import check_amounts, check_unlike_names, usable_amounts
+from fairlead.model.workload_checks import (
+    check_amounts,
+    check_unlike_names,
+    fail_at,
+    usable_amounts,
+    vector,
+)
 
 # The largest count up to which floats represent every whole number.
 LARGEST_COUNT = 2**53
@@ -487,12 +493,9 @@ def _read_eligible(eligible: ArrayLike | None, n_users: int, n_groups: int) -> B
 
 
 def _read_task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
-    if task_limit is None:
-        return np.full(n_users, np.inf)
-    given = _check_shape(read_numbers(task_limit, "task_limit"), (n_users,), "task_limit")
-    for n in np.flatnonzero(~(given >= 0)):
-        raise ProblemError(f"must be a number from 0, not {given[n]}", f"users[{n}].tasks")
-    return given
+    limit = vector(task_limit, n_users, "task_limit", np.inf)
+    fail_at(~(limit >= 0), limit, "users", "tasks", "must be a number from 0, not")
+    return limit
 
 
 def _read_rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray | None:
