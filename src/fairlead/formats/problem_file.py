@@ -48,7 +48,7 @@ from fairlead.formats.file_faults import keyed_by_text
 from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import file_name, switch
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, device_names, find_unplaceable
-from fairlead.model.problem import LARGEST_COUNT, Problem
+from fairlead.model.problem import Problem, read_count
 from fairlead.model.quantity import number_at, show
 from fairlead.model.queues import TOP, Queues, read_queues
 
@@ -160,7 +160,7 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
         groups=groups,
         resources=resources.names,
         capacity=resources.matrix(tables[0]),
-        count=np.array([_read_count(row, g) for g, row in enumerate(servers)], dtype=np.int64),
+        count=read_count([_read_count(row, g) for g, row in enumerate(servers)], len(servers)),
         units=tuple(resources.units.values()),
         labels=read_labels(servers),
         devices=_read_devices(document, resources.names),
@@ -173,8 +173,6 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
     for n, name in enumerate(names):
         if not demand[n].any() and (rates is None or np.isnan(rates[n, 0])):
             raise ProblemError(f"user {name!r} demands nothing", f"users[{n}].demand")
-    if not cluster.count.any():
-        raise ProblemError("there is no server: every group has a count of 0", "servers")
     unplaceable = find_unplaceable(cluster, demand, eligible, rates)
     # An idle user has no task to place.
     unplaceable = {n: why for n, why in unplaceable.items() if task_limit[n] > 0}
@@ -216,15 +214,9 @@ def _read_devices(document: ProblemDocument, resources: Sequence[str]) -> tuple[
     return device_names([str(name) for name in names], resources)
 
 
-def _read_count(row: ServerRow, g: int) -> int:
-    count = row.get("count", 1)
-    whole = isinstance(count, int | float) and not isinstance(count, bool) and count == count // 1
-    if not (whole and 0 <= count <= LARGEST_COUNT):
-        too_large = whole and count > LARGEST_COUNT
-        wanted = f"at most {LARGEST_COUNT:,}" if too_large else "a whole number from 0"
-        fault = f"must be {wanted}, not {show(count)} (group {show(row['name'])})"
-        raise ProblemError(fault, f"servers[{g}].count")
-    return int(count)
+def _read_count(row: ServerRow, g: int) -> float:
+    owner = f" (group {show(row['name'])})"
+    return number_at(row.get("count", 1), f"servers[{g}].count", owner)
 
 
 def _read_weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:

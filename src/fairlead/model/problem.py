@@ -56,15 +56,6 @@ class Problem(ReadOnlyArrays):
     users : Users
         ``names``, ``demand`` (N, R) of one task, ``weight`` (N,), ``eligible`` (N, G),
         ``task_limit`` (N,), ``rates`` (N, G) or None, ``queues`` or None.
-    n_users, n_groups, n_resources : int
-    demand, weight, task_limit, count
-        The fields of `users` and `cluster` of these names.
-    group_capacity : (G, R) float
-        Capacity of all servers of each group.
-    total_capacity : (R,) float
-    gamma : (N, G) float
-        Tasks that each user could run with all servers of each group to itself; 0 where it may not
-        run.
 
     Examples
     --------
@@ -186,7 +177,7 @@ class Problem(ReadOnlyArrays):
             groups=_read_names(groups, n_groups, "g", "groups"),
             resources=resource_names,
             capacity=capacity_array,
-            count=_read_count(counts.laid_out(groups), n_groups),
+            count=read_count(counts.laid_out(groups), n_groups),
             units=_read_units(units, n_resources),
             labels=_read_labels(labels, n_groups),
             devices=device_names(texts(devices, "devices"), resource_names),
@@ -444,7 +435,8 @@ def _read_labels(
     return tuple(rows)
 
 
-def _read_count(count: ArrayLike | None, n_groups: int) -> IntArray:
+def read_count(count: ArrayLike | None, n_groups: int) -> IntArray:
+    """Return the servers of each group (G,), by default 1; ProblemError for invalid numbers."""
     if count is None:
         return np.ones(n_groups, dtype=np.int64)
     given = _check_shape(read_numbers(count, "count"), (n_groups,), "count")
