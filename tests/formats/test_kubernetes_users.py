@@ -219,7 +219,7 @@ def test_a_part_of_one_gpu_is_held(tmp_path: Path) -> None:
     """Of the GPUs of n1, shop holds half of one and ml one; the pod that holds a GPU is no user."""
     held = read(
         tmp_path,
-        *NODES,
+        *reversed(NODES),
         noted(pod("a", {"cpu": 1}, on="n1"), annotations=HALF),
         noted(pod("b", {"cpu": 1}), annotations=HALF),
         pod("c", {"cpu": 1, GPU: 1}, on="n1", namespace="ml"),
@@ -230,12 +230,12 @@ def test_a_part_of_one_gpu_is_held(tmp_path: Path) -> None:
     assert problem.users.names == ("shop", "ml")
     assert problem.cluster.devices == (GPU,)
     assert problem.demand[:, gpu].tolist() == [0.5, 1]
-    assert held.held[:, 1, gpu].tolist() == [0.5, 1]
+    assert held.held[:, 0, gpu].tolist() == [0.5, 1]
     assert held.not_modelled == ()
     assert held.waiting[0].undecided == "the annotation gpu-fraction"
     assert held.waiting[0].request[gpu] == 0.5
     assert held.shared is not None
-    assert [axis.tolist() for axis in held.shared.nonzero()] == [[1], [gpu]]
+    assert [axis.tolist() for axis in held.shared.nonzero()] == [[0], [gpu]]
 
 
 @pytest.mark.parametrize("others", [{"gpu-fraction": "0.25"}, {}])

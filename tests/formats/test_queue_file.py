@@ -41,6 +41,7 @@ def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
         ("users: {", "users: [{}] #", "users: must be a mapping of users to queues"),
         ("{name: physics, weight: 2}", "physics", "queues[0]: must be a mapping, not 'physics'"),
         ("bo: {cpu", '"": {cpu', "limits: is an empty name"),
+        ("bo: {cpu", '" ": {cpu', "limits: is an empty name"),
         ("limits: {", "limits: [{}] #", "limits: must be a mapping of queues and users"),
         ("bo: {cpu: 0.5, tasks: 10}", "bo: 2", "limits.bo: must be a mapping of resources, not 2"),
         ("cpu: 0.5", "cpu: -1", "limits.bo.cpu: must be a number from 0, not -1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,18 @@ def some(data, length):
 @given(data=st.data())
 def test_what_stays_is_as_it_was(data):
     problem = data.draw(problems(features=ALL_FEATURES))
-    n = some(data, problem.n_users)
-    g = some(data, problem.n_groups)
-    r = some(data, problem.n_resources)
+    units = tuple(f"unit {k}" for k in range(problem.n_resources))
+    labels = tuple({"number": str(k)} for k in range(problem.n_groups))
+    problem = replace(problem, cluster=replace(problem.cluster, units=units, labels=labels))
+    sizes = {
+        "users": problem.n_users, "groups": problem.n_groups, "resources": problem.n_resources
+    }  # fmt: skip
+    chosen = {what: some(data, size) for what, size in sizes.items() if data.draw(st.booleans())}
     try:
-        small = restrict(problem, users=n, groups=g, resources=r)
+        small = restrict(problem, **chosen)
     except ProblemError:  # as `test_problem_checks` has it
         reject()
+    n, g, r = (chosen.get(what, range(size)) for what, size in sizes.items())
     cluster, users = problem.cluster, problem.users
     assert small.users.names == tuple(users.names[k] for k in n)
     assert small.cluster.groups == tuple(cluster.groups[k] for k in g)
@@ -55,9 +61,11 @@ def test_what_stays_is_as_it_was(data):
     if users.resource_weight is None:
         np.testing.assert_array_equal(small.weight, problem.weight[n])
     else:
-        weight = small.users.resource_weight
-        ours = np.repeat(small.weight[:, None], len(r), axis=1) if weight is None else weight
-        np.testing.assert_array_equal(ours, users.resource_weight[np.ix_(n, r)])
+        expected = users.resource_weight[np.ix_(n, r)]
+        are_alike = (expected == expected[:, :1]).all()  # one weight for all resources
+        assert (small.users.resource_weight is None) == are_alike
+        weight = small.weight[:, None] if are_alike else small.users.resource_weight
+        np.testing.assert_array_equal(np.broadcast_to(weight, expected.shape), expected)
 
 
 EXAMPLE = Problem.from_arrays(
