@@ -272,6 +272,9 @@ SHAPE = {
     HEAD: "the key 'servers' is missing",
     f"{HEAD}servers: []\n{USERS}": "servers: must list at least one",
     f"{HEAD}{SERVERS}{USERS}user: []\n": "user: unknown key; did you mean 'users'?",
+    user(
+        "demand: {cpu: 1}, servers: [b]", CPU.replace("]", ", {name: b, count: 0, capacity: {}}]")
+    ): ("users[0]: user 'ana' fits no server: the groups that its placement allows have no server"),
 }
 
 NO_SERVER = ": user 'ana' fits no server:"

@@ -31,6 +31,8 @@ def test_users_are_refused_exactly_when_gamma_is_zero_everywhere(
     demand = rng.integers(0, 2, (n_users, n_resources)).astype(float)
     demand[:, 0] = 1
     eligible = rng.random((n_users, n_groups)) < 0.7
+    count = rng.integers(0, 3, n_groups)
+    count[0] = max(count[0], 1)
     rates = None
     if with_rates:
         rates = rng.integers(0, 2, (n_users, n_groups)).astype(float)
@@ -40,12 +42,12 @@ def test_users_are_refused_exactly_when_gamma_is_zero_everywhere(
         runs = (capacity[:, demand[n] > 0] > 0).all(axis=1)
         if rates is not None and not np.isnan(rates[n, 0]):
             runs = rates[n] > 0
-        placeable[n] = (runs & eligible[n]).any()
+        placeable[n] = (runs & eligible[n] & (count > 0)).any()
     if placeable.all():
-        Problem.from_arrays(capacity, demand, eligible=eligible, rates=rates)
+        Problem.from_arrays(capacity, demand, count=count, eligible=eligible, rates=rates)
     else:
         with pytest.raises(ProblemError, match="fits no server") as caught:
-            Problem.from_arrays(capacity, demand, eligible=eligible, rates=rates)
+            Problem.from_arrays(capacity, demand, count=count, eligible=eligible, rates=rates)
         assert caught.value.place == f"users[{placeable.argmin()}]"
 
 
