@@ -88,13 +88,13 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> LabelledTable
 def read_numbers(values: Any, name: str) -> FloatArray:
     """Return a read-only copy of a table of numbers, or raise ProblemError."""
     rows = values if isinstance(values, list | tuple) else (values,)
-    if any(np.ma.is_masked(row) for row in rows):
+    if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
         raise ProblemError("has masked values, where there must be numbers", name)
     try:
-        kind = np.asarray(values).dtype
-        if kind.kind in "cmM":
-            raise ProblemError(f"must be a table of numbers, not of {kind}", name)
-        return sealed(np.array(values, dtype=np.float64))
+        given = np.asarray(values)
+        if given.dtype.kind in "cmM":
+            raise ProblemError(f"must be a table of numbers, not of {given.dtype}", name)
+        return sealed(np.array(given, dtype=np.float64))
     except (TypeError, ValueError, OverflowError) as error:
         raise ProblemError(f"must be a table of numbers ({error})", name) from None
 
