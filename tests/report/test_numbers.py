@@ -12,18 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.report import charts
-from fairlead.report._dates import MOST_MARKS, date_marks
+from fairlead.report._simulation_figures import MOST_MARKS, date_marks
 from fairlead.report.charts import LONGEST_LABEL
 from fairlead.report.numbers import (
     change,
     duration,
+    frame_text,
+    in_words,
     number,
     percent,
     precise_percent,
     spread,
     tasks_text,
 )
-from fairlead.report.table_text import frame_text, in_words
 
 
 @pytest.mark.parametrize(

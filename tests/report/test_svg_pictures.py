@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from fairlead.report._svg import HOVER_STRIPS, LETTER, to_svg
 from fairlead.report.charts import (
     Figure,
     bars,
@@ -18,6 +17,7 @@ from fairlead.report.charts import (
     listed,
     logarithmic_times,
 )
+from fairlead.report.page import HOVER_STRIPS, LETTER, to_svg
 
 LONG = "a-user-with-a-name-that-is-longer-than-any-label"
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import exact
-from fairlead.simulation.filling import fill
-from fairlead.simulation.room_left import RoomLeft
+from fairlead.simulation.filling import RoomLeft, fill
 from filling_problems import filling_problems
 
 

@@ -246,7 +246,7 @@ def _show(
         return shown.to_frame()
 
     def headings(table: DataFrame) -> list[str]:
-        from fairlead.report.table_text import in_words
+        from fairlead.report.numbers import in_words
 
         return [f"{in_words(n)}{' (s)' * (n in TIME_FIGURES)}" for n in table.columns]
 

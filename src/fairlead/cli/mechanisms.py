@@ -77,7 +77,7 @@ def allocate(
     from fairlead.report.changes import what_if_document
 
     def headings(frame: DataFrame) -> list[str]:
-        from fairlead.report.table_text import in_words
+        from fairlead.report.numbers import in_words
 
         return [name if name in answers else in_words(name) for name in frame.columns]
 

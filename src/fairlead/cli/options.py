@@ -247,7 +247,7 @@ class OutputOptions:
         """Show a document as `streams.show` does, or the frame of its main table if asked for."""
         table = None
         if self.table_format is not None:
-            from fairlead.report.table_text import frame_text
+            from fairlead.report.numbers import frame_text
 
             found = frame()
             table = frame_text(found, self.table_format, headings(found))

@@ -1,4 +1,4 @@
-"""Compare policies with the reference policy, `today`: gains and losses of users."""
+"""Compare policies with the reference policy, `today`, and name the users furthest off."""
 
 from __future__ import annotations
 
@@ -11,10 +11,22 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.run_log import RECORDED
 from fairlead.model.ties import first_largest, first_smallest
+from fairlead.model.workload import Workload
 from fairlead.report.charts import shortened
-from fairlead.report.numbers import UNCHANGED, change, counted, named, spread
+from fairlead.report.numbers import (
+    UNCHANGED,
+    change,
+    counted,
+    duration,
+    named,
+    number,
+    percent,
+    spread,
+)
+from fairlead.simulation.log_audit import worst_time
 from fairlead.simulation.metrics.comparison import Comparison, compare
 from fairlead.simulation.metrics.distribution import mean, ratio
+from fairlead.simulation.metrics.fairness_error import FairnessError
 from fairlead.simulation.metrics.utilization import time_averages
 from fairlead.simulation.simulate import Outcome
 
@@ -24,6 +36,7 @@ USERS_NAMED = 3
 # A smaller excess, relative to capacity, is rounding, as many logs have whole seconds.
 LARGEST_ROUNDING = 1e-3
 HALF_SECOND = 0.5  # run time of jobs that ended in the second of their start
+ROUNDED = 9  # digits of cluster-hours, beyond which they are rounding
 
 Figures = Mapping[str, Any]  # as `Outcome.to_dict` returns them
 
@@ -187,3 +200,48 @@ def starved_users(figures: Figures) -> list[str]:
         )
         if users
     ]
+
+
+def extremes_text(
+    fairness: FairnessError, waits: Mapping[str, float], workload: Workload | None = None
+) -> str:
+    """Name the users that were owed most, held most beyond their share, and waited longest.
+
+    `waits` maps each user to the longest time in seconds in which its tasks waited and none ran.
+    With a `workload` the sentence says when most of the owed hours arose.
+    """
+    names, owed, due = list(waits), fairness.owed.round(ROUNDED), fairness.due_hours
+    longest = np.fromiter(waits.values(), dtype=float)
+    parts = []
+    if owed.max() > 0:
+        n = int(owed.argmax())
+        part = f"{percent(owed[n] / due[n])} of its fair share"
+        if workload is not None and (worst := worst_time(fairness, n)) is not None:
+            begin, end = (short_time(workload, time) for time in worst)
+            part += f", most of it from {begin} to {end}"
+        hours = f"{number(owed[n])} hours of the whole cluster"
+        parts.append(f"owed most: {_first(names, owed)}, {hours} ({part})")
+    if owed.min() < 0:
+        n = int(owed.argmin())
+        part = f" ({change(-owed[n] / due[n])})" if due[n] > 0 else ""
+        hours = f"{number(-owed[n])} {'such hours' if parts else 'hours of the whole cluster'}"
+        parts.append(f"held most beyond its fair share: {_first(names, -owed)}, {hours}{part}")
+    if longest.max() > 0:
+        wait = duration(float(longest.max()))
+        parts.append(f"waited longest with nothing running: {_first(names, longest)}, {wait}")
+    if fairness.has_no_answer:
+        parts.insert(0, "no fair shares are known")
+    return "; ".join(parts) or "every user held its fair share all the time"
+
+
+def short_time(workload: Workload, seconds: float) -> str:
+    """Write a time as a date without seconds, if the log has dates."""
+    date = workload.date_of(seconds)
+    return duration(seconds) if date is None else f"{date:%Y-%m-%d %H:%M}"
+
+
+def _first(names: list[str], values: FloatArray) -> str:
+    """Name the first user with the largest value, and count further users with that value."""
+    users = np.flatnonzero(values == values.max())
+    equal = f" and {len(users) - 1} more, each" if len(users) > 1 else ""
+    return f"{short_name(names[users[0]])}{equal}"

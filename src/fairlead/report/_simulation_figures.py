@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
 import numpy as np
+import polars as pl
 
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.ties import largest_first
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import ComparedPolicy, largest_utilization
-from fairlead.report._dates import date_marks
 from fairlead.report.charts import (
     COLOUR_OF_OTHERS,
     COLOURS,
@@ -45,6 +46,18 @@ LONGEST_NAME = 60
 # Seconds at which zero times are drawn on a logarithmic axis; less if all times are short.
 SHORTEST = 1.0
 LEAST_REDUCTION = -1.0  # smaller reductions are drawn as this
+MOST_MARKS = 8  # of a time axis
+# Steps between marks, as Polars names them, with the longest length; weeks start on Monday.
+_STEPS = {
+    **{f"{minutes}m": timedelta(minutes=minutes) for minutes in (1, 5, 10, 15, 30)},
+    **{f"{hours}h": timedelta(hours=hours) for hours in (1, 2, 3, 6, 12)},
+    **{f"{days}d": timedelta(days=days) for days in (1, 2)},
+    **{f"{weeks}w": timedelta(weeks=weeks) for weeks in (1, 2)},
+    **{
+        f"{months}mo": timedelta(days=31 * months)
+        for months in (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200)
+    },
+}
 
 
 class PolicyStyle(TypedDict):
@@ -349,3 +362,29 @@ class _TimeAxis:
                 "ticktext": [text for _, text in marks],
             }
         return drawn
+
+
+def date_marks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
+    """Return at most `MOST_MARKS` round dates between two dates, with their labels."""
+    for step, length in _STEPS.items():
+        if (last - first) / length > MOST_MARKS + 1:
+            continue
+        begin = pl.Series([first]).dt.truncate(step).item()
+        dates = pl.datetime_range(begin, last, step, eager=True)
+        marks = dates.filter(dates >= first).to_list()
+        if marks and len(marks) <= MOST_MARKS:
+            return list(zip(marks, _mark_texts(marks, step), strict=True))
+    return []
+
+
+def _mark_texts(marks: list[datetime], step: str) -> Iterator[str]:
+    """Yield the labels of marks; the month only where it changes."""
+    month = 0
+    for mark in marks:
+        if step.endswith("mo"):
+            yield f"{mark:%b %Y}"
+        elif mark.hour or mark.minute:
+            yield f"{mark:%H:%M}"
+        else:
+            yield f"{mark:%a} {mark.day}{'' if mark.month == month else f' {mark:%b}'}"
+            month = mark.month

@@ -27,7 +27,7 @@ from fairlead.report.numbers import (
     spread,
     tasks_text,
 )
-from fairlead.simulation.room_left import RoomLeft
+from fairlead.simulation.filling import RoomLeft
 from fairlead.simulation.trials import Trials, TrialSummary
 
 NAMED = 3  # users in a note

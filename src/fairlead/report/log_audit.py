@@ -9,8 +9,7 @@ import numpy as np
 
 from fairlead.model.ties import largest_first
 from fairlead.model.workload import Workload
-from fairlead.report._against_today import short_name
-from fairlead.report._extremes import ROUNDED, extremes_text, short_time
+from fairlead.report._against_today import ROUNDED, extremes_text, short_name, short_time
 from fairlead.report._simulation_figures import held_and_due_figure
 from fairlead.report.document import (
     FAILS,

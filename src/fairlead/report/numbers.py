@@ -1,7 +1,8 @@
-"""Format amounts, shares, times and names."""
+"""Format amounts, shares, times, names and frames."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from fairlead.properties.verdict_text import (
 )
 
 if TYPE_CHECKING:
+    import polars
+
     from fairlead.model.cluster import Cluster
 
 __all__ = [
@@ -24,6 +27,8 @@ __all__ = [
     "change",
     "counted",
     "duration",
+    "frame_text",
+    "in_words",
     "named",
     "number",
     "percent",
@@ -36,6 +41,14 @@ __all__ = [
 ]
 
 UNITS_OF_TIME = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0))
+MISSING = "--"
+_LABELS = {
+    "mean_completion_time": "mean completion",
+    "fairness_error_over_a_week": "weekly fairness error",
+    "longest_without": "longest wait with nothing",
+    "lost": "lost tasks",
+    "waiting": "tasks left waiting",
+}
 
 
 def number(value: float) -> str:
@@ -114,3 +127,33 @@ def time_unit(seconds: float) -> tuple[str, float]:
         if seconds >= 2 * size:
             return unit, size
     return "s", 1.0
+
+
+def in_words(name: str) -> str:
+    """Return the name of a figure in words; names of resources stay."""
+    if name.startswith("used_"):
+        return f"used {name.removeprefix('used_')}"
+    return _LABELS.get(name, name.replace("p95_", "95 % ").replace("_", " "))
+
+
+def frame_text(frame: polars.DataFrame, table_format: str, headings: Sequence[str] = ()) -> str:
+    """Format a frame as ``csv`` with its column names, or as ``latex`` with `headings`.
+
+    Without `headings`, those of LaTeX are the column names in words.
+    """
+    if table_format == "csv":
+        return frame.write_csv()
+    from tabulate import tabulate  # noqa: PLC0415 (most readers of this module need no table)
+
+    rows = [[_cell(value) for value in row] for row in frame.rows()]
+    head = headings or [in_words(name) for name in frame.columns]
+    sides = ["right" if column.dtype.is_numeric() else "left" for column in frame]
+    text = tabulate(rows, head, "latex_booktabs", disable_numparse=True, colalign=sides)
+    text = re.sub(r"(?<= )-(?=[0-9])", "$-$", text)  # LaTeX sets a minus only in mathematics
+    return f"% needs \\usepackage{{booktabs}}\n{text}\n"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return MISSING
+    return number(value) if isinstance(value, int | float) else str(value)

@@ -13,8 +13,8 @@ from fairlead.model.run_log import RunLog
 from fairlead.properties.audit import Audit
 from fairlead.report import charts
 from fairlead.report._allocation_figures import comparison_figure, share_figure
-from fairlead.report._audit_figures import shares_figure as audit_figure
 from fairlead.report._fair_comparison import compare_with_fair
+from fairlead.report._fair_comparison import shares_figure as audit_figure
 from fairlead.report._simulation_figures import (
     completion_figure,
     policy_styles,

@@ -10,18 +10,19 @@ import numpy as np
 from fairlead.model.workload import Workload
 from fairlead.report._against_today import (
     BY_TASKS,
+    ROUNDED,
     USERS_NAMED,
     ComparedPolicy,
     Figures,
     Runs,
     compare_with_today,
+    extremes_text,
     ratio_text,
     short_name,
     starved_users,
     takes_too_much,
     unplaceable_tasks,
 )
-from fairlead.report._extremes import ROUNDED, extremes_text
 from fairlead.report._simulation_figures import (
     PolicyStyle,
     balance_figure,

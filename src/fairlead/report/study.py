@@ -23,9 +23,8 @@ from fairlead.report.document import (
     table_of,
     words,
 )
-from fairlead.report.numbers import counted, duration, number, time_unit
+from fairlead.report.numbers import counted, duration, in_words, number, time_unit
 from fairlead.report.plots import plotly_figure
-from fairlead.report.table_text import in_words
 from fairlead.simulation.studies import DEFAULT_MEASURE, TIMES, Interval, Study
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ __all__ = [
     "metrics",
     "planned_runs",
     "replay",
-    "room_left",
     "runs",
     "simulate",
     "trials",

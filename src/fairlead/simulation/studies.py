@@ -16,21 +16,38 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.executors.executor import Executor
-from fairlead.model.arguments import number, one_or_several, switch, whole_number
+from fairlead.model.arguments import (
+    file_name,
+    number,
+    one_or_several,
+    several,
+    switch,
+    text,
+    whole_number,
+)
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.notebooks import Shown
 from fairlead.model.run_log import RECORDED
-from fairlead.simulation._study_variations import Trace, Variation, read_traces
+from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.distribution import margin_of_mean, mean, percentile
 from fairlead.simulation.metrics.summary import plain
 from fairlead.simulation.metrics.task_outcomes import JobTimes
 from fairlead.simulation.planned_runs import Policies, plan_runs, policies_of
-from fairlead.simulation.simulate import FAIR, Outcome, simulate, still_wait
-from fairlead.traces.what_if import WEEK, resampled
+from fairlead.simulation.simulate import (
+    FAIR,
+    Outcome,
+    read_trace,
+    simulate,
+    still_wait,
+    with_queues,
+)
+from fairlead.traces.journal_trace import JournalWorkload
+from fairlead.traces.what_if import WEEK, resampled, with_load
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+Trace = Workload | Path | str
 MOST_SEEDS = 10_000
 MEASURES = (
     "mean_wait",
@@ -48,6 +65,24 @@ MEASURES = (
 # In seconds.
 TIMES = ("mean_wait", "p95_wait", "mean_completion_time", "longest_without", "makespan")
 DEFAULT_MEASURE = "mean_wait"
+
+
+@dataclass(frozen=True)
+class Variation:
+    """A trace, perhaps resampled.
+
+    Attributes
+    ----------
+    trace : str
+    seed : int, optional
+        Seed of the resampling; None for the jobs as they are.
+    """
+
+    trace: str
+    seed: int | None = None
+
+    def __str__(self) -> str:
+        return self.trace if self.seed is None else f"{self.trace}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -393,3 +428,36 @@ def interval_of(values: FloatArray) -> Interval:
 def _as_dict(found: Interval, count_key: str) -> dict[str, float | int | None]:
     mean, low, high = plain([found.mean, found.low, found.high])
     return {"mean": mean, "low": low, "high": high, count_key: found.count}
+
+
+def read_traces(
+    traces: Trace | Sequence[Path | str] | Mapping[str, Trace],
+    load: float,
+    queues: Path | str | None,
+) -> dict[str, Workload]:
+    """Return the workloads of a study by name; raises as `fairlead.study`."""
+    found: dict[str, Workload] = {}
+    for name, trace in _parse_traces(traces).items():
+        workload = read_trace(trace, "traces")
+        if isinstance(workload, JournalWorkload):
+            workload = workload.as_trace()
+        if load != 1:
+            workload = with_load(workload, load)
+        found[name] = workload if queues is None else with_queues(workload, queues)
+    return found
+
+
+def _parse_traces(traces: Any) -> dict[str, Trace]:
+    """Return traces by name; files are named as they are given."""
+    if isinstance(traces, Workload):
+        return {"trace": traces}
+    if isinstance(traces, Mapping):
+        named = {text(name, "traces"): trace for name, trace in traces.items()}
+    else:
+        files = [traces] if isinstance(traces, Path | str) else several(traces, "traces", "files")
+        named = {str(file_name(each, "traces")): each for each in files}
+        if len(named) < len(files):
+            raise InputError("names a file twice", "traces")
+    if not named:
+        raise InputError("give at least one trace", "traces")
+    return named
