@@ -24,7 +24,7 @@ from fairlead.report._allocation_figures import (
 )
 from fairlead.report.allocation import allocation_document, comparison_document
 from fairlead.report.changes import what_if_document
-from fairlead.report.charts import COLOUR_OF_OTHERS, USERS_DRAWN
+from fairlead.report.charts import USERS_DRAWN
 from fairlead.report.document import Document, Listing
 from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
@@ -168,20 +168,6 @@ def test_bars_add_up_to_the_whole_group(mechanism: str) -> None:
         assert labels[2:] == (["time"] if mechanism.endswith("tdm") else [])
         for place in range(2):
             assert sum(trace["x"][place] for trace in figure["data"]) == pytest.approx(1)
-
-
-def test_users_keep_their_colour() -> None:
-    allocation = crowd(60, 2)
-    colours = user_colours(allocation)
-    largest = np.argsort(-allocation.dominant_share)
-    assert len({colours[n] for n in largest[:10]}) == 10
-    for g in range(2):
-        group = group_holdings(allocation, g)
-        figure = group_figure(allocation, group, colours)
-        for holding, trace in zip(group.holdings, figure["data"], strict=False):
-            is_single = len(holding.users) == 1
-            colour = colours[holding.users[0]] if is_single else COLOUR_OF_OTHERS
-            assert trace["marker"]["color"] == colour
 
 
 def test_shares_are_drawn_largest_first() -> None:

@@ -16,7 +16,7 @@ from fairlead.model.verdict import Verdict
 from fairlead.properties import efficiency, envy, feasibility, sharing
 from fairlead.properties.audit import Audit, audit
 from fairlead.report._fair_comparison import compare_with_fair, furthest_off
-from fairlead.report.audit import LISTED, audit_document, exact, witness_table
+from fairlead.report.audit import LISTED, audit_document, witness_table
 from fairlead.report.charts import USERS_DRAWN
 from fairlead.report.document import Cell, Document, Table
 from fairlead.report.numbers import change
@@ -201,15 +201,6 @@ def test_shares_are_drawn_beside_the_fair_ones() -> None:
     assert figure["layout"]["yaxis"]["ticktext"] == [("ana", "bo", "cy")[n] for n in order]
 
 
-def test_without_fair_shares_the_reference_is_the_slice() -> None:
-    found = audit_of("a rule")
-    problem = found.subject.problem
-    reference = figure_of(document_of("a rule"), SHARES)["data"][-2]
-    due = found.slices * (problem.demand / problem.total_capacity).max(axis=1)
-    assert sorted(reference["x"]) == pytest.approx(sorted(due), rel=1e-5)
-    assert reference["name"] == "share of its slice of every server"
-
-
 def test_a_difference_below_a_thousandth_is_none() -> None:
     problem = Problem.from_arrays([[1.0]], [[1.0]] * 3)
     tasks = np.array([[1 / 3 * (1 - 5e-4)], [1 / 3], [1 / 3 * (1 + 5e-4)]])
@@ -246,20 +237,6 @@ def test_users_with_slices_below_one_task_are_not_short() -> None:
     assert not whole.short.any()
 
 
-def test_users_with_missing_numbers_are_counted() -> None:
-    assert "Without 1 user: a number is missing." in read("a number missing").text
-    figure = figure_of(document_of("a number missing"), SHARES)
-    assert len(figure["data"][-2]["x"]) == 2
-
-
-def test_names_are_text_in_pictures() -> None:
-    assert sum("</script>" in text for text in read("hostile").drawn) > 5
-
-
-def test_a_page_of_many_users_is_small() -> None:
-    assert len(page_of("many")) < 300_000
-
-
 def rows_of(table: Table) -> list[tuple[str, ...]]:
     """Return the text of the cells of a table."""
     rows = map(table.row, range(table.count))
@@ -290,11 +267,3 @@ def test_long_witnesses_are_cut_and_counted() -> None:
     ((_, users),) = rows_of(witness_table(verdict))
     assert users.count("u") == LISTED
     assert users.endswith("10 more")
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(3.0, "3"), (1 / 3, "0.3333333"), (12345.678, "12,345.68"), (np.inf, "unlimited")],
-)
-def test_numbers_of_witnesses(value: float, text: str) -> None:
-    assert exact(value) == text

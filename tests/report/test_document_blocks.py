@@ -188,15 +188,6 @@ def test_a_legend_names_each_line_once() -> None:
     assert legend_of(on_page(picture(other, legend=False))) == []
 
 
-def test_a_document_is_rendered_alike_twice() -> None:
-    x = np.arange(2.0)
-    shown = document(picture(line("a", x, x, colour="#111111")), table_of("t", COLUMNS, rows_of(3)))
-    first = to_page(shown)
-    assert legend_of(Reader(first))
-    assert to_page(shown) == first
-    assert to_terminal(shown, width=80, plain=True) == to_terminal(shown, width=80, plain=True)
-
-
 def test_left_out_parts_are_on_the_page_and_in_json() -> None:
     found = document(Prose("x"), left_out=["u7: has nothing"], values=lambda: {"fairlead": 1})
     assert "Left out u7: has nothing" in in_words(read_harmless(to_page(found)))

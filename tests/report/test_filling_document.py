@@ -9,7 +9,6 @@ import pytest
 from handmade_answers import HOSTILE
 
 from fairlead.model.problem import Problem
-from fairlead.report.document import ROWS_ON_TERMINAL
 from fairlead.report.filling import filling_document
 from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
@@ -80,12 +79,6 @@ def test_free_amounts_are_listed_with_their_spread() -> None:
     read = Reader(to_page(filling_document(trials, "t")))
     expected = np.stack(columns, axis=-1).reshape(-1, len(columns))
     assert np.array(read.numbers("Free amounts")) == pytest.approx(expected)
-
-
-def test_a_terminal_counts_the_pairs_left_out() -> None:
-    pairs = int((trials_of("many").tasks.mean > 0).sum())
-    text = text_of("many", 80)
-    assert f"... and {pairs - ROWS_ON_TERMINAL} pairs of user and group" in text
 
 
 @pytest.mark.parametrize("trials", [1, 3])

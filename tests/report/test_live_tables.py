@@ -145,19 +145,6 @@ def test_the_first_sentence(users: list[dict[str, Any]], sentence: str) -> None:
     assert verdict(users).plain == sentence
 
 
-def test_an_empty_cluster_says_what_to_do() -> None:
-    text = shown([], [], [])
-    assert "servers: no servers yet: start fairlead worker on each machine" in text
-    assert "jobs: no jobs wait or run" in text
-
-
-def test_names_of_users_cannot_control_the_terminal() -> None:
-    text = shown([user("[red]ana\x1b[2J", 0.1, 0.2)], [server("a\x07")], [])
-    assert "\x1b" not in text
-    assert "\x07" not in text
-    assert "[red]ana" in text
-
-
 @pytest.mark.parametrize("size", [(20, 10), (79, 24), (200, 50)])
 def test_a_screen_is_no_larger_than_the_terminal(size: tuple[int, int]) -> None:
     users = [user(f"user{k}", k / 1000, 0.05) for k in range(40)]

@@ -10,12 +10,10 @@ import numpy as np
 from fairlead.report.charts import (
     Figure,
     bars,
-    between,
     dots,
     layout,
     line,
     listed,
-    logarithmic_times,
 )
 from fairlead.report.page import HOVER_STRIPS, LETTER, to_svg
 
@@ -72,13 +70,6 @@ def test_steps_are_level_between_their_values() -> None:
     assert (strips[0], strips[HOVER_STRIPS // 2], strips[-1]) == ("a: 100%", "a: 50%", "a: 0%")
 
 
-def test_gaps_of_lines_are_gaps() -> None:
-    figure = {"data": [between([0, 1], [2, 3], [0, 1])], "layout": {"height": 100}}
-    figure["data"][0]["line"] = {"color": "#111111", "width": 3}
-    (path,) = [str(p.get("d")) for p in drawn(figure).iter("path")]
-    assert path.count("M") == path.count("L") == 2
-
-
 def test_areas_lie_on_one_another() -> None:
     data = [
         line(name, [0, 1], [0.5, 0.25], colour="#111111")
@@ -117,16 +108,6 @@ def test_axes_have_round_marks() -> None:
     shown = texts(drawn(figure))
     assert [t for t in shown if "%" in t] == ["0%", "20%", "40%", "60%", "80%"]
     assert [t for t in shown if "d" in t] == [f"{k} d" for k in range(8)]
-
-
-def test_marks_of_logarithmic_axes() -> None:
-    figure = {
-        "data": [line("a", [1.0, 3600.0], [0, 1], colour="#111111")],
-        "layout": {"height": 200, "xaxis": logarithmic_times(1.0, 3600.0)},
-    }
-    root = drawn(figure)
-    (minute,) = [t.get("x") for t in root.iter("text") if t.text == "1 min"]
-    assert minute == "50.0%"
 
 
 def test_names_stay_text() -> None:

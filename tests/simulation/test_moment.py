@@ -100,26 +100,6 @@ def test_a_job_that_does_not_wait_is_told_what_became_of_it() -> None:
             call()
 
 
-def test_an_explanation_has_the_seed_of_the_replay() -> None:
-    workload = random_workload(2)
-    workload = replace(workload, job_gang=np.zeros(workload.n_jobs, dtype=bool))
-    sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
-    told = set()
-    for seed in range(4):
-        log = replay(workload, "drf/rrr", seed=seed)
-        for user in workload.users:
-            found = longest_wait(workload, log, user)
-            if found is None:
-                continue
-            job, time = found
-            why = explain_job(workload, log, job, time, seed=seed)
-            first = workload.first_set[list(workload.job_names).index(job)] + why.set - 1
-            runs = (sets[log.task] == first) & (log.start <= time) & (log.end > time)
-            assert why.explanation.running == runs.sum()
-            told.add((job, time, int(runs.sum())))
-    assert len(told) > len(workload.users)
-
-
 def test_recorded_starts_are_not_explained() -> None:
     workload = random_workload(1)
     job = str(workload.job_names[0])

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import InputError
-from fairlead.executors.executor import Processes
 from fairlead.formats.run_log_file import read_run_log, write_run_log
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload, excerpt
@@ -57,6 +56,8 @@ def test_the_log_of_a_replay_reads_as_the_replay(seed: int) -> None:
     workload, replay = replayed(seed)
     log = recorded_run(workload)
     assert log.is_recorded
+    alone = jobs_on_a_server(4.0, [(0, 0.0, 1.0, 5.0)], task_start=[1.0])
+    assert (alone.task_server.tolist(), recorded_run(alone).server.tolist()) == ([-1], [0])
     order = np.lexsort((replay.task, replay.start))
     for name in ("task", "server", "start", "end", "lost", "set_unplaceable"):
         expected = getattr(replay, name)
@@ -132,28 +133,6 @@ def test_its_run_log_is_kept_with_unknown_servers(tmp_path: Path) -> None:
     found = read_run_log(path)
     for name, value in vars(log).items():
         assert np.array_equal(getattr(found, name), value), name
-
-
-def test_one_server_is_known_without_word() -> None:
-    alone = jobs_on_a_server(4.0, [(0, 0.0, 1.0, 5.0)], task_start=[1.0])
-    assert (alone.task_server.tolist(), recorded_run(alone).server.tolist()) == ([-1], [0])
-
-
-def test_it_runs_and_is_kept_beside_policies(tmp_path: Path) -> None:
-    workload, _ = replayed(1)
-    change = f"servers:{workload.cluster.groups[0]}+1"
-    names = ["recorded", "drf/best-fit", f"drf/best-fit, {change}", "drf/best-fit, dedicated"]
-    for is_found in (False, True):
-        runs = run_policies(
-            workload,
-            names[:2],
-            folder=tmp_path / "runs",
-            executor=Processes(1),
-            what_if=[change],
-            dedicated=True,
-        )
-        assert [(name, run.found) for name, run in runs.items()] == [(n, is_found) for n in names]
-        assert np.array_equal(runs["recorded"].log.start, recorded_run(workload).start)
 
 
 def test_without_starts_it_is_refused_before_anything_happens(tmp_path: Path) -> None:

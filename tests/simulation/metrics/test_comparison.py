@@ -98,24 +98,21 @@ def test_less_than_a_thousandth_is_no_change(ratio: float, gains: bool, loses: b
     assert set(found.lost) == {loses}
 
 
-@settings(max_examples=6)
-@given(st.integers(0, 9_999))
-def test_plain_values(seed: int) -> None:
-    found = compare(*two_runs(seed))
+def test_plain_values() -> None:
+    found = compare(*two_runs(3))
     values = found.to_dict()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert values["baseline"] == "tsf/first-fit"
     assert values["gained"] == found.gained.sum()
     assert list(values["by_job_size"]) == list(found.reduction.labels)
     assert values["by_job_size"]["1-50"]["jobs"] == found.reduction.jobs[0]
-    for u, name in enumerate(found.users):
-        assert values["users"][name]["started"] == found.started[u]
-        ratio = values["users"][name]["completion_ratio"]
-        assert (ratio is None) == isnan(found.completion_ratio[u])
+    assert [user["started"] for user in values["users"].values()] == found.started.tolist()
 
 
-def test_other_jobs_are_refused() -> None:
+def test_other_jobs_or_times_are_refused() -> None:
     ours, _ = two_runs(3)
+    with pytest.raises(InputError, match="must be measured from 0 s on"):
+        compare(ours, summarise(ours.workload, ours.log, since=0.1, instants=0))
     other = random_workload(4)
     log = plain_replay(other, "slots:4")
     with pytest.raises(InputError, match=r"^baseline: is of another workload$"):

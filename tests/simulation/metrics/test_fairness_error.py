@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -11,38 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, solve
-from fairlead.errors import CertificateError, InputError
-from fairlead.mechanisms import fair_share
 from fairlead.model.quantity import exact
-from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness, snapshots
+from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.metrics.utilization import capacity_over_time
 from oracles.plain_metrics import PlainMetrics
-from random_runs import Run, one_server, runs
+from random_runs import Run, one_server, run_by_hand, runs
 
 
 def errors_of(run: Run, until: float, **options: Any) -> FairnessError:
     return measure_fairness(*run, follow_tasks(*run), until, capacity_over_time(run[0]), **options)
-
-
-@given(runs(), st.lists(st.integers(0, 60).map(lambda k: k / 2), min_size=1))
-def test_snapshots(run: Run, times: list[float]) -> None:
-    workload, plain = run[0], PlainMetrics(*run)
-    wanted = np.array(sorted(times))
-    seen = 0
-    for snapshot in snapshots(*run, follow_tasks(*run), wanted):
-        assert snapshot.time == wanted[seen]
-        t = Fraction(snapshot.time)
-        for counts, tasks in (
-            (snapshot.running, plain.running(t)),
-            (snapshot.active, plain.active(t)),
-        ):
-            sets = [plain.set_of[task] for task in tasks]
-            assert counts.tolist() == [sets.count(k) for k in range(workload.n_sets)]
-        seen += 1
-    assert seen == len(times)
 
 
 def plain_fair(run: Run, t: Fraction, mechanism: str) -> list[Fraction]:
@@ -109,10 +90,11 @@ def dominant(amounts: list[Fraction], there: list[Fraction]) -> Fraction:
 
 
 @settings(max_examples=8)
-@given(runs(), st.integers(1, 4))
-def test_held_and_fair_at_each_instant(run: Run, instants: int) -> None:
+@given(runs(), st.integers(1, 4), st.sampled_from([None, 1, 3]))
+def test_held_and_fair_at_each_instant(run: Run, instants: int, half: int | None) -> None:
+    """Some instants are whole seconds, at which tasks arrive, start and end."""
     workload, plain = run[0], PlainMetrics(*run)
-    until = max(run[1].makespan, 4.0)
+    until = max(run[1].makespan, 4.0) if half is None else 2.0 * half * instants
     found = errors_of(run, until, instants=instants)
     assert found.unsolved == 0
     errors = []
@@ -138,33 +120,6 @@ def test_held_and_fair_at_each_instant(run: Run, instants: int) -> None:
     assert found.mean == pytest.approx(expected, nan_ok=True, abs=1e-6)
 
 
-def one_task(**changes: Any) -> Workload:
-    """A task of one user that fits on the only server."""
-    columns: dict[str, Any] = {
-        "job_user": [0],
-        "job_submit": [0.0],
-        "set_job": [0],
-        "set_tasks": [1],
-        "shapes": [[1.0]],
-        "task_duration": [20.0],
-    }
-    return Workload.from_arrays(one_server(1.0), ["ana"], **(columns | changes))
-
-
-def idle(workload: Workload, running: dict[int, int] | None = None) -> Run:
-    """Nothing runs but some tasks, each on a server, from 0 to 10 s."""
-    task = np.array(list(running or {}), dtype=np.int32)
-    return workload, RunLog(
-        "by hand",
-        task=task,
-        server=np.array(list((running or {}).values()), dtype=np.int32),
-        start=np.zeros(len(task)),
-        end=np.full(len(task), 10.0),
-        lost=np.zeros(len(task), dtype=bool),
-        set_unplaceable=np.zeros(workload.n_sets, dtype=bool),
-    )
-
-
 def test_two_users_by_hand() -> None:
     """Weights 1 and 3: of 8, two and six are fair; held are four and three."""
     workload = Workload.from_arrays(
@@ -178,7 +133,8 @@ def test_two_users_by_hand() -> None:
         shapes=[[1.0], [1.0]],
         task_duration=np.full(18, 10.0),
     )
-    run = idle(workload, dict.fromkeys([0, 1, 2, 3, 9, 10, 11], 0))
+    starts = [0.0] * 4 + [nan] * 5 + [0.0] * 3 + [nan] * 6
+    run = run_by_hand(workload, starts)
     found = errors_of(run, 10.0, instants=2)
     assert found.time.tolist() == [2.5, 7.5]
     np.testing.assert_allclose(found.fair, [[0.25, 0.25, 0.0]] * 2)
@@ -211,30 +167,7 @@ def test_a_window_makes_up_for_what_was_held_before() -> None:
     assert found.owed.tolist() == [0.25, 0.0]
     found.fair[1] = np.nan  # an instant without proof: it counts for nobody
     assert found.owed.tolist() == [0.375, -0.125]
-
-
-def test_an_instant_without_proof_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    workload = one_task()
-    calls = []
-
-    def sometimes(problem: Problem, mechanism: str) -> Any:
-        calls.append(mechanism)
-        if len(calls) == 1:
-            raise CertificateError("missed")
-        return solve(problem, mechanism)
-
-    monkeypatch.setattr(fair_share, "solve", sometimes)
-    found = errors_of(idle(workload), 10.0, instants=2)
-    assert found.unsolved == 1
-    assert np.isnan(found.error[0])
-    assert found.mean == 1.0
-    assert np.isnan(found.jain)
-    assert found.user_error.tolist() == [1.0]
-
-
-def test_unusable_options() -> None:
-    run = idle(one_task())
-    with pytest.raises(InputError, match="instants: must be a positive number, not 0"):
-        errors_of(run, 10.0, instants=0)
-    with pytest.raises(InputError, match=r"until: must be a positive number of seconds, not 0\.0"):
-        errors_of(run, 0.0, instants=1)
+    assert (found.unsolved, found.mean) == (1, 1.0)
+    # Windows begin with the first instant: both quarters of an hour are in one.
+    later = replace(found, since=1800.0, time=time + 1800.0)
+    assert later.over(5400.0) == found.over(5400.0)

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fairlead.errors import InputError
 from fairlead.model.quantity import exact
 from fairlead.simulation.metrics.dominant_shares import Shares, measure_shares
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
@@ -123,14 +122,6 @@ def test_who_holds_nothing_holds_nothing() -> None:
     assert shares_of(run, time_grid(8.0, 2)).dominant[1].tolist() == [0.0] * 2
 
 
-def test_before_and_after_the_grid() -> None:
-    """Servers at the begin or end of the grid count with their time inside it."""
-    begin, end = np.array([-5.0, 0.5, 3.0, 2.0, 1.0]), np.array([0.5, 9.0, 4.0, 2.0, 3.0])
-    amount = np.array([[2.0], [1.0], [9.0], [7.0], [4.0]])
-    edges = np.array([0.0, 1.0, 3.0])
-    assert time_averages(begin, end, amount, edges).tolist() == [[1.5], [5.0]]
-
-
 def test_averages_of_a_million_amounts_keep_their_digits() -> None:
     """Amounts that come and go leave no rounding errors."""
     rng = np.random.default_rng(1)
@@ -139,9 +130,3 @@ def test_averages_of_a_million_amounts_keep_their_digits() -> None:
     found = time_averages(begin, begin + seconds, amount, np.array([0.0, 1e5]))
     expected = math.fsum((amount[:, 0] * ((begin + seconds) - begin)).tolist()) / 1e5
     assert found[0, 0] == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(("until", "bins"), [(0.0, 3), (-1.0, 3), (float("inf"), 3), (1.0, 0)])
-def test_no_grid(until: float, bins: int) -> None:
-    with pytest.raises(InputError, match=r"^(until|bins): must be a positive number"):
-        time_grid(until, bins)

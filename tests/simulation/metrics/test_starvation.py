@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import first_seconds
-from fairlead.simulation.metrics.starvation import measure_starvation
 from fairlead.simulation.metrics.summary import summarise
-from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from oracles.plain_metrics import PlainMetrics
 from random_runs import Run, jobs_on_a_server, run_by_hand, runs
 
@@ -34,16 +32,6 @@ def test_waits_of_a_cut_window_end_with_it(run: Run, until: float) -> None:
     plain = PlainMetrics(*run)
     for u in range(workload.n_users):
         assert found.longest[u] == pytest.approx(plain.longest_without(u, 0.0, until))
-
-
-@settings(max_examples=15)
-@given(runs(), st.sampled_from([(0.0, 3.0), (1.5, 4.0), (2.0, 11.0), (5.0, 300.0)]))
-def test_the_longest_wait_between_two_times(run: Run, window: tuple[float, float]) -> None:
-    since, until = window
-    plain, course = PlainMetrics(*run), follow_tasks(*run)
-    found = measure_starvation(*run, course, until, since=since, until=until)
-    for u in range(run[0].n_users):
-        assert found.longest[u] == pytest.approx(plain.longest_without(u, since, until))
 
 
 def one_is_starved(drain: float) -> Run:
