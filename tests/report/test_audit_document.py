@@ -250,6 +250,7 @@ def test_a_witness_is_a_table_of_its_values() -> None:
         "better": {"u1": {"g1": 0.5, "g2": 2.0}, "u2": {}},
         "loses_most": True,
         "servers": ["g2", "g1"],
+        "limit": np.inf,
     }
     verdict = Verdict("pareto-optimality", "fails", witness, 5, severity=0.5)
     assert rows_of(witness_table(verdict)) == [
@@ -258,6 +259,7 @@ def test_a_witness_is_a_table_of_its_values() -> None:
         ("better", "u1 (g1 0.5, g2 2), u2 ()"),
         ("loses most", "True"),
         ("servers", "g2, g1"),
+        ("limit", "unlimited"),
         ("off by", "50 %"),
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,11 @@ class Runs:
     today: str  # name of the reference policy
     others: tuple[ComparedPolicy, ...]  # without the run on dedicated servers
     sharing: ComparedPolicy | None  # sharing compared with dedicated servers, if simulated
+
+    @cached_property
+    def figures(self) -> dict[str, Figures]:
+        """The figures of every run, by name."""
+        return {name: outcome.to_dict() for name, outcome in self.outcomes.items()}
 
     @property
     def baseline(self) -> Outcome:

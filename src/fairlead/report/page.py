@@ -85,11 +85,6 @@ class _Page:
         return [(type(b).__name__, b) for b in (blocks() if callable(blocks) else blocks)]
 
     @staticmethod
-    def heading(document: Document) -> str:
-        """Return the heading of the page: subject, and kind of answer."""
-        return f"{document.title}: {document.about}"
-
-    @staticmethod
     def rows(table: Table) -> Iterable[Sequence[Content]]:
         """Return the rows to show."""
         return map(table.row, table.shown_rows(ROWS_ON_PAGE))

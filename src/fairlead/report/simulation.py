@@ -106,7 +106,6 @@ def simulation_document(
     characters, as distributions have a few hundred points.
     """
     runs = compare_with_today(outcomes, today, dedicated)
-    found = {name: outcome.to_dict() for name, outcome in outcomes.items()}
     styles = policy_styles(list(outcomes), runs.today)
     of = f"{format_}; " if format_ else ""
     return Document(
@@ -114,8 +113,8 @@ def simulation_document(
         "policies compared",
         f"{of}{size_of_workload(runs.baseline.workload)}. "
         f"{_about_today(runs)}{_about_warm_up(runs)}",
-        _verdict(runs, found, changed),
-        list(_blocks(runs, found, styles, reasons)),
+        _verdict(runs, changed),
+        list(_blocks(runs, styles, reasons)),
         values,
     )
 
@@ -158,8 +157,9 @@ def _about_warm_up(runs: Runs) -> str:
     )
 
 
-def _verdict(runs: Runs, found: Mapping[str, Figures], changed: Collection[str]) -> Statement:
+def _verdict(runs: Runs, changed: Collection[str]) -> Statement:
     """Count users that gain or lose, and name users without any run."""
+    found = runs.figures
     parts = []
     others = sorted(runs.others, key=lambda against: against.name not in changed)
     for against in others[:USERS_NAMED]:
@@ -219,7 +219,6 @@ def _in_brackets(change: str) -> str:
 
 def _blocks(
     runs: Runs,
-    found: Mapping[str, Figures],
     styles: Mapping[str, PolicyStyle],
     reasons: Iterable[Block],
 ) -> Iterator[Block]:
@@ -234,12 +233,12 @@ def _blocks(
     else:
         drawn = completion_figure(runs.shared, styles)
         yield from _pictures([("Jobs complete within", drawn, "Completion times")])
-    yield from _warnings(runs, found)
-    yield _starved(runs, found)
+    yield from _warnings(runs)
+    yield _starved(runs)
     if runs.others:
         yield Section("Gains and losses", [_gains(runs, styles)])
-    yield Section("Policies side by side", list(_side_by_side(runs, found, styles)))
-    yield Section("User by user", list(_users(runs, found)))
+    yield Section("Policies side by side", list(_side_by_side(runs, styles)))
+    yield Section("User by user", list(_users(runs)))
     if runs.sharing is not None:
         yield _sharing(runs.sharing)
     yield from reasons
@@ -259,7 +258,7 @@ def _pictures(drawn: Iterable[tuple[str, Figure | None, str]]) -> list[Picture]:
     ]
 
 
-def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
+def _warnings(runs: Runs) -> Iterator[Block]:
     """Warn of unplaceable tasks, missing times, missing fair shares and overuse."""
     if lines := unplaceable_tasks(runs.shared, JOBS_NAMED):
         yield Listing(lines, "Could run nowhere", "warning")
@@ -270,8 +269,9 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
             "small",
         )
     for name in runs.shared:
-        if tasks := found[name]["unrecorded"]:
-            jobs = counted(found[name]["jobs_unrecorded"], "job")
+        figures = runs.figures[name]
+        if tasks := figures["unrecorded"]:
+            jobs = counted(figures["jobs_unrecorded"], "job")
             yield Prose(
                 f"The log lacks the times of {counted(tasks, 'task')} of {jobs}: under "
                 f"{short_name(name)} these tasks are left out, so its use, makespan and fairness "
@@ -293,11 +293,12 @@ def _warnings(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
             )
 
 
-def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
+def _starved(runs: Runs) -> Section:
     """Tabulate users without any run while they waited, by policy."""
     rows: list[list[Content]] = []
     for name in runs.shared:
-        starved, longest = found[name]["got_nothing"], found[name]["longest_without"]
+        figures = runs.figures[name]
+        starved, longest = figures["got_nothing"], figures["longest_without"]
         users = [
             f"{short_name(user)} for {duration(seconds)}"
             for user, seconds in list(starved.items())[:USERS_NAMED]
@@ -306,7 +307,7 @@ def _starved(runs: Runs, found: Mapping[str, Figures]) -> Section:
         if longest is not None:
             worst = f"{short_name(longest['user'])}, {duration(longest['seconds'])}"
         count = len(starved)
-        never = [short_name(user) for user in found[name]["never_ran"]]
+        never = [short_name(user) for user in figures["never_ran"]]
         rows.append(
             [
                 short_name(name),
@@ -361,11 +362,9 @@ def _policy_cell(name: str, styles: Mapping[str, PolicyStyle], note: str = "") -
     return Cell(name, swatch=css(styles[name]["colour"]), note=note)
 
 
-def _side_by_side(
-    runs: Runs, found: Mapping[str, Figures], styles: Mapping[str, PolicyStyle]
-) -> Iterator[Block]:
+def _side_by_side(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]:
     """Compare the figures of all policies: times, use and fairness."""
-    first = found[runs.today]
+    first = runs.figures[runs.today]
     since = first["measured_since"]
     horizon, arrivals = (
         f"time from {duration(since)} to {duration(end)}" if since else f"first {duration(end)}"
@@ -381,7 +380,7 @@ def _side_by_side(
     }
     slow: list[list[Content]] = []
     fair: list[list[Content]] = []
-    for name, figures in found.items():
+    for name, figures in runs.figures.items():
         policy = _policy_cell(
             name, styles, "reference" if name == runs.today and runs.others else ""
         )
@@ -423,11 +422,11 @@ def _side_by_side(
     yield table_of("Use and fairness under each policy", columns, fair, note=note)
 
 
-def _users(runs: Runs, found: Mapping[str, Figures]) -> Iterator[Block]:
+def _users(runs: Runs) -> Iterator[Block]:
     """Show waits, owed hours, and gains and losses of users."""
-    yield from _waits(found)
+    yield from _waits(runs.figures)
     clusters = {tuple(run.workload.cluster.total_capacity) for run in runs.shared.values()}
-    yield from _owed(found, len(clusters) > 1)
+    yield from _owed(runs.figures, len(clusters) > 1)
     if runs.others:
         yield _changes(runs)
 

@@ -137,7 +137,7 @@ def still_wait(tasks: int) -> str:
     return f"{tasks:,} {'task still waits' if tasks == 1 else 'tasks still wait'}"
 
 
-# Columns of `Outcomes.to_frame`, also those of ``to_frame("figures")``, and those in seconds.
+# Columns of `Outcomes.to_frame`, and those of them in seconds.
 FIGURES = (
     "tasks",
     "completed",
@@ -151,32 +151,7 @@ FIGURES = (
     "fairness_error",
     "unsolved",
 )
-TIME_FIGURES = (
-    "makespan",
-    *(
-        f"{statistic}_{figure}"
-        for figure in ("wait", "completion_time", "task_wait", "task_completion_time")
-        for statistic in ("mean", "median", "p95")
-    ),
-    "measured_since",
-    "averaged_until",
-    "arrivals_until",
-)
-ALL_FIGURES = (
-    *dict.fromkeys((*FIGURES, *TIME_FIGURES)),
-    "cancelled",
-    "unrecorded",
-    "lost",
-    "jobs",
-    "jobs_completed",
-    "jobs_unrecorded",
-    "median_slowdown",
-    "p95_slowdown",
-    "median_bounded_slowdown",
-    "p95_bounded_slowdown",
-    "jain",
-    "least_share",
-)
+TIME_FIGURES = ("makespan", "mean_wait", "mean_completion_time")
 
 
 class Outcomes(dict[str, Outcome], Shown):
@@ -198,7 +173,14 @@ class Outcomes(dict[str, Outcome], Shown):
     def _columns(self, what: str) -> Mapping[str, Any]:
         rows = [outcome.to_dict() for outcome in self.values()]
         rows = [row | {"unsolved": row["fairness"]["unsolved"]} for row in rows]
-        figures = FIGURES if what == "policies" else ALL_FIGURES
+        figures = dict.fromkeys(FIGURES)
+        if what == "figures":  # all that are one number; `longest_without` has a user, too
+            figures |= {
+                name: None
+                for row in rows[:1]
+                for name, value in row.items()
+                if name != "longest_without" and not isinstance(value, dict | list)
+            }
         columns = {figure: [row[figure] for row in rows] for figure in figures}
         # Utilisation until the horizon: over the makespan, a late task would hide differences.
         used = [row["horizon"]["utilization"] for row in rows]
