@@ -25,7 +25,7 @@ from fairlead.report._allocation_figures import (
 from fairlead.report.allocation import allocation_document, comparison_document
 from fairlead.report.changes import what_if_document
 from fairlead.report.charts import USERS_DRAWN
-from fairlead.report.document import Document, Listing
+from fairlead.report.document import Document
 from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
 from page_reader import Reader, figure_of, read_harmless
@@ -207,15 +207,6 @@ def test_gains_and_losses_of_a_change_come_first() -> None:
     )
     unchanged = sentence_of(two_users(), "tasks:a=6", mechanism="drfh")
     assert unchanged.startswith("tasks:a=6: No user gains or loses. ")
-
-
-def test_of_many_changes_the_first_are_in_the_sentence() -> None:
-    changes = [f"weight:a={k}" for k in range(2, 7)]
-    document = changes_document(two_users(), *changes, mechanism="drfh")
-    assert document.verdict is not None
-    assert re.findall(r"weight:a=(\d): ", document.verdict.sentence) == ["2", "3", "4"]
-    (further,) = (block for block in document.blocks if isinstance(block, Listing))
-    assert [line.partition(": ")[0] for line in further.lines] == changes[3:]
 
 
 def test_users_that_take_no_resource_gain_tasks() -> None:

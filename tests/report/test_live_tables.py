@@ -154,11 +154,3 @@ def test_a_screen_is_no_larger_than_the_terminal(size: tuple[int, int]) -> None:
     assert max(map(len, lines)) <= size[0]
     assert len(lines) <= max(size[1] - 1, 1 + 3 * (SMALLEST_ROWS + AROUND_ROWS))
     assert "more" in text
-
-
-def test_narrow_terminals_show_the_first_columns() -> None:
-    users = [user("the-user-of-a-long-name", 0.1, 0.2)]
-    text = shown(users, [server("a-server-of-a-long-name")], [job(12345, "running")], (50, 40))
-    heads = [line.split()[:3] for line in text.splitlines() if line.startswith((" user", " job "))]
-    assert heads == [["user", "share", "fair"], ["job", "user", "state"]]
-    assert "since" not in text

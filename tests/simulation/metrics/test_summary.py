@@ -225,16 +225,6 @@ def test_times_that_are_taken() -> None:
     assert found.to_dict()["fairness_error"] is None
 
 
-def test_since_is_before_the_end_that_is_given() -> None:
-    found = summarise(*by_hand(), since=4.0, until=10.0, instants=0)
-    assert found.horizon_utilization.tolist() == pytest.approx([10 / 12])
-    assert found.utilization.mean.tolist() == pytest.approx([10 / 12])
-    for options in ({"until": 4.0}, {"horizon": 3.0}):
-        with pytest.raises(InputError) as caught:
-            summarise(*by_hand(), since=4.0, **options)
-        assert caught.value.place == "since"
-
-
 def test_simulate_measures_after_the_warm_up() -> None:
     workload, _ = by_hand()
     whole = fairlead.simulate(workload, "drf/best-fit", processes=1)["drf/best-fit"]
@@ -256,11 +246,10 @@ def test_unusable_options(options: dict[str, Any]) -> None:
         summarise(workload, log, **options)
 
 
-@pytest.mark.parametrize("since", [-1.0, 8.0, 14.0, nan, float("inf")])
-def test_unusable_times_are_refused(since: float) -> None:
-    with pytest.raises(InputError) as caught:
-        summarise(*by_hand(), since=since)
-    assert caught.value.place == "since"
-    with pytest.raises(InputError) as caught:
-        fairlead.simulate(by_hand()[0], "drf/best-fit", processes=1, warm_up=since)
-    assert caught.value.place == "warm_up"
+def test_a_warm_up_ends_before_the_other_times() -> None:
+    unusable = [{"since": since} for since in (-1.0, 8.0, nan, float("inf"))]
+    for options in (*unusable, {"since": 4.0, "until": 4.0}, {"since": 4.0, "horizon": 3.0}):
+        with pytest.raises(InputError, match=r"^since: "):
+            summarise(*by_hand(), **options)
+    with pytest.raises(InputError, match=r"^warm_up: "):
+        fairlead.simulate(by_hand()[0], "drf/best-fit", processes=1, warm_up=8.0)
