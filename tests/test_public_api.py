@@ -68,7 +68,7 @@ def test_other_names_are_refused() -> None:
 
 def test_importing_the_package_loads_no_parser_and_no_solver() -> None:
     program = (
-        "import sys, fairlead; heavy = ('pydantic', 'yaml_rs', 'highspy', 'plotly'); "
+        "import sys, fairlead; heavy = ('pydantic', 'yaml_rs', 'highspy'); "
         "print([m for m in heavy if m in sys.modules]); "
         "fairlead.load; print([m for m in heavy if m in sys.modules]); "
         "fairlead.fill; print([m for m in heavy if m in sys.modules])"

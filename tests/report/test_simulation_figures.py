@@ -17,17 +17,20 @@ from fairlead.report._simulation_figures import (
     completion_figure,
     policy_styles,
     reduction_figure,
+    running_figure,
     shares_figure,
     slowdown_figure,
     users_drawn,
     utilisation_figure,
 )
 from fairlead.report.charts import css
+from fairlead.report.plots import figure_of
 from fairlead.simulation.metrics.distribution import cumulative_distribution
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.simulate import Outcome
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
+from random_runs import jobs_on_a_server
 
 POLICIES = ("drf/best-fit", "slots:4", "tsf/first-fit")
 STYLES = policy_styles(POLICIES, POLICIES[0])
@@ -128,3 +131,31 @@ def test_no_two_policies_look_alike() -> None:
     assert css(styles["policy-3"]["colour"]) == "var(--ink)"
     assert len({(s["colour"], s["dash"]) for s in styles.values()}) == 25
     assert list(styles) == names
+
+
+def test_running_tasks_are_drawn_after_each_change() -> None:
+    log = outcomes_by_seed(0)[POLICIES[0]].log
+    figure = running_figure(log)
+    assert figure is not None
+    (running,) = figure["data"]
+    size = log.end.max() / max(running["x"])
+    for x, y in zip(running["x"], running["y"], strict=True):
+        # Written times have six digits: a moment after is past the change.
+        moment = x * size * (1 + 1e-5) + 1e-6
+        assert y == ((log.start <= moment) & (log.end > moment)).sum()
+
+
+def test_shares_are_drawn_until_the_last_submission() -> None:
+    """A task of 1,000 h ends long after the last submission, at 2 h."""
+    rows = [(0, 0.0, 1.0, 3_600_000.0), (1, 0.0, 1.0, 3600.0), (0, 7200.0, 1.0, 60.0)]
+    workload = jobs_on_a_server(2.0, rows)
+    run = Outcome("drf/best-fit", workload, plain_replay(workload, "drf/best-fit"))
+    _, figure = figure_of(run)
+    assert figure is not None
+    ana, bo = figure["data"]
+    end = figure["layout"]["xaxis"]["range"][1]
+    assert end == pytest.approx(2)  # hours
+    assert 1.9 < max(ana["x"]) < end
+    assert set(ana["y"]) == {0.5}
+    # bo held its half for an hour.
+    assert all(y == (0.5 if x < 1 else 0) for x, y in zip(bo["x"], bo["y"], strict=True))

@@ -15,6 +15,7 @@ import fairlead
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
+from fairlead.report.study import change_figure
 from fairlead.scheduler.own_rules import ClusterView, GroupView
 from fairlead.simulation.simulate import simulate
 from fairlead.simulation.studies import MEASURES, Study, figures_of, interval_of, study
@@ -103,10 +104,11 @@ def test_frames_have_the_intervals() -> None:
 def test_a_picture_has_the_intervals() -> None:
     found = of_two_policies()
     for name in ("mean_wait", "mean_slowdown"):
-        drawn, expected = found.plot(name), found.difference(name, "fifo/first-fit")
-        low, high, _ = drawn.data[1].x
+        figure, expected = change_figure(found, name), found.difference(name, "fifo/first-fit")
+        assert figure is not None
+        low, high, _ = figure["data"][1]["x"]
         assert high / low == pytest.approx(expected.high / expected.low, rel=1e-4)
-        assert name.replace("_", " ") in drawn.layout.title.text
+        assert name.replace("_", " ") in found.plot(name).title
     with pytest.raises(InputError, match="mean_wait"):
         found.plot("waits")
 

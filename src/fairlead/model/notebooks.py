@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,34 @@ from fairlead.errors import InputError
 
 if TYPE_CHECKING:
     import polars
-    from plotly.graph_objects import Figure
 
     from fairlead.model.cluster import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture of an answer, which notebooks show.
+
+    Attributes
+    ----------
+    title : str
+    page : str
+        The picture as an HTML page without scripts, for a file.
+    height : int
+        Height in a notebook, in pixels.
+    """
+
+    title: str
+    page: str
+    height: int
+
+    def __repr__(self) -> str:
+        return f"<picture: {self.title}>"
+
+    def _repr_html_(self) -> str:
+        """Return a frame with the page, whose styles do not apply to the notebook."""
+        style = f"width: 100%; height: {self.height}px; border: 0"
+        return f'<iframe srcdoc="{escape(self.page)}" style="{style}"></iframe>'
 
 
 class Tabular:
@@ -44,12 +70,10 @@ class Tabular:
 class Shown(Tabular):
     """Base of answers that can also be drawn."""
 
-    def plot(self) -> Figure:
-        """Return a picture as a plotly figure; plotly is in the extra ``notebook``."""
-        figure: Figure = import_module("fairlead.report.plots").plot(
-            self
-        )  # which imports this package
-        return figure
+    def plot(self) -> Drawn:
+        """Return a picture."""
+        drawn: Drawn = import_module("fairlead.report.plots").plot(self)  # imports this package
+        return drawn
 
 
 def frame_of(columns: Mapping[str, Any]) -> polars.DataFrame:

@@ -1,17 +1,13 @@
-"""Draw answers as Plotly figures, for notebooks."""
+"""Draw answers for notebooks: the pictures of pages, one by one."""
 
 from __future__ import annotations
 
-from html import escape
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from fairlead.errors import FairleadError, InputError, how_to_install
+from fairlead.errors import InputError
 from fairlead.mechanisms.comparison import Allocations
 from fairlead.model.allocation import Allocation
+from fairlead.model.notebooks import Drawn
 from fairlead.model.run_log import RunLog
 from fairlead.properties.audit import Audit
-from fairlead.report import charts
 from fairlead.report._allocation_figures import comparison_figure, share_figure
 from fairlead.report._fair_comparison import compare_with_fair
 from fairlead.report._fair_comparison import shares_figure as audit_figure
@@ -22,20 +18,19 @@ from fairlead.report._simulation_figures import (
     shares_figure,
     users_drawn,
 )
+from fairlead.report.charts import Figure
+from fairlead.report.document import Block, Document, Picture, Prose
+from fairlead.report.page import to_page
 from fairlead.simulation.filling import Filling
 from fairlead.simulation.metrics.dominant_shares import Shares
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.simulate import Outcome, Outcomes
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
-GREY = "#555555"  # legible on light and dark pages
-LEAST_HEIGHT, ROOM_FOR_TITLE = 280, 80  # pixels
+AROUND_PICTURE = 190  # pixels: title, legend and margins
 
 
-def plot(answer: object) -> Figure:
-    """Draw an answer as a Plotly figure.
+def plot(answer: object) -> Drawn:
+    """Draw an answer.
 
     - allocation, filling, or several allocations: users' shares
     - audit: held and due shares
@@ -43,73 +38,46 @@ def plot(answer: object) -> Figure:
     - run log: running tasks over time
     - outcomes of several policies: completion times of jobs
 
-    If there is nothing to draw, such as times of jobs that never end, the title of the empty
-    figure says so.
+    If there is nothing to draw, such as times of jobs that never end, the picture says so.
 
     Raises
     ------
     InputError
         For an object that has no picture.
-    FairleadError
-        Without plotly.
     """
-    title, drawn, across, up = _figure_of(answer)
-    figure = plotly_figure(title, drawn)
-    figure.update_xaxes(title=across)
-    figure.update_yaxes(title=up)
-    return figure
+    return drawn(*figure_of(answer))
 
 
-def plotly_figure(
-    title: str, drawn: charts.Figure | None, why_empty: str = "nothing to draw"
-) -> Figure:
-    """Convert a picture of `fairlead.report.charts` to Plotly, with a title.
-
-    Raises FairleadError without plotly.
-    """
-    try:
-        graph_objects = import_module("plotly.graph_objects")
-    except ImportError:
-        raise FairleadError(f"pictures need plotly: {how_to_install('notebook')}") from None
-    if drawn is None:
-        title, drawn = f"{title}: {why_empty}", {"data": [], "layout": charts.layout()}
-    # On a page, HTML around the picture has the title and the legend.
-    layout = drawn["layout"] | {
-        "title": {"text": title, "font": {"size": 15}},
-        "template": "plotly_white",
-        "height": max(LEAST_HEIGHT, drawn["layout"].get("height", 0) + ROOM_FOR_TITLE),
-        "margin": {"t": 60, "b": 50, "l": 60, "r": 20},
-    }
-    if "ticktext" in layout["yaxis"]:
-        names = [charts.shortened(name) for name in layout["yaxis"]["ticktext"]]
-        layout["yaxis"] = layout["yaxis"] | {"ticktext": names}
-    figure: Figure = graph_objects.Figure(_for_plotly(drawn["data"]), _for_plotly(layout))
-    return figure
+def drawn(title: str, figure: Figure | None, why_empty: str = "nothing to draw") -> Drawn:
+    """Return a picture as a page of its own, with a title."""
+    block: Block = Prose(f"{title}: {why_empty}.")
+    height = 0
+    if figure is not None:
+        block, height = Picture("", figure, title, heading=title), figure["layout"]["height"]
+    page = to_page(Document("", "", "", None, [block], dict))
+    return Drawn(title, page, height + AROUND_PICTURE)
 
 
-def _figure_of(answer: object) -> tuple[str, charts.Figure | None, str, str]:
-    """Return the title and the picture of an answer, if it has one, and titles of both axes."""
-    share = "dominant share"
+def figure_of(answer: object) -> tuple[str, Figure | None]:
+    """Return the title and the picture of an answer; None if there is nothing to draw."""
     if isinstance(answer, Filling):
         answer = answer.to_allocation()
     if isinstance(answer, Allocation):
-        return f"Dominant shares under {answer.mechanism}", share_figure(answer), share, ""
+        return f"Dominant shares under {answer.mechanism}", share_figure(answer)
     if isinstance(answer, Allocations):
-        return "Dominant shares", comparison_figure(answer) if answer else None, share, ""
+        return "Dominant shares", comparison_figure(answer) if answer else None
     if isinstance(answer, Audit):
         title = f"Held and due dominant shares, {answer.subject.name}"
-        return title, audit_figure(answer, compare_with_fair(answer)), share, ""
+        return title, audit_figure(answer, compare_with_fair(answer))
     if isinstance(answer, Outcome):
         until, shares = answer.summary.arrivals, _shares_of_arrivals(answer)
-        drawn = shares_figure(answer.workload, shares, users_drawn([shares]), until)
-        return f"Dominant shares over time under {answer.name}", drawn, "time", share
+        figure = shares_figure(answer.workload, shares, users_drawn([shares]), until)
+        return f"Dominant shares over time under {answer.name}", figure
     if isinstance(answer, RunLog):
-        title = f"Running tasks under {answer.policy}"
-        return title, running_figure(answer), "time", "running tasks"
+        return f"Running tasks over time under {answer.policy}", running_figure(answer)
     if isinstance(answer, Outcomes):
         styles = policy_styles(list(answer), next(iter(answer), ""))
-        title = "Part of jobs complete within a time"
-        return title, completion_figure(answer, styles), "completion time", "part of jobs"
+        return "Part of jobs that complete within a time", completion_figure(answer, styles)
     raise InputError(f"cannot draw a {type(answer).__name__}", "plot")
 
 
@@ -121,18 +89,3 @@ def _shares_of_arrivals(outcome: Outcome) -> Shares:
     return summarise(
         outcome.workload, outcome.log, since=outcome.since, until=until, instants=0
     ).shares
-
-
-def _for_plotly(drawn: Any) -> Any:
-    """Escape texts, in which Plotly reads tags, and replace the themed colour by grey."""
-    if isinstance(drawn, dict):
-        return {key: _for_plotly(value) for key, value in drawn.items()}
-    if isinstance(drawn, list):
-        return [_for_plotly(value) for value in drawn]
-    if not isinstance(drawn, str):
-        return drawn
-    if drawn == charts.INK:
-        return GREY
-    # The first line of a text under the pointer is its heading.
-    first, *lines = escape(drawn, quote=False).split("\n")
-    return "<br>".join([f"<b>{first}</b>", *lines]) if lines else first

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fairlead.model.notebooks import Drawn
 from fairlead.report.charts import INK, Figure, between, dots, layout, line, rows
 from fairlead.report.document import (
     MUTED,
@@ -24,11 +25,8 @@ from fairlead.report.document import (
     words,
 )
 from fairlead.report.numbers import counted, duration, in_words, number, time_unit
-from fairlead.report.plots import plotly_figure
+from fairlead.report.plots import drawn
 from fairlead.simulation.studies import DEFAULT_MEASURE, TIMES, Interval, Study
-
-if TYPE_CHECKING:
-    import plotly.graph_objects
 
 GOOD, BAD, NEUTRAL = "#2a7f4f", "#b3362b", "#6b7280"
 NAMED = ("mean_wait", "fairness_error", "waiting")  # in the verdict
@@ -67,11 +65,11 @@ def _verdict(found: Study) -> Statement:
 
 def _blocks(found: Study) -> list[Block]:
     blocks: list[Block] = [Prose(f"Warning: {each}.", "warning") for each in found.cautions]
-    drawn = _picture(found, DEFAULT_MEASURE)
-    if drawn is not None:
+    picture = change_figure(found, DEFAULT_MEASURE)
+    if picture is not None:
         label = in_words(DEFAULT_MEASURE)
         caption = f"Differences of the {label} from {found.policies[0]}: means, and the intervals."
-        blocks.append(Picture(caption, drawn, caption, f"Change of the {label}"))
+        blocks.append(Picture(caption, picture, caption, f"Change of the {label}"))
     blocks.append(_means(found))
     if len(found.policies) > 1:
         blocks.append(_differences(found))
@@ -125,26 +123,20 @@ def _signed(value: float) -> str:
     return text if text == "0" else f"{'−' if value < 0 else '+'}{text}"
 
 
-def plot(found: Study, name: str) -> plotly.graph_objects.Figure:
-    """Draw differences of the figure `name` from the first policy, with Plotly.
-
-    Raises
-    ------
-    FairleadError
-        Without plotly.
-    """
+def plot(found: Study, name: str) -> Drawn:
+    """Draw differences of the figure `name` from the first policy."""
     title = f"Change of the {in_words(name)} from {found.policies[0]}"
     why_empty = "nothing to draw without values of two policies in two variations"
-    return plotly_figure(title, _picture(found, name), why_empty)
+    return drawn(title, change_figure(found, name), why_empty)
 
 
-def _picture(found: Study, name: str) -> Figure | None:
+def change_figure(found: Study, name: str) -> Figure | None:
     """Draw mean differences with intervals, by policy; None without any interval."""
-    drawn = {policy: found.difference(name, policy) for policy in found.policies[1:]}
-    drawn = {label: each for label, each in drawn.items() if each.count > 1}
-    if not drawn:
+    changes = {policy: found.difference(name, policy) for policy in found.policies[1:]}
+    changes = {policy: change for policy, change in changes.items() if change.count > 1}
+    if not changes:
         return None
-    each = list(drawn.values())
+    each = list(changes.values())
     unit, size = _unit_of(name, *each)
     colours = [NEUTRAL if not d.is_clear else GOOD if d.mean < 0 else BAD for d in each]
     places = [float(k) for k in range(len(each))]
@@ -156,6 +148,6 @@ def _picture(found: Study, name: str) -> Figure | None:
         f"change of the {in_words(name)} ({unit})" if unit else f"change of the {in_words(name)}"
     )
     picture = layout(across, height=90 + 34 * len(each))
-    picture["yaxis"] = rows(list(drawn))
+    picture["yaxis"] = rows(list(changes))
     zero = line("", [0.0, 0.0], [-0.5, len(each) - 0.5], colour=INK, width=1.2, dash="dot")
     return {"data": [zero, intervals, means], "layout": picture}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from fairlead.model.arguments import (
     whole_number,
 )
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.notebooks import Shown
+from fairlead.model.notebooks import Drawn, Shown
 from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.distribution import margin_of_mean, mean, percentile
@@ -43,9 +43,6 @@ from fairlead.simulation.simulate import (
 )
 from fairlead.traces.journal_trace import JournalWorkload
 from fairlead.traces.what_if import WEEK, resampled, with_load
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 Trace = Workload | Path | str
 MOST_SEEDS = 10_000
@@ -179,11 +176,11 @@ class Study(Shown):
         ]
         return tuple(found)
 
-    def plot(self, measure: str = DEFAULT_MEASURE) -> Figure:
+    def plot(self, measure: str = DEFAULT_MEASURE) -> Drawn:
         """Draw the differences of a measure from the first policy, a row for each policy."""
         self._known(measure)
         study = import_module("fairlead.report.study")  # which imports this module
-        drawn: Figure = study.plot(self, measure)
+        drawn: Drawn = study.plot(self, measure)
         return drawn
 
     def to_dict(self) -> dict[str, Any]:
