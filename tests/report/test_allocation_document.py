@@ -25,7 +25,7 @@ from fairlead.report._allocation_figures import (
 from fairlead.report.allocation import allocation_document, comparison_document
 from fairlead.report.changes import what_if_document
 from fairlead.report.charts import USERS_DRAWN
-from fairlead.report.document import Document
+from fairlead.report.document import Document, Listing
 from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
 from page_reader import Reader, figure_of, read_harmless
@@ -93,8 +93,8 @@ def test_a_comparison_lists_every_user_and_mechanism() -> None:
     answers = two_answers()
     shown = comparison_document(answers, {"drf": "not this"}, "t")
     read = Reader(to_page(shown))
-    drawn = figure_of(shown, "Dominant share of every user under each mechanism")["data"]
-    assert [trace["name"] for trace in drawn] == list(answers)
+    drawn = figure_of(shown, "Dominant share of every user under each mechanism").traces
+    assert [trace.name for trace in drawn] == list(answers)
     tasks = np.stack([answer.user_tasks for answer in answers.values()], axis=1)
     assert np.array(read.numbers("Tasks of every user")[: len(tasks)]) == pytest.approx(tasks)
     assert "not this" in read.text
@@ -164,23 +164,24 @@ def test_bars_add_up_to_the_whole_group(mechanism: str) -> None:
     colours = user_colours(allocation)
     for g in range(3):
         figure = group_figure(allocation, group_holdings(allocation, g), colours)
-        labels = figure["layout"]["yaxis"]["ticktext"]
+        labels = [label for _, label in figure.y.marks or ()]
         assert labels[2:] == (["time"] if mechanism.endswith("tdm") else [])
         for place in range(2):
-            assert sum(trace["x"][place] for trace in figure["data"]) == pytest.approx(1)
+            assert sum(bars.lengths[place] for bars in figure.traces) == pytest.approx(1)
 
 
 def test_shares_are_drawn_largest_first() -> None:
     allocation = crowd(12, 3)
-    bars, diamonds = share_figure(allocation)["data"]
+    bars, diamonds = share_figure(allocation).traces
+    assert len(set(bars.colour[:10])) == 10
     expected = sorted(allocation.dominant_share.tolist(), reverse=True)
-    assert bars["x"] == pytest.approx(expected, rel=1e-5)
+    assert bars.lengths == pytest.approx(expected, rel=1e-5)
     per_weight = allocation.dominant_share / allocation.problem.weight
-    assert sorted(diamonds["x"]) == pytest.approx(sorted(per_weight.tolist()), rel=1e-5)
+    assert sorted(diamonds.x) == pytest.approx(sorted(per_weight.tolist()), rel=1e-5)
     many = crowd(500, 3)
-    bars, _ = share_figure(many)["data"]
+    bars, _ = share_figure(many).traces
     largest = np.sort(many.dominant_share)[::-1][:USERS_DRAWN]
-    assert bars["x"] == pytest.approx(largest.tolist(), rel=1e-5)
+    assert bars.lengths == pytest.approx(largest.tolist(), rel=1e-5)
 
 
 def changes_document(problem: Problem, *changes: str, mechanism: str) -> Document:
@@ -207,6 +208,15 @@ def test_gains_and_losses_of_a_change_come_first() -> None:
     )
     unchanged = sentence_of(two_users(), "tasks:a=6", mechanism="drfh")
     assert unchanged.startswith("tasks:a=6: No user gains or loses. ")
+
+
+def test_of_many_changes_the_first_are_in_the_sentence() -> None:
+    changes = [f"weight:a={k}" for k in range(2, 7)]
+    document = changes_document(two_users(), *changes, mechanism="drfh")
+    assert document.verdict is not None
+    assert re.findall(r"weight:a=(\d): ", document.verdict.sentence) == ["2", "3", "4"]
+    (further,) = (block for block in document.blocks if isinstance(block, Listing))
+    assert [line.partition(": ")[0] for line in further.lines] == changes[3:]
 
 
 def test_users_that_take_no_resource_gain_tasks() -> None:

@@ -17,7 +17,7 @@ from fairlead.properties import efficiency, envy, feasibility, sharing
 from fairlead.properties.audit import Audit, audit
 from fairlead.report._fair_comparison import compare_with_fair, furthest_off
 from fairlead.report.audit import LISTED, audit_document, witness_table
-from fairlead.report.charts import USERS_DRAWN
+from fairlead.report.charts import USERS_DRAWN, Dots
 from fairlead.report.document import Cell, Document, Table
 from fairlead.report.numbers import change
 from fairlead.report.page import to_page
@@ -186,19 +186,25 @@ def test_shares_are_drawn_beside_the_fair_ones() -> None:
     found = audit_of("an allocation")
     assert found.fair is not None
     figure = figure_of(document_of("an allocation"), SHARES)
-    *others, reference, labels = figure["data"]
+    *others, reference, labels = figure.traces
     held = found.subject.holdings.dominant_share
     ratio = held / found.fair.dominant_share
     order = np.argsort(-ratio)
-    assert reference["name"] == "fair share by drfh"
-    assert reference["x"] == pytest.approx(found.fair.dominant_share[order].tolist(), rel=1e-5)
+    assert reference.name == "fair share by drfh"
+    assert reference.x == pytest.approx(found.fair.dominant_share[order].tolist(), rel=1e-5)
     changes = [change(r - 1, "as due") for r in ratio[order]]
-    assert [text.lstrip("\u2002") for text in labels["text"]] == changes
-    dots = {
-        y: x for t in others if t["mode"] == "markers" for x, y in zip(t["x"], t["y"], strict=True)
-    }
+    assert labels.texts == changes
+    dots = {y: x for t in others if isinstance(t, Dots) for x, y in zip(t.x, t.y, strict=True)}
     assert [dots[k] for k in range(3)] == pytest.approx(held[order].tolist(), rel=1e-5)
-    assert figure["layout"]["yaxis"]["ticktext"] == [("ana", "bo", "cy")[n] for n in order]
+    assert [label for _, label in figure.y.marks] == [("ana", "bo", "cy")[n] for n in order]
+
+
+def test_without_fair_shares_the_reference_is_the_slice() -> None:
+    found = audit_of("a rule")
+    problem = found.subject.problem
+    reference = figure_of(document_of("a rule"), SHARES).traces[-2]
+    due = found.slices * (problem.demand / problem.total_capacity).max(axis=1)
+    assert sorted(reference.x) == pytest.approx(sorted(due), rel=1e-5)
 
 
 def test_a_difference_below_a_thousandth_is_none() -> None:
@@ -208,7 +214,7 @@ def test_a_difference_below_a_thousandth_is_none() -> None:
     assert not compare_with_fair(found).below.any()
     shown = audit_document(found, "t")
     page = Reader(to_page(shown))
-    names = {t["name"] for t in figure_of(shown, SHARES)["data"] if t.get("name")}
+    names = {t.name for t in figure_of(shown, SHARES).traces if isinstance(t, Dots)}
     assert names == {"holds as much", "fair share by drf"}
     assert page.text.count("as due") == 6
 
@@ -216,11 +222,11 @@ def test_a_difference_below_a_thousandth_is_none() -> None:
 def test_of_many_users_the_furthest_off_are_drawn() -> None:
     found, shown = audit_of("many"), document_of("many")
     comparison = compare_with_fair(found)
-    reference = figure_of(shown, SHARES)["data"][-2]
-    assert len(reference["x"]) == USERS_DRAWN
+    reference = figure_of(shown, SHARES).traces[-2]
+    assert len(reference.x) == USERS_DRAWN
     order = np.argsort(-comparison.ratio, kind="stable")
     ends = [*order[:30], *order[-30:]]
-    assert reference["x"] == pytest.approx(comparison.due[ends].tolist(), rel=1e-5)
+    assert reference.x == pytest.approx(comparison.due[ends].tolist(), rel=1e-5)
     ratio = np.array([0.5, np.nan, 3.0, 1.0, np.inf, 0.1])
     assert furthest_off(ratio, 10) == [4, 2, 3, 0, 5]
     assert furthest_off(ratio, 4) == [4, 2, 0, 5]

@@ -264,7 +264,7 @@ def test_sharing_is_compared_with_being_alone() -> None:
     # The dedicated servers have times of their own, but are no policy.
     resource = outcomes["drf/best-fit"].workload.cluster.resources[0]
     for about, lines in ((f"Use of {resource}", 4), ("Distribution of job completion", 5)):
-        assert len(figure_of(document_of("what if"), about)["data"]) == lines
+        assert len(figure_of(document_of("what if"), about).traces) == lines
 
 
 def test_large_runs_give_pages_that_a_browser_opens() -> None:
@@ -282,8 +282,8 @@ def test_large_runs_give_pages_that_a_browser_opens() -> None:
     assert len(to_page(large)) < LARGEST_PAGE
     for what in ("job completion times", "the slowdown of jobs"):
         figure = figure_of(large, f"Distribution of {what}")
-        assert max(len(trace["x"]) for trace in figure["data"]) <= 500
-    assert max(len(trace["y"]) for trace in figure_of(large, "Use of cpu")["data"]) <= 400
+        assert max(len(trace.x) for trace in figure.traces) <= 500
+    assert max(len(trace.y) for trace in figure_of(large, "Use of cpu").traces) <= 400
 
 
 # One after the other: the next one starts in the second in which the last one ended.

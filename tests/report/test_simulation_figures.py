@@ -51,19 +51,21 @@ def outcomes_by_seed(seed: int) -> dict[str, Outcome]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_lines_have_the_measured_values(seed: int) -> None:
     outcomes = outcomes_by_seed(seed)
-    lines = utilisation_figure(outcomes, STYLES, 0)["data"]
+    last = len(outcomes[POLICIES[0]].workload.cluster.resources) - 1
+    lines = utilisation_figure(outcomes, STYLES, last).traces
     for trace, outcome in zip(lines, outcomes.values(), strict=True):
-        found = outcome.summary.utilization.share[:, 0]
-        assert np.array(trace["y"], dtype=float) == pytest.approx(found, rel=CLOSE, nan_ok=True)
+        found = outcome.summary.utilization.share[:, last]
+        assert trace.y == pytest.approx(found, nan_ok=True)
     for draw, time in ((completion_figure, "completion"), (slowdown_figure, "slowdown")):
         measured = [getattr(outcome.summary.jobs, time) for outcome in outcomes.values()]
         known = [times for times in measured if not np.isnan(times).all()]
         figure = draw(outcomes, STYLES)
         assert (figure is None) == (not known)
-        for trace, times in zip(figure["data"] if figure else [], known, strict=True):
+        for trace, times in zip(figure.traces if figure else [], known, strict=True):
             value, part = cumulative_distribution(times)
-            assert trace["y"] == pytest.approx(part, rel=CLOSE)
-            assert trace["x"] == pytest.approx(np.maximum(value, trace["x"][0]), rel=CLOSE)
+            assert trace.y == pytest.approx(part, rel=CLOSE)
+            assert figure.x.ends[0] <= trace.x[0] <= trace.x[-1] <= figure.x.ends[1]
+            assert trace.x == pytest.approx(np.maximum(value, trace.x[0]), rel=CLOSE)
 
 
 def test_axes_of_time_have_dates_where_the_log_has() -> None:
@@ -84,15 +86,14 @@ def test_axes_of_time_have_dates_where_the_log_has() -> None:
     dated = Outcome(name, workload, plain_replay(workload, name))
     shares = shares_figure(workload, dated.summary.shares, np.array([0]), 3 * 86_400.0)
     for figure in (utilisation_figure({name: dated}, STYLES, 0), shares):
-        axis = figure["layout"]["xaxis"]
-        marks = dict(zip(axis["ticktext"], axis["tickvals"], strict=True))
-        size = {" d": 86_400, " h": 3600}[axis["ticksuffix"]]
+        marks = {label: value for value, label in figure.x.marks or ()}
+        size = {"d": 86_400, "h": 3600}[figure.x.unit]
         assert marks["Tue 4 Mar"] * size == pytest.approx(18 * 3600)  # after the start
-        assert re.search(r"\w{3} \d Mar \d\d:\d\d$", figure["data"][0]["hovertext"][0])
+        assert re.search(r"\w{3} \d Mar \d\d:\d\d$", figure.traces[0].texts[0])
     plain = Outcome(name, replace(workload, start_date=None), dated.log)
     figure = utilisation_figure({name: plain}, STYLES, 0)
-    assert "ticktext" not in figure["layout"]["xaxis"]
-    assert figure["data"][0]["hovertext"][0].endswith(" d")
+    assert figure.x.marks is None
+    assert figure.traces[0].texts[0].endswith(" d")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -104,7 +105,7 @@ def test_bands_add_up_to_what_everybody_holds(seed: int) -> None:
     for outcome in outcomes_by_seed(seed).values():
         shares = outcome.summary.shares
         figure = shares_figure(outcome.workload, shares, users, outcome.summary.until)
-        total = np.sum([trace["y"] for trace in figure["data"]], axis=0)
+        total = np.sum([trace.y for trace in figure.traces], axis=0)
         assert total == pytest.approx(shares.dominant.sum(axis=1), rel=CLOSE, abs=1e-12)
 
 
@@ -118,11 +119,10 @@ def test_reductions_are_drawn_by_class(seed: int) -> None:
     if figure is None:
         return
     labels = [label for label, some in zip(reductions[0].labels, has_jobs, strict=True) if some]
-    assert figure["layout"]["xaxis"]["ticktext"] == labels
-    for trace, reduction in zip(figure["data"], reductions, strict=True):
-        drawn = np.array(trace["y"], dtype=float)
+    assert [label for _, label in figure.x.marks] == labels
+    for trace, reduction in zip(figure.traces, reductions, strict=True):
         expected = np.maximum(reduction.of_means[has_jobs], LEAST_REDUCTION)
-        assert drawn == pytest.approx(expected, rel=CLOSE, nan_ok=True, abs=1e-12)
+        assert trace.y == pytest.approx(expected, rel=CLOSE, nan_ok=True, abs=1e-12)
 
 
 def test_no_two_policies_look_alike() -> None:
@@ -137,9 +137,9 @@ def test_running_tasks_are_drawn_after_each_change() -> None:
     log = outcomes_by_seed(0)[POLICIES[0]].log
     figure = running_figure(log)
     assert figure is not None
-    (running,) = figure["data"]
-    size = log.end.max() / max(running["x"])
-    for x, y in zip(running["x"], running["y"], strict=True):
+    (running,) = figure.traces
+    size = log.end.max() / max(running.x)
+    for x, y in zip(running.x, running.y, strict=True):
         # Written times have six digits: a moment after is past the change.
         moment = x * size * (1 + 1e-5) + 1e-6
         assert y == ((log.start <= moment) & (log.end > moment)).sum()
@@ -152,10 +152,10 @@ def test_shares_are_drawn_until_the_last_submission() -> None:
     run = Outcome("drf/best-fit", workload, plain_replay(workload, "drf/best-fit"))
     _, figure = figure_of(run)
     assert figure is not None
-    ana, bo = figure["data"]
-    end = figure["layout"]["xaxis"]["range"][1]
+    ana, bo = figure.traces
+    end = figure.x.ends[1]
     assert end == pytest.approx(2)  # hours
-    assert 1.9 < max(ana["x"]) < end
-    assert set(ana["y"]) == {0.5}
+    assert 1.9 < max(ana.x) < end
+    assert set(ana.y) == {0.5}
     # bo held its half for an hour.
-    assert all(y == (0.5 if x < 1 else 0) for x, y in zip(bo["x"], bo["y"], strict=True))
+    assert all(y == (0.5 if x < 1 else 0) for x, y in zip(bo.x, bo.y, strict=True))

@@ -106,7 +106,7 @@ def test_a_picture_has_the_intervals() -> None:
     for name in ("mean_wait", "mean_slowdown"):
         figure, expected = change_figure(found, name), found.difference(name, "fifo/first-fit")
         assert figure is not None
-        low, high, _ = figure["data"][1]["x"]
+        low, high, _ = figure.traces[1].x
         assert high / low == pytest.approx(expected.high / expected.low, rel=1e-4)
         assert name.replace("_", " ") in found.plot(name).title
     with pytest.raises(InputError, match="mean_wait"):

@@ -14,16 +14,14 @@ from fairlead.report.charts import (
     COLOUR_OF_FREE,
     COLOUR_OF_OTHERS,
     COLOURS,
-    INK,
     SYMBOLS,
     USERS_DRAWN,
+    Axis,
+    Bars,
+    Dots,
     Figure,
     Trace,
-    bars,
-    dots,
     hover,
-    ink_on,
-    layout,
     listed,
     rows,
     shortened,
@@ -116,24 +114,16 @@ def group_figure(allocation: Allocation, group: GroupHoldings, colours: Sequence
     present = np.flatnonzero(capacity > 0).tolist()
     labels = [resource_label(cluster, r) for r in present] + ["time"] * by_time
 
-    def segment(name: str, amounts: Sequence[float], time: float, tasks: str, colour: str) -> Trace:
+    def segment(name: str, amounts: Sequence[float], time: float, tasks: str, colour: str) -> Bars:
         shares = [amounts[r] / float(capacity[r]) for r in present] + [time] * by_time
         texts = [
             f"{resource_label(cluster, r)}: {amount(amounts[r], cluster.units[r])} "
             f"of {number(float(capacity[r]))} ({percent(share)})"
             for r, share in zip(present, shares, strict=False)
         ] + [f"time: {percent(time)}"] * by_time
-        drawn = bars(
-            "",
-            list(range(len(shares))),
-            shares,
-            [hover(name, text, tasks) for text in texts],
-            colour,
-        )
-        return drawn | {
-            "text": [shortened(name) if tasks else ""] * len(shares),
-            "insidetextfont": {"color": ink_on(colour)},
-        }
+        under_pointer = [hover(name, text, tasks) for text in texts]
+        inside = [shortened(name) if tasks else ""] * len(shares)
+        return Bars("", range(len(shares)), shares, under_pointer, colour, inside)
 
     traces = []
     for holding in group.holdings:
@@ -143,11 +133,9 @@ def group_figure(allocation: Allocation, group: GroupHoldings, colours: Sequence
         traces.append(segment(holding.name, holding.amounts, holding.time, tasks, colour))
     idle = max(0.0, 1.0 - sum(holding.time for holding in group.holdings))
     traces.append(segment("free", group.free, idle, "", COLOUR_OF_FREE))
-    longest = max((sum(t["x"][k] for t in traces) for k in range(len(labels))), default=1.0)
-    drawn = layout(height=46 + 40 * len(labels)) | {"barmode": "stack", "bargap": 0.28}
-    drawn["xaxis"] |= {"range": [0, max(1.0, longest)], "tickformat": ".0%", "dtick": 0.2}
-    drawn["yaxis"] = rows(labels) | {"showgrid": False}
-    return {"data": traces, "layout": drawn}
+    longest = max((sum(bars.lengths[k] for bars in traces) for k in range(len(labels))), default=1)
+    x = Axis(ends=(0.0, max(1.0, longest)), step=0.2, is_share=True, has_grid=False)
+    return Figure(traces, x, rows(labels, has_grid=False), 46 + 40 * len(labels), gap=0.28)
 
 
 def share_figure(allocation: Allocation) -> Figure:
@@ -156,16 +144,16 @@ def share_figure(allocation: Allocation) -> Figure:
     order = largest_first(allocation.dominant_share)[:USERS_DRAWN]
     shares = allocation.dominant_share[order]
     texts = [_share_text(allocation, int(n)) for n in order]
-    places = list(range(len(order)))
     of_user = user_colours(allocation)
     colours = [of_user[n] for n in order.tolist()]
-    traces = [bars("dominant share", places, shares, texts, colours)]
+    traces: list[Trace] = [Bars("dominant share", range(len(order)), shares, texts, colours)]
     if is_weighted(allocation):
         weighted = np.flatnonzero(problem.weight[order] > 0)
         per_weight = shares[weighted] / problem.weight[order][weighted]
-        name, of = "per unit of weight", [texts[k] for k in weighted]
-        traces.append(dots(name, per_weight, weighted, of, colour=INK, size=9, symbol="diamond"))
-    return {"data": traces, "layout": listed([problem.users.names[n] for n in order])}
+        of = [texts[k] for k in weighted]
+        name = "per unit of weight"
+        traces.append(Dots(name, per_weight, weighted, of, size=9, symbol="diamond"))
+    return listed([problem.users.names[n] for n in order], traces)
 
 
 def comparison_figure(answers: Mapping[str, Allocation]) -> Figure:
@@ -174,12 +162,11 @@ def comparison_figure(answers: Mapping[str, Allocation]) -> Figure:
     largest: FloatArray = np.max([a.dominant_share for a in answers.values()], axis=0)
     drawn = set(largest_first(largest)[:USERS_DRAWN].tolist())
     order = [n for n in largest_first(first.dominant_share).tolist() if n in drawn]
-    places = np.arange(len(order))
     traces = [
-        dots(
+        Dots(
             mechanism,
             allocation.dominant_share[order],
-            places,
+            range(len(order)),
             [hover(mechanism, _share_text(allocation, n)) for n in order],
             colour=COLOURS[k % len(COLOURS)],
             symbol=SYMBOLS[k % len(SYMBOLS)],
@@ -187,10 +174,7 @@ def comparison_figure(answers: Mapping[str, Allocation]) -> Figure:
         )
         for k, (mechanism, allocation) in enumerate(answers.items())
     ]
-    return {
-        "data": traces,
-        "layout": listed([first.problem.users.names[n] for n in order], legend=True),
-    }
+    return listed([first.problem.users.names[n] for n in order], traces, has_legend=True)
 
 
 def is_weighted(allocation: Allocation) -> bool:

@@ -13,17 +13,16 @@ from fairlead.properties.sharing import users_below_slice
 from fairlead.properties.subject import round_down
 from fairlead.report.charts import (
     EVEN,
-    INK,
     LESS,
     MORE,
     USERS_DRAWN,
+    Dots,
     Figure,
+    Texts,
     Trace,
     between,
-    dots,
     hover,
     listed,
-    texts_in_rows,
 )
 from fairlead.report.numbers import UNCHANGED, change, number, percent, tasks_text
 
@@ -101,7 +100,7 @@ def shares_figure(audit: Audit, comparison: FairComparison) -> Figure:
     row = np.arange(len(users))
     held, due, off = comparison.held[users], comparison.due[users], comparison.off[users]
     texts = [_user_hover(audit, comparison, n) for n in users]
-    data: list[Trace] = []
+    traces: list[Trace] = []
     for label, colour, chosen in (
         ("holds more", MORE, off >= UNCHANGED),
         ("holds less", LESS, off <= -UNCHANGED),
@@ -109,16 +108,14 @@ def shares_figure(audit: Audit, comparison: FairComparison) -> Figure:
     ):
         mine = np.flatnonzero(chosen)
         if len(mine):
-            lines = between(held[mine].tolist(), due[mine].tolist(), row[mine].tolist())
-            data.append(lines | {"line": {"color": colour, "width": 3}})
-            data.append(dots(label, held[mine], row[mine], [texts[k] for k in mine], colour=colour))
-    data.append(dots(comparison.due_name, due, row, texts, colour=INK, size=9, symbol="diamond"))
-    ends = np.maximum(held, due).tolist()
-    data.append(texts_in_rows([change(o, "as due") for o in off.tolist()], ends, row.tolist()))
-    widest = max(ends, default=0.0) or 1.0
-    drawn = listed(names, "dominant share", legend=True)
-    drawn["xaxis"] |= {"range": [-0.01 * widest, 1.14 * widest]}
-    return {"data": data, "layout": drawn}
+            traces.append(between(held[mine], due[mine], row[mine], colour))
+            traces.append(Dots(label, held[mine], row[mine], [texts[k] for k in mine], colour))
+    traces.append(Dots(comparison.due_name, due, row, texts, size=9, symbol="diamond"))
+    ends = np.maximum(held, due)
+    traces.append(Texts([change(o, "as due") for o in off.tolist()], ends, row))
+    widest = ends.max(initial=0.0) or 1.0
+    ends_of_axis = -0.01 * widest, 1.14 * widest
+    return listed(names, traces, "dominant share", ends=ends_of_axis, has_legend=True)
 
 
 def _user_hover(audit: Audit, comparison: FairComparison, n: int) -> str:

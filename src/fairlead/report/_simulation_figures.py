@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
@@ -23,13 +23,12 @@ from fairlead.report.charts import (
     LESS,
     MORE,
     SYMBOLS,
+    Axis,
+    Bars,
+    Dots,
     Figure,
-    Trace,
-    bars,
-    dots,
+    Line,
     hover,
-    layout,
-    line,
     listed,
     logarithmic_times,
     shortened,
@@ -61,7 +60,7 @@ _STEPS = {
 
 
 class PolicyStyle(TypedDict):
-    """Line style of one policy, the same in every picture: arguments of `charts.line`."""
+    """Line style of one policy, the same in every picture: arguments of `charts.Line`."""
 
     colour: str
     dash: str
@@ -100,11 +99,8 @@ def balance_figure(others: Sequence[ComparedPolicy]) -> Figure:
             hover(name, f"{counted(int(mask.sum()), 'user')} {what}")
             for name, mask in zip(names, masks, strict=True)
         ]
-        places = list(range(len(names)))
-        traces.append(bars(what, places, parts, texts, colour))
-    drawn = listed(names, "users", legend=True)
-    drawn["xaxis"] |= {"range": [0, 1]}
-    return {"data": traces, "layout": drawn}
+        traces.append(Bars(what, range(len(names)), parts, texts, colour))
+    return listed(names, traces, "users", ends=(0.0, 1.0), has_legend=True)
 
 
 def utilisation_figure(
@@ -119,11 +115,9 @@ def utilisation_figure(
         utilization = outcome.summary.utilization
         middles, y = _middles(utilization.edges), utilization.share[:, resource]
         texts = axis.shares(_short(name), middles, y)
-        traces.append(line(_short(name), middles / axis.size, y, texts, **styles[name]))
-    drawn = axis.layout(250)
+        traces.append(Line(_short(name), middles / axis.size, y, texts, **styles[name]))
     top = max(1.0, *(largest_utilization(outcome) for outcome in outcomes.values()))
-    drawn["yaxis"] |= {"range": [0, 1.03 * top]}
-    return {"data": traces, "layout": drawn}
+    return axis.figure(traces, 250, Axis(ends=(0.0, 1.03 * top), is_share=True))
 
 
 def users_drawn(runs: Sequence[Shares]) -> IntArray:
@@ -153,11 +147,9 @@ def shares_figure(workload: Workload, shares: Shares, users: IntArray, until: fl
     traces = []
     for name, colour, held in bands:
         texts = axis.shares(shortened(name), middles, held)
-        trace = line(shortened(name), middles / axis.size, held, texts, colour=colour, width=0.5)
-        traces.append(trace | {"stackgroup": "users", "fillcolor": colour})
-    drawn = axis.layout(340)
-    drawn["xaxis"]["range"] = [0, until / axis.size]
-    return {"data": traces, "layout": drawn}
+        x = middles / axis.size
+        traces.append(Line(shortened(name), x, held, texts, colour, is_band=True))
+    return axis.figure(traces, 340, Axis(is_share=True))
 
 
 def completion_figure(
@@ -184,17 +176,16 @@ def slowdown_figure(
     if not known:
         return None
     most = max(float(np.nanmax(found, initial=1.0)) for found in known.values())
-    top = max(np.log10(most), 0.35)
+    top = max(float(np.log10(most)), 0.35)
     powers = [10.0**k for k in range(int(top) + 1)]
     among = [p * f for p in powers for f in (2.0, 5.0) if p * f <= most * 1.05]
     marks = sorted(powers + (among if len(powers) < 4 else []))
-    axis = {
-        "type": "log",
-        "range": [-0.02 * top, 1.02 * top],
-        "tickvals": marks,
-        "ticktext": [f"{mark:,.0f}" for mark in marks],
-        "tickangle": 0,
-    }
+    axis = Axis(
+        ends=(10 ** (-0.02 * top), 10 ** (1.02 * top)),
+        marks=[(mark, f"{mark:,.0f}") for mark in marks],
+        is_log=True,
+        has_grid=False,
+    )
     return _distribution(known, styles, axis, 1.0, "at most {:.3g} times".format)
 
 
@@ -210,7 +201,7 @@ def reduction_figure(
     ]
     if not some:
         return None
-    traces, places = [], list(range(len(some)))
+    traces = []
     for rank, against in enumerate(others):
         reduction, style = against.comparison.reduction, styles[against.name]
         texts = [
@@ -225,15 +216,14 @@ def reduction_figure(
         ]
         heights = np.maximum(reduction.of_means, LEAST_REDUCTION)[some]
         name, symbol = _short(against.name), SYMBOLS[rank % len(SYMBOLS)]
-        traces.append(dots(name, places, heights, texts, colour=style["colour"], symbol=symbol))
-    drawn = layout("tasks of the job", height=320, share=True, legend=True)
-    drawn["xaxis"] |= {
-        "tickvals": places,
-        "ticktext": [labels[k] for k in some],
-        "tickangle": 0,
-        "range": [-0.5, len(some) - 0.5],
-    }
-    return {"data": traces, "layout": drawn}
+        traces.append(Dots(name, range(len(some)), heights, texts, style["colour"], symbol=symbol))
+    x = Axis(
+        "tasks of the job",
+        ends=(-0.5, len(some) - 0.5),
+        marks=list(enumerate(labels[k] for k in some)),
+        has_grid=False,
+    )
+    return Figure(traces, x, Axis(is_share=True), 320, has_legend=True)
 
 
 def running_figure(log: RunLog) -> Figure | None:
@@ -251,10 +241,8 @@ def running_figure(log: RunLog) -> Figure | None:
         hover(name, f"{n} at {t:.4g} {unit}")
         for n, t in zip(running.tolist(), (times / size).tolist(), strict=True)
     ]
-    trace = line(name, times / size, running, texts, colour=COLOURS[0])
-    drawn = layout()
-    drawn["xaxis"] |= {"ticksuffix": f" {unit}", "rangemode": "tozero"}
-    return {"data": [_stairs(trace)], "layout": drawn}
+    trace = Line(name, times / size, running, texts, COLOURS[0], is_stairs=True)
+    return Figure([trace], Axis(unit=unit, steps=8, has_grid=False), Axis())
 
 
 def _short(name: str) -> str:
@@ -269,11 +257,6 @@ def _reduction_text(reduction: float) -> str:
     return f"{percent(abs(reduction))} {'longer' if reduction < 0 else 'shorter'}"
 
 
-def _stairs(trace: Trace) -> Trace:
-    """Draw a distribution as steps, as no job has a value between two of its points."""
-    return trace | {"line": trace["line"] | {"shape": "hv"}}
-
-
 def _middles(edges: FloatArray) -> FloatArray:
     return (edges[1:] + edges[:-1]) / 2
 
@@ -281,12 +264,13 @@ def _middles(edges: FloatArray) -> FloatArray:
 def _distribution(
     known: Mapping[str, FloatArray],
     styles: Mapping[str, PolicyStyle],
-    axis: Mapping[str, Any],
+    axis: Axis,
     least: float,
     write: Callable[[float], str],
 ) -> Figure:
     """Draw the distributions of numbers of jobs by policy; numbers below `least` are drawn there.
 
+    Lines are stairs, as no job has a value between two of the points.
     `axis` is the horizontal axis; `write` formats a number for the text under the pointer.
     """
     traces = []
@@ -297,11 +281,8 @@ def _distribution(
             for v, p in zip(value.tolist(), part.tolist(), strict=True)
         ]
         x = np.maximum(value, least)
-        traces.append(_stairs(line(_short(name), x, part, texts, **styles[name])))
-    drawn = layout(share=True, legend=True)
-    drawn["xaxis"] |= axis
-    drawn["yaxis"] |= {"range": [0, 1.03]}
-    return {"data": traces, "layout": drawn}
+        traces.append(Line(_short(name), x, part, texts, is_stairs=True, **styles[name]))
+    return Figure(traces, axis, Axis(ends=(0.0, 1.03), is_share=True), has_legend=True)
 
 
 def held_and_due_figure(workload: Workload, fairness: FairnessError, user: int) -> Figure:
@@ -320,10 +301,8 @@ def held_and_due_figure(workload: Workload, fairness: FairnessError, user: int) 
         x = np.repeat(edges[[*changed, -1]], 2)[1:-1]
         y = np.repeat(share[changed], 2)
         texts = axis.shares(name, x, y)
-        traces.append(line(name, x / axis.size, y, texts, colour=colour, dash=dash))
-    drawn = axis.layout(170)
-    drawn["xaxis"]["range"] = [fairness.since / axis.size, until / axis.size]
-    return {"data": traces, "layout": drawn}
+        traces.append(Line(name, x / axis.size, y, texts, colour, dash=dash))
+    return axis.figure(traces, 170, Axis(is_share=True), fairness.since)
 
 
 class _TimeAxis:
@@ -350,18 +329,16 @@ class _TimeAxis:
             else f"{date:%a} {date.day} {date:%b %H:%M}"
         )
 
-    def layout(self, height: int) -> dict[str, Any]:
-        """Return the layout of a picture over time."""
-        drawn = layout(height=height, share=True, legend=True)
-        drawn["xaxis"] |= {"range": [0, self._until / self.size], "ticksuffix": f" {self.unit}"}
+    def figure(self, traces: Sequence[Line], height: int, up: Axis, since: float = 0.0) -> Figure:
+        """Return a figure over the time from `since` on, in seconds."""
+        ends = since / self.size, self._until / self.size
+        marks = None
         first, last = self._ends
         if first is not None and last is not None:
-            marks = date_marks(first, last)
-            drawn["xaxis"] |= {
-                "tickvals": [(mark - first).total_seconds() / self.size for mark, _ in marks],
-                "ticktext": [text for _, text in marks],
-            }
-        return drawn
+            dates = date_marks(first, last)
+            marks = [((date - first).total_seconds() / self.size, text) for date, text in dates]
+        across = Axis(ends=ends, marks=marks, unit=self.unit, steps=8, has_grid=False)
+        return Figure(traces, across, up, height, has_legend=True)
 
 
 def date_marks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:

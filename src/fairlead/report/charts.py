@@ -1,25 +1,24 @@
-"""The chart kit: pictures as plain data, which pages draw as SVG and notebooks with Plotly.
+"""The chart kit: pictures as plain data, which pages draw as SVG.
 
-A picture is a list of traces (`line`, `dots`, `bars`, ...) in a `layout`, in Plotly's terms.
-`hover` builds the text that a point shows under the pointer. All texts are plain; pages and
-notebooks escape them. The page chooses colours of text and axes by the reader's light or dark
-setting. If the layout has a legend, the page lists the names of traces above the picture.
+A `Figure` has traces (`Line`, `Dots`, `Bars`, `Texts`) and two axes. `hover` builds the text that a
+point shows under the pointer. All texts are plain; the page escapes them, and chooses colours of
+text and axes by the reader's light or dark setting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import log10
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.report.numbers import duration
 
-Figure = dict[str, Any]
-Trace = dict[str, Any]
-Numbers = Sequence[float] | FloatArray | IntArray
+Numbers: TypeAlias = (
+    "Sequence[float] | FloatArray | IntArray"  # not drawn where they are not finite
+)
 
 # Distinct to colour-blind readers: the colours of Okabe and Ito, and three of Paul Tol.
 COLOURS = (
@@ -46,10 +45,10 @@ USERS_DRAWN = 60
 LONGEST_LABEL = 26
 # Marks of logarithmic time axes. A later line is used, too, if there are then at most _MOST_MARKS
 # within the axis.
-_MARKS = (
-    (("1 s", 1.0), ("1 min", 60.0), ("1 h", 3600.0), ("1 d", 86_400.0), ("30 d", 2_592_000.0)),
-    (("10 s", 10.0), ("10 min", 600.0), ("6 h", 21_600.0), ("5 d", 432_000.0)),
-    (("1 ms", 1e-3), ("10 ms", 1e-2), ("0.1 s", 0.1), ("300 d", 25_920_000.0)),
+_MARKS: tuple[tuple[tuple[float, str], ...], ...] = (
+    ((1.0, "1 s"), (60.0, "1 min"), (3600.0, "1 h"), (86_400.0, "1 d"), (2_592_000.0, "30 d")),
+    ((10.0, "10 s"), (600.0, "10 min"), (21_600.0, "6 h"), (432_000.0, "5 d")),
+    ((1e-3, "1 ms"), (1e-2, "10 ms"), (0.1, "0.1 s"), (25_920_000.0, "300 d")),
 )
 _MOST_MARKS = 7
 
@@ -62,161 +61,127 @@ def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
     return f"{text[:half]}…{text[-half:]}"
 
 
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A line through points; it has a gap at a point that is not finite."""
+
+    name: str  # in the legend; empty for none
+    x: Numbers
+    y: Numbers
+    texts: Sequence[str] = ()  # under the pointer, one for each point
+    colour: str = INK
+    width: float = 2.0  # pixels
+    dash: str = "solid"  # one of `DASHES`
+    is_stairs: bool = False  # whether it is level from each point to the next
+    is_band: bool = False  # whether the area below is filled, stacked on earlier bands
+
+
+@dataclass(frozen=True, eq=False)
+class Dots:
+    """A symbol at each point."""
+
+    name: str
+    x: Numbers
+    y: Numbers
+    texts: Sequence[str] = ()
+    colour: str | Sequence[str] = INK  # of all, or of each
+    size: float = 11  # pixels
+    symbol: str = "circle"  # one of `SYMBOLS`
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """Horizontal bars, each to the right of earlier bars in its row."""
+
+    name: str
+    rows: Numbers
+    lengths: Numbers
+    texts: Sequence[str] = ()
+    colour: str | Sequence[str] = INK
+    inside: Sequence[str] = ()  # a text in each bar that is wide enough
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A text to the right of each point."""
+
+    texts: Sequence[str]
+    x: Numbers
+    y: Numbers
+
+
+Trace: TypeAlias = Line | Dots | Bars | Texts
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """An axis of a figure."""
+
+    title: str = ""
+    ends: tuple[float, float] | None = None  # values at its ends; None to show all values
+    marks: Sequence[tuple[float, str]] | None = None  # values with labels; None for round values
+    steps: int = 6  # number of steps between round values, about
+    step: float = 0.0  # distance of round values; 0 to choose it by `steps`
+    unit: str = ""  # of round values
+    is_share: bool = False  # whether round values are percentages
+    is_log: bool = False
+    has_grid: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A picture."""
+
+    traces: Sequence[Trace]
+    x: Axis
+    y: Axis
+    height: int = 300  # pixels
+    has_legend: bool = False
+    gap: float = 0.25  # between bars, as a fraction of a row
+
+
+def listed(
+    names: Sequence[str],
+    traces: Sequence[Trace],
+    across: str = "",
+    *,
+    ends: tuple[float, float] | None = None,
+    has_legend: bool = False,
+) -> Figure:
+    """Return a figure with a row for each name, the first on top, and a horizontal share axis."""
+    height = 70 + 22 * len(names) + (26 if across else 0)
+    x = Axis(across, ends, steps=7, is_share=True)
+    return Figure(traces, x, rows(names), height, has_legend)
+
+
+def rows(labels: Sequence[str], *, has_grid: bool = True) -> Axis:
+    """Return a vertical axis with a label for each row, the first on top."""
+    return Axis(ends=(len(labels) - 0.5, -0.5), marks=list(enumerate(labels)), has_grid=has_grid)
+
+
+def between(starts: Numbers, ends: Numbers, rows: Numbers, colour: str) -> Line:
+    """Return a horizontal line from start to end in each row, as one line with gaps."""
+    gaps = np.full(len(rows), np.nan)
+    x, y = np.stack([starts, ends, gaps], axis=1), np.stack([rows, rows, gaps], axis=1)
+    return Line("", x.ravel(), y.ravel(), colour=colour, width=3.0)
+
+
 def hover(name: str, *lines: str) -> str:
     """Format the text under the pointer: a name, and a line for each text that is not empty."""
     return "\n".join([name, *filter(None, lines)])
 
 
-def values(numbers: Iterable[float] | FloatArray) -> list[float | None]:
-    """Round numbers to six digits; replace infinite numbers and NaN by None."""
-    array = np.asarray(numbers, dtype=float)
-    return [float(f"{v:.6g}") if np.isfinite(v) else None for v in array.tolist()]
-
-
-def line(
-    name: str,
-    x: Numbers,
-    y: Numbers,
-    texts: Sequence[str] = (),
-    *,
-    colour: str,
-    width: float = 2.0,
-    dash: str = "solid",
-) -> Trace:
-    """Draw one line."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": values(x),
-        "y": values(y),
-        "line": {"color": colour, "width": width, "dash": dash},
-        **_under_pointer(texts),
-    }
-
-
-def dots(
-    name: str,
-    x: Numbers,
-    y: Numbers,
-    texts: Sequence[str] = (),
-    *,
-    colour: str | Sequence[str],
-    size: float = 11,
-    symbol: str = "circle",
-    opacity: float = 1.0,
-) -> Trace:
-    """Draw a dot for each point."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": values(x),
-        "y": values(y),
-        "marker": {"color": colour, "size": size, "symbol": symbol, "opacity": opacity},
-        "cliponaxis": False,
-        **_under_pointer(texts),
-    }
-
-
-def bars(
-    name: str,
-    places: Numbers,
-    lengths: Numbers,
-    texts: Sequence[str],
-    colour: str | Sequence[str],
-) -> Trace:
-    """Draw horizontal bars in the rows `places`, to the right of earlier bars there."""
-    return {
-        "type": "bar",
-        "name": name,
-        "orientation": "h",
-        "y": list(places),
-        "x": values(lengths),
-        "marker": {"color": colour},
-        **_under_pointer(texts),
-    }
-
-
-def between(starts: Sequence[float], ends: Sequence[float], rows: Sequence[float]) -> Trace:
-    """Draw a horizontal line from start to end in each row, as one trace with gaps."""
-    x = [v for a, b in zip(starts, ends, strict=True) for v in (float(a), float(b), None)]
-    y = [v for row in rows for v in (row, row, None)]
-    hidden = {"hoverinfo": "skip", "showlegend": False}
-    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": {}, **hidden}
-
-
-def texts_in_rows(texts: Sequence[str], x: Sequence[float], rows: Sequence[float]) -> Trace:
-    """Write a text in each row, to the right of position `x`."""
-    return {
-        "type": "scatter",
-        "mode": "text",
-        "x": values(x),
-        "y": list(rows),
-        "text": [f"\u2002\u2002{text}" for text in texts],
-        "textposition": "middle right",
-        "cliponaxis": False,
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
-
-
-def layout(
-    across: str = "", *, height: int = 300, share: bool = False, legend: bool = False
-) -> dict[str, Any]:
-    """Return a layout with a title below; with `share`, vertical values are percentages."""
-    return {
-        "height": height,
-        "xaxis": {"title": {"text": across}, "showgrid": False, "zeroline": False, "nticks": 8},
-        "yaxis": {
-            "automargin": True,
-            "rangemode": "tozero",
-            "nticks": 6,
-            **({"tickformat": ".3~%"} if share else {}),
-        },
-        "showlegend": legend,
-        "hovermode": "closest",
-    }
-
-
-def listed(names: Sequence[str], across: str = "", *, legend: bool = False) -> dict[str, Any]:
-    """Return a layout with a row for each name, the first on top, and a horizontal share axis."""
-    drawn = layout(across, height=70 + 22 * len(names) + (26 if across else 0), legend=legend)
-    drawn |= {"barmode": "stack", "bargap": 0.25}
-    drawn["xaxis"] |= {"tickformat": ".3~%", "rangemode": "tozero", "nticks": 7, "showgrid": True}
-    drawn["yaxis"] = rows(names)
-    return drawn
-
-
-def rows(labels: Sequence[str]) -> dict[str, Any]:
-    """Return a vertical axis with a label for each row, the first on top."""
-    return {
-        "tickvals": list(range(len(labels))),
-        "ticktext": list(labels),  # shortened when drawn
-        "range": [len(labels) - 0.5, -0.5],
-        "automargin": True,
-        "showgrid": True,
-        "zeroline": False,
-    }
-
-
-def logarithmic_times(shortest: float, longest: float) -> dict[str, Any]:
+def logarithmic_times(shortest: float, longest: float) -> Axis:
     """Return a logarithmic axis between two positive times in seconds."""
-    marks: list[tuple[str, float]] = []
+    marks: list[tuple[float, str]] = []
     for more in _MARKS:
-        inside = [mark for mark in more if shortest <= mark[1] <= longest]
+        inside = [mark for mark in more if shortest <= mark[0] <= longest]
         if len(marks) + len(inside) <= _MOST_MARKS:
             marks += inside
     if len(marks) < 2:
-        marks = [(duration(shortest), shortest), (duration(longest), longest)]
-    marks.sort(key=lambda mark: mark[1])
-    return {
-        "type": "log",
-        "range": [log10(shortest), log10(longest)],
-        "tickvals": [value for _, value in marks],
-        "ticktext": [text for text, _ in marks],
-        "tickangle": 0,
-    }
+        marks = [(shortest, duration(shortest)), (longest, duration(longest))]
+    return Axis(ends=(shortest, longest), marks=sorted(marks), is_log=True, has_grid=False)
 
 
 def css(colour: str) -> str:
@@ -225,7 +190,7 @@ def css(colour: str) -> str:
 
 
 def css_dash(dash: str) -> str:
-    """Convert a Plotly dash into one of three line styles of CSS."""
+    """Convert a dash into one of three line styles of CSS."""
     return {"solid": "solid", "dot": "dotted"}.get(dash, "dashed")
 
 
@@ -235,9 +200,3 @@ def ink_on(colour: str) -> str:
         return "#000000"
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 118 else "#ffffff"
-
-
-def _under_pointer(texts: Sequence[str]) -> dict[str, Any]:
-    if len(texts):
-        return {"hovertext": list(texts), "hoverinfo": "text"}
-    return {"hoverinfo": "skip"}

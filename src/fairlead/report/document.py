@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.ties import largest_first
+from fairlead.report.charts import Figure
 from fairlead.report.numbers import number
 
 HOLDS, FAILS, UNKNOWN, MUTED = "holds", "fails", "unknown", "muted"
@@ -143,7 +144,7 @@ class Picture:
     """A picture of a page."""
 
     caption: str
-    figure: Any  # a `Figure` of `fairlead.report.charts`, or a function that returns it
+    figure: Figure | Callable[[], Figure]
     about: str  # description for screen readers
     heading: str = ""
     small: bool = False  # whether the page shows two small pictures side by side

@@ -53,7 +53,7 @@ def drawn(title: str, figure: Figure | None, why_empty: str = "nothing to draw")
     block: Block = Prose(f"{title}: {why_empty}.")
     height = 0
     if figure is not None:
-        block, height = Picture("", figure, title, heading=title), figure["layout"]["height"]
+        block, height = Picture("", figure, title, heading=title), figure.height
     page = to_page(Document("", "", "", None, [block], dict))
     return Drawn(title, page, height + AROUND_PICTURE)
 

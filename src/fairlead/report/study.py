@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.notebooks import Drawn
-from fairlead.report.charts import INK, Figure, between, dots, layout, line, rows
+from fairlead.report.charts import Axis, Dots, Figure, Line, Trace, between, rows
 from fairlead.report.document import (
     MUTED,
     Block,
@@ -139,15 +139,14 @@ def change_figure(found: Study, name: str) -> Figure | None:
     each = list(changes.values())
     unit, size = _unit_of(name, *each)
     colours = [NEUTRAL if not d.is_clear else GOOD if d.mean < 0 else BAD for d in each]
-    places = [float(k) for k in range(len(each))]
-    intervals = between([d.low / size for d in each], [d.high / size for d in each], places)
-    intervals["line"] = {"color": NEUTRAL, "width": 3}
+    places = range(len(each))
+    low, high = np.array([(d.low, d.high) for d in each]).T / size
     texts = [_interval_words(name, d) for d in each]
-    means = dots(in_words(name), [d.mean / size for d in each], places, texts, colour=colours)
-    across = (
-        f"change of the {in_words(name)} ({unit})" if unit else f"change of the {in_words(name)}"
-    )
-    picture = layout(across, height=90 + 34 * len(each))
-    picture["yaxis"] = rows(list(changes))
-    zero = line("", [0.0, 0.0], [-0.5, len(each) - 0.5], colour=INK, width=1.2, dash="dot")
-    return {"data": [zero, intervals, means], "layout": picture}
+    label = f"change of the {in_words(name)}"
+    traces: list[Trace] = [
+        Line("", [0.0, 0.0], [-0.5, len(each) - 0.5], width=1.2, dash="dot"),
+        between(low, high, places, NEUTRAL),
+        Dots(in_words(name), [d.mean / size for d in each], places, texts, colours),
+    ]
+    x = Axis(f"{label} ({unit})" if unit else label, steps=8, has_grid=False)
+    return Figure(traces, x, rows(list(changes)), 90 + 34 * len(each))
