@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fairlead.model.cluster import Cluster
+from fairlead.model.problem import Problem
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from oracles.plain_replay import plain_replay
@@ -34,14 +35,7 @@ def run_by_seed(seed: int) -> Run:
 
 def one_server(amount: float) -> Cluster:
     """One server with one resource."""
-    return Cluster(
-        groups=("all",),
-        resources=("cpu",),
-        capacity=np.array([[amount]]),
-        count=np.array([1]),
-        units=("",),
-        labels=({},),
-    )
+    return Problem.from_arrays([[amount]], [[1.0]], resources=["cpu"], groups=["all"]).cluster
 
 
 def jobs_on_a_server(

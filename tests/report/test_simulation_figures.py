@@ -9,8 +9,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fairlead.model.cluster import Cluster
-from fairlead.model.workload import Workload
 from fairlead.report._against_today import compare_with_today
 from fairlead.report._simulation_figures import (
     LEAST_REDUCTION,
@@ -70,18 +68,8 @@ def test_lines_have_the_measured_values(seed: int) -> None:
 
 def test_axes_of_time_have_dates_where_the_log_has() -> None:
     """A server has a task for each of three days from Monday 3 March 2025, 06:00."""
-    workload = Workload.from_arrays(
-        Cluster(("s",), ("cpu",), np.ones((1, 1)), np.array([1]), ("",), ({},)),
-        ["ana"],
-        job_user=[0, 0],
-        job_submit=[0.0, 2 * 86_400.0],
-        set_job=[0, 1],
-        set_tasks=[1, 1],
-        shapes=[[1.0]],
-        set_shape=[0, 0],
-        task_duration=[86_400.0, 86_400.0],
-        start_date=1_740_981_600.0,
-    )
+    rows = [(0, submit, 1.0, 86_400.0) for submit in (0.0, 2 * 86_400.0)]
+    workload = jobs_on_a_server(1.0, rows, users=["ana"], start_date=1_740_981_600.0)
     name = POLICIES[0]
     dated = Outcome(name, workload, plain_replay(workload, name))
     shares = shares_figure(workload, dated.summary.shares, np.array([0]), 3 * 86_400.0)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.model.cluster import Cluster
+from fairlead.model.problem import Problem
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.runs import dedicated_servers, replay_dedicated
@@ -22,14 +22,7 @@ from oracles.random_workloads import random_workload
 def park(count: list[int], weight: list[float]) -> Workload:
     """Groups with these numbers of servers, and users of these weights."""
     return Workload.from_arrays(
-        Cluster(
-            groups=tuple(f"g{g}" for g in range(len(count))),
-            resources=("cpu",),
-            capacity=np.ones((len(count), 1)),
-            count=np.array(count),
-            units=("",),
-            labels=({},) * len(count),
-        ),
+        Problem.from_arrays(np.ones((len(count), 1)), [[1.0]], count=count).cluster,
         [f"u{n}" for n in range(len(weight))],
         weight=weight,
         job_user=[0],
@@ -85,16 +78,9 @@ def one_server_a_group(workload: Workload, owner: list[int]) -> Workload:
     user = workload.job_user[workload.set_job]
     places = workload.places[workload.set_place][:, group] & (np.array(owner) == user[:, None])
     places = np.column_stack([places, ~places.any(axis=1)])
-    cluster = Cluster(
-        groups=tuple(f"s{i}" for i in range(len(group) + 1)),
-        resources=workload.cluster.resources,
-        capacity=np.vstack(
-            [workload.cluster.capacity[group], np.full((1, len(workload.cluster.resources)), 1e-6)]
-        ),
-        count=np.ones(len(group) + 1, dtype=np.int64),
-        units=workload.cluster.units,
-        labels=({},) * (len(group) + 1),
-    )
+    capacity = workload.cluster.capacity[group]
+    capacity = np.vstack([capacity, np.full_like(capacity[:1], 1e-6)])
+    cluster = Problem.from_arrays(capacity, np.ones((1, capacity.shape[1]))).cluster
     # Sets stay apart, as none is merged with another.
     return replace(
         workload,

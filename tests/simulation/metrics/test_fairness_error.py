@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 from fairlead import Problem, solve
 from fairlead.model.quantity import exact
-from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.fairness_error import FairnessError, measure_fairness
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.metrics.utilization import capacity_over_time
 from oracles.plain_metrics import PlainMetrics
-from random_runs import Run, one_server, run_by_hand, runs
+from random_runs import Run, jobs_on_a_server, run_by_hand, runs
 
 
 def errors_of(run: Run, until: float, **options: Any) -> FairnessError:
@@ -122,17 +121,8 @@ def test_held_and_fair_at_each_instant(run: Run, instants: int, half: int | None
 
 def test_two_users_by_hand() -> None:
     """Weights 1 and 3: of 8, two and six are fair; held are four and three."""
-    workload = Workload.from_arrays(
-        one_server(8.0),
-        ["ana", "bo", "cy"],
-        weight=[1.0, 3.0, 1.0],
-        job_user=[0, 1],
-        job_submit=[0.0, 0.0],
-        set_job=[0, 1],
-        set_tasks=[9, 9],
-        shapes=[[1.0], [1.0]],
-        task_duration=np.full(18, 10.0),
-    )
+    rows = [(user, 0.0, 1.0, 10.0) for user in (0, 1) for _ in range(9)]
+    workload = jobs_on_a_server(8.0, rows, users=["ana", "bo", "cy"], weight=[1.0, 3.0, 1.0])
     starts = [0.0] * 4 + [nan] * 5 + [0.0] * 3 + [nan] * 6
     run = run_by_hand(workload, starts)
     found = errors_of(run, 10.0, instants=2)
