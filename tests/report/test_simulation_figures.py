@@ -147,3 +147,11 @@ def test_shares_are_drawn_until_the_last_submission() -> None:
     assert set(ana.y) == {0.5}
     # bo held its half for an hour.
     assert all(y == (0.5 if x < 1 else 0) for x, y in zip(bo.x, bo.y, strict=True))
+
+
+def test_short_times_are_drawn_at_the_end_of_the_axis() -> None:
+    workload = jobs_on_a_server(2.0, [(0, 0.0, 1.0, 0.25), (0, 0.0, 1.0, 60.0)])
+    outcome = Outcome("drf/best-fit", workload, plain_replay(workload, "drf/best-fit"))
+    figure = completion_figure({outcome.name: outcome}, policy_styles([outcome.name], ""))
+    assert figure is not None
+    assert list(figure.traces[0].x) == [1.0, 60.0]

@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from fairlead.report.charts import Axis, Bars, Dots, Figure, Line, listed, logarithmic_times
+from fairlead.report.charts import (
+    Axis,
+    Bars,
+    Dots,
+    Figure,
+    Line,
+    between,
+    listed,
+    logarithmic_times,
+)
 from fairlead.report.page import HOVER_STRIPS, LETTER, to_svg
 
 LONG = "a-user-with-a-name-that-is-longer-than-any-label"
@@ -60,6 +69,11 @@ def test_steps_are_level_between_their_values() -> None:
     strips = [r.findtext("title") for r in root.iter("rect") if r.get("class") == "strip"]
     assert len(strips) == HOVER_STRIPS
     assert (strips[0], strips[HOVER_STRIPS // 2], strips[-1]) == ("a: 100%", "a: 50%", "a: 0%")
+
+
+def test_gaps_of_lines_are_gaps() -> None:
+    (path,) = paths(Figure([between([0, 1], [2, 3], [0, 1], INK)], Axis(), Axis()))
+    assert path.count("M") == path.count("L") == 2
 
 
 def test_areas_lie_on_one_another() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
+from math import fsum, nan
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fairlead.model.quantity import exact
 from fairlead.simulation.metrics.dominant_shares import Shares, measure_shares
+from fairlead.simulation.metrics.starvation import measure_starvation
 from fairlead.simulation.metrics.task_outcomes import follow_tasks
 from fairlead.simulation.metrics.utilization import (
     capacity_over_time,
@@ -122,11 +123,19 @@ def test_who_holds_nothing_holds_nothing() -> None:
     assert shares_of(run, time_grid(8.0, 2)).dominant[1].tolist() == [0.0] * 2
 
 
+def test_a_task_that_waits_for_ever_is_active_for_its_user_only() -> None:
+    run = run_by_hand(jobs_on_a_server(4.0, [(0, 2.0, 1.0, 1.0), (1, 4.0, 1.0, 1.0)]), [nan, 5.0])
+    found = shares_of(run, time_grid(8.0, 2))
+    assert found.active.tolist() == [[0.5, 0.0], [1.0, 0.5]]
+    starvation = measure_starvation(*run, follow_tasks(*run), 4.0, until=8.0)
+    assert starvation.longest.tolist() == [6.0, 1.0]
+
+
 def test_averages_of_a_million_amounts_keep_their_digits() -> None:
     """Amounts that come and go leave no rounding errors."""
     rng = np.random.default_rng(1)
     begin, seconds = rng.uniform(0, 8e4, 10**6), rng.exponential(1.0, 10**6)
     amount = rng.uniform(0, 1, (10**6, 1))
     found = time_averages(begin, begin + seconds, amount, np.array([0.0, 1e5]))
-    expected = math.fsum((amount[:, 0] * ((begin + seconds) - begin)).tolist()) / 1e5
+    expected = fsum((amount[:, 0] * ((begin + seconds) - begin)).tolist()) / 1e5
     assert found[0, 0] == pytest.approx(expected, rel=1e-12)
