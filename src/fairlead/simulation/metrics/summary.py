@@ -238,8 +238,8 @@ def summarise(
       without a running task begins at `since` at the earliest;
     - the whole run: the makespan, and the users that never ran.
 
-    Half a second for a million starts of 250 users on 12,583 servers without the fairness error,
-    which adds about 10 ms for each of its instants.
+    About 1.5 s for a million starts of 250 users without the fairness error, which adds about 10 ms
+    for each of its instants.
     """
     outcomes, capacity = follow_tasks(workload, log), capacity_over_time(workload)
     # Where nothing ran after the warm-up and all was submitted at once, any time will do.
