@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.errors import RefusalError
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
+from fairlead.model.cluster import Cluster, FloatArray, IntArray
+from fairlead.model.fitting import ROUNDING, tasks_on_one_server
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import exact
@@ -67,8 +68,8 @@ def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
     """
     sliced = in_slots(kinds, slots)
     slot = _slot(kinds.cluster, slots)
-    fitting = _fit_somewhere(sliced)
-    lost = int(tasks[_fit_somewhere(kinds) & ~fitting].sum())
+    fits, fitting = (tasks_on_one_server(p) >= 1 - ROUNDING for p in (kinds, sliced))
+    lost = int(tasks[fits & ~fitting].sum())
     parts = kinds.demand[:, list(slot)] / np.array([float(part) for part in slot.values()])
     placeable = tasks * fitting
     filled, taken = placeable @ parts.max(axis=1), placeable @ sliced.demand[:, 0]
@@ -106,11 +107,3 @@ def _slot(cluster: Cluster, slots: int) -> dict[int, Fraction]:
         fault = "no resource is on every server, so there is nothing to cut into slots"
         raise RefusalError(f"slots:{slots}", fault)
     return {r: exact(float(cluster.capacity[:, r].max())) / slots for r in shared}
-
-
-def _fit_somewhere(kinds: Problem) -> BoolArray:
-    """Return (N,) whether one task fits on a server on which it may run."""
-    fit = np.zeros(kinds.n_users, dtype=bool)
-    for g, capacity in enumerate(kinds.cluster.capacity):
-        fit |= kinds.users.eligible[:, g] & (kinds.demand <= capacity).all(axis=1)
-    return fit
