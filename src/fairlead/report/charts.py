@@ -195,8 +195,6 @@ def css_dash(dash: str) -> str:
 
 
 def ink_on(colour: str) -> str:
-    """Choose black or white letters by the luminance of their background."""
-    if not colour.startswith("#"):
-        return "#000000"
+    """Choose black or white letters by the luminance of their background, ``#RRGGBB``."""
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 118 else "#ffffff"
