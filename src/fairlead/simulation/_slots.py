@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.errors import RefusalError
-from fairlead.model.cluster import Cluster, FloatArray, IntArray
-from fairlead.model.fitting import ROUNDING, tasks_on_one_server
+from fairlead.model.cluster import ROUNDING, Cluster, FloatArray, IntArray
+from fairlead.model.fitting import tasks_on_one_server
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import exact
