@@ -61,17 +61,17 @@ demo: built  ## Divide Google's machine park by every mechanism; writes demo/rep
 test: test-plain test-compiled  ## Run the tests, and those of compiled modules a second time in plain Python.
 
 test-compiled: built
-	$(IN_ROOT) .venv/bin/python -m pytest -n 4 --dist worksteal tests --ignore=tests/packaging  # 4, as tests of the service mostly wait
+	$(IN_ROOT) .venv/bin/python -m pytest -n 4 --dist worksteal tests papers/tests --ignore=tests/packaging  # 4, as tests of the service mostly wait
 
 test-plain: $(STAMP)  ## Run the tests of the compiled modules in plain Python.
 	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PYTEST) tests/scheduler $(TESTS_OF_LOOPS)
 
 test-cache: $(STAMP)  # Compile the tests once, before several processes of pytest import them.
-	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python -m pytest -n 0 --collect-only -qq tests --ignore=tests/packaging >/dev/null
+	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python -m pytest -n 0 --collect-only -qq tests papers/tests --ignore=tests/packaging >/dev/null
 
 test-deep: export EFFORT := 10
 test-deep: built  ## Run the tests with ten times as many random cases.
-	$(IN_ROOT) .venv/bin/python $(PYTEST) --timeout 6000 tests --ignore=tests/packaging
+	$(IN_ROOT) .venv/bin/python $(PYTEST) --timeout 6000 tests papers/tests --ignore=tests/packaging
 
 test-wheel: built  ## Build wheels with and without a C compiler, and run what they install.
 	$(IN_ROOT) .venv/bin/python $(PYTEST) tests/packaging
@@ -89,7 +89,7 @@ test-page: built  ## Run the tests of the live page in Chromium (Debian: apt ins
 	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/browser
 
 test-portable: built  ## Run the tests of the library, the simulator and the clients as on a system other than Linux.
-	$(IN_ROOT) PYTHONPATH="$$PWD/tests/without_linux" .venv/bin/python $(PYTEST) -p no:cacheprovider tests \
+	$(IN_ROOT) PYTHONPATH="$$PWD/tests/without_linux" .venv/bin/python $(PYTEST) -p no:cacheprovider tests papers/tests \
 		--ignore=tests/packaging --ignore=tests/service --ignore=tests/docs/test_peers_table.py \
 		-k "not imports_no and not import_neither and not modules_are_imported \
 		and not faults_of_a_process and not killed_process and not an_interruption_"  # they need forks
@@ -112,7 +112,7 @@ test-oldest: tried  ## Run the tests with the oldest packages that pyproject.tom
 tried:
 	$(IN_ROOT) $(PYTHON) -m venv --clear .venv-$(TRIED) && $(CONSTRAINTS) > .venv-$(TRIED)/constraints.txt
 	$(IN_ROOT) .venv-$(TRIED)/bin/python $(PIP_INSTALL) -c .venv-$(TRIED)/constraints.txt -e ".[dev]" -e papers
-	$(IN_ROOT) .venv-$(TRIED)/bin/python $(PYTEST) tests
+	$(IN_ROOT) .venv-$(TRIED)/bin/python $(PYTEST) tests papers/tests
 
 lock: test-newest  ## Write the newest packages into constraints.txt, if they pass the tests.
 	$(IN_ROOT) .venv-newest/bin/python -m pip freeze --exclude-editable > constraints.txt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -11,23 +10,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-from effort import cases
+from effort import load_profile
 from fairlead.mechanisms.catalogue import ADDED
 from fairlead.simulation import simulate as outcomes
 from fairlead.simulation.metrics.summary import summarise
 
-settings.register_profile(
-    "fairlead",
-    max_examples=cases(10),
-    deadline=None,
-    # What decides whether a change lands draws the same examples each time; people draw others.
-    derandomize=bool(os.environ.get("CI")),
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("fairlead")
+load_profile()
 
 # These mostly wait: they are begun first, beside what computes.
 WAITING = ("tests/service/test_newcomer", "tests/service/")

@@ -6,9 +6,9 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
-from small_problems import CONSTRAINED, SMALL
 
 from fairlead.cli.main import run
+from small_problems import CONSTRAINED, SMALL
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from small_problems import ROOT, install
 
 Process = Callable[..., subprocess.CompletedProcess[str]]

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from small_problems import ROOT, SMALL, answer_of
 
 from fairlead.cli.main import run
 from fairlead.simulation.studies import MEASURES
 from fairlead.traces.generator import generate_day
 from fairlead.traces.parquet_trace import write_parquet
+from small_problems import ROOT, SMALL, answer_of
 
 pytestmark = pytest.mark.usefixtures("few_instants")
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from small_problems import SMALL, answer_of, only_line
 
 import fairlead
 from fairlead.cli import mechanisms as module
@@ -14,6 +13,7 @@ from fairlead.cli.main import run
 from fairlead.formats.problem_file import load
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.mechanisms.dynamic_run import run_dynamic
+from small_problems import SMALL, answer_of, only_line
 
 UNPLACEABLE = SMALL.replace("GB}", "GB, gpu: cards}") + "  - {name: cy, demand: {gpu: 1}}\n"
 

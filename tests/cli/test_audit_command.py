@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_problems import ROOT, answer_of, only_line
 
 from fairlead import load
 from fairlead.cli.main import run
@@ -16,6 +15,7 @@ from fairlead.mechanisms import catalogue
 from fairlead.mechanisms.catalogue import Claim
 from fairlead.properties.audit import AUDITED
 from kubernetes_dumps import node, pod, write
+from small_problems import ROOT, answer_of, only_line
 
 UNFAIR = ROOT / "examples" / "refuted" / "tsf-sharing-incentive.yaml"
 

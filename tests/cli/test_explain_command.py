@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_problems import ROOT, workload
 
 from fairlead.cli.main import run
 from fairlead.traces.parquet_trace import write_parquet
+from small_problems import ROOT, workload
 
 Capture = pytest.CaptureFixture[str]
 

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_problems import ROOT, SMALL, only_line
 
 from fairlead.cli import log_options
 from fairlead.cli.main import run
@@ -20,6 +19,7 @@ from fairlead.errors import CertificateError, RefusalError
 from fairlead.mechanisms import catalogue, comparison
 from fairlead.model.allocation import Allocation
 from fairlead.model.problem import Problem
+from small_problems import ROOT, SMALL, only_line
 
 COMMAND = f"{sys.executable} -m fairlead.cli.main"
 

@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from small_problems import ROOT
 
 from fairlead.cli._application import FAIRLEAD, Group, Verb
 from fairlead.cli.main import run
 from fairlead.cli.parameters import parameters_of
+from small_problems import ROOT
 
 
 def verbs(entry: Verb | Group, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Verb]:

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_problems import install
 
 from fairlead.cli.own_code import load_mechanism, load_policies
 from fairlead.errors import InputError
 from fairlead.traces.generator import generate_day
 from fairlead.traces.parquet_trace import write_parquet
+from small_problems import install
 
 pytestmark = pytest.mark.usefixtures("few_instants")
 Process = Callable[..., subprocess.CompletedProcess[str]]

@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_problems import ROOT, SMALL, only_line, workload
 
 from fairlead.cli.main import run
 from fairlead.traces.parquet_trace import write_parquet
+from small_problems import ROOT, SMALL, only_line, workload
 
 HUGE = str(10**20)
 LAB = ROOT / "examples" / "logs" / "lab.swf"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_problems import workload
 
 import fairlead
 from fairlead.cli.main import run
@@ -23,6 +22,7 @@ from fairlead.simulation.simulate import Outcome
 from fairlead.traces.parquet_trace import write_parquet
 from oracles.plain_replay import plain_replay
 from page_reader import Reader
+from small_problems import workload
 
 pytestmark = pytest.mark.usefixtures("few_instants")
 

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from small_problems import answer_of, only_line
 
 from fairlead.cli.main import run
+from small_problems import answer_of, only_line
 
 Capture = pytest.CaptureFixture[str]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small_problems import only_line
 
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import dump, load
 from fairlead.model.reductions import NO_USER_IS_DUE
 from page_reader import Reader
+from small_problems import only_line
 
 SERVERS = """\
 fairlead: 1

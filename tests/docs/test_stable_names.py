@@ -55,7 +55,8 @@ EXAMPLES = {"test_NAME", "test_equal_treatment", "test_ledger"}  # written by th
 
 
 def test_the_pages_name_tests_that_exist() -> None:
-    files = list((ROOT / "tests").rglob("test_*.py")) + list((ROOT / "benchmarks").glob("*.py"))
+    folders = ("tests", "papers/tests", "benchmarks")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
     known = {file.stem for file in files}
     for file in files:
         known |= set(re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8")))

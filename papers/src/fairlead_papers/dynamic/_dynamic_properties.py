@@ -146,5 +146,5 @@ def find_lie_with_zero_demands() -> Finding:
         "With zero demands a lie can pay, if agents that demand no used-up resource rise on. "
         "Demands (1, 1/2, 1/2), (1, 0, 1/2), (0, 1, 1/2), (1/2, 1/2, 1): the first agent "
         f"ends with {number(float(honest))}, and with {number(worth)} if it declares (1, 1, 1/2).",
-        "pytest tests/papers/test_dynamic_claims.py -k lie_that_pays",
+        "pytest papers/tests/test_dynamic_claims.py -k lie_that_pays",
     )

@@ -361,7 +361,7 @@ def _other_mechanism() -> Finding:
         "the proof's instance there are dynamic Pareto optimal shares with sharing incentive whose "
         f"ratio at the worst step is {said}, where the proof has {limits}. The bound itself stands "
         "if the last agent demands the resource that the mechanism has used up.",
-        "pytest tests/papers/test_dynamic_theorem_2.py -k pareto_optimal_shares",
+        "pytest papers/tests/test_dynamic_theorem_2.py -k pareto_optimal_shares",
     )
 
 

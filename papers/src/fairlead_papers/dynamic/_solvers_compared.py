@@ -185,7 +185,7 @@ def reproduce_algorithm_1(setting: Setting) -> Reproduction:
                 "As printed it uses more than there is. With demands (1, 1/4), (1/4, 1), (1, 1) "
                 f"the last step uses {percent(used)} of a resource. Line 6 has to test whether all "
                 "agents fit at the share of the first agent.",
-                "pytest tests/papers/test_dynamic_claims.py -k overuse",
+                "pytest papers/tests/test_dynamic_claims.py -k overuse",
             ),
         ),
         note=NOTE_OF_ALGORITHM_1,

@@ -141,7 +141,7 @@ def _not_unique() -> Finding:
         f"tasks of (2, 1) and (1, 2): with each user on a server of its own both have {apart} "
         f"tasks, with both on both servers {together}. Each answer satisfies Theorem 1 (violation "
         f"{missing:.2g}) and Definition 5 (gain {gain:.2g}).",
-        "pytest tests/papers/test_psdsf_theorem_1.py -k two_answers",
+        "pytest papers/tests/test_psdsf_theorem_1.py -k two_answers",
     )
 
 
@@ -302,7 +302,7 @@ def _finding(problem: Problem, lie: Lie) -> Finding:
         "Wrong for servers. Servers of 3 and 1 units, user 1 only on the first, user 2 only on the "
         f"second. If user 2 claims both, user 1 falls from {before} tasks to {after}, and user 2 "
         f"can run {number(own)} task as before.",
-        "pytest tests/papers/test_psdsf_theorem_1.py -k lemma_does_not_cover",
+        "pytest papers/tests/test_psdsf_theorem_1.py -k lemma_does_not_cover",
     )
 
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from small_problems import answer_of
 
 from fairlead.cli.main import run
 from fairlead.errors import CertificateError
@@ -20,6 +19,7 @@ from fairlead_papers.distributed.network_setting import (
 )
 from fairlead_papers.distributed.simulated_run import run_asynchronously
 from fairlead_papers.trade_off import alpha_fairness
+from small_problems import answer_of
 
 
 def test_json_has_the_documented_layout(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

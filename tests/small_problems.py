@@ -13,7 +13,7 @@ from fairlead.cli.main import run
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 SMALL = """\
 fairlead: 1

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_problems import ROOT, only_line
 
 from fairlead.cli.main import run
 from fairlead.simulation.runs import RunsInterrupted
@@ -24,6 +23,7 @@ from fairlead_papers import setting as setting_module
 from fairlead_papers.entries import CATALOGUE
 from fairlead_papers.reproduction import DIFFERS, VERDICTS, PrintedClaim, Reading, Reproduction
 from fairlead_papers.setting import Parameter, Setting
+from small_problems import ROOT, only_line
 
 Capture = pytest.CaptureFixture[str]
 KEYS = list(CATALOGUE)
