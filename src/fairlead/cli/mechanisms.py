@@ -349,7 +349,7 @@ def fill(
     """Fill the servers with whole tasks, one by one, until nothing more fits.
 
     The user with the lowest score gets the next task. With rrr the order of servers is random, and
-    several trials streams.show how much the answer depends on the order.
+    several trials show how much the answer depends on the order.
 
     \b
     Example:
