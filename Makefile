@@ -24,7 +24,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
 
-setup: built  ## Create .venv with the project, compiled, and its tools, in the versions of constraints.txt.
+setup: built  ## Create .venv with the compiled project and its tools, in the versions of constraints.txt.
 	@$(IN_ROOT) echo "Ready: . .venv/bin/activate, then fairlead --help; this is $$(.venv/bin/fairlead --version)"
 
 $(STAMP): $(ROOT)/pyproject.toml $(ROOT)/papers/pyproject.toml $(ROOT)/constraints.txt $(ROOT)/setup.py $(ROOT)/package-lock.json
@@ -47,7 +47,7 @@ wheels: $(STAMP)  ## Build a wheel for this machine and a source distribution, i
 	@$(IN_ROOT) .venv/bin/python -W ignore setup.py --quiet sdist
 	@$(IN_ROOT) ls dist
 
-demo: built  ## Divide Google's machine park by every mechanism; writes demo/report.html.
+demo: built  ## Divide Google's 12,583 servers by every mechanism, and write demo/report.html.
 	@mkdir -p "$(ROOT)/demo"
 	@echo "Sixteen teams share 12,583 servers, by every mechanism:"
 	@$(IN_ROOT) .venv/bin/fairlead compare examples/google-park.yaml --report demo/report.html
@@ -73,13 +73,13 @@ test-deep: export EFFORT := 10
 test-deep: built  ## Run the tests with ten times as many random cases.
 	$(IN_ROOT) .venv/bin/python $(PYTEST) --timeout 6000 tests papers/tests --ignore=tests/packaging
 
-test-wheel: built  ## Build wheels with and without a C compiler, and run what they install.
+test-wheel: built  ## Build wheels with and without a C compiler, and test the installed packages.
 	$(IN_ROOT) .venv/bin/python $(PYTEST) tests/packaging
 
-soak: built  ## Run the tests of the service that take minutes.
+soak: built  ## Run the tests of the service that take several minutes.
 	$(IN_ROOT) .venv/bin/python -m pytest tests/service -m soak -s
 
-test-traces: traces-named built  ## Run the tests that read logs on the real ones: make test-traces TRACES=FOLDER.
+test-traces: traces-named built  ## Run the tests of log readers on real logs: make test-traces TRACES=FOLDER.
 	TRACES="$$(realpath "$(TRACES)")" && $(IN_ROOT) .venv/bin/python $(PYTEST) tests --traces "$$TRACES"
 
 test-ray: built  ## Run the tests that start a Ray cluster on this machine.
@@ -117,13 +117,13 @@ tried:
 lock: test-newest  ## Write the newest packages into constraints.txt, if they pass the tests.
 	$(IN_ROOT) .venv-newest/bin/python -m pip freeze --exclude-editable > constraints.txt
 
-check: $(STAMP)  ## Lint, check the format, the types and the layers.
+check: $(STAMP)  ## Check style, format, types and imports between packages.
 	$(IN_ROOT) .venv/bin/ruff check .
 	$(IN_ROOT) .venv/bin/ruff format --check .
 	$(IN_ROOT) .venv/bin/mypy
 	$(IN_ROOT) .venv/bin/lint-imports
 
-site: built  ## Build the documentation as pages that open without a network: build/site/index.html.
+site: built  ## Build the documentation as pages that need no network: build/site/index.html.
 	$(IN_ROOT) NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --quiet -f site/mkdocs.yml
 
 bench: built  ## Run the benchmarks.
@@ -132,7 +132,7 @@ bench: built  ## Run the benchmarks.
 peers: built  ## Compare the speed of commands and workers with Slurm and HyperQueue, if these are installed.
 	$(IN_ROOT) .venv/bin/python benchmarks/peers.py
 
-clean:  ## Remove the environments and everything that was built.
+clean:  ## Remove the environments and all build results.
 	$(IN_ROOT) rm -rf .venv .venv-newest .venv-oldest demo build dist src/*.egg-info papers/src/*.egg-info .hypothesis
 	$(IN_ROOT) rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	$(IN_ROOT) find src -name '*.so' -delete -o -name '*.checksum' -delete
