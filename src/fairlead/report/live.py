@@ -219,8 +219,8 @@ def share_hours_table(found: Row) -> LiveTable:
         for u in users
     ]
     note = (
-        "held, fair, owed: hours of the whole cluster by dominant shares, sampled every few "
-        f"minutes. owed {unit}: owed, times the {resource} of the present servers; this is exact "
+        "held, fair, owed: hours of the whole cluster by dominant shares, sampled every "
+        f"minute. owed {unit}: owed, times the {resource} of the present servers; this is exact "
         f"for users whose dominant resource is {resource}."
     )
     return LiveTable("share hours", "nothing is recorded yet", columns, rows, found, note)
