@@ -202,8 +202,8 @@ async def test_a_join_that_fails_halfway_can_be_repeated(
     asked = {"identity": "1", "servers": servers}
     await ask("POST", "/v1/workers/join", json=asked, status=503)
     assert 0 < len(ask.service.state_thread.state.servers) < len(NAMES)
-    assert set(ask.service.sessions.silent) == set(NAMES)
+    assert set(ask.service.sessions.without_session) == set(NAMES)
     session = await ask.join(*NAMES)
     assert len(ask.service.state_thread.state.servers) == len(NAMES)
     assert ask.service.sessions.by_id[session].servers == set(NAMES)
-    assert not ask.service.sessions.silent
+    assert not ask.service.sessions.without_session

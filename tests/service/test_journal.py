@@ -360,7 +360,7 @@ def test_a_damaged_command_fails_its_job_alone(
         orders = await ask.sync(session)
         assert [key for _, key, *_ in orders["start"]] == [[1, 0, 1], [2, 0, 1]]
         assert [job["command"] for job in orders["jobs"].values()] == [["echo", "AAAA"]]
-        unknown = "the service does not know the job"  # a worker's message about an absent job
+        unknown = "the service did not send its command"  # a worker's message about an absent job
         await ask.sync(session, orders["seen"], [[1, 0, 1, 126, unknown]])
         view = await ask("GET", "/v1/jobs/1")
         assert (view["state"], view["exit_status"], view["reason"]) == ("failed", 126, DAMAGED)

@@ -156,8 +156,8 @@ def test_intervals_are_as_wide_as_forecasts_alike_were_wrong() -> None:
     intervals = StartIntervals()
     for job in range(600):
         expected, spread = (10_000.0, 0.1) if job % 3 else (100_000.0, 1.0)
-        intervals.ask(job, 0.0, expected)
-        intervals.start(job, expected * math.exp(rng.gauss(0.0, spread)))
+        intervals.note(job, 0.0, expected)
+        intervals.learn_start(job, expected * math.exp(rng.gauss(0.0, spread)))
     (low, high), (wide_low, wide_high) = map(intervals.interval, (10_000.0, 100_000.0))  # type: ignore[misc]
     assert 8_000 < low < 10_000 < high < 12_500
     assert wide_low < 50_000
@@ -167,15 +167,15 @@ def test_intervals_are_as_wide_as_forecasts_alike_were_wrong() -> None:
 def test_the_first_forecast_of_a_job_counts() -> None:
     intervals = StartIntervals()
     for job in range(LEAST):
-        intervals.ask(job, 0.0, 1000.0)
-        intervals.ask(job, 500.0, 1.0)
-        intervals.start(job, 1000.0)
-        intervals.start(job, 9000.0)
+        intervals.note(job, 0.0, 1000.0)
+        intervals.note(job, 500.0, 1.0)
+        intervals.learn_start(job, 1000.0)
+        intervals.learn_start(job, 9000.0)
     assert intervals.interval(1000.0) == pytest.approx((1000.0, 1000.0))
     for job in range(LEAST, 2 * LEAST):
-        intervals.ask(job, 0.0, 1000.0)
+        intervals.note(job, 0.0, 1000.0)
         intervals.drop(job)
-        intervals.start(job, 9000.0)
+        intervals.learn_start(job, 9000.0)
     assert intervals.interval(1000.0) == pytest.approx((1000.0, 1000.0))
 
 
@@ -190,8 +190,8 @@ def test_four_of_five_starts_are_within_intervals() -> None:
         assert (found is None) == (job < LEAST)
         if found is not None and job >= 650:
             inside.append(found[0] <= waited <= found[1])
-        intervals.ask(job, 0.0, 10_000.0)
-        intervals.start(job, waited)
+        intervals.note(job, 0.0, 10_000.0)
+        intervals.learn_start(job, waited)
     assert 0.8 <= sum(inside) / len(inside) <= 0.85
 
 
@@ -199,18 +199,18 @@ def test_a_job_beyond_its_interval_counts_at_once_and_once() -> None:
     rng = random.Random(1)
     intervals = StartIntervals()
     for job in range(1000):
-        intervals.ask(job, 0.0, 1000.0)
-        intervals.start(job, rng.uniform(500.0, 1500.0))
+        intervals.note(job, 0.0, 1000.0)
+        intervals.learn_start(job, rng.uniform(500.0, 1500.0))
     before = intervals.interval(1000.0)
     assert before is not None
     for job in range(1000, 1003):
-        intervals.ask(job, 0.0, 1000.0)
+        intervals.note(job, 0.0, 1000.0)
     later = before[1] + 1.0
-    intervals.ask(2000, later, 1000.0)
+    intervals.note(2000, later, 1000.0)
     wider = intervals.interval(1000.0)
     assert wider is not None
     assert wider[1] > before[1]
-    intervals.ask(2001, later + 1.0, 1000.0)
+    intervals.note(2001, later + 1.0, 1000.0)
     assert intervals.interval(1000.0) == wider
 
 
@@ -220,11 +220,11 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_times, "MOST_KINDS", 20)
     intervals, times = StartIntervals(), RunTimes()
     for job in range(60):
-        intervals.ask(job, 0.0, 1.0)
+        intervals.note(job, 0.0, 1.0)
         times.add(attempt(1.0, job))
     for job in range(100, 160):
-        intervals.ask(job, 0.0, 1.0)
-        intervals.start(job, 1.0)
+        intervals.note(job, 0.0, 1.0)
+        intervals.learn_start(job, 1.0)
     assert max(len(intervals._noted), len(intervals._past), len(times._by_kind)) == 20
 
 

@@ -104,7 +104,7 @@ async def test_a_refused_notice_is_sent_again(
     await ask("POST", "/v1/jobs/1/cancel")
     await listener.has(1)
     async with asyncio.timeout(10):
-        while "takes notices again" not in caplog.text:
+        while "accepts notices again" not in caplog.text:
             await asyncio.sleep(0.02)
     assert (listener.asked, len(listener.taken)) == (4, 1)
 

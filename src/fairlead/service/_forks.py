@@ -19,13 +19,13 @@ from fairlead.service.messages import UnavailableError
 from fairlead.service.service_state import ServiceState
 
 LOG = logging.getLogger("fairlead.service")
-PART_BYTES = 2**20
+PART_BYTES = 2**20  # read at once from the pipe
 ANSWER_SECONDS = 30.0  # after which a child that computes an answer is killed
 LOW_PRIORITY = 5  # niceness of children that may take long, so that the service comes first
 
 
 class ForkError(Exception):
-    """A copy of the process ended without an answer."""
+    """A forked child failed before it had written all of its bytes."""
 
 
 class Fork:
@@ -49,7 +49,7 @@ class Fork:
         self.since = monotonic()
 
     def kill(self) -> None:
-        """End the child. After `parts` has ended, another process may have its number."""
+        """Kill the child. Not after the end of `parts`: another process may have its number."""
         with suppress(ProcessLookupError):
             os.kill(self._process, signal.SIGKILL)
 
@@ -90,7 +90,7 @@ class AnswerFork(Generic[Answer]):
             raise UnavailableError(f"{work} cannot start: {fault.strerror}") from None
 
     def answer(self) -> Answer:
-        """Wait for the answer; raise the error of the child, or of a child that is too slow."""
+        """Wait for the answer; raise the child's error, or `UnavailableError` if it is too slow."""
         timer = Timer(ANSWER_SECONDS, self._fork.kill)
         timer.start()
         try:

@@ -65,25 +65,25 @@ class StateHistory:
         self.state_thread, self.journal = state_thread, journal
         self._lost = lost  # by server: time of the loss; `Workers` adds to it
         self.pause = SAMPLE_SECONDS
-        self.alerts = Alerts(thresholds, journal.kept(ALERTS).encode())
+        self.alerts = Alerts(thresholds, journal.stored_text(ALERTS).encode())
         self._ended_tasks = EndedTasks()
         self._on_notices = on_notices  # called when notices were written
-        # Changes of alerts: alert.raised or alert.cleared, the alert, the time of the change.
+        # Changes of alerts: `alert.raised` or `alert.cleared`, the alert, the time of the change.
         self._unwritten: deque[tuple[str, Alert, float]] = deque(maxlen=MOST_UNWRITTEN)
         self._read_lock = asyncio.Lock()  # held while a caller reads the journal
 
     def learn(self, effects: Effects) -> None:
-        """Learn from ended tasks which servers fail; called in the state's thread."""
+        """Note ended tasks, to find failing servers; called in the state's thread."""
         self._ended_tasks.add(effects.attempts, STOPPED)
 
     async def record(self) -> None:
-        """Sample for ever; each sample stands for the time since the previous one."""
+        """Take samples for ever; each stands for the time since the previous one."""
         last = monotonic()
         pause = self.pause
         while True:
             await asyncio.sleep(pause)
             began = monotonic()
-            # The machine may have slept, and nothing is known of that time.
+            # The machine may have been suspended; shares in that time are unknown.
             seconds = min(began - last, 2 * pause)
             last = began
             try:
@@ -116,7 +116,7 @@ class StateHistory:
         }
 
     async def over_time(self, read: Callable[..., dict[str, Any]], seconds: float) -> Any:
-        """Return what `read` gives for the start and end of the last `seconds`."""
+        """Call `read` with the start and end of the last `seconds`; return its answer."""
         now = time()
         async with in_turn(self._read_lock):
             return await asyncio.to_thread(read, max(now - seconds, 0.0), now)
@@ -147,7 +147,7 @@ class StateHistory:
         shares = shares_input.answer()
         names = set(shares_input.names)  # of users, without the queues above them
         users = [queue for queue in shares.queues if queue.name in names]
-        # Only of users that hold or are due anything.
+        # Only users with a held or a fair share above 0.
         of_users = {q.name: UserShare(q.name, q.held, q.fair) for q in users if q.held or q.fair}
         size = self.journal.size()
         waiting, running = int(shares_input.waiting.sum()), int(shares_input.running.sum())
@@ -169,11 +169,11 @@ class StateHistory:
         }
         for kind, findings in found.items():
             raised, cleared = self.alerts.update(kind, findings, now)
-            for what, changed in (("alert.raised", raised), ("alert.cleared", cleared)):
+            for change, changed in (("alert.raised", raised), ("alert.cleared", cleared)):
                 for alert in changed:
-                    # Not as an argument: the log shows each format only once a minute.
-                    LOG.warning(f"{what}: {alert.text}")
-                    self._unwritten.append((what, alert, now))
+                    # Formatted here: `RepeatFilter` shows each format only once a minute.
+                    LOG.warning(f"{change}: {alert.text}")
+                    self._unwritten.append((change, alert, now))
         has_notices = bool(self._unwritten)
         # If this raises, the changes stay unwritten until the next sample.
         self.journal.add_alerts(self._unwritten, self.alerts.to_json())

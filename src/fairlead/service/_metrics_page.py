@@ -1,6 +1,6 @@
 """``/metrics``: counters since the start, and gauges of the state, in Prometheus' text format.
 
-The state's thread only copies numbers. Shares are some seconds old; a gauge tells their age.
+The state's thread only copies numbers. Shares are some seconds old; a gauge shows their age.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MetricsPage:
         self.most_age, self.most_users = SHARES_SECONDS, MOST_USERS
 
     async def text(self) -> bytes:
-        """Return the page; if the state cannot be copied, with few gauges."""
+        """Return the page; without the gauges of the state if that cannot be copied."""
         copy, found = None, None
         users: dict[str, dict[str, float]] = {}
         with suppress(UnavailableError):  # the counters are still known
@@ -86,29 +86,29 @@ def _page(
     """Return the page: the gauges of a copy of the state, the shares, and the counters."""
     page = CollectorRegistry()
 
-    def add(name: str, what: str, value: float) -> None:
-        Gauge(f"fairlead_{name}", what, registry=page).set(value)
+    def add(name: str, about: str, value: float) -> None:
+        Gauge(f"fairlead_{name}", about, registry=page).set(value)
 
-    def add_by(label: str, name: str, what: str, values: Mapping[str, float]) -> None:
-        gauge = Gauge(f"fairlead_{name}", what, [label], registry=page)
+    def add_by(label: str, name: str, about: str, values: Mapping[str, float]) -> None:
+        gauge = Gauge(f"fairlead_{name}", about, [label], registry=page)
         for key, value in values.items():
             if not isnan(value):
                 gauge.labels(key).set(value)
 
     add("ready", "Whether the service carries out requests.", is_ready)
     if copy is not None:
-        for name, what in (
+        for name, about in (
             ("share", "Dominant share of the usable capacity, divided by the weight."),
             ("fair_share", "Fair share, divided by the weight."),
             ("weight", "Weight of a user."),
             ("pending_tasks", "Waiting tasks."),
             ("running_tasks", "Running tasks."),
         ):
-            add_by("user", name, what, users[name])
+            add_by("user", name, about, users[name])
         add_by("reason", "pending_by_reason", "Waiting tasks by reason.", copy.reasons)
         servers = dict.fromkeys(STATES, 0) | copy.servers
         add_by("state", "servers", "Servers by state.", servers)
-        for name, of in (("capacity", "Capacity of all servers"), ("used", "Amounts of tasks")):
+        for name, of in (("capacity", "Capacity of all servers"), ("used", "Amounts in use")):
             add_by("resource", name, f"{of}: cores, GiB, devices.", copy.amounts[name])
     error = nan if found is None else fairness_error(found.shares)
     add("fairness_error", "sum |share - fair share| / sum fair share, over active users.", error)

@@ -1,8 +1,8 @@
 """Users' shares and a summary of the cluster, each computed once for all callers that wait.
 
-The summary, for the live page, has the same size for any number of servers. It is computed when a
-caller requests it, at most every few seconds. A transaction reads only some servers, so that no
-other request waits long.
+The size of the summary, for the live page, does not grow with the number of servers. It is computed
+at least each minute, and at most every few seconds. A transaction reads only some servers, so that
+no other request waits long.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fairlead.service.messages import DeniedError, FullError, UnavailableError
 
 LOG = logging.getLogger("fairlead.service")
 FRESH_SECONDS = 2.0  # shortest age at which a summary is replaced
-WARM_SECONDS = 60.0  # between summaries without a request, so that a new page gets one at once
+WARM_SECONDS = 60.0  # between summaries without a request, so that a new page starts with one
 BUSY_FACTOR = 30  # a summary stays for at least this multiple of the time that it took
 SERVERS_AT_ONCE = 4000  # in one transaction, which takes some 20 ms
 MOST_GROUPS = 100  # of servers, in a summary
@@ -56,7 +56,7 @@ class ServerGroup:
         """Add a server and its tasks."""
         self.states[server.state] += 1
         for run in server.running.values():
-            if not run.awaits:  # else it does not run yet: its victims still hold the amounts
+            if not run.awaits:  # else the tasks that it preempts still hold the amounts
                 self.tasks += 1
                 for resource, amount in run.demand.items():
                     self.used[resource] = self.used.get(resource, 0.0) + amount
@@ -148,7 +148,7 @@ def _shares_and_quotas(tx: Transaction) -> tuple[SharesQuestion, dict[str, Any]]
 
 @dataclass(frozen=True)
 class StateCopy:
-    """A copy of the numbers in the state that the page needs."""
+    """A copy of the numbers in the state that summaries, metrics and samples need."""
 
     weight: dict[str, float]  # by user
     pending: dict[str, int]  # number of waiting tasks by user
@@ -168,7 +168,7 @@ class StateCopy:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """The number of waiting tasks by reason; under `room` they wait for free amounts."""
+        """The number of waiting tasks by reason; under `room` they wait for free capacity."""
         others = self.withheld | {"too_large": self.shares_input.too_large}
         return others | {"room": sum(self.pending.values()) - sum(others.values())}
 

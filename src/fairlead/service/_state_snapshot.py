@@ -80,10 +80,10 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
     for values in part["servers"]:
         state.servers[values[0]] = Server(*values)
     state.drained = dict.fromkeys(part.get("drained", ()))  # earlier versions lack it
-    for *values, status, tries, entries in part["jobs"]:
+    for *values, status, lost_attempts, entries in part["jobs"]:
         job = Job(**dict(zip(JOB, values, strict=False)))  # earlier versions lack the last fields
         job.status = bytearray(b"".join(bytes([value]) * n for value, n in status))
-        job.tries = dict(tries)
+        job.lost_attempts = dict(lost_attempts)
         for *given, indices in entries:
             listed = range(*indices) if len(indices) == 2 else indices[0]
             named = {"time_limit": job.time_limit} | dict(zip(ENTRY, given, strict=False))
@@ -114,7 +114,7 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
 
 
 def _job_row(job: Job) -> list[Any]:
-    """Return a job as a list: the fields `JOB`, statuses, tries and groups."""
+    """Return a job as a list: the fields `JOB`, statuses, lost attempts and groups."""
     entries = [
         [*(getattr(entry, name) for name in ENTRY), _indices_row(entry.indices)]
         for entry in job.entries.values()
@@ -122,7 +122,7 @@ def _job_row(job: Job) -> list[Any]:
     return [
         *(getattr(job, name) for name in JOB),
         _equal_runs(job.status),
-        list(job.tries.items()),
+        list(job.lost_attempts.items()),
         entries,
     ]
 

@@ -65,7 +65,7 @@ SNAPSHOT_EVENTS = 50_000  # after which the next snapshot is written
 FORK_SECONDS = 300.0  # after which a forked child that writes a snapshot is killed
 RETRY_SECONDS = 1.0  # between attempts to read the journal after a failure
 QUESTION_SECONDS = 0.1  # for questions between two batches; a single one may take longer
-LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # bounds on the seconds until tasks are placed by time only
+LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # bounds on the wait for the scheduler's `next_moment`
 ROUND_SECONDS = 1.0  # shortest time between rounds of preemption
 ROUND_FACTOR = 20  # the pause after a round is at least this multiple of the time that it took
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
@@ -73,7 +73,7 @@ OUTCOMES = ("finished", "failed", "cancelled", "lost")
 UNWRITABLE = "nothing has changed, because the journal cannot be written"
 INTERNAL = "nothing has changed, because of an internal error; the service's log has more"
 
-# Times of creation would double the page.
+# The creation time of each metric would double the page.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -223,8 +223,8 @@ class StateThread:
         wanted_policy = policy or scheduler.policy.name
         wanted_seed = scheduler.seed if seed is None else seed
         is_current = (wanted_policy, wanted_seed) == (scheduler.policy.name, scheduler.seed)
-        # A new journal also records the default, so that it always names its policy. A journal from
-        # before GPUs were counted by device gets a scheduler that counts them so.
+        # A new journal also records the default, so that it always names its policy. The event also
+        # replaces the scheduler of an earlier journal, which does not count GPUs by device.
         if not self.journal.seq or not is_current or not scheduler.counts_devices:
             events.append(("policy", {"policy": wanted_policy, "seed": wanted_seed}))
         state = self.state
@@ -373,7 +373,7 @@ class StateThread:
         if fault is None:
             return
         self._rebuild()
-        # If the journal has the batch after all, a repetition would write its events twice.
+        # If the journal has the batch in spite of the error, do not write its events twice.
         if len(requests) == 1 or not self.ready or self.journal.seq != seq_before:
             for queued in requests:
                 queued.fail(fault)
@@ -395,27 +395,11 @@ class StateThread:
             for queued in requests:
                 if queued.outcome.cancelled():
                     continue
-                events_before, since = len(tx.batch.events), monotonic()
-                try:
-                    answer = self._known_answer(tx, queued) if queued.key else None
-                    if answer is None:
-                        answer = queued.request(tx)
-                        # A repeated request that changes nothing gets the same answer anyway.
-                        if queued.key and len(tx.batch.events) > events_before:
-                            written = Answer(queued.digest, to_json(answer))
-                            tx.batch.answers[queued.key] = written
-                    done.append((queued, answer, None))
-                except FairleadError as fault:
-                    done.append((queued, None, fault))
-                queued.seconds += monotonic() - since
+                events_before = len(tx.batch.events)
+                done.append((queued, *self._outcome_of(queued, tx)))
                 if len(tx.batch.events) > events_before:
                     changing.append(queued.arrived)
-            if self.state.unplaced or self.state.scheduler.next_moment() <= tx.now:
-                body = {"limit": PLACED_AT_ONCE}
-                placed = digest_of_placements(self.state.apply("place", body, tx.now))
-                tx.batch.add(tx.now, "place", to_json(body | {"placed": placed}))
-            if self._may_preempt() and monotonic() >= self._next_round:
-                self._preempt(tx)
+            self._place_and_preempt(tx)
             decided_at = monotonic()
             effects = self.state.take_effects()
             if tx.batch.events or tx.batch.answers:
@@ -438,6 +422,33 @@ class StateThread:
         if self.journal.seq - self._saved >= SNAPSHOT_EVENTS:
             self._save_in_fork()
         return None
+
+    def _outcome_of(
+        self, queued: QueuedRequest, tx: Transaction
+    ) -> tuple[Any, FairleadError | None]:
+        """Carry out a request; return its answer, or None and the reason why it is refused."""
+        events_before, since = len(tx.batch.events), monotonic()
+        try:
+            answer = self._known_answer(tx, queued) if queued.key else None
+            if answer is None:
+                answer = queued.request(tx)
+                # A repeated request that changes nothing gets the same answer anyway.
+                if queued.key and len(tx.batch.events) > events_before:
+                    tx.batch.answers[queued.key] = Answer(queued.digest, to_json(answer))
+            refused = None
+        except FairleadError as fault:
+            answer, refused = None, fault
+        queued.seconds += monotonic() - since
+        return answer, refused
+
+    def _place_and_preempt(self, tx: Transaction) -> None:
+        """Place tasks if the state has changed or the time has come; preempt if a round is due."""
+        if self.state.unplaced or self.state.scheduler.next_moment() <= tx.now:
+            body = {"limit": PLACED_AT_ONCE}
+            placed = digest_of_placements(self.state.apply("place", body, tx.now))
+            tx.batch.add(tx.now, "place", to_json(body | {"placed": placed}))
+        if self._may_preempt() and monotonic() >= self._next_round:
+            self._preempt(tx)
 
     def _may_preempt(self) -> bool:
         """Return whether tasks wait under a policy with preemption."""

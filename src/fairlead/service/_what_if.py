@@ -54,7 +54,7 @@ class Trial(NamedTuple):
 
 
 def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> AnswerFork[Trial]:
-    """Try another policy in a copy of the process, because all tasks enter a new scheduler.
+    """Try another policy in a forked child, because it replaces the scheduler for good.
 
     Raises `InputError` for an unknown policy, and `UnavailableError` where processes with threads
     cannot be forked.
@@ -68,7 +68,7 @@ def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> An
 def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Trial:
     """Make changes, place tasks, and undo both; raise `InputError` for unknown names.
 
-    Another policy is not undone; so `trial_in_fork` tries it.
+    Another policy is not undone, so call this for it only from `trial_in_fork`.
     """
     for name in request.weights:
         if name not in state.users:

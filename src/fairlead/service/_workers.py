@@ -36,7 +36,7 @@ MOST_NAMED = 5  # servers in a line of the log
 MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one transaction
 JOIN_SECONDS = 0.05  # longest transaction that adds servers
 MOST_SERVERS = 10_000  # of one worker's token
-SILENT_SECONDS = 15.0  # without a request of a worker, after which its server gets no new tasks
+SILENT_SECONDS = 15.0  # after the last request of a worker; then its servers get no new tasks
 POLL_SECONDS = 10.0  # for which a worker's request waits for orders
 CHECK_SECONDS = 1.0  # between checks for silent workers
 LOGS_SECONDS = 10.0  # for a worker to send output
@@ -52,7 +52,7 @@ class Workers:
         self.is_closing = False
         self._state_thread, self._journal = state_thread, journal
         self._silent_after, self._grace = min(SILENT_SECONDS, grace / 2), grace  # seconds
-        # Less than that, so that a waiting worker counts as responding.
+        # Less than `_silent_after`, so that a waiting worker counts as responding.
         self._poll = min(POLL_SECONDS, self._silent_after / 2)
         # By id of a request for output: the server, and the future of the answer.
         self._log_requests: dict[str, tuple[str, asyncio.Future[LogsPiece]]] = {}
@@ -75,7 +75,7 @@ class Workers:
 
         def check(tx: Transaction) -> list[str]:
             """Check the join; return the worker's earlier servers that it no longer names."""
-            _check_holders(tx.state, request)
+            _check_no_other_worker(tx.state, request)
             self._check_new_names(tx.state, resources, names, caller)
             if is_of_one_server:
                 return []  # the token may not remove other servers
@@ -170,7 +170,7 @@ class Workers:
                         why = reason
                         if run.key in self._without_command:
                             self._without_command.discard(run.key)
-                            why = DAMAGED if status else reason  # the status of a lost task is None
+                            why = DAMAGED if status else reason  # status None: it will run again
                         known.append([job, index, attempt, status, why])
                 if known:
                     tx.apply("end", tasks=known)
@@ -277,11 +277,12 @@ class Workers:
             await self._state_thread.run(partial(mark, some=names[at : at + MARKED_AT_ONCE]))
 
 
-def _check_holders(state: ServiceState, request: JoinRequest) -> None:
+def _check_no_other_worker(state: ServiceState, request: JoinRequest) -> None:
     """Raise `InputError` for a server that another worker has registered."""
     for server in request.servers:
         known = state.servers.get(server.name)
         if known is not None and (known.lost or known.identity != request.identity):
+            # `WorkerLoop` recognises "held by another", and tries again.
             fault = "is held by another worker, until that is lost"
             raise InputError(fault, f"server {server.name!r:.60}")
 
@@ -317,6 +318,6 @@ def _tasks_to_send(tx: Transaction, request: JoinRequest) -> list[Running]:
     for server in request.servers:
         known = tx.state.servers.get(server.name)
         if known is None or known.lost or known.identity != request.identity:
-            raise UnavailableError(f"server {server.name!r:.60} was given up meanwhile; join again")
+            raise UnavailableError(f"server {server.name!r:.60} was lost meanwhile; join again")
         runs += [run for run in known.running.values() if not run.is_over and not run.awaits]
     return runs

@@ -1,8 +1,7 @@
-"""Alerts for operators of a service, each with the time since which its condition holds.
+"""Alerts for operators of a service: raised once, and cleared once.
 
-An alert is raised once and cleared once. The five kinds are a user to whom much has been owed for a
-long time, a job that can never run, a server on which tasks fail, a lost server, and a disk that
-the journal fills.
+The five kinds: a user who has long been owed much, a job that can never run, a server on which
+tasks fail, a lost server, and a disk that the journal fills.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from fairlead.service.journal.samples import ClusterSample, UserShare
 OWED, NEVER_RUNS, FAILING, LOST = "owed", "never-runs", "failing-server", "lost-server"
 JOURNAL = "journal"
 KINDS = (JOURNAL, LOST, FAILING, OWED, NEVER_RUNS)  # in the order of lists
-MOST_WITHOUT_USER, MOST_OF_A_USER = 100, 10  # present alerts of a kind
+MOST_WITHOUT_USER, MOST_OF_A_USER = 100, 10  # most present alerts of a kind
 OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # GPU-hours, or core-hours in a cluster without GPUs
 LAST_TASKS = 20  # ended tasks that are kept for each server
-# A server is reported if at least this number of its last tasks failed, in this number of jobs, and
-# a larger fraction of them.
+# A server is reported if at least so many of its last tasks failed, in at least so many jobs, and
+# they are more than this fraction of its last tasks.
 FEWEST_FAILURES, FEWEST_JOBS, FAILED_FRACTION = 5, 2, 0.5
 # If a larger fraction of the same users' tasks on other servers failed, a server is not the cause.
 FAILED_ELSEWHERE = 0.25
@@ -45,7 +44,8 @@ GIB = 2**30
 class Alert(NamedTuple):
     """An alert of a kind about a user, job, server or file.
 
-    `since` is in seconds since 1970. `user` is the user itself or the owner of the job, else empty.
+    `since` is the time when it was raised, in seconds since 1970. `user` is the user itself or the
+    owner of the job, else empty.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """When a user is owed too much: more than `owed` hours for `seconds` or longer."""
+    """Raise an alert if a user is owed more than `owed` GPU- or core-hours for `seconds`."""
 
     owed: float = OWED_HOURS
     seconds: float = OWED_SECONDS
@@ -94,7 +94,7 @@ class Debts:
         """
         unit = "gpu" if capacity.get("gpu") else "cpu"
         hours_of = "GPU-hours" if unit == "gpu" else "core-hours"
-        units = capacity.get(unit, 0.0)  # such hours in an hour of the whole cluster
+        units = capacity.get(unit, 0.0)  # GPU-hours or core-hours in an hour of the cluster
         before, self.by_user = self.by_user, {}
         found = {}
         for row in short:
@@ -204,7 +204,7 @@ class EndedTasks:
 
 
 def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dict[str, Finding]:
-    """Return the findings by server, from the `last` tasks that ended on each.
+    """Return findings by server, from the last tasks that ended on each.
 
     A server is not reported in two cases: if more than a quarter of the same users' tasks that
     ended on other servers failed; or if only one user has failed tasks on the server, and no task

@@ -15,7 +15,7 @@ Where = dict[str, str] | list[str] | None
 
 
 class TaskKey(NamedTuple):
-    """An attempt of a task."""
+    """Identifies an attempt of a task."""
 
     job: int
     index: int  # type: ignore[assignment]
@@ -35,7 +35,7 @@ class JobGroup:
     demand: dict[str, float]  # of one task at its submission; the job may have changed since
     waiting: int  # number of waiting tasks
     running: int = 0  # number of running tasks
-    withdrawn: bool = False  # whether only running tasks are left in it, and none waits again
+    withdrawn: bool = False  # whether it keeps only running tasks; a lost one waits in a new group
     time_limit: float | None = None
 
 
@@ -74,17 +74,17 @@ class Job:
     time_limit: float | None  # seconds
     submitted: float  # seconds since 1970
     after: list[int]  # jobs that must still succeed before it starts
-    eligible: float  # when it was submitted, or `after` became empty: its place in the order
+    eligible: float  # its submission, or the end of its last job in `after`; orders a user's jobs
     held: bool = False
     cancelled: str = ""  # the reason, if it is cancelled
     started: float | None = None  # time of the first start
-    server: str | None = None  # where a task of it started last
+    server: str | None = None  # the server of its last started task
     ended: int = 0  # number of ended tasks
     exit_status: int = 0  # the largest exit status of its tasks
     attempts: int = 0  # the largest attempt number of its tasks
-    reason: str = ""  # that of the last failed task that had one
+    reason: str = ""  # of the last task that failed with a reason
     status: bytearray = field(default_factory=bytearray)  # WAITS, RUNS, DONE or FAILED by index
-    tries: dict[int, int] = field(default_factory=dict)  # by index: number of lost attempts
+    lost_attempts: dict[int, int] = field(default_factory=dict)  # their number, by index
     running: dict[int, Running] = field(default_factory=dict)  # by index
     entries: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
     # Of a gang of unlike tasks, in order of index: a demand, and the number of tasks with it.
@@ -106,7 +106,7 @@ class Job:
         return self.members[bisect_right(self._ends, index)][0] if self.members else self.demand
 
     def members_of(self, indices: Indices) -> list[tuple[dict[str, float], int]]:
-        """Return `members` of the tasks at sorted indices, with equal neighbours merged."""
+        """Return the `members` of the tasks at sorted indices; equal neighbours are merged."""
         found: list[tuple[dict[str, float], int]] = []
         first = 0
         for (demand, _), end in zip(self.members or (), self._ends, strict=True):

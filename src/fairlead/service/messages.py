@@ -1,4 +1,4 @@
-"""The API's requests and answers, with the checks of the service and its clients."""
+"""The API's requests and answers, as models that the service and its clients check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairlead.service.bounds import (
 )
 
 MOST_AMOUNT = 1e9  # the largest amount of a resource
-MOST_REFERENCES = 10_000  # total entries of `after`, `where` and `bundles` in one request
+MOST_REFERENCES = 10_000  # entries of `after`, `where` and `bundles` in one request, together
 MOST_JOB_BYTES = 256 * 1024  # total size of the texts and bundles of one job request
 BUNDLE_BYTES = 64  # size of a bundle without the names of its resources
 MOST_FIELDS = 100  # of an object in a message
@@ -94,7 +94,7 @@ JobId = Annotated[str, Field(pattern=JOB_ID)]
 ALLOWED = {  # the message for a text that does not match a pattern
     NAME: "a name may hold any character but / and control characters",
     LABEL: "a label may hold any character but control characters",
-    TEXT: "text may hold any character but the zero character",
+    TEXT: "text may hold any character but NUL",
     JOB_ID: "a job's id is a whole number from 1, as submit prints it",
 }
 JobState = Literal["pending", "held", "running", "finished", "failed", "cancelled"]
@@ -248,7 +248,7 @@ class JobsRequest(Strict):
 
 
 class JobChange(Strict):
-    """Changes of a waiting job; absent fields stay. `anywhere` removes `where`."""
+    """Changes of a waiting job; absent fields stay as they are. `anywhere` removes `where`."""
 
     cpu: Cpu | None = None
     memory: Memory | None = None
@@ -346,7 +346,7 @@ class LogsPiece(Strict):
 
 
 class Refusal(BaseModel):
-    """The reason of a refusal, in one line."""
+    """The reason for a refusal, in one line."""
 
     detail: str
 
@@ -358,8 +358,8 @@ class WhenView(BaseModel):
       limits. Then the job does not start before `not_before`.
     - `expected`: the start if tasks run as long as `rests_on` ended tasks suggest. The job then
       starts on `server`, after a task of the user `freed_by` ended there.
-    - `earliest`, `latest`: by similar past forecasts, four of five jobs start in between. Later
-      jobs could delay the jobs of these forecasts.
+    - `earliest`, `latest`: by similar past forecasts, four of five jobs start in between, including
+      delays by later jobs.
     - `never`: whether the job fits on no present server.
     """
 
@@ -565,7 +565,7 @@ class WhatIfRequest(Strict):
 class UserShareHours(BaseModel):
     """A user's dominant shares, held and fair, summed over time, in hours of the whole cluster.
 
-    `owed` is `fair` less `held`. `active` are the hours in which either was above 0.
+    `owed` is `fair` less `held`. `active` is the number of hours in which either was above 0.
     """
 
     user: str

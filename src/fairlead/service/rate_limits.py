@@ -17,13 +17,13 @@ from fastapi import HTTPException
 from fairlead.service.messages import FullError
 
 LARGEST_BODY = 10 * 2**20  # bytes
-# The next three amounts each count as one more request. To parse a body takes up to 80 ms a MiB.
-BODY_A_REQUEST = 16 * 1024  # bytes of a request's body
-ANSWER_A_REQUEST = 64 * 1024  # bytes of an answer
-STATE_SECONDS_A_REQUEST = 0.001  # seconds of the state's thread, which all callers share
-QUESTIONS_AT_ONCE = 1  # questions of a caller that may wait for a lock of all callers
-WORKER_FACTOR = 4.0  # a worker's token may send more requests than a user's
-AT_ONCE = {"user": 4, "worker": 64, "admin": 1000}  # requests of a caller in the state's queue
+# Each of the next three amounts counts as one more request. Parsing takes up to 80 ms per MiB.
+BODY_PER_REQUEST = 16 * 1024  # bytes of a request's body
+ANSWER_PER_REQUEST = 64 * 1024  # bytes of an answer
+STATE_SECONDS_PER_REQUEST = 0.001  # seconds of the state's thread, which all callers share
+QUESTIONS_AT_ONCE = 1  # questions of a caller that hold, or wait for, a lock shared by all callers
+WORKER_FACTOR = 4.0  # a worker's token may send this multiple of a user's requests
+AT_ONCE = {"user": 4, "worker": 64, "admin": 1000}  # a caller's requests in the state's queue
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Limits:
     """Limits for each caller."""
 
     body: int = LARGEST_BODY  # bytes of a request's body
-    rate: float = 100.0  # requests of a user a second
-    burst: float = 500.0  # requests of a user at once
+    rate: float = 100.0  # requests per second of a user
+    burst: float = 500.0  # requests that a user who sent none lately may send at once
 
 
 class Allowance:
@@ -72,15 +72,15 @@ class Allowance:
 
     def charge(self, body: int = 0, answer: int = 0, seconds: float = 0.0) -> None:
         """Count bytes of a request and its answer, and `seconds` of the state's thread."""
-        self._left -= body / BODY_A_REQUEST + answer / ANSWER_A_REQUEST
-        self._left -= seconds / STATE_SECONDS_A_REQUEST
+        self._left -= body / BODY_PER_REQUEST + answer / ANSWER_PER_REQUEST
+        self._left -= seconds / STATE_SECONDS_PER_REQUEST
 
 
 @asynccontextmanager
 async def in_turn(lock: asyncio.Lock) -> AsyncIterator[None]:
-    """Hold a lock for a question of the current caller.
+    """Hold a lock, shared by all callers, for a question of the current caller.
 
-    Only one question of each caller waits for the lock, so a caller with many delays only its own.
+    Only one question of each caller waits for the lock. So many questions delay only their caller.
     """
     caller = CALLER.get()
     async with nullcontext() if caller is None else caller.questions, lock:

@@ -22,8 +22,8 @@ from posixpath import basename
 from fairlead.service.bounds import STOPPED
 from fairlead.service.jobs import EndedAttempt, JobGroup, Running
 
-KEPT = 200  # run times of each kind of tasks; earlier ones are forgotten
-MOST_KINDS = 20_000  # kinds of tasks; the one to which a task was added least recently is forgotten
+KEPT = 200  # latest run times of each kind of tasks
+MOST_KINDS = 20_000  # kinds of tasks; the one without a new run time for longest is forgotten
 LEAST = 3  # ended tasks that an estimate needs
 LONGEST_NAME = 60  # characters of the name of a command
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
@@ -40,8 +40,8 @@ class Survival:
     ) -> None:
         """Estimate the distribution from run times of `ended` and `running` tasks, in seconds.
 
-        Each running task counts as `weight` tasks: 1, or, if only the latest run times are kept,
-        the fraction of all ended tasks of which `ended` has the run time.
+        Each running task counts as `weight` tasks: the fraction of all ended tasks whose run times
+        are in `ended`, which is 1 if none was forgotten.
         """
         times, censored = sorted(ended), sorted(running)
         self.times: list[float] = []  # distinct run times, ascending
@@ -80,8 +80,8 @@ class KindRunTimes:
 def command_name(command: Sequence[str]) -> str:
     r"""Return the program of a command, with an interpreter's script; empty if there is none.
 
-    For ``sh -c TEXT`` the first line of the text that is not a comment is taken. Before the
-    program, settings such as ``A=1``, options, numbers, and ``env`` or ``mpirun`` are skipped.
+    Of ``sh -c TEXT``, this is the program in the first line that is not a comment. Settings such as
+    ``A=1``, options, numbers, and programs such as ``env`` and ``mpirun`` are skipped.
 
     Examples
     --------

@@ -58,7 +58,7 @@ from fairlead.service.start_forecasts import (
 from fairlead.service.webhook import Receiver, Webhook
 
 LOG = logging.getLogger("fairlead.service")
-GRACE_SECONDS = 60.0  # without a request of a worker, after which its tasks run again elsewhere
+GRACE_SECONDS = 60.0  # after the last request of a worker; then its tasks run again elsewhere
 # An explanation has a forecast if at most this many tasks run; the forecast takes 0.1 s then.
 MOST_RUNNING = 20_000
 MOST_BEFORE = 1000  # tasks that an explanation may start on trial before the explained one
@@ -69,9 +69,9 @@ ATTEMPTS_LISTED = 100
 TASKS_OF_SERVER = 100  # listed tasks of a server
 VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one transaction
 PENDING_TASKS = 1_000_000  # limit on the waiting tasks of one user
-# Fields of a request that a worker gets, and that are copied into the event of its submission.
-OF_SPEC = {"command", "name", "directory", "environment", "tasks", "checkpoint_signal"}
-OF_EVENT = {"name", "checkpoint_signal", "at_most", "notify"}
+# Fields of a request that are sent to the worker, and those copied into the event `submit`.
+SPEC_FIELDS = {"command", "name", "directory", "environment", "tasks", "checkpoint_signal"}
+EVENT_FIELDS = {"name", "checkpoint_signal", "at_most", "notify"}
 LIVE_BYTES = 256 * 2**20  # limit on the requests of one user's waiting and running jobs
 
 
@@ -82,7 +82,7 @@ class Settings:
     policy: str | None = None  # None: that of the journal, or drf/best-fit in a new journal
     seed: int | None = None  # None: that of the journal, or 0 in a new journal
     queues: QueueFile | None = None  # None: the tree of the journal, if any
-    grace: float = GRACE_SECONDS  # seconds without a request until tasks run again elsewhere
+    grace: float = GRACE_SECONDS  # seconds after a worker's last request; see `GRACE_SECONDS`
     pending_tasks: int = PENDING_TASKS  # limit on the waiting tasks of one user
     live_bytes: int = LIVE_BYTES  # limit on the requests of one user's waiting and running jobs
     keep: float = 0.0  # seconds for which ended jobs are kept; 0 keeps them for ever
@@ -167,9 +167,9 @@ class Service:
             outcomes = ended | self.journal.jobs.outcomes(just_ended)
             for request, event, spec in requests:
                 ids = map(int, request.after)
-                after = [job for job in ids if not _check_done(state, outcomes, job, caller)]
+                after = [job for job in ids if not _has_succeeded(state, outcomes, job, caller)]
                 events.append({**event, "after": after})
-                spec["submitted"] = tx.now  # tells it from a job of another journal with this id
+                spec["submitted"] = tx.now  # differs from a job with this id in another journal
                 specs.append((spec["user"], tx.now, to_json(spec)))
             new = tx.apply("submit", jobs=events)
             tx.batch.specs.update(zip(new, specs, strict=True))
@@ -361,7 +361,7 @@ class Service:
                 return answer
             if found.withheld:
                 others = ", ".join(map(str, found.after))
-                waits = "and it waits" if found.held else "it waits"  # goes on after "held"
+                waits = "and it waits" if found.held else "it waits"  # clients write "held" before
                 return answer | {"reason": f"{waits} for job {others}" if others else ""}
             times = self.start_forecasts.forecast(tx.state, job, tx.now)
             if times is None:
@@ -407,7 +407,8 @@ class Service:
             await self._view(job, caller)  # raises unless the job exists and is the caller's
             last = await asyncio.to_thread(self.journal.jobs.last_attempt, job, index, attempt)
             if last is None:
-                raise MissingError(f"no such task of job {job} has started")
+                what = f"task {index}" if attempt is None else f"attempt {attempt} of task {index}"
+                raise MissingError(f"{what} of job {job} has not started")
             found = TaskKey(job, index, last[0]), last[1]
         key, server = found
         session = self.sessions.by_server.get(server)
@@ -563,7 +564,7 @@ class Service:
                 event.set()
 
     def _rebuilt(self, state: ServiceState) -> None:
-        """After the state was read again, end all sessions, so that workers join again."""
+        """End all sessions after the state was read again, so that workers join again."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.sessions.forget_all, list(state.servers))
 
@@ -642,7 +643,7 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
         raise InputError("must be given, because the token belongs to no user", "user")
     if caller.role == "user" and user != caller.subject:
         raise DeniedError(f"you are {caller.subject!r}, and may not submit for {user!r}")
-    spec = request.model_dump(include=OF_SPEC) | {"user": user}
+    spec = request.model_dump(include=SPEC_FIELDS) | {"user": user}
     event = {
         "user": user,
         **_amounts(request),
@@ -650,7 +651,7 @@ def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any],
         "priority": request.priority,
         "time_limit": request.time_limit,
         "program": command_name(request.command),
-        **request.model_dump(include=OF_EVENT, exclude_defaults=True),
+        **request.model_dump(include=EVENT_FIELDS, exclude_defaults=True),
     }
     event["size"] = len(to_json(spec)) + len(to_json(event))
     return event, spec
@@ -686,7 +687,7 @@ def changes_of(job: Job, request: JobChange) -> dict[str, Any]:
     return changes
 
 
-def _check_done(
+def _has_succeeded(
     state: ServiceState, outcomes: Mapping[int, tuple[str, str]], job: int, caller: Token
 ) -> bool:
     """Return whether a job succeeded; raise `InputError` if it failed, or is not the caller's."""
@@ -700,7 +701,7 @@ def _check_done(
 
 
 def _page(jobs: Iterable[Job], limit: int) -> dict[str, Any]:
-    """Describe the first jobs: at most `limit` and `LISTED_BYTES`, but at least one."""
+    """Return the first jobs as a `JobsView`: at most `limit` and `LISTED_BYTES`, at least one."""
     views: list[dict[str, Any]] = []
     size = 0
     for job in jobs:
@@ -729,6 +730,7 @@ def _why_withheld(job: Job) -> str:
 
 
 def _explanation(view: Mapping[str, Any], reason: str, more: str = "") -> dict[str, Any]:
+    """Return an answer to `explain` that has only a reason."""
     return {
         "job": view["id"],
         "state": view["state"],

@@ -56,7 +56,7 @@ OTHER_QUANTUM = 1 / 10_000  # of other resources
 MOST_QUANTA = 2**61  # largest amount of a limit or quota, in quanta
 MOST_RESOURCES = 64  # names of resources; the scheduler's tables have a column for each
 MOST_DRAINED = 10_000  # names of drained servers that were lost; the oldest are forgotten
-GANG = "gang lost a task"
+GANG = "gang lost a task"  # the reason to stop the other tasks of a gang
 CHANGEABLE = ("demand", "where", "priority", "time_limit")
 
 
@@ -102,7 +102,7 @@ class ServiceState:
 
     # Events of servers and users
 
-    def on_policy(self, _now: float, policy: str, seed: int = 0) -> None:
+    def on_policy(self, now: float, policy: str, seed: int = 0) -> None:
         """Switch to another policy or seed; keep waiting and running tasks."""
         scheduler = self._empty_scheduler(policy, seed)
         self._check_tree(self.queue_rows, self.queue_of, scheduler)
@@ -110,7 +110,7 @@ class ServiceState:
             scheduler.policy.require_quotas()
         past_use = self.scheduler.past_use()
         self.scheduler = scheduler
-        self.scheduler.advance(_now)
+        self.scheduler.advance(now)
         self._groups = {}
         for server in self.servers.values():
             self.scheduler.add_server(server.name, server.capacity, server.labels)
@@ -135,7 +135,7 @@ class ServiceState:
 
     def on_server(
         self,
-        _now: float,
+        now: float,
         name: str,
         capacity: dict[str, float],
         labels: dict[str, str],
@@ -144,8 +144,8 @@ class ServiceState:
     ) -> None:
         """Add a server, change it, or mark it as reachable again.
 
-        `drained` is a field of the event. Earlier versions forgot the drain of a lost server, and
-        wrote no such field; so their journals give the same placements again.
+        A server that was lost while drained returns `drained`. Earlier versions forgot the drain,
+        and wrote no such field; so their journals give the same placements again.
         """
         server = self.servers.get(name)
         if server is not None and (server.lost or server.identity != identity):
@@ -160,7 +160,7 @@ class ServiceState:
                 raise
             if server is not None:
                 server.capacity, server.labels = capacity, labels
-            self.on_policy(_now, policy, seed)
+            self.on_policy(now, policy, seed)
         if server is None:
             self.scheduler.add_server(name, capacity, labels)
             server = self.servers[name] = Server(name, capacity, labels, identity, drained=drained)
@@ -361,7 +361,7 @@ class ServiceState:
             entry, server = groups[start.group], start.server
             job = entry.job
             index = entry.indices[start.index]
-            key = TaskKey(job.id, index, job.tries.get(index, 0) + 1)
+            key = TaskKey(job.id, index, job.lost_attempts.get(index, 0) + 1)
             run = Running(key, start.task, entry, server, now)
             run.devices = self.devices_of(run)
             runs.append(run)
@@ -401,7 +401,7 @@ class ServiceState:
         return tuple(self.scheduler.devices(run.task).get("gpu", ()))
 
     def resources_with(self, added: Iterable[str], changed: Collection[str]) -> list[str]:
-        """Return the resources in use if the servers `changed` have only the resources `added`."""
+        """Return the resources in use once servers `changed` have only the resources `added`."""
         used = dict.fromkeys(added)
         for server in self.servers.values():
             if server.name not in changed:
@@ -426,7 +426,7 @@ class ServiceState:
         return found
 
     def group(self, number: int) -> JobGroup:
-        """Return the tasks in one of the scheduler's groups."""
+        """Return the job's tasks that are in one of the scheduler's groups."""
         return self._groups[number]
 
     def find(self, key: TaskKey) -> Running | None:
@@ -495,7 +495,7 @@ class ServiceState:
         state_snapshot.fill(state, part)
         return state
 
-    # Checks of requests whose numbers `messages` has bounded
+    # Checks of requests; `messages` has checked their numbers
 
     def _check(
         self,
@@ -734,7 +734,7 @@ class ServiceState:
         for mate in mates:
             self._forget(mate, now)
             self._record_attempt(mate, now, None, why if mate is first else mate.stopping)
-            job.tries[mate.key.index] = mate.key.attempt
+            job.lost_attempts[mate.key.index] = mate.key.attempt
             job.status[mate.key.index] = WAITS
             self.pending[job.user] += 1
         if job.withheld:

@@ -42,7 +42,7 @@ class Message(NamedTuple):
     size: int = 0  # bytes of the job that starts
 
 
-@dataclass(eq=False)  # by identity, as comparing sets of servers is slow
+@dataclass(eq=False)  # compared by identity, because comparing sets of servers is slow
 class Session:
     """A joined worker, its servers, and its unseen messages."""
 
@@ -52,8 +52,8 @@ class Session:
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     last_request: float = field(default_factory=monotonic)  # time by the monotonic clock
     last_number: int = 0  # of the last queued message
-    # Number of the worker's reports being processed. Their answers will have the queued messages.
-    # So a new message does not wake the worker's other, waiting request, which would repeat it.
+    # Number of the worker's reports that are being recorded. Their answers will have the queued
+    # messages. So a new message does not wake the worker's waiting request: it would go out twice.
     reports: int = 0
     messages: deque[Message] = field(default_factory=deque)
     wake_up: asyncio.Event = field(default_factory=asyncio.Event)  # set by messages, and at the end
@@ -113,17 +113,17 @@ class Sessions:
         self.by_id: dict[str, Session] = {}
         self.by_server: dict[str, Session] = {}
         self.joining: dict[str, list[Session]] = {}  # by server: sessions that are about to open
-        self.silent: dict[str, float] = {}  # by server without a session: since when, monotonic
-        self.unreachable: set[str] = set()  # servers marked so, as their worker is silent
+        self.without_session: dict[str, float] = {}  # by server: since when, monotonic
+        self.unreachable: set[str] = set()  # servers marked so, because their worker is silent
 
     def all(self) -> list[Session]:
         joining = {session.id: session for some in self.joining.values() for session in some}
         return list((self.by_id | joining).values())
 
     def expect(self, servers: Iterable[str]) -> None:
-        """Start the time limit for the workers of servers to join again."""
+        """Note that the workers of servers have to join, from now on."""
         for name in servers:
-            self.silent[name] = monotonic()
+            self.without_session[name] = monotonic()
 
     def begin_join(self, session: Session) -> None:
         """Start queueing orders for a worker that is about to join."""
@@ -159,7 +159,7 @@ class Sessions:
                 if not previous.servers:
                     self.by_id.pop(previous.id, None)
             self.by_server[name] = session
-            self.silent.pop(name, None)
+            self.without_session.pop(name, None)
             self.unreachable.discard(name)
 
     def deliver(self, starts: list[Running], stops: list[Running]) -> None:
@@ -188,13 +188,13 @@ class Sessions:
             if not session.servers:
                 self.by_id.pop(session.id, None)
                 session.wake_up.set()
-        self.silent.pop(server, None)
+        self.without_session.pop(server, None)
         self.unreachable.discard(server)
 
     def silent_for(self, seconds: float) -> list[str]:
-        """Return the servers whose worker has not responded for some seconds."""
+        """Return the servers whose worker has sent no request for `seconds`."""
         limit = monotonic() - seconds
-        names = [name for name, since in self.silent.items() if since <= limit]
+        names = [name for name, since in self.without_session.items() if since <= limit]
         for session in self.by_id.values():
             if session.last_request <= limit:
                 names += sorted(session.servers)

@@ -1,17 +1,16 @@
 """Forecast starts from time limits and from run times, with intervals from past forecasts.
 
-A forecast simulates the present state, without later jobs, and run times are estimates. How much
-both matter depends on the cluster and its policy. So the interval of a forecast is taken from
-similar past forecasts (split conformal prediction), namely from their ratios of the waiting time to
-the expected waiting time.
+A forecast simulates the present state without later jobs, and with estimated run times. The error
+depends on the cluster and its policy. So the interval of a forecast comes from similar past
+forecasts (split conformal prediction): from their ratios of waiting time to expected waiting time.
 
 Loads change, so intervals from past ratios may miss starts. Each start below or above its interval
 widens that side of later intervals; each other start narrows it a little, as in adaptive conformal
 inference (Gibbs and Candès, NeurIPS 2021). So about the fraction `PART` of starts is within the
-intervals; it is no guarantee, as an interval never exceeds the range of similar past ratios. Nor
-does it become narrower than the middle `PART` of them, which would be too narrow on a busy day
-after quiet weeks. A job that still waits at the end of its interval counts as a late miss at the
-next forecast, not only when it starts.
+intervals. This is no guarantee, because an interval never exceeds the range of similar past ratios.
+It never becomes narrower than the middle `PART` of them: it would be too narrow on a busy day after
+quiet weeks. A job that still waits at the end of its interval counts as a late miss at the next
+noted forecast, before it starts.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ from fairlead.service.run_times import Estimates, RunTimes
 from fairlead.service.service_state import ServiceState
 
 LEARN_SECONDS = 60.0  # between noted forecasts, and shortest wait of a job that is noted
-NEWEST = 1000  # newest jobs, from which the noted one is drawn
-ATTEMPTS = 10_000  # ended attempts whose run times are read at the start
+NEWEST = 1000  # newest jobs, from which the job to note is drawn
+ATTEMPTS = 10_000  # ended attempts whose run times are read when the service starts
 MOST_RUNNING = 5000  # a state with more running tasks is simulated in a copy of the process
-FRESH_SECONDS = 10.0  # for which a simulation in a copy is used; it takes .5 s of a core
+FRESH_SECONDS = 10.0  # for which a simulation in a copy is used; it takes 0.5 s of a core
 FORECAST_ENDS = 5000  # largest number of ends of tasks in a forecast, which takes 0.1 s then
 FORECAST_STARTS = 2000  # largest number of starts in a forecast; more only if placing is behind
 KEPT = 5000  # past forecasts of started jobs
 MOST_NOTED = 1000  # forecasts of waiting jobs
 LEAST = 20  # past forecasts that an interval needs; pages in docs state the number
-ALIKE = 10  # the most similar 1/10 of past forecasts counts
+ALIKE = 10  # the most similar 1/10 of past forecasts gives the interval
 PART = 0.8  # the wanted fraction of starts within the interval
 BEYOND = 0.5 * (1.0 - PART)  # largest fraction of past ratios beyond each side
 STEP = 0.02  # a miss lowers the fraction beyond a side by 0.9 STEP, a hit raises it by 0.1 STEP
@@ -54,7 +53,7 @@ TIMES = {"starts", "not_before", "expected", "earliest", "latest"}
 
 
 class StartForecast(NamedTuple):
-    """When a job starts; times are seconds since 1970."""
+    """The simulated start of a job; times are seconds since 1970."""
 
     starts: float | None  # None if unknown
     not_before: float  # a time before which it does not start
@@ -65,13 +64,13 @@ class StartForecast(NamedTuple):
 
 
 class SimulatedStarts(NamedTuple):
-    """When jobs start in one simulation of the state."""
+    """The starts of jobs in one simulation of the state."""
 
     starts: dict[int, StartForecast]  # by job
-    rest: StartForecast  # of each other job, which does not start in the simulation
+    others: StartForecast  # of each job that does not start in the simulation
 
     def of(self, job: int) -> StartForecast:
-        return self.starts.get(job, self.rest)
+        return self.starts.get(job, self.others)
 
 
 class StartOutlook(NamedTuple):
@@ -101,19 +100,19 @@ class StartIntervals:
         self._past: deque[tuple[float, float]] = deque(maxlen=KEPT)
         self._beyond = [BEYOND] * 2  # the fractions of ratios below and above an interval
 
-    def ask(self, job: int, now: float, expected: float) -> None:
+    def note(self, job: int, now: float, expected: float) -> None:
         """Count overdue jobs as late misses; note a job's first forecast, in `expected` seconds."""
-        for late, asked in self._noted.items():
-            if asked.interval is not None and now - asked.at > asked.interval[1]:
+        for late, noted in self._noted.items():
+            if noted.interval is not None and now - noted.at > noted.interval[1]:
                 self._adapt(1, is_missed=True)
-                self._noted[late] = asked._replace(interval=None)
+                self._noted[late] = noted._replace(interval=None)
         if job not in self._noted:
             self._noted[job] = NotedForecast(now, expected, self.interval(expected))
             if len(self._noted) > MOST_NOTED:
                 self._noted.popitem(last=False)
 
-    def start(self, job: int, now: float) -> None:
-        """Learn from the start of a job."""
+    def learn_start(self, job: int, now: float) -> None:
+        """Compare the start of a job with its noted forecast."""
         noted = self._noted.pop(job, None)
         if noted is None:
             return
@@ -170,14 +169,14 @@ class StartForecasts:
         for attempt in effects.attempts:
             self.run_times.add(attempt)
         for run in effects.starts:
-            self.intervals.start(run.key.job, run.since)
+            self.intervals.learn_start(run.key.job, run.since)
         for job in effects.ended:
             self.intervals.drop(job.id)
 
     def note_one(self, state: ServiceState, now: float) -> Future[StartOutlook] | None:
-        """Note the forecast of a random job that has waited a minute, to learn how it comes true.
+        """Note the forecast of a random job that has waited a minute, to compare it with its start.
 
-        If a simulation in a copy of the process has to end first, notes none and returns it.
+        If a simulation in a copy of the process is needed first, note none and return it.
         """
         newest = islice(reversed(state.jobs.values()), NEWEST)
         since = now - LEARN_SECONDS
@@ -192,13 +191,13 @@ class StartForecasts:
             if outlook is None:
                 return self.simulation(state, now)
             if found := self._expected(outlook, job):
-                self.intervals.ask(job, outlook.at, found["expected"] - outlook.at)
+                self.intervals.note(job, outlook.at, found["expected"] - outlook.at)
         return None
 
     def forecast(self, state: ServiceState, job: int, now: float) -> dict[str, Any] | None:
-        """Return the times in a `WhenView` of a job that waits for a server, or the reason.
+        """Return the times, or the reason, in a `WhenView` of a job that waits for a server.
 
-        Returns None if `simulation` has to simulate the start first.
+        Return None if `simulation` has to simulate the start first.
         """
         outlook = self._outlook(state, job, now)
         if outlook is None:
@@ -239,7 +238,7 @@ class StartForecasts:
         return self._simulation
 
     def _read(self, fork: AnswerFork[StartOutlook]) -> StartOutlook:
-        """In another thread: return the child's simulation, which is used for `FRESH_SECONDS`."""
+        """In another thread: return the child's simulation; use it for `FRESH_SECONDS`."""
         outlook = fork.answer()
         self._fresh_until = monotonic() + FRESH_SECONDS
         return outlook
@@ -247,8 +246,8 @@ class StartForecasts:
     def _outlook(self, state: ServiceState, job: int, now: float) -> StartOutlook | None:
         """Return a simulation with the job; None if a copy of the process has to make it.
 
-        A small state is simulated at once. So is any state on systems other than Linux, because a
-        process with threads cannot be forked there.
+        A small state is simulated at once, and any state on systems other than Linux: there a
+        process with threads cannot be forked.
         """
         if sys.platform != "linux" or sum(state.running.values()) <= MOST_RUNNING:
             return simulate(state, self.run_times, now, job)
@@ -289,9 +288,9 @@ def simulate_starts(
 ) -> SimulatedStarts:
     """Simulate when each job starts its next task if no job is submitted and no task fails.
 
-    Tasks run for their estimates from `run_times`, if given, and at most for their time
-    limits. Held and dependent jobs do not start. The simulation has at most `FORECAST_ENDS`
-    ends and `FORECAST_STARTS` starts, which are undone. It stops when job `until` starts.
+    Tasks run for their estimates from `run_times`, if given, and at most for their time limits.
+    Held and dependent jobs do not start. The simulation is undone. It stops when job `until`
+    starts, after `FORECAST_ENDS` ends of tasks, or after `FORECAST_STARTS` starts.
     """
     ended, starts_left = 0, FORECAST_STARTS
     starts: dict[int, StartForecast] = {}
@@ -336,7 +335,7 @@ def simulate_starts(
 def _run_time(entry: JobGroup, elapsed: float, estimates: Estimates | None) -> float | None:
     """Return the estimate of a run time after `elapsed` seconds, at most the task's limit.
 
-    Return the other one if the estimate or the limit is missing, and None if both are.
+    Return the other one if the estimate or the limit is missing; None if both are.
     """
     limit = entry.time_limit
     estimate = None if estimates is None else estimates.run_time(entry, elapsed)

@@ -1,7 +1,7 @@
-"""The service's own certificate, and clients that accept no other.
+"""The service's own TLS certificate, and a context for clients that accept no other.
 
-Tokens carry the digest of the certificate. So a worker recognises the service before it sends its
-secret or follows orders, even if another account or machine has taken the address. Certificate
+Tokens carry the digest of the certificate. So a client recognises the service before it sends its
+secret, even if another account or machine has taken the address. Certificate
 authorities and host names are not checked, only the digest.
 """
 
@@ -87,7 +87,7 @@ def client_context(wanted: str) -> ssl.SSLContext:
 
 
 def _check(certificate: Callable[[bool], Any], wanted: str) -> None:
-    """Raise unless a peer's certificate, as `getpeercert` returns it, has the digest `wanted`."""
+    """Raise unless the certificate that `getpeercert` returns has the digest `wanted`."""
     der = certificate(True)
     if not der or _digest(der) != wanted:
         raise ssl.SSLCertVerificationError(

@@ -1,8 +1,8 @@
-"""Send notices to a webhook, signed as the Standard Webhooks specification says, with retries.
+"""Send notices to a webhook, signed by the Standard Webhooks specification, with retries.
 
 A notice is a POST with a JSON body. Its signature is HMAC-SHA256 over its id, the time of sending
 and the body (https://www.standardwebhooks.com), so that a receiver can check its sender and time.
-Each user's notices are sent in order, one at a time, so that no user delays another.
+Each user's notices are sent in order; a notice that fails delays only others of its user.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ class Webhook:
     def __init__(self, notices: Notices, receiver: Receiver | None) -> None:
         self._notices, self._receiver = notices, receiver
         self.wake_up = asyncio.Event()
-        self._again: dict[str, tuple[float, float]] = {}  # by notice: next try, last pause
+        # By failed notice: the time of the next try by the monotonic clock, and the last pause.
+        self._retries: dict[str, tuple[float, float]] = {}
         self._accepted: set[str] = set()  # accepted notices that are still in the journal
         self._delete_at = -inf
         self._is_failing = False
@@ -126,19 +127,21 @@ class Webhook:
         if monotonic() >= self._delete_at:
             self._delete_at = monotonic() + DELETE_SECONDS
             if dropped := await asyncio.to_thread(self._notices.delete_old, time()):
-                LOG.warning("no webhook accepted some notices", extra={"notices": dropped})
+                LOG.warning(
+                    "notices that no webhook accepted are deleted", extra={"notices": dropped}
+                )
         if self._receiver is None:
             return DELETE_SECONDS
         for notice_id in list(self._accepted):  # they could not be deleted before
             await self._forget(notice_id)
         while True:
             now = monotonic()
-            waiting = {id_ for id_, (again, _) in self._again.items() if again > now}
+            waiting = {id_ for id_, (again, _) in self._retries.items() if again > now}
             oldest = await asyncio.to_thread(self._notices.first_of_each)
             due = [n for n in oldest if n.id not in waiting and n.id not in self._accepted]
-            self._again = {n.id: self._again[n.id] for n in oldest if n.id in self._again}
+            self._retries = {n.id: self._retries[n.id] for n in oldest if n.id in self._retries}
             if not due:
-                soonest = min((again for again, _ in self._again.values()), default=now + 3600)
+                soonest = min((again for again, _ in self._retries.values()), default=now + 3600)
                 return min(max(soonest - now, 0.0), CHECK_SECONDS)
             for notice in due:
                 await self._send(client, self._receiver, notice)
@@ -156,19 +159,19 @@ class Webhook:
         except (httpx.HTTPError, TimeoutError, OSError) as error:
             fault = str(error) or type(error).__name__
         if not fault:
-            self._again.pop(notice.id, None)
+            self._retries.pop(notice.id, None)
             self._accepted.add(notice.id)
             await self._forget(notice.id)
         else:
-            _, last_pause = self._again.get(notice.id, (0.0, FIRST_PAUSE / 2))
+            _, last_pause = self._retries.get(notice.id, (0.0, FIRST_PAUSE / 2))
             pause = min(2 * last_pause, LONGEST_PAUSE)
-            self._again[notice.id] = monotonic() + pause, pause
+            self._retries[notice.id] = monotonic() + pause, pause
         if bool(fault) != self._is_failing:
             self._is_failing = bool(fault)
             if fault:
-                LOG.warning("the webhook takes no notices", extra={"fault": fault})
+                LOG.warning("the webhook accepts no notices", extra={"fault": fault})
             else:
-                LOG.info("the webhook takes notices again")
+                LOG.info("the webhook accepts notices again")
 
     async def _forget(self, notice: str) -> None:
         """Delete an accepted notice; if that fails, it is deleted later and not sent again."""

@@ -226,7 +226,7 @@ def test_one_bad_attempt_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_an_end_is_noticed_without_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_module, "LOOK_SECONDS", 1e6)
+    monkeypatch.setattr(worker_module, "CHECK_SECONDS", 1e6)
     worker = worker_in(tmp_path)
 
     async def end() -> None:
@@ -368,7 +368,7 @@ def test_a_machine_says_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert machine.gpus() == [], "a folder that a user may write is not looked at"
-    monkeypatch.setattr(machine, "FOLDERS", str(tmp_path))
+    monkeypatch.setattr(machine, "SYSTEM_PATH", str(tmp_path))
     assert machine.gpus() == ["NVIDIA A100", "NVIDIA A100"]
     fake.write_text("#!/bin/sh\nexit 9\n")
     assert machine.gpus() == []

@@ -1,1 +1,1 @@
-"""Verbs of a running service's clients; they import little, to start fast."""
+"""Commands of clients of a running service; they import little, to start fast."""

@@ -1,4 +1,4 @@
-"""Verbs on a service's cluster: users, servers, shares, what-if, history, drain."""
+"""Commands on a service's cluster: users, servers, shares, what-if, history, drain."""
 
 from __future__ import annotations
 

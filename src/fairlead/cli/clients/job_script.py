@@ -66,7 +66,7 @@ ESSENTIAL = (
     "--gpus-per-task",
     "--gpus-per-node",
 )
-HINTS = {
+HINTS = {  # the end of the message if an essential option cannot be translated
     "--array": "; indices begin at 0, as in 0-9",
     "--mem": "; write an amount, such as 16G",
     "--mem-per-cpu": "; write an amount, such as 4G",
@@ -142,7 +142,7 @@ def translate_sbatch(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _counterpart(name: str, value: str, cores: str) -> tuple[list[str] | None, str | None]:
-    """Translate an option of ``sbatch``; None without a counterpart. Also name a model of GPU."""
+    """Return options of `submit` for one of ``sbatch``, or None; and the model of GPU, if any."""
     for option, pattern, words in COUNTERPARTS:
         if name == option and (found := re.fullmatch(pattern, value)):
             return [found.expand(word) for word in words], found.groupdict().get("model")

@@ -1,4 +1,4 @@
-"""Verbs on submitted jobs: list, cancel, hold, release, wait, print output, forecast."""
+"""Commands on submitted jobs: list, cancel, hold, release, wait, print output, forecast."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def wait_for(
 
 
 def report_end(row: Row) -> int:
-    """Return a job's exit status, 1 if it has none, and print the reason for its end."""
+    """Print why a job failed or was stopped, if known; return its exit status, 1 if unknown."""
     state, reason = row["state"], row["reason"]
     if state not in ("finished", "failed"):
         streams.complain(f"job {row['id']} is {state}{f': {reason}' if reason else ''}")
@@ -291,7 +291,7 @@ def interruptions() -> Iterator[list[int]]:
 
 
 def stream_output(service: PlainClient, job: str, interrupted: Sequence[int]) -> int:
-    """Copy the output of a job of one task until it ends; return its exit status.
+    """Print the output of a job of one task until it ends; return its exit status.
 
     Sends the job SIGINT once `interrupted` has an entry.
     Raises StoppedError on a second interruption.
@@ -329,7 +329,7 @@ def stream_output(service: PlainClient, job: str, interrupted: Sequence[int]) ->
 
 
 class _Output:
-    """Copy the output of a job's only task, and count the copied bytes of each stream."""
+    """Prints the output of a job's only task, and counts the printed bytes of each stream."""
 
     def __init__(self, service: PlainClient, job: str) -> None:
         self._service, self._job = service, job
@@ -337,7 +337,7 @@ class _Output:
         self._copied = dict.fromkeys(STREAMS, 0)  # bytes
 
     def copy(self, attempt: int, *, is_last: bool) -> int:
-        """Copy new output, or with `is_last` all the rest; return the number of bytes."""
+        """Print new output, or with `is_last` all the rest; return the number of bytes."""
         if attempt > self._attempt:
             if self._attempt:
                 streams.complain(f"job {self._job} starts again: attempt {attempt}")

@@ -1,4 +1,4 @@
-"""What client commands share: options, the configuration file, and the connection.
+"""The shared parts of client commands: options, the configuration file, and the connection.
 
 ``~/.config/fairlead/config.toml``, or in ``$XDG_CONFIG_HOME``, names the service and the token::
 
@@ -109,9 +109,10 @@ def settings_file() -> Path:
 
 
 def apply_settings(words: Sequence[str]) -> None:
-    """Set FAIRLEAD_SERVER and FAIRLEAD_TOKEN by the file, for a command with these words.
+    """Set FAIRLEAD_SERVER and FAIRLEAD_TOKEN from the file, unless they are set already.
 
-    They stay if they are set. Raises InputError for other settings.
+    The file is ignored if the command's `words` name a server, or the environment another one.
+    Raises InputError for other settings.
     """
     path = settings_file()
     if not path.is_file():

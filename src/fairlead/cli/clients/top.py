@@ -66,20 +66,20 @@ def top(
             emit(printed_text(buffer))
             return
         with suppress(KeyboardInterrupt):
-            _keep_up_to_date(service, Console(highlight=False), every)
+            _show_live(service, Console(highlight=False), every)
 
 
-def _keep_up_to_date(service: PlainClient, console: Console, every: float) -> None:
+def _show_live(service: PlainClient, console: Console, every: float) -> None:
     """Show the page until a key quits; update it every `every` seconds."""
-    shown, fault = Group(), Text()
+    shown, last_line = Group(), Text()
     with _single_keys(), Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             try:
                 shown = _page(service, (console.width, console.height))
-                fault = Text(time.strftime("%H:%M:%S; q ends"), "dim")
-            except NoServiceError as why:
-                fault = Text(str(why), "bold red")
-            live.update(Group(shown, fault), refresh=True)
+                last_line = Text(time.strftime("%H:%M:%S; q ends"), "dim")
+            except NoServiceError as error:
+                last_line = Text(str(error), "bold red")
+            live.update(Group(shown, last_line), refresh=True)
             if select.select([sys.stdin], [], [], every)[0]:
                 keys = os.read(sys.stdin.fileno(), 1024)
                 if not keys or any(key in keys for key in QUIT_KEYS) or keys == ESCAPE:
@@ -87,7 +87,7 @@ def _keep_up_to_date(service: PlainClient, console: Console, every: float) -> No
 
 
 def _page(service: PlainClient, size: Size) -> Group:
-    """Ask the service, and return the page for a terminal of this size."""
+    """Return the page for a terminal of this size, with the present state of the service."""
     shares, servers = service.ask(calls.SHARES), service.ask(calls.SERVERS)["servers"]
     jobs = service.ask(calls.list_jobs(None, is_all=False, limit=JOBS))["jobs"]
     return screen(shares, servers, jobs, size)
@@ -106,7 +106,7 @@ def _single_keys() -> Iterator[None]:
 
 def screen(shares: Row, servers: Sequence[Row], jobs: Sequence[Row], size: Size) -> Group:
     """Lay out shares, servers and jobs for a terminal; users below their fair share come first."""
-    users = sorted(shares["users"], key=_need)
+    users = sorted(shares["users"], key=_shortage_key)
     servers = sorted(servers, key=lambda server: (server["state"] == "ready", server["name"]))
     jobs = sorted(jobs, key=lambda job: job["state"] != "running")
     tables = [
@@ -128,14 +128,14 @@ def verdict(users: Sequence[Row]) -> Text:
         return Text("No users yet.", "bold")
     if not short:
         return Text("✓ No waiting user is below its fair share.", "bold green")
-    first = min(short, key=_need)
-    who = "One user holds" if len(short) == 1 else f"{len(short):,} users hold"
+    first = min(short, key=_shortage_key)
+    holders = "One user holds" if len(short) == 1 else f"{len(short):,} users hold"
     held, fair = (percent(part_of(first, name)) for name in ("share", "fair_share"))
     name = printable(first["name"])
-    return Text(f"✗ {who} less than is fair; {name} holds {held}, not {fair}.", "bold red")
+    return Text(f"✗ {holders} less than is fair; {name} holds {held}, not {fair}.", "bold red")
 
 
-def _need(user: Row) -> tuple[bool, float, str]:
+def _shortage_key(user: Row) -> tuple[bool, float, str]:
     """Return a sort key: users below their fair share first, the furthest below at the top."""
     missing = part_of(user, "fair_share") - part_of(user, "share")
     return not user["is_short"], -missing if user["is_short"] else 0.0, user["name"]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import ssl
 
 PREFIX = "fairlead_"  # of all tokens
-TOKEN = PREFIX + r"[A-Za-z0-9_-]{43}\.([A-Za-z0-9_-]{43})"
+TOKEN = PREFIX + r"[A-Za-z0-9_-]{43}\.([A-Za-z0-9_-]{43})"  # secret, digest of the certificate
 UNIX = "unix:"  # before the path of a socket, in place of a URL
 NAME = "fairlead.sock"
 SYSTEM_FOLDER = Path("/run/fairlead")  # of the socket of a service of root
@@ -43,7 +43,7 @@ class Address(NamedTuple):
     url: str  # for messages
     token: str = ""  # empty for none
     socket: Path | None = None  # None for a URL
-    is_default: bool = False  # whether it was looked up, as none was given
+    is_default: bool = False  # whether no address was given, so that the socket was looked up
 
     @classmethod
     def of(cls, server: str | None, token: str | None) -> Address:
@@ -167,8 +167,8 @@ def own_socket() -> Path:
 def find_socket() -> Path:
     """Return the socket of a service on this machine: this account's, else the system's.
 
-    If this account owns the folder of its socket, it has run a service at some time. Its own socket
-    is also returned if there is neither, as a service may start later.
+    If this account owns the folder of its socket, it has run a service at some time. Its socket is
+    also returned if the system's is missing, because a service may start later.
     """
     own, system = own_socket(), SYSTEM_FOLDER / NAME
     if own == system or _owner(own.parent) == os.geteuid():
@@ -213,7 +213,7 @@ def _is_safe(folder: Path, trusted: Sequence[int]) -> bool:
         found = folder.stat()
     except OSError:
         return True
-    # Root may give a subfolder of /run to an account, as systemd does.
+    # Only root makes folders in /run, and it may give one to an account, as systemd does.
     is_given = folder.parent == SYSTEM_FOLDER.parent and not found.st_mode & 0o022
     # In a sticky folder, such as /tmp, accounts can remove only their own entries.
     is_open = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fairlead.service.client.addresses import Address, check_socket
 from fairlead.service.client.exchange import PART, HttpState, NotReachedError, Reply
 
-TIMEOUT = 40.0  # seconds for a part of an answer, longer than the service waits
+TIMEOUT = 40.0  # seconds for a part of an answer; the service waits at most 10 s for orders
 MOST_CONNECTIONS = 100
 
 

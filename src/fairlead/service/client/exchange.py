@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fairlead.service.client.addresses import Address
 
-TIMEOUT = 70.0  # seconds, longer than the service waits
+TIMEOUT = 70.0  # seconds for a part of an answer; the service waits at most 60 s for a job
 LARGEST_ANSWER = 64 * 2**20  # bytes; the service sends larger orders in several answers
 LONGEST_ANSWER = 300.0  # seconds
 PART = 2**16  # bytes that are read at once
@@ -164,7 +164,7 @@ class Channel:
             while (reply := self._http.receive(self._socket.recv(PART))) is None:
                 pass
         except BaseException as fault:
-            self.close()  # else the rest of this answer would be read as the next answer
+            self.close()  # otherwise the rest of this answer would be read as the next one
             if isinstance(fault, OSError):
                 self._address = self._address.after_failure()
             raise

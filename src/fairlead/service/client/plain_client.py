@@ -6,8 +6,8 @@ It imports little, so that commands start quickly; `Client` and `AsyncClient` ar
 `AsyncClient` awaits it. The other two use an exchange that blocks, so that the coroutine never
 suspends and `blocking` runs it to its end.
 
-A request that changes something has an idempotency key, so it can be repeated if its answer was
-lost.
+A request that changes something can be repeated if its answer was lost: it has an idempotency key,
+or a repetition changes nothing.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from fairlead.service.client.exchange import (
     Reply,
 )
 
-PATIENCE = 10.0  # seconds for which a request is repeated: the service may be starting
-OUTAGE_PATIENCE = 600.0  # the same, while a client waits for a job
+PATIENCE = 10.0  # seconds for which a failing request is repeated: the service may be starting
+OUTAGE_PATIENCE = 600.0  # such seconds while a client waits for a job
 LONGEST_PAUSE = 2.0  # seconds between repetitions
-REPORT_AFTER = 2.0  # seconds without a connection, after which this is reported
+REPORT_AFTER = 2.0  # seconds without a connection until this is reported
 REPEATED = (429, 502, 503, 504)  # HTTP statuses
 Report = Callable[[str], None]
 Steps = ParamSpec("Steps")
@@ -216,7 +216,7 @@ def other_version(status: int, url: str) -> RefusedError:
 
 
 def _is_repeated(outcome: Reply | OSError) -> bool:
-    """Return whether a later try may succeed: not after a refusal or for a wrong certificate."""
+    """Return whether a later try may succeed, unlike after a refusal or a wrong certificate."""
     if isinstance(outcome, Reply):
         return outcome.status in REPEATED
     return "certificate" not in str(outcome).lower()

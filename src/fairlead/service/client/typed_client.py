@@ -134,7 +134,7 @@ class TypedRequests:
         return await self._ask(calls.undrain(name), ServerState)
 
     async def remove(self, name: str) -> ServerState:
-        """Remove a lost server; its tasks run again elsewhere."""
+        """Remove a server as lost; its tasks run again elsewhere."""
         return await self._ask(calls.remove(name), ServerState)
 
     async def shares(self) -> SharesView:

@@ -1,8 +1,8 @@
 """The interface of an engine, and the service's orders to it.
 
-An engine has nodes, starts and stops tasks on them, and reports ended tasks until the reports are
+An engine starts and stops tasks on its nodes, and reports ended tasks until the reports are
 acknowledged. It decides nothing: `worker_loop.py` applies the service's orders to it. There are two
-engines: processes of this machine (`worker/`) and a Ray cluster (`ray/`).
+engines: processes of this machine (`service/worker/`) and a Ray cluster (`fairlead/ray/`).
 
 All orders of an answer are checked before any is applied. A worker may be root, and the answer may
 come from another program or version. So every number has bounds, and every text a largest length.
@@ -75,7 +75,7 @@ class Orders(ServiceAnswer):
     # server, task, reason
     stop: Annotated[list[tuple[Name, TaskKey, Reason]], Field(max_length=MOST_AT_ONCE)]
     logs: Annotated[list[OutputRequest], Field(max_length=MOST_AT_ONCE)]
-    # The jobs of the tasks to start; a job that the service does not know is absent.
+    # The jobs of the tasks to start; absent if its spec in the journal is damaged.
     jobs: Annotated[
         dict[Annotated[str, Field(pattern=JOB_ID)], JobSpec], Field(max_length=MOST_AT_ONCE)
     ]
@@ -108,7 +108,7 @@ class Start(NamedTuple):
     node: str
     demand: Mapping[str, float]  # by resource; also the limits of its use
     time_limit: float | None  # seconds after which it is stopped
-    job: JobSpec | None  # None if the service does not know the job
+    job: JobSpec | None  # None if the service could not send it
     devices: Sequence[int] = ()  # the numbers of its GPUs on the node
 
 
@@ -126,7 +126,7 @@ class TaskEngine(Protocol):
     Attributes
     ----------
     identity : str
-        Tells the engine from others with nodes of the same names; the same after a restart.
+        Distinguishes engines with nodes of the same names; does not change at a restart.
     changed : asyncio.Event
         Set when nodes were added, removed or changed, or a task ended.
     """
@@ -154,7 +154,7 @@ class TaskEngine(Protocol):
         ...
 
     def keep_only(self, keys: Collection[Key]) -> None:
-        """Stop all other tasks, and do not report their ends."""
+        """Stop all tasks but these, and do not report their ends."""
         ...
 
     def endings(self) -> Sequence[Ending]:

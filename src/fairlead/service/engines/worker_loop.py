@@ -28,14 +28,14 @@ from fairlead.service.engines.protocol import (
 from fairlead.service.messages import JoinAnswer, StaleSessionError, UnavailableError
 
 LOG = logging.getLogger("fairlead.service.worker")
-LONGEST_PAUSE = 5.0
+LONGEST_PAUSE = 5.0  # seconds between failed requests
 LONGEST_EXCHANGE = 130.0  # seconds for a request and its answer
-REFUSED = (401, 403, 404, 421, 422)
+REFUSED = (401, 403, 404, 421, 422)  # HTTP statuses that a repeated request would get again
 FAULT_PAUSE = 5.0  # seconds after an error, which may recur at once
 LONGEST_REASON = 1000  # characters of an ending, as the service accepts it
 MOST_OUTPUT_REQUESTS = 1000  # waiting requests for output
 ANSWERS_AT_ONCE = 4  # pieces of output being sent
-GATHER_SECONDS = 0.003  # to gather ended tasks into one report; a request takes as long
+GATHER_SECONDS = 0.003  # to gather ended tasks into one report; about the time of a request
 NODES_SECONDS = 0.1  # between checks of an engine that has no nodes yet
 BASE = {"cpu": 0.0, "memory": 0.0, "gpu": 0}
 ServiceAnswer = TypeVar("ServiceAnswer")
@@ -46,8 +46,8 @@ Body = Mapping[str, Any]
 class Link:
     """Requests to a service by a worker, or by a dispatcher of Ray.
 
-    Each raises `InputError` if refused, `StaleSessionError` if the worker has to join again, and
-    `UnavailableError` if a later try may succeed.
+    Each method raises `InputError` if the request is refused, `StaleSessionError` if the worker has
+    to join again, and `UnavailableError` if a later try may succeed.
     """
 
     def __init__(self, exchange: Exchange) -> None:
@@ -102,8 +102,8 @@ class WorkerLoop:
         self._seen = 0  # number of the last order received
         self._declared: list[EngineNode] = []  # the nodes at the last join
         self._in_flight: dict[object, int] = {}  # by request: the last order seen when it was sent
-        # By started task: number of the last order in the answer. An answer to a request in flight
-        # may repeat the start until all such requests were sent with this number or a larger one.
+        # By started task: number of the last order in the answer. The answer to a request in flight
+        # may repeat the start, unless the request was sent with this number or a larger one.
         self._started: dict[Key, int] = {}
         self._failures = 0
         self._has_ever_joined = False
@@ -117,7 +117,7 @@ class WorkerLoop:
         """Run until cancelled; tasks continue then. Raises `InputError` if the join is refused."""
         async with asyncio.TaskGroup() as group:
             for step in (self._receive, self._report):
-                group.create_task(repeat(step, last=InputError))
+                group.create_task(repeat(step, fatal=InputError))
             for _ in range(ANSWERS_AT_ONCE):
                 group.create_task(repeat(self._send_output))
             group.create_task(self.engine.attend())
@@ -209,7 +209,8 @@ class WorkerLoop:
             return None
         except FairleadError as fault:
             if is_join and isinstance(fault, InputError):
-                # After the first join, another program may answer while the service is down.
+                # Another worker may hold a server until that is lost. After the first join, another
+                # program may answer while the service is down.
                 may_join_later = self._has_ever_joined or "held by another" in str(fault)
                 if not may_join_later:
                     raise
@@ -279,14 +280,14 @@ def _join_row(node: EngineNode) -> dict[str, Any]:
 
 
 async def repeat(
-    step: Callable[[], Awaitable[None]], pause: float = 0.0, last: type[Exception] | None = None
+    step: Callable[[], Awaitable[None]], pause: float = 0.0, fatal: type[Exception] | None = None
 ) -> NoReturn:
-    """Repeat a step for ever; log its errors and continue, but raise errors of type `last`."""
+    """Repeat a step for ever; log its errors and continue, but raise errors of type `fatal`."""
     while True:
         try:
             await step()
         except Exception as fault:
-            if last is not None and isinstance(fault, last):
+            if fatal is not None and isinstance(fault, fatal):
                 raise
             LOG.exception("%s failed and is repeated", getattr(step, "__name__", step))
             await asyncio.sleep(FAULT_PAUSE)

@@ -56,7 +56,7 @@ class Peer:
     def __init__(self, connection: socket.socket) -> None:
         self.is_unix = connection.family == socket.AF_UNIX
         self._uid: int | None = None
-        if self.is_unix and hasattr(socket, "SO_PEERCRED"):  # else the system cannot tell
+        if self.is_unix and hasattr(socket, "SO_PEERCRED"):  # without it, the account is unknown
             found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
             self._uid = int(CREDENTIALS.unpack(found)[1])
         elif not self.is_unix:
@@ -149,10 +149,10 @@ class Access:
         return found
 
     def _local(self, peer: Peer | None, headers: dict[bytes, bytes]) -> Token:
-        """Return a caller without a token, by its Unix account."""
+        """Identify a caller without a token by its Unix account."""
         is_forwarded = any(name in headers for name in FORWARDED)
         if peer is None or is_forwarded or (self._is_closed and not peer.is_unix):
-            raise _unauthorized("a token is needed: FAIRLEAD_TOKEN")
+            raise _unauthorized("a token is needed; clients read FAIRLEAD_TOKEN")
         # DNS rebinding: a web page must not reach the service by a name for this machine's address.
         host = headers.get(b"host", b"").decode("latin-1")
         if not peer.is_unix and not _is_loopback(host):
@@ -222,7 +222,7 @@ class Admission:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         origin = headers.get(b"origin")
         is_foreign = origin is not None and origin.partition("://")[2] != headers.get(b"host", "")
-        # A page that loads this address as a picture or script sends no Origin header.
+        # A page that loads this address as an image or a script sends no Origin header.
         is_foreign |= headers.get(b"sec-fetch-site") in ("cross-site", "same-site")
         if is_foreign and (origin is not None or scope["path"].startswith(GUARDED)):
             raise HTTPException(403, "web pages of other sites may not send requests")

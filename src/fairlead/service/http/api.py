@@ -111,7 +111,7 @@ def _description(version: str) -> dict[str, Any]:
 
 
 def _caller_of(*roles: str) -> Callable[[Request], Token]:
-    """Return a FastAPI dependency: the caller, or status 403 if its role is another."""
+    """Return a FastAPI dependency that returns the caller, or answers 403 to other roles."""
 
     async def caller(request: Request) -> Token:
         found: Token = request.state.caller
@@ -348,7 +348,7 @@ async def undrain(service: Served, name: Name, _: Admin, key: KeyDigest) -> Resp
 
 @router.delete("/v1/servers/{name}", response_model=messages.ServerState, tags=["servers"])
 async def remove(service: Served, name: Name, _: Admin, key: KeyDigest) -> Response:
-    """Remove a lost server: its tasks run again elsewhere."""
+    """Remove a server as lost: its tasks run again elsewhere."""
     return _json(await service.change_server(name, "lost", *key))
 
 

@@ -45,7 +45,7 @@ OPEN_FILES = 2 * MOST_CONNECTIONS  # the wanted limit on descriptors
 PAUSE = 0.2  # seconds to wait if no descriptor is left
 COLLECT_SECONDS = 5.0  # between scans of new objects
 YOUNG, NEVER = 10_000, 10**6  # thresholds of Python's collector for young and older objects
-REPEAT_SECONDS = 60.0  # each kind of warning is shown once in this time
+REPEAT_SECONDS = 60.0  # each kind of warning is logged once in this time
 MOST_WARNINGS = 1000  # kinds of warnings that are remembered
 TLS_HANDSHAKE = b"\x16"
 TLS_BUFFER = 16 * 1024  # bytes of a connection; asyncio would allocate 256 KiB for each
@@ -255,7 +255,10 @@ def serve(
     limits: Limits,
     version: str,
 ) -> None:
-    """Serve on sockets until a signal; raise `InputError` if other machines need no token."""
+    """Serve on sockets until a signal.
+
+    Raises `InputError` if other machines reach a socket and there is no token.
+    """
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter())
     for sock in listening:
@@ -314,7 +317,7 @@ def _collect_seldom() -> None:
 
 
 class RepeatFilter(logging.Filter):
-    """Shows each kind of warning once a minute, with the number of suppressed repetitions."""
+    """Logs each kind of warning or error once a minute, with the number of suppressed ones."""
 
     def __init__(self) -> None:
         super().__init__()

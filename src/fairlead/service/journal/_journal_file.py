@@ -94,7 +94,7 @@ share_hours = sql.Table(  # of the whole cluster, by hour since 1970
     TABLES,
     sql.Column("hour", sql.Integer, primary_key=True),
     sql.Column("user", sql.Text, primary_key=True),
-    sql.Column("active", sql.Float, nullable=False),  # hours in which it held or was due anything
+    sql.Column("active", sql.Float, nullable=False),  # hours with a held or fair share above 0
     sql.Column("held", sql.Float, nullable=False),
     sql.Column("fair", sql.Float, nullable=False),
 )

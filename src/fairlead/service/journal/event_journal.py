@@ -94,10 +94,10 @@ class Snapshots:
         self._engine, self._path, self._read_state = engine, path, read_state
 
     def save(self, seq: int, parts: Iterable[bytes]) -> None:
-        """Save the state after an event; keep only the newest and the oldest other snapshots."""
+        """Save the state after an event; keep only the two oldest and two newest snapshots."""
         part, data, digest = 0, b"", 0
         self._delete(snapshot_parts.c.seq == seq)
-        # Each part is written when the next one is there, because the last one has the digest.
+        # A part is written once the next one is known: the last part also holds the digest.
         for part, next_data in enumerate(parts):
             if part:
                 self._insert(seq, part - 1, data)
@@ -109,13 +109,13 @@ class Snapshots:
         self._delete(snapshot_parts.c.seq.not_in(kept))
 
     def seqs(self) -> list[int]:
-        """Return the numbers of the events with a complete snapshot, in order."""
+        """Return the numbers of the events with a complete snapshot, in ascending order."""
         whole = sql.select(snapshot_parts.c.seq).where(snapshot_parts.c.is_last)
         with self._engine.connect() as connection:
             return list(connection.scalars(whole.order_by(snapshot_parts.c.seq)))
 
     def first_readable(self, seqs: Sequence[int]) -> tuple[int, ServiceState] | None:
-        """Return the first readable snapshot, and the number of its event."""
+        """Return the first readable snapshot among `seqs`, after its number; None without one."""
         for seq in seqs:
             try:
                 data, digest = self._parts(seq)
@@ -128,7 +128,7 @@ class Snapshots:
         return None
 
     def sound(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the snapshots that match their digests, each with the number of its event."""
+        """Yield the snapshots that match their digests, each after the number of its event."""
         for seq in self.seqs():
             data, digest = self._parts(seq)
             if digest == crc32(data):
@@ -261,10 +261,10 @@ class Journal:
             if rows:
                 columns = "(seq, now, kind, body, digest)"
                 write(f"INSERT INTO events {columns} VALUES (?, ?, ?, ?, ?)", rows)
-            # The wall clock may be behind the times of events; see `StateThread`.
-            behind = min(at - last, 0.0) if rows else 0.0
+            # The wall clock may be behind the times of events; see `StateThread._next_time`.
+            correction = min(at - last, 0.0) if rows else 0.0
             self.jobs.insert(connection, batch.specs)
-            self.jobs.insert_attempts(connection, effects.attempts, behind)
+            self.jobs.insert_attempts(connection, effects.attempts, correction)
             self.jobs.record_ended(connection, effects.ended, last)
             self.notices.insert_ends(connection, effects.ended, at)
             if answer_rows:
@@ -287,14 +287,14 @@ class Journal:
     def add_alerts(self, changes: Iterable[tuple[str, Alert, float]], present: bytes) -> None:
         """Write changes of alerts, with their times, as notices; store the present alerts."""
         with self._engine.begin() as connection:
-            for what, alert, now in changes:
-                content = {"type": what, "alert": alert._asdict()}
+            for change, alert, now in changes:
+                content = {"type": change, "alert": alert._asdict()}
                 self.notices.insert_alert(connection, alert.user, content, now)
             row = sqlite.insert(meta).values(key=ALERTS, value=present.decode())
             new = {"value": row.excluded.value}
             connection.execute(row.on_conflict_do_update(["key"], set_=new))
 
-    def kept(self, key: str) -> str:
+    def stored_text(self, key: str) -> str:
         """Return the text that is stored under a key; empty if there is none."""
         with self._engine.connect() as connection:
             return connection.scalar(sql.select(meta.c.value).where(meta.c.key == key)) or ""
@@ -379,7 +379,7 @@ class Journal:
                 since, digest = seq, recorded or 0
 
     def replay_start(self) -> tuple[int, float, ServiceState | None]:
-        """Return the event after which replays start, its time, and the state after it."""
+        """Return the event after which replays start (0: the first), its time, and the state."""
         first = self._first()
         # While no event is deleted, so that `first` is at most 1, replays start without a snapshot.
         later = [seq for seq in self.snapshots.seqs() if seq >= first > 1]

@@ -1,6 +1,7 @@
 """Jobs in the journal, ended attempts, and usage by month; search for live and ended jobs.
 
-Long fields of ended jobs are shortened or dropped.
+The spec of a job is the part of its request that workers need. Long fields of ended jobs are
+shortened or dropped.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from fairlead.service.run_times import command_name
 from fairlead.service.service_state import RESOURCES
 
 LOG = logging.getLogger("fairlead.service")
-SEARCHED = 100_000  # ended jobs that a search reads, the latest ones
+SEARCHED = 100_000  # latest ended jobs, which a search reads
 NEVER = 1e300  # sorts jobs that never started after all others
 CACHED_SPEC_BYTES = 64 * 2**20  # of specs in memory
-LISTED_BYTES = 2 * 2**20  # size of a list of ended jobs
+LISTED_BYTES = 2 * 2**20  # largest size of a list of live or of ended jobs
 ENDED_BYTES = 4096  # largest size of an ended job's spec, and of its view
-KEPT_WORDS, WORD_LENGTH = 3, 100  # of a long command
+KEPT_WORDS, WORD_LENGTH = 3, 100  # of a long command: words, and characters of each
 MARK = "..."  # follows a shortened command
 DAMAGED = "its command in the journal is damaged"
 DELETED_AT_ONCE = 500  # jobs in one transaction, which takes some 20 ms
@@ -71,13 +72,13 @@ class JobRecords:
             )
 
     def insert_attempts(
-        self, connection: sql.Connection, ended: Sequence[EndedAttempt], behind: float
+        self, connection: sql.Connection, ended: Sequence[EndedAttempt], correction: float
     ) -> None:
-        """Write ended attempts; add `behind` seconds to their times."""
+        """Write ended attempts; add `correction` seconds to their times."""
         if ended:
             rows = [
                 (
-                    *(*a.key, a.user, a.server, a.started + behind, a.ended + behind),
+                    *(*a.key, a.user, a.server, a.started + correction, a.ended + correction),
                     *(a.status, a.reason),
                     *(a.demand.get(r, 0.0) for r in RESOURCES),
                 )
@@ -87,7 +88,7 @@ class JobRecords:
             connection.exec_driver_sql(f"INSERT OR REPLACE INTO attempts {values}", rows)
 
     def record_ended(self, connection: sql.Connection, ended: Sequence[Job], at: float) -> None:
-        """Write how jobs ended, and shorten long requests."""
+        """Write how jobs ended, and shorten their long specs."""
         if not ended:
             return
         connection.exec_driver_sql(
@@ -144,7 +145,7 @@ class JobRecords:
     def ended_jobs(
         self, user: str | None = None, ids: Sequence[int] | None = None, limit: int = 100
     ) -> list[dict[str, Any]]:
-        """Return ended jobs, newest ids first: at most `limit` and 2 MiB, but at least one."""
+        """Return ended jobs, the newest first: at most `limit` and 2 MiB, but at least one."""
         chosen = sql.select(jobs.c.id, jobs.c.ended, jobs.c.outcome)
         chosen = chosen.where(jobs.c.ended.is_not(None))
         if user is not None:
@@ -164,10 +165,7 @@ class JobRecords:
         return views
 
     def search_ended(self, wanted: JobQuery) -> tuple[list[dict[str, Any]], int]:
-        """Return a page of the wanted jobs, and the number of jobs on all pages.
-
-        Only the latest 100,000 ended jobs are searched.
-        """
+        """Return a page of the wanted jobs among the latest 100,000, and their number."""
         view = sql.cast(jobs.c.outcome, sql.Text)
         columns = (jobs.c.id, jobs.c.user, jobs.c.submitted, jobs.c.ended, view.label("view"))
         latest = sql.select(*columns).where(jobs.c.ended.is_not(None))
@@ -225,7 +223,7 @@ class JobRecords:
         return rows
 
     def last_attempt(self, job: int, task: int, attempt: int | None) -> tuple[int, str] | None:
-        """Return the number and the server of a task's given or last ended attempt."""
+        """Return the number and server of a task's ended attempt: the given one, or the last."""
         chosen = sql.select(attempts.c.attempt, attempts.c.server)
         chosen = chosen.where(attempts.c.job == job, attempts.c.task == task)
         if attempt is not None:
@@ -400,7 +398,7 @@ def job_view(job: Job) -> dict[str, Any]:
 
 
 def short_request(request: Mapping[str, Any]) -> bytes:
-    """Return the request of an ended job without its environment; only the start if long."""
+    """Return a spec without environment and folder, and with a long command shortened."""
     kept = to_json({**request, "environment": {}, "directory": None})
     if len(kept) <= ENDED_BYTES:
         return kept

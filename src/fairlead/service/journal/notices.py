@@ -81,15 +81,15 @@ class Notices:
 
 
 def _insert(connection: sql.Connection, user: str, bodies: Sequence[bytes], now: float) -> None:
-    """Write notices of a user, as many as the limit admits; drop the others."""
+    """Write notices of a user; drop those beyond `MOST_NOTICES`."""
     present = sql.select(sql.func.count()).where(notices.c.user == user)
-    room = max(MOST_NOTICES - int(connection.scalar(present) or 0), 0)
-    if len(bodies) > room:
-        left_out = len(bodies) - room
+    most = max(MOST_NOTICES - int(connection.scalar(present) or 0), 0)
+    if len(bodies) > most:
+        left_out = len(bodies) - most
         LOG.warning("too many unsent notices; some are left out", extra={"notices": left_out})
     rows = [
         {"id": f"msg_{token_hex(12)}", "user": user, "made": now, "body": body}
-        for body in bodies[:room]
+        for body in bodies[:most]
     ]
     if rows:
         connection.execute(sql.insert(notices), rows)

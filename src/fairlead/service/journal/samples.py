@@ -1,4 +1,4 @@
-"""Samples of the cluster and of users' shares in the journal, and users' share hours by the hour.
+"""Samples of the cluster and of users' shares in the journal, and hourly sums of users' shares.
 
 Samples are for charts of the last days. Time is cut into slots of five minutes (Unix time // 300).
 A slot keeps the last sample taken in it, with the shares of the 100 users with the largest shares.
@@ -26,7 +26,7 @@ from fairlead.service.journal._journal_file import (
 SLOT_SECONDS = 300
 KEPT_SECONDS = 8 * 86400
 KEPT_USERS = 100  # in a slot
-MOST_STEPS = 300  # in an answer
+MOST_STEPS = 300  # in an answer; one more if the period does not begin with a step
 DRAWN_USERS = 8  # in an answer for all users
 SECONDS_PER_HOUR = 3600
 
@@ -86,7 +86,7 @@ class Samples:
         return found
 
     def cluster_over_time(self, since: float, now: float) -> dict[str, Any]:
-        """Return means of samples over at most 300 steps of a period; None without samples."""
+        """Return means of samples in some 300 steps of a period; None for a step without one."""
         samples = dict(self.cluster(since))
         times, sampled = _steps(since, now, list(samples))
         found = samples.values()
@@ -104,7 +104,7 @@ class Samples:
         }
 
     def shares_over_time(self, since: float, now: float, user: str | None) -> dict[str, Any]:
-        """Return mean shares of a user, or of the 8 with the largest, in at most 300 steps."""
+        """Return mean shares of a user, or of the 8 with the largest, in some 300 steps."""
         first = int(since // SLOT_SECONDS)
         chosen, slot = share_samples.c.slot >= first, cluster_samples.c.slot
         size = sql.func.sum(sql.func.max(share_samples.c.held, share_samples.c.fair))
@@ -155,7 +155,7 @@ def _means(sampled: Sequence[Sequence[float]], values: Mapping[float, float]) ->
 class ShareHours(NamedTuple):
     """A user's held and fair dominant shares, summed over time, in hours of the whole cluster.
 
-    `active` is the time in hours in which the user held or was due anything.
+    `active` is the time in hours with a held or fair share above 0.
     """
 
     user: str

@@ -5,8 +5,8 @@ So a task continues when its worker is killed, and a restarted worker learns how
 attempt runs twice: the shell program waits for a line from its worker. The worker sends the line
 only after it has recorded the process number of the program, and it records only one.
 
-An attempt has ended, and its amounts are free, when no process of its group and session is left,
-whatever the files of the task say.
+An attempt has ended, and its amounts are free, when no process of its group and session is left.
+The files of the task do not decide this.
 
 The task's account may write only the directory `task`. The worker may be root, so it trusts no file
 there; see `_files.py`.
@@ -49,8 +49,8 @@ from fairlead.service.worker.accounts import Account
 from fairlead.service.worker.machine import boot_id, members, state_of
 
 LOG = logging.getLogger("fairlead.service.worker")
-# Arguments: the directory of the command, and its words. The rest is relative to the task's
-# directory. Without a line from the worker, the worker is gone and nothing may run.
+# It runs in the task's directory. Its arguments are the directory of the command, and its words.
+# Without a line from the worker, the worker is gone and nothing may run.
 # `trap :` holds only for this shell: the command gets the signal, and its status is recorded.
 # The status goes into an existing file, because the disk may be full. If even that fails, this
 # shell exits with the status. The rest of the process group ends with the shell.
@@ -100,9 +100,9 @@ class Record(BaseModel):
     time_limit: float | None = None  # seconds
     memory: float = 0.0  # limit in bytes, 0 for none
     boot: str = ""  # `boot_id` of the machine at its start
-    submitted: float | None = None  # tells apart jobs of two journals with the same number
+    submitted: float | None = None  # differs for jobs with the same number in two journals
     leader: Leader | None = None  # None until the shell program is started
-    stop: str = ""  # why the worker asked the attempt to end
+    stop: str = ""  # why the worker stopped the attempt
     checkpoint_signal: str = ""  # sent in place of SIGTERM when it is preempted
     # Set if the attempt could not start, or its shell program could not write its status.
     ended: AttemptEnd | None = None
@@ -260,10 +260,10 @@ class Attempt:
         self._note("is_reported")
 
     def stop(self, reason: str) -> None:
-        """Ask the attempt to end; `poll` sends SIGKILL later.
+        """Signal the attempt to end; `poll` sends SIGKILL later.
 
-        It gets its checkpoint signal, if it has one, when it is preempted; SIGINT after a Ctrl-C;
-        else SIGTERM.
+        A preempted attempt gets its checkpoint signal, if it has one; after a Ctrl-C it gets
+        SIGINT, else SIGTERM.
         """
         if not self.is_over and self.stopped_at is None:
             self.record.stop = reason
@@ -296,7 +296,7 @@ class Attempt:
         return self.outcome
 
     def output(self, stream: str) -> BinaryIO | None:
-        """Open a stream of output, or return None; stderr of a failed start is its reason."""
+        """Open a stream of output; None without one. The stderr of a failed start is its reason."""
         ended = self.record.ended
         if stream == "stderr" and ended is not None and self.record.leader is None:
             return BytesIO(f"fairlead: {ended.reason}\n".encode())
@@ -316,7 +316,7 @@ class Attempt:
         return list(found.values())
 
     def exceeds_memory(self) -> bool:
-        """Return whether it holds more memory than its demand; count shared pages once."""
+        """Return whether it uses more memory than its demand; shared pages count once."""
         if not self.record.memory or self.outcome is not None or self.stopped_at is not None:
             return False
         processes, mapped, held = self.processes(), 0, 0
@@ -336,7 +336,7 @@ class Attempt:
         self._signal(signal.SIGKILL)
 
     def _record_and_release(self, process: subprocess.Popen[bytes]) -> None:
-        """Record the shell program; only then let it run the command."""
+        """Record the shell program, then let it run the command."""
         state = state_of(process.pid)
         if state is None or process.stdin is None:
             raise ChildProcessError(errno.ECHILD, "its process is gone")
@@ -401,7 +401,7 @@ class Attempt:
         elif reason or self.process is not None:  # it was stopped, or this worker started it
             end = AttemptEnd(KILLED, reason or "all of its processes were killed")
         else:
-            end = AttemptEnd(None, "it vanished: killed, or its machine went down")
+            end = AttemptEnd(None, "its processes are gone: killed, or the machine went down")
         self.record.ended = end
         self._note("ended")
         return end
@@ -409,7 +409,7 @@ class Attempt:
     def _enforce(self) -> None:
         """Stop an attempt that exceeds its time limit; kill a stopped one after its grace."""
         if self.stopped_at is None and self.record.stop:
-            self.stop(self.record.stop)  # an earlier worker asked
+            self.stop(self.record.stop)  # an earlier worker stopped it
         if self.stopped_at is not None:
             grace = KILL_AFTER if self.grace is None else self.grace
             if monotonic() - self.stopped_at > grace:

@@ -3,11 +3,11 @@
 A worker may be root. So it trusts no file that a task may have replaced, and uses no folder that
 another account could have replaced.
 
-Folders of attempts are removed whatever their content is. A task's tree may be deeper than a stack
-or the longest path, may be too large for one turn, and may change during the removal. So no tree is
-walked. Each folder is moved into `DISCARDED`, which tasks cannot enter. There it is emptied: files
-are removed, and folders inside it are moved up into `DISCARDED`. This takes three descriptors,
-follows no link, and survives a restart.
+Folders of attempts are removed whatever they contain. A task's tree may be too deep for a recursion
+or a path, too large for one turn, and may change meanwhile. So no tree is walked. Each folder is
+moved into `DISCARDED`, which tasks cannot enter, and emptied: files are removed, and folders inside
+it are moved up into `DISCARDED`. This takes three descriptors, follows no link, and survives a
+restart.
 
 A task may have moved folders of other accounts into its own. A worker that is root does not enter
 these: the name of each discarded folder holds the account of its task.
@@ -273,7 +273,7 @@ def remove_discarded(root: Path, seconds: float = TURN) -> bool:
 
 
 def _sample_names(discarded: int) -> list[str]:
-    """Return some names of a folder in random order, so that no entry blocks others for ever."""
+    """Return some names in a folder in random order, so that no entry blocks others for ever."""
     with os.scandir(discarded) as entries:
         names = [entry.name for entry in islice(entries, AT_ONCE)]
     shuffle(names)

@@ -19,7 +19,7 @@ from fairlead.service.worker._files import make_folder, set_owner
 
 LOG = logging.getLogger("fairlead.service.worker")
 OTHER_USERS = "*"  # in a map: all other users
-SHARED = "nobody"
+SHARED = "nobody"  # the account of users without one
 LARGEST_NUMBER = 2**32 - 2  # the kernel takes 2^32 - 1 as "unchanged": a task would stay root
 PLAIN_NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,99}")
 NOT_PLAIN = re.compile(r"[^A-Za-z0-9_]")
@@ -38,7 +38,7 @@ class Account:
 
 
 class Accounts:
-    """The Unix account of each user, never root: the worker's own unless the worker is root.
+    """The Unix account of each user, never root; the worker's own unless the worker is root.
 
     `names` maps users to accounts, and ``*`` to the account of all other users. Without ``*``, an
     unmapped user has the account of the same name. Without a map, users without an account share

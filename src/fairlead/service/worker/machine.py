@@ -1,4 +1,4 @@
-"""Read from the kernel this machine's cores, memory, GPUs, and processes."""
+"""Describe this machine: cores, memory, GPUs, and processes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CGROUP = Path("/sys/fs/cgroup")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 TICKS = os.sysconf("SC_CLK_TCK")
 # Folders that only root can write, because the worker may be root; its PATH may have others.
-FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin:/usr/lib/wsl/lib"
+SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin:/usr/lib/wsl/lib"
 TIMEOUT = 20.0  # seconds for a program of the system
 
 
 def take_ignored_signals() -> None:
-    """Handle signals that this process ignores, as after ``nohup`` or ``&``, and do nothing.
+    """Handle signals that this process ignores, as after ``nohup`` or ``&``, by doing nothing.
 
-    Tasks would inherit that the signals are ignored, and a shell cannot change this.
+    Otherwise tasks would ignore the signals, too, and a shell cannot change this.
     """
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -34,7 +34,7 @@ def take_ignored_signals() -> None:
 
 
 def cores() -> float:
-    """Return the number of cores in this process's affinity, or its cgroup's quota if less."""
+    """Return the number of cores that this process may use, by its affinity and cgroup."""
     found = float(len(os.sched_getaffinity(0)))
     quota, _, period = _cgroup_limit("cpu.max").partition(" ")
     if quota.isdigit() and period.isdigit():
@@ -101,8 +101,7 @@ def state_of(number: int) -> ProcessState | None:
 def members(number: int) -> list[psutil.Process]:
     """Return the live processes of a session, including uninterruptible ones.
 
-    The process group of the session's leader is among them, because no process outside the session
-    can join the group.
+    They include the process group of the leader: no process outside the session can join it.
     """
     found = []
     for each in psutil.pids():
@@ -131,7 +130,7 @@ def output_of(words: Sequence[str], pass_fds: Collection[int] = ()) -> str:
     """Run a program of the system, without the worker's environment; return its output."""
     ran = subprocess.run(
         words,
-        env={"PATH": FOLDERS, "LC_ALL": "C"},
+        env={"PATH": SYSTEM_PATH, "LC_ALL": "C"},
         cwd="/",
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -43,7 +43,7 @@ from fairlead.service.worker.accounts import Account, Accounts, make_home, make_
 
 LOG = logging.getLogger("fairlead.service.worker")
 GIB = 2**30
-LOOK_SECONDS = 0.1  # between checks for ended tasks
+CHECK_SECONDS = 0.1  # between checks for ended tasks
 MEMORY_SECONDS = 1.0  # between checks of memory
 CLEAN_SECONDS = 60.0  # between deletions of old output
 REMOVE_SECONDS = 0.2  # between the turns of a long removal
@@ -55,7 +55,7 @@ OUTPUT_AGE = 7 * 86400.0  # seconds after the end of a task
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
 SECRETS = ("FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE")  # variables that no task gets
 STREAMS = ("stdout", "stderr")
-GIVEN_UP = "the service gave it up"
+GIVEN_UP = "the service does not know it any more"
 
 
 @dataclass
@@ -74,9 +74,9 @@ class LocalProcesses:
 
     `server` is this machine; its GPUs are numbered from 0.
 
-    Its tables belong to the event loop's thread. Other threads get attempts as arguments, and
-    return results. Raises `InputError` if the folder `state` is unusable, or another worker uses
-    it. After `grace` seconds a stopped task is killed.
+    Only the event loop's thread uses its tables; other threads get attempts as arguments, and
+    return results. A stopped task is killed after `grace` seconds. Raises `InputError` if the
+    folder `state` is unusable, or another worker uses it.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class LocalProcesses:
                     self._add(each.attempt, each.why_stopped)
 
     def _read(self, key: Key) -> Attempt | None:
-        """Return the attempt with a key from its folder, or None if it has none."""
+        """Return the attempt with a key from its folder, or None if there is none."""
         return Attempt.from_folder(self._root / folder_name(key))
 
     def _add(self, attempt: Attempt, why_stopped: str | None) -> None:
@@ -223,7 +223,7 @@ class LocalProcesses:
         """Find ended tasks, enforce limits, and delete old output."""
         self.changed.set()
         async with asyncio.TaskGroup() as group:
-            group.create_task(repeat(self._check_tasks, LOOK_SECONDS))
+            group.create_task(repeat(self._check_tasks, CHECK_SECONDS))
             group.create_task(repeat(self._watch_memory, MEMORY_SECONDS))
             group.create_task(repeat(self._clean, CLEAN_SECONDS))
             group.create_task(repeat(self._remove))
@@ -243,11 +243,11 @@ class LocalProcesses:
             do_all(self._run_command, made)
 
     def _make(self, starting: Starting) -> Attempt:
-        """Make the attempt of a task; it has ended already if the task cannot run."""
+        """Make the attempt of a task; if the task cannot run, the attempt has ended already."""
         task, job = starting.task, starting.task.job
-        fault = "" if job is not None else "the service does not know the job"
+        fault = "" if job is not None else "the service did not send its command"
         if len(starting.devices) < math.ceil(task.demand.get("gpu", 0.0)):
-            # Until now, the policy may have been slots, which does not count devices.
+            # Tasks that started under the policy slots, which does not count GPUs, may hold them.
             why = f"its GPUs are not free on {self.server.name}"
             return Attempt.failed(self._root, task.key, why)
         account = None
@@ -278,7 +278,7 @@ class LocalProcesses:
         return attempt
 
     def _failed(self, key: Key, fault: OSError) -> Attempt:
-        """Return an attempt that could not be made; it runs again unless a quota is exceeded."""
+        """Return an attempt that could not be made; the task runs again unless a quota is full."""
         why = f"cannot be started on {self.server.name}: {fault.strerror}"
         is_quota = fault.errno == errno.EDQUOT  # the start would fail on other servers, too
         return Attempt.failed(self._root, key, why, CANNOT_START if is_quota else None)
@@ -320,8 +320,8 @@ class LocalProcesses:
     def _devices_for(self, task: Start) -> list[int]:
         """Return the GPUs for a task: those that the service chose, or others if these are in use.
 
-        A task of a lost session may hold them until it has stopped. Under slots, the service
-        chooses none.
+        A task that the service does not know any more holds its GPUs until it has stopped. Under
+        slots, the service chooses none.
         """
         held = Counter[int]()  # parts by device
         for attempt in self._attempts.values():
@@ -330,10 +330,10 @@ class LocalProcesses:
         for starting in self._starting.values():
             held.update(dict.fromkeys(starting.devices, parts_of(starting.task)))
         known, wanted = int(self.server.capacity["gpu"]), math.ceil(task.demand.get("gpu", 0.0))
-        with_room = [n for n in range(known) if held[n] + parts_of(task) <= GPU_PARTS]
-        if len(task.devices) == wanted and set(task.devices) <= set(with_room):
+        free = [n for n in range(known) if held[n] + parts_of(task) <= GPU_PARTS]
+        if len(task.devices) == wanted and set(task.devices) <= set(free):
             return list(task.devices)
-        return sorted(with_room, key=held.__getitem__, reverse=True)[:wanted]
+        return sorted(free, key=held.__getitem__, reverse=True)[:wanted]
 
     def _give_up(self, attempt: Attempt) -> None:
         """Stop an attempt that the service does not know; do not report its end."""
@@ -397,7 +397,7 @@ class LocalProcesses:
 
 def _piece(attempt: Attempt, is_reported: bool, stream: str, offset: int) -> dict[str, Any]:
     """Return a piece of a task's output from an offset; `fault` if it cannot be read."""
-    # Read before the output, as a running task may still write.
+    # Read before the output, because a running task may still write to it.
     is_over, size, data = is_reported or attempt.is_over, 0, b""
     file = attempt.output(stream)
     if file is not None:

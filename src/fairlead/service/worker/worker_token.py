@@ -1,4 +1,4 @@
-"""Keep the worker's token from other processes: in a file, and in its memory."""
+"""Keep a token from other accounts and processes: in its file, and in the worker's memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_token(path: Path) -> str:
             if not stat.S_ISREG(found.st_mode):
                 raise InputError("must be a file", OPTION, str(path))
             if found.st_mode & 0o077 or found.st_uid not in (0, os.geteuid()):
-                fault = "other accounts can read it; let its mode be 600, and the worker its owner"
+                fault = "other accounts can read it; it must be this account's, with mode 600"
                 raise InputError(fault, OPTION, str(path))
             lines = file.read(LONGEST).splitlines()
     except OSError as fault:

@@ -1,4 +1,4 @@
-// Pictures of figures over time, by uPlot; each has its figures as a table, too.
+// Charts of figures over time, by uPlot; each has its figures as a table, too.
 
 import { html } from "./libraries/lit-html/lit-html.js";
 import { moment } from "./format.js";
@@ -71,7 +71,7 @@ class TimeChart extends HTMLElement {
     this.#plot = new globalThis.uPlot(options, this.#data(), this);
   }
 
-  // Send the figures at the pointer, which `chart` shows below the picture.
+  // Send the figures at the pointer, which `chart` shows below the plot.
   #read(at) {
     const { times, series, format } = this.#figures;
     const texts = series.filter((one) => at != null && one.values[at] != null).map((one) => `${one.label} ${format(one.values[at])}`);
@@ -80,7 +80,7 @@ class TimeChart extends HTMLElement {
 }
 customElements.define("time-chart", TimeChart);
 
-// A picture of series over time, and a table of its figures. Each of `series` is {label, values,
+// A chart of series over time, and a table of its figures. Each of `series` is {label, values,
 // colour, dash}; values are null where unknown.
 export function chart(about, { times, series, format, top = null }) {
   if (!times.length) return html`<p class="small">${about}: the first figures come a minute after the service has started.</p>`;
@@ -97,7 +97,7 @@ export function chart(about, { times, series, format, top = null }) {
   </figure>`;
 }
 
-// The numbers of at most ROWS times, in equal steps up to the last one.
+// The indices of at most ROWS times, in equal steps up to the last one.
 function rows(times) {
   const step = Math.ceil(times.length / ROWS);
   return times.map((_, k) => k).filter((k) => (times.length - 1 - k) % step === 0);

@@ -27,7 +27,7 @@ export default class JobView {
     this.output = this.attempts.length ? await this.tail(path) : null;
   }
 
-  // Whether its output may grow although no event comes.
+  // Whether its output may grow without an event of the stream.
   get isGrowing() {
     return this.job?.running > 0;
   }

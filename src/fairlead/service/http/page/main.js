@@ -13,7 +13,7 @@ import WhatIfView from "./what-if.js";
 const VIEWS = { "": OverviewView, jobs: JobsView, job: JobView, user: UserView, servers: ServersView, "what-if": WhatIfView };
 const VIEW_OF_ONE = { jobs: "job", users: "user" }; // for typed addresses such as #/jobs/4
 const NAV = [["", "Overview"], ["jobs", "Jobs"], ["servers", "Servers"], ["what-if", "What if?"]];
-const RELOAD_SECONDS = 5; // between requests of a view while events come
+const RELOAD_SECONDS = 5; // shortest time between reloads of a view after events
 const RETRY_SECONDS = 3; // until the next connection
 
 const element = (id) => document.getElementById(id);

@@ -11,13 +11,14 @@ export const bar = (fraction, line = null, title = "") => html`<div class="bar" 
   <span style=${`width: ${100 * Math.min(1, fraction)}%`}></span>
   ${line === null ? nothing : html`<i style=${`left: calc(${100 * Math.min(1, line)}% - 1px)`}></i>`}</div>`;
 
-export const used = (holds, has) =>
-  has ? html`${bar(holds / has)}<small>${amount(holds)} of ${amount(has)}</small>` : nothing;
+export const used = (amountUsed, capacity) =>
+  capacity ? html`${bar(amountUsed / capacity)}<small>${amount(amountUsed)} of ${amount(capacity)}</small>` : nothing;
 
 export const tiles = (rows) => html`<dl class="tiles">${rows.map(
-  ([what, value]) => html`<div><dt>${what}</dt><dd>${value}</dd></div>`)}</dl>`;
+  ([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`;
 
-// A table that scrolls; columns are {text, kind, sort}, and `sorted` is {sort, descending, by}.
+// A table that scrolls. Columns are {text, kind (a CSS class), sort (a field)}; `sorted` is the present order:
+// {sort, descending, by (a function that sorts by a field)}.
 export function table(about, columns, rows, sorted = null) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${about}><table>
     <thead><tr>${columns.map((column) => heading(column, sorted))}</tr></thead><tbody>${rows}</tbody></table></div>`;
@@ -50,7 +51,7 @@ export function pager(offset, limit, found, go) {
     <button ?disabled=${last >= found} @click=${() => go(offset + limit)}>Later</button></nav>`;
 }
 
-// Ask before a change; resolves to the entered values, or to null if it is refused.
+// Ask before a change; resolve to the entered values, or to null if the user answers no.
 export function confirm(question, action, fields = []) {
   const dialog = document.getElementById("confirm");
   dialog.querySelector("h2").textContent = question;

@@ -13,8 +13,8 @@ const FIELDS = [
   ["removed", "Servers to remove", "node4"],
   ["quotas", "Quotas", "bo=gpu:4"],
 ];
-// Inputs whose names differ from the service's fields: an input named remove would hide the form's method.
-const OF_SERVICE = { drain: "drained", remove: "removed" };
+// Inputs whose names differ from the API's fields: an input named remove would hide the form's method.
+const INPUT_OF_FIELD = { drain: "drained", remove: "removed" };
 // Words between commas; a word with a comma has double quotes around it.
 const words = (text) => (text.match(/(?:"[^"]*"|[^,"])+/g) || []).map((word) => word.replaceAll('"', "").trim()).filter(Boolean);
 export const quoted = (name) => (name.includes(",") ? `"${name}"` : name);
@@ -27,7 +27,7 @@ function pairs(text, label, read) {
   }));
 }
 
-// A comma within one quota, as in ana=gpu:4,cpu:16: there is no = between it and the next comma.
+// A comma within one quota, as in ana=gpu:4,cpu:16: a RESOURCE:AMOUNT without = follows it.
 const NEXT_RESOURCE = /,(?=[^,=]*:[^,=]*(?:,|$))/g;
 const resources = (text) => Object.fromEntries(text.split(";").map((part) => {
   const [name, value] = part.split(":");
@@ -61,7 +61,7 @@ export default class WhatIfView {
       if (fault.wantsToken) throw fault;
       const [place, ...rest] = fault.message.split(": ");
       const [first, ...inner] = place.split(".");
-      const field = FIELDS.find(([name]) => name === (OF_SERVICE[first] ?? first));
+      const field = FIELDS.find(([name]) => name === (INPUT_OF_FIELD[first] ?? first));
       this.fault = field && rest.length ? `${[field[1], ...inner].join(", ")}: ${rest.join(": ")}` : fault.message;
     }
   }
