@@ -15,12 +15,12 @@ def check(state: ServiceState) -> None:
     for job in jobs:
         assert job.status.count(RUNS) == len(job.running)
         assert job.ended == len(job.status) - waits[job.id] - len(job.running)
-        assert sum(entry.running for entry in job.entries.values()) == len(job.running)
+        assert sum(job_group.running for job_group in job.groups.values()) == len(job.running)
         entered = 0 if job.withheld else waits[job.id]
         if job.at_most:
             entered = min(entered, max(job.at_most - len(job.running), 0))
             assert len(job.running) <= job.at_most
-        assert sum(entry.waiting for entry in job.entries.values()) == entered
+        assert sum(job_group.waiting for job_group in job.groups.values()) == entered
         assert not job.is_finished
         assert job.awaiting_gang == sum(run.is_over for run in job.running.values())
         for run in job.running.values():
@@ -33,7 +33,7 @@ def check(state: ServiceState) -> None:
         assert state.live_jobs[user] == len(mine)
         assert state.running[user] == sum(len(job.running) for job in mine)
         assert state.pending[user] == sum(waits[job.id] for job in mine)
-    scheduled = {entry.group for job in jobs for entry in job.entries.values()}
+    scheduled = {job_group.group for job in jobs for job_group in job.groups.values()}
     assert state._groups.keys() == state.scheduler._state.groups.keys() == scheduled
     assert len(state.scheduler._state.running) == sum(len(job.running) for job in jobs)
     after = {(other, job.id) for job in jobs for other in job.after}

@@ -152,7 +152,7 @@ def check_journal(path: Path) -> None:
         fresh.take_effects()
         check(fresh)
         for machine in fresh.servers.values():
-            held = sum(run.entry.demand["cpu"] for run in machine.running.values())
+            held = sum(run.job_group.demand["cpu"] for run in machine.running.values())
             assert held <= machine.capacity["cpu"] == CPUS[machine.name]
     assert fresh.snapshot() == kept.snapshot()
     journal.close()

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.formats.queue_file import QueueFile
-from fairlead.service.service import user_views
+from fairlead.service._views import user_views
 from fairlead.service.service_state import ServiceState
 from fairlead.simulation.simulate import simulate
 from live_cluster import Cluster, until

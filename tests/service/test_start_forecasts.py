@@ -81,7 +81,7 @@ def estimates_for(
         for _ in range(run_times.LEAST):
             found.add(each)
     estimates = found.estimates([], 0.0)
-    groups = [next(iter(state.jobs[job].entries.values())) for job in jobs]
+    groups = [next(iter(state.jobs[job].groups.values())) for job in jobs]
     return [estimates.run_time(group) for group in groups]
 
 

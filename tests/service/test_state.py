@@ -105,7 +105,7 @@ def test_forecast_starts_come_true(policy: str, seed: int) -> None:
     started: dict[int, float | None] = {}
     while state.jobs:
         runs = [run for machine in state.servers.values() for run in machine.running.values()]
-        over = {run.key: run.since + (run.entry.job.time_limit or 0.0) for run in runs}
+        over = {run.key: run.since + (run.job_group.job.time_limit or 0.0) for run in runs}
         now = min(over.values())
         for key, at in over.items():
             if at == now:
@@ -465,7 +465,7 @@ def test_holds_of_a_long_job_keep_no_lists() -> None:
         state.apply("hold", {"job": 1}, 1.0)
         state.apply("release", {"job": 1}, 1.0)
     check(state)
-    assert sum(len(entry.indices) for entry in state.jobs[1].entries.values()) == 1000 - 20
+    assert sum(len(job_group.indices) for job_group in state.jobs[1].groups.values()) == 1000 - 20
 
 
 def test_a_task_that_a_worker_ended_too_early_never_starts() -> None:

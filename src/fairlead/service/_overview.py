@@ -274,7 +274,7 @@ class Overview:
         self._closed.set()
 
     async def _compute(self) -> None:
-        """Compute a summary, and note until when it is fresh."""
+        """Compute a summary."""
         began = monotonic()
         thread = self._state_thread
         try:
@@ -297,7 +297,6 @@ class Overview:
             )
 
     async def _groups(self) -> list[ServerGroup]:
-        """Return the groups of servers."""
         by_kind: dict[ServerKind, ServerGroup] = {}
         names = await asyncio.wrap_future(
             self._state_thread.enqueue(lambda tx: list(tx.state.servers))

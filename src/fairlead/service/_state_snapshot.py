@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 VERSION = 2
 HEAD = 8  # bytes that hold the length of the JSON
 # Stored fields of a `JobGroup`, a `Server` and a `Job`, in the order of their rows.
-ENTRY = ("group", "demand", "waiting", "running", "withdrawn", "time_limit")
-SERVER = ("name", "capacity", "labels", "identity", "reachable", "drained", "lost")
-JOB = (
+GROUP_FIELDS = ("group", "demand", "waiting", "running", "withdrawn", "time_limit")
+SERVER_FIELDS = ("name", "capacity", "labels", "identity", "reachable", "drained", "lost")
+JOB_FIELDS = (
     *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
     *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
     *("attempts", "reason", "members", "name", "size"),
@@ -36,14 +36,14 @@ def state_bytes(state: ServiceState) -> bytes:
         "unplaced": state.unplaced,
         "users": state.users,
         "queues": [state.queue_rows, state.queue_of, state.limits, state.quotas],
-        "servers": [[getattr(s, name) for name in SERVER] for s in state.servers.values()],
+        "servers": [[getattr(s, name) for name in SERVER_FIELDS] for s in state.servers.values()],
         "drained": list(state.drained),
         "jobs": [_job_row(job) for job in state.jobs.values()],
         "running": [
             [
                 *r.key,
                 r.task,
-                r.entry.group,
+                r.job_group.group,
                 r.server,
                 r.since,
                 r.stopping,
@@ -57,7 +57,7 @@ def state_bytes(state: ServiceState) -> bytes:
     return len(part).to_bytes(HEAD, "big") + part + state.scheduler.snapshot()
 
 
-def split(data: bytes) -> tuple[dict[str, Any], bytes]:
+def split_snapshot(data: bytes) -> tuple[dict[str, Any], bytes]:
     """Return the JSON of a snapshot of any version, and the scheduler's own snapshot."""
     end = HEAD + int.from_bytes(data[:HEAD], "big")
     try:
@@ -66,8 +66,8 @@ def split(data: bytes) -> tuple[dict[str, Any], bytes]:
         raise InputError(f"is damaged: {fault}", "snapshot") from None
 
 
-def fill(state: ServiceState, part: dict[str, Any]) -> None:
-    """Enter the users, servers, jobs and tasks of a snapshot into a state."""
+def restore_records(state: ServiceState, part: dict[str, Any]) -> None:
+    """Add the users, servers, jobs and tasks of a snapshot to a new state."""
     state.users = part["users"]
     # Snapshots of earlier versions lack `queues`, or the quotas in it.
     state.queue_rows, state.queue_of, state.limits, *rest = part.get("queues", ([], {}, {}))
@@ -80,17 +80,18 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
     for values in part["servers"]:
         state.servers[values[0]] = Server(*values)
     state.drained = dict.fromkeys(part.get("drained", ()))  # earlier versions lack it
-    for *values, status, lost_attempts, entries in part["jobs"]:
-        job = Job(**dict(zip(JOB, values, strict=False)))  # earlier versions lack the last fields
+    for *values, status, lost_attempts, job_groups in part["jobs"]:
+        fields = zip(JOB_FIELDS, values, strict=False)  # earlier versions lack the last ones
+        job = Job(**dict(fields))
         job.status = bytearray(b"".join(bytes([value]) * n for value, n in status))
         job.lost_attempts = dict(lost_attempts)
-        for *given, indices in entries:
+        for *given, indices in job_groups:
             listed = range(*indices) if len(indices) == 2 else indices[0]
-            named = {"time_limit": job.time_limit} | dict(zip(ENTRY, given, strict=False))
-            entry = JobGroup(job=job, indices=listed, **named)
-            if entry.withdrawn:  # earlier versions kept its indices
-                entry.indices = range(0)
-            state._groups[entry.group] = job.entries[entry.group] = entry
+            named = {"time_limit": job.time_limit} | dict(zip(GROUP_FIELDS, given, strict=False))
+            job_group = JobGroup(job=job, indices=listed, **named)
+            if job_group.withdrawn:  # earlier versions kept its indices
+                job_group.indices = range(0)
+            state._groups[job_group.group] = job.groups[job_group.group] = job_group
         state.jobs[job.id] = job
         state.pending[job.user] += job.status.count(WAITS)
         state.live_bytes[job.user] += job.size
@@ -98,32 +99,32 @@ def fill(state: ServiceState, part: dict[str, Any]) -> None:
         for other in job.after:
             state._dependents.setdefault(other, {})[job.id] = None
     for j, index, attempt, task, group, server, since, stopping, is_over, *rest in part["running"]:
-        key, entry = TaskKey(j, index, attempt), state._groups[group]
+        key, job_group = TaskKey(j, index, attempt), state._groups[group]
         # Rows of earlier versions lack `awaits`.
         awaits = dict.fromkeys(TaskKey(*other) for other in (rest[0] if rest else ()))
-        run = Running(key, task, entry, server, since, stopping, is_over, awaits)
+        run = Running(key, task, job_group, server, since, stopping, is_over, awaits)
         with suppress(InputError):  # the task is over, or its scheduler will be rebuilt
             run.devices = state.devices_of(run)
         for awaited in awaits:
             state._awaiting.setdefault(awaited, []).append(run)
-        entry.job.running[index] = state.servers[server].running[key] = run
-        entry.job.awaiting_gang += is_over
-        state.running[entry.job.user] += 1
+        job_group.job.running[index] = state.servers[server].running[key] = run
+        job_group.job.awaiting_gang += is_over
+        state.running[job_group.job.user] += 1
     for job in state.jobs.values():
         state._count_withheld(job)
 
 
 def _job_row(job: Job) -> list[Any]:
-    """Return a job as a list: the fields `JOB`, statuses, lost attempts and groups."""
-    entries = [
-        [*(getattr(entry, name) for name in ENTRY), _indices_row(entry.indices)]
-        for entry in job.entries.values()
+    """Return a job as a list: the fields `JOB_FIELDS`, statuses, lost attempts and groups."""
+    job_groups = [
+        [*(getattr(job_group, name) for name in GROUP_FIELDS), _indices_row(job_group.indices)]
+        for job_group in job.groups.values()
     ]
     return [
-        *(getattr(job, name) for name in JOB),
+        *(getattr(job, name) for name in JOB_FIELDS),
         _equal_runs(job.status),
         list(job.lost_attempts.items()),
-        entries,
+        job_groups,
     ]
 
 

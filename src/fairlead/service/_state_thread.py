@@ -184,8 +184,8 @@ def _outcome(attempt: EndedAttempt) -> str:
 class StateThread:
     """Carries out requests one after the other, in its own thread.
 
-    It calls `publish` with the effects of each committed batch, and `rebuilt` with the state when
-    this was read from the journal again after a failure.
+    It calls `publish` with the effects of each committed batch, and `rebuilt` with the state after
+    it was read from the journal again.
     """
 
     def __init__(
@@ -270,12 +270,12 @@ class StateThread:
     async def run(
         self, request: Callable[[Transaction], Outcome], key: str = "", digest: str = ""
     ) -> Outcome:
-        """Carry out a request of the current caller."""
+        """Carry out a request of the current caller; return its outcome."""
         outcome: Outcome = await _charged(partial(self._queue, request, key, digest))
         return outcome
 
     async def ask(self, question: Callable[[Transaction], Outcome]) -> Outcome:
-        """Answer a question of the current caller, which must change nothing."""
+        """Answer a question of the current caller; it must change nothing."""
         outcome: Outcome = await _charged(partial(self._queue_question, question))
         return outcome
 

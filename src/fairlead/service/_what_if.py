@@ -85,7 +85,7 @@ def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Tria
     user_of = {}
     if request.remove or scheduler.policy.preempts:
         user_of = {
-            run.task: run.entry.job.user
+            run.task: run.job_group.job.user
             for server in state.servers.values()
             for run in server.running.values()
         }

@@ -42,10 +42,9 @@ GIB = 2**30
 
 
 class Alert(NamedTuple):
-    """An alert of a kind about a user, job, server or file.
+    """An alert about a user, job, server or file, raised at `since` (seconds since 1970).
 
-    `since` is the time when it was raised, in seconds since 1970. `user` is the user itself or the
-    owner of the job, else empty.
+    `user` is the user itself or the owner of the job, else empty.
     """
 
     kind: str
@@ -64,7 +63,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Raise an alert if a user is owed more than `owed` GPU- or core-hours for `seconds`."""
+    """Limits of the alert `owed`: more than `owed` GPU- or core-hours for `seconds`."""
 
     owed: float = OWED_HOURS
     seconds: float = OWED_SECONDS
@@ -79,7 +78,7 @@ class UserDebt(NamedTuple):
 
 
 class Debts:
-    """Debts to users that have been short of their fair shares without a break."""
+    """Debts to users who have been below their fair shares without a break."""
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._thresholds = thresholds

@@ -45,7 +45,7 @@ class Running:
 
     key: TaskKey
     task: int  # the scheduler's number of this start
-    entry: JobGroup
+    job_group: JobGroup
     server: str
     since: float  # seconds since 1970
     stopping: str = ""  # why it was asked to stop
@@ -56,8 +56,8 @@ class Running:
 
     @property
     def demand(self) -> dict[str, float]:
-        job = self.entry.job
-        return job.demand_of(self.key.index) if job.members else self.entry.demand
+        job = self.job_group.job
+        return job.demand_of(self.key.index) if job.members else self.job_group.demand
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Job:
     status: bytearray = field(default_factory=bytearray)  # WAITS, RUNS, DONE or FAILED by index
     lost_attempts: dict[int, int] = field(default_factory=dict)  # their number, by index
     running: dict[int, Running] = field(default_factory=dict)  # by index
-    entries: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
+    groups: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
     # Of a gang of unlike tasks, in order of index: a demand, and the number of tasks with it.
     members: list[tuple[dict[str, float], int]] | None = None
     name: str | None = None  # for display
@@ -149,7 +149,7 @@ class Job:
     @property
     def group(self) -> int | None:
         """The scheduler's group of its first waiting tasks; None if none waits there."""
-        return next((e.group for e in self.entries.values() if e.waiting), None)
+        return next((e.group for e in self.groups.values() if e.waiting), None)
 
     def indices_of(self, status: int) -> Indices:
         """Return the tasks of a status; a range if all tasks have it."""

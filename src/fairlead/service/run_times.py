@@ -147,25 +147,25 @@ class Estimates:
         self._of_group: dict[int, Survival | None] = {}  # by number of a group; a cache
         groups: dict[int, tuple[JobGroup, list[float]]] = {}
         for run in runs:
-            _, elapsed = groups.setdefault(run.entry.group, (run.entry, []))
+            _, elapsed = groups.setdefault(run.job_group.group, (run.job_group, []))
             elapsed.append(max(0.0, now - run.since))
-        for entry, elapsed in groups.values():
-            for kind in _kinds_of(entry):
+        for job_group, elapsed in groups.values():
+            for kind in _kinds_of(job_group):
                 self._running.setdefault(kind, []).append(elapsed)
 
-    def run_time(self, entry: JobGroup, elapsed: float = 0.0) -> float | None:
+    def run_time(self, job_group: JobGroup, elapsed: float = 0.0) -> float | None:
         """Return the median run time of a group's tasks that have run for `elapsed` seconds.
 
         It is taken from the most similar kind with `LEAST` ended tasks; None if no kind has them.
         """
-        if entry.group not in self._of_group:
-            self._of_group[entry.group] = self._find(entry)
-        found = self._of_group[entry.group]
+        if job_group.group not in self._of_group:
+            self._of_group[job_group.group] = self._find(job_group)
+        found = self._of_group[job_group.group]
         return None if found is None else found.median_beyond(elapsed)
 
-    def _find(self, entry: JobGroup) -> Survival | None:
+    def _find(self, job_group: JobGroup) -> Survival | None:
         """Return the distribution of the most similar kind that has enough ended tasks."""
-        for kind in _kinds_of(entry):
+        for kind in _kinds_of(job_group):
             known = self._by_kind.get(kind)
             if known is not None and known.ended >= LEAST:
                 if kind not in self._survival:
@@ -176,13 +176,13 @@ class Estimates:
         return None
 
 
-def _kinds_of(entry: JobGroup) -> Iterator[Hashable]:
-    job = entry.job
-    return _kinds(job.id, job.user, job.program, entry.demand)
+def _kinds_of(job_group: JobGroup) -> Iterator[Hashable]:
+    job = job_group.job
+    return _kinds(job.id, job.user, job.program, job_group.demand)
 
 
 def _kinds(job: int, user: str, program: str, demand: Mapping[str, float]) -> Iterator[Hashable]:
-    """Yield the groups of comparable tasks to which a task belongs, the narrowest first."""
+    """Yield the kinds to which a task belongs, sets of comparable tasks, the narrowest first."""
     amounts = tuple(sorted((name, amount) for name, amount in demand.items() if amount))
     yield "job", job
     if program:  # not known of jobs in journals of earlier versions

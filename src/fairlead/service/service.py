@@ -23,10 +23,12 @@ from fairlead.service._history import StateHistory
 from fairlead.service._metrics_page import MetricsPage
 from fairlead.service._overview import CurrentShares, Overview
 from fairlead.service._state_thread import StateThread, Transaction
+from fairlead.service._submissions import changes_of, event_and_spec
+from fairlead.service._views import server_with_tasks, user_view
 from fairlead.service._what_if import trial_in_fork, try_changes
 from fairlead.service._workers import Workers
 from fairlead.service.alerts import KINDS, Thresholds
-from fairlead.service.jobs import Effects, Job, Server, TaskKey
+from fairlead.service.jobs import Effects, Job, TaskKey
 from fairlead.service.journal.event_journal import Journal, JournalError
 from fairlead.service.journal.job_records import (
     DAMAGED,
@@ -37,7 +39,6 @@ from fairlead.service.journal.job_records import (
 )
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import (
-    DeniedError,
     FullError,
     JobChange,
     JobQuery,
@@ -47,8 +48,7 @@ from fairlead.service.messages import (
     WhatIfRequest,
 )
 from fairlead.service.rate_limits import in_turn
-from fairlead.service.run_times import command_name
-from fairlead.service.service_state import RESOURCES, ServiceState
+from fairlead.service.service_state import ServiceState
 from fairlead.service.start_forecasts import (
     LEARN_SECONDS,
     StartForecasts,
@@ -66,25 +66,21 @@ SHARES_PATIENCE = 0.15  # seconds that an explanation waits for shares
 DELETE_SECONDS = 3600.0  # between deletions of old jobs
 LISTED = 1000  # ended jobs in one answer
 ATTEMPTS_LISTED = 100
-TASKS_OF_SERVER = 100  # listed tasks of a server
 VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one transaction
 PENDING_TASKS = 1_000_000  # limit on the waiting tasks of one user
-# Fields of a request that are sent to the worker, and those copied into the event `submit`.
-SPEC_FIELDS = {"command", "name", "directory", "environment", "tasks", "checkpoint_signal"}
-EVENT_FIELDS = {"name", "checkpoint_signal", "at_most", "notify"}
-LIVE_BYTES = 256 * 2**20  # limit on the requests of one user's waiting and running jobs
+LIVE_BYTES = 256 * 2**20  # limit on the size of one user's waiting and running jobs
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of a service."""
+    """The options of a service; see also the constants of the same names."""
 
     policy: str | None = None  # None: that of the journal, or drf/best-fit in a new journal
     seed: int | None = None  # None: that of the journal, or 0 in a new journal
     queues: QueueFile | None = None  # None: the tree of the journal, if any
-    grace: float = GRACE_SECONDS  # seconds after a worker's last request; see `GRACE_SECONDS`
-    pending_tasks: int = PENDING_TASKS  # limit on the waiting tasks of one user
-    live_bytes: int = LIVE_BYTES  # limit on the requests of one user's waiting and running jobs
+    grace: float = GRACE_SECONDS
+    pending_tasks: int = PENDING_TASKS
+    live_bytes: int = LIVE_BYTES
     keep: float = 0.0  # seconds for which ended jobs are kept; 0 keeps them for ever
     receiver: Receiver | None = None  # the webhook that receives notices
     thresholds: Thresholds = field(default_factory=Thresholds)  # of alerts
@@ -153,7 +149,7 @@ class Service:
         """Accept jobs; return their ids when they are on disk."""
         if self.settings.receiver is None and any(request.notify for request in jobs):
             raise InputError("this service has no webhook: fairlead serve --notify URL", "notify")
-        requests = [(request, *_event_and_spec(request, caller)) for request in jobs]
+        requests = [(request, *event_and_spec(request, caller)) for request in jobs]
         others = {int(job) for request in jobs for job in request.after}
         # Looked up outside the state's thread, once for all jobs of the request.
         ended = await asyncio.to_thread(self.journal.jobs.outcomes, others) if others else {}
@@ -322,7 +318,7 @@ class Service:
             if group is None and found.waiting:
                 return _explanation(view, f"at most {found.at_most} of its tasks run at a time")
             if awaited := {key for run in found.running.values() for key in run.awaits}:
-                return _explanation(view, f"it starts once preempted tasks stop: {len(awaited)}")
+                return _explanation(view, f"it waits until stopping tasks end: {len(awaited):,}")
             if group is None:
                 return _explanation(view, "all of its tasks have started")
             why = tx.state.scheduler.explain(group, tx.now, MOST_BEFORE)
@@ -351,7 +347,7 @@ class Service:
         return answer
 
     async def when(self, job: int, caller: Token) -> dict[str, Any]:
-        """Return a `WhenView`: when the first waiting task of a job starts, as far as known."""
+        """Return a `WhenView`: the forecast of the start of a job's first waiting task."""
 
         def forecast(tx: Transaction) -> dict[str, Any] | Future[StartOutlook]:
             found = _own_job(tx.state, job, caller)
@@ -488,7 +484,7 @@ class Service:
         def read(tx: Transaction) -> dict[str, Any]:
             if name not in tx.state.users:
                 raise MissingError(f"there is no user {name!r:.60}")
-            return _user_view(tx.state, name)
+            return user_view(tx.state, name)
 
         found = await self.state_thread.ask(read)
         await self.overview.latest()
@@ -510,7 +506,7 @@ class Service:
                 if text in server.name and state in (None, server.state)
             ]
             page = found[offset : offset + limit]
-            return {"servers": [_server_with_tasks(s, caller) for s in page], "found": len(found)}
+            return {"servers": [server_with_tasks(s, caller) for s in page], "found": len(found)}
 
         return await self.state_thread.ask(read)
 
@@ -584,107 +580,6 @@ def _check_live_jobs(state: ServiceState, more: Mapping[str, int]) -> None:
                 f"{name!r} has {live:,} unfinished {'job' if live == 1 else 'jobs'}; {asked:,} "
                 f"more would exceed the limit of {most:,.0f}"
             )
-
-
-def user_views(tx: Transaction) -> list[dict[str, Any]]:
-    """Describe all users, each as a `UserView`."""
-    return [_user_view(tx.state, name) for name in tx.state.users]
-
-
-def _user_view(state: ServiceState, name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "weight": state.users[name],
-        "queue": state.queue_of.get(name),
-        "pending": state.pending[name],
-        "running": state.running[name],
-    }
-
-
-def server_views(tx: Transaction) -> list[dict[str, Any]]:
-    """Describe all servers, including gone drained ones, each as a `ServerView`."""
-    nothing: dict[str, Any] = {"capacity": {}, "used": {}, "gpus": {}, "labels": {}, "tasks": 0}
-    views = [server_view(server) for server in tx.state.servers.values()]
-    return views + [{"name": n, "state": "gone", **nothing} for n in tx.state.drained]
-
-
-def server_view(server: Server) -> dict[str, Any]:
-    """Describe a server as a `ServerView`."""
-    used = dict.fromkeys(server.capacity, 0.0)
-    gpus: dict[str, float] = {}
-    started = [run for run in server.running.values() if not run.awaits]
-    for run in started:
-        for number in map(str, run.devices):
-            gpus[number] = gpus.get(number, 0.0) + min(run.demand["gpu"], 1.0)
-        for resource, amount in run.demand.items():
-            used[resource] = used.get(resource, 0.0) + amount
-    view = {"name": server.name, "state": server.state, "capacity": server.capacity}
-    view |= {"gpus": dict(sorted(gpus.items(), key=lambda part: int(part[0])))}
-    return view | {"used": used, "labels": server.labels, "tasks": len(started)}
-
-
-def _server_with_tasks(server: Server, caller: Token) -> dict[str, Any]:
-    """Describe a server and its first tasks, as far as the caller may see them."""
-    view, rows = server_view(server), []
-    for run in islice(server.running.values(), TASKS_OF_SERVER):
-        job = run.entry.job
-        row: dict[str, Any] = {"user": job.user, "demand": run.demand, "since": run.since}
-        row["devices"] = list(run.devices)
-        if caller.role == "admin" or job.user == caller.subject:
-            row |= {"job": str(job.id), "index": run.key.index, "name": job.name}
-        rows.append(row)
-    return view | {"running": rows}
-
-
-def _event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the event that submits a job, without `after`, and the spec for the journal."""
-    user = request.user or (caller.subject if caller.role == "user" else None)
-    if user is None:
-        raise InputError("must be given, because the token belongs to no user", "user")
-    if caller.role == "user" and user != caller.subject:
-        raise DeniedError(f"you are {caller.subject!r}, and may not submit for {user!r}")
-    spec = request.model_dump(include=SPEC_FIELDS) | {"user": user}
-    event = {
-        "user": user,
-        **_amounts(request),
-        "where": request.where,
-        "priority": request.priority,
-        "time_limit": request.time_limit,
-        "program": command_name(request.command),
-        **request.model_dump(include=EVENT_FIELDS, exclude_defaults=True),
-    }
-    event["size"] = len(to_json(spec)) + len(to_json(event))
-    return event, spec
-
-
-def _amounts(request: JobRequest) -> dict[str, Any]:
-    """Return the demand and tasks in the event of a submission.
-
-    The demand of a gang of unlike tasks has the largest amount of each resource.
-    """
-    if not request.bundles:
-        is_gang = request.gang and request.tasks > 1
-        return {"demand": request.demand(), "tasks": request.tasks, "gang": is_gang}
-    members = [(bundle.demand(), bundle.tasks) for bundle in request.bundles]
-    largest = {r: max(demand.get(r, 0.0) for demand, _ in members) for d, _ in members for r in d}
-    return {"demand": largest, "tasks": request.tasks_of_all, "gang": True, "members": members}
-
-
-def changes_of(job: Job, request: JobChange) -> dict[str, Any]:
-    """Return the changed fields of a job; raise `InputError` if there are none."""
-    given = request.model_dump(exclude_none=True)
-    changes: dict[str, Any] = {
-        name: given[name] for name in ("where", "priority", "time_limit") if name in given
-    }
-    if request.anywhere:
-        changes["where"] = None
-    if request.unlimited:
-        changes["time_limit"] = None
-    if amounts := {r: given[r] for r in RESOURCES if r in given}:
-        changes["demand"] = job.demand | amounts
-    if not changes:
-        raise InputError("nothing to change was given")
-    return changes
 
 
 def _has_succeeded(

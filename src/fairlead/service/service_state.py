@@ -80,7 +80,7 @@ class ServiceState:
         self.live_bytes: dict[str, int] = {}  # bytes of the requests of live jobs, by user
         self.live_jobs: dict[str, int] = {}  # number of live jobs by user
         self.withheld = dict.fromkeys(WITHHELD, 0)  # tasks kept from the scheduler, by reason
-        self.unplaced = False  # whether the state changed since tasks were placed
+        self.unplaced = False  # whether tasks may start: after a change, or a limited placement
         self.effects = Effects()
         self._groups: dict[int, JobGroup] = {}  # by the scheduler's number of a group
         self._dependents: dict[int, dict[int, None]] = {}  # by job: jobs that wait for its end
@@ -119,12 +119,12 @@ class ServiceState:
         for user, weight in self.users.items():
             self._add_queue(user, weight, self.queue_of.get(user))
         for job in self.jobs.values():
-            job.entries = {}
+            job.groups = {}
             runs = job.running_by_index()
-            terms = attrgetter("entry.demand", "entry.time_limit")
+            terms = attrgetter("job_group.demand", "job_group.time_limit")
             for (demand, limit), alike in groupby(runs, terms):
                 self._assume(job, demand, limit, list(alike))
-            self._enter_waiting(job)
+            self._submit_waiting(job)
         for server in self.servers.values():
             self._open_or_close(server)
         if scheduler.policy.half_life:
@@ -198,7 +198,7 @@ class ServiceState:
         runs = [run for run in server.running.values() if not run.is_over]
         gangs: dict[int, list[Running]] = {}
         for run in runs:
-            if run.entry.job.gang:
+            if run.job_group.job.gang:
                 gangs.setdefault(run.key.job, []).append(run)
         for run in runs:
             if not run.is_over:  # it may have been lost with an earlier task of its gang
@@ -260,7 +260,7 @@ class ServiceState:
         if found.held:
             with self._withheld_recounted(found):
                 found.held = False
-            self._enter_waiting(found)
+            self._submit_waiting(found)
 
     def on_modify(
         self, _now: float, job: int, changes: Mapping[str, Any], size: int | None = None
@@ -281,7 +281,7 @@ class ServiceState:
         if size is not None:
             self.live_bytes[found.user] += size - found.size
             found.size = size
-        self._enter_waiting(found)
+        self._submit_waiting(found)
 
     def on_skip(self, now: float, job: int, tasks: Sequence[int]) -> None:
         """Count waiting tasks of a job as done; ignore other tasks among them."""
@@ -297,7 +297,7 @@ class ServiceState:
                 found.status[index] = DONE
             found.ended += len(waiting)
         self.pending[found.user] -= len(waiting)
-        self._enter_waiting(found)
+        self._submit_waiting(found)
         self._end_job(found, now)
 
     def on_end(self, now: float, tasks: Sequence[Sequence[Any]]) -> None:
@@ -313,7 +313,7 @@ class ServiceState:
             if run is None or run.is_over:
                 continue
             was_preempted = run.stopping == PREEMPTED and (
-                status != 0 or bool(run.entry.job.checkpoint_signal)
+                status != 0 or bool(run.job_group.job.checkpoint_signal)
             )
             if status is None or run.stopping == GANG or was_preempted:
                 self._lose(run, now, reason or run.stopping or "lost")
@@ -358,18 +358,18 @@ class ServiceState:
         """Record tasks that the scheduler started; send them once all of `stopping` have ended."""
         runs, groups = [], self._groups
         for start in placed:
-            entry, server = groups[start.group], start.server
-            job = entry.job
-            index = entry.indices[start.index]
+            job_group, server = groups[start.group], start.server
+            job = job_group.job
+            index = job_group.indices[start.index]
             key = TaskKey(job.id, index, job.lost_attempts.get(index, 0) + 1)
-            run = Running(key, start.task, entry, server, now)
+            run = Running(key, start.task, job_group, server, now)
             run.devices = self.devices_of(run)
             runs.append(run)
             job.running[index] = run
             self.servers[server].running[key] = run
             job.status[index] = RUNS
-            entry.waiting -= 1
-            entry.running += 1
+            job_group.waiting -= 1
+            job_group.running += 1
             self.pending[job.user] -= 1
             self.running[job.user] += 1
             job.server = server
@@ -383,7 +383,7 @@ class ServiceState:
 
     def _release(self, run: Running, now: float) -> None:
         """Send a started task to its worker after all tasks that it waited for have stopped."""
-        job = run.entry.job
+        job = run.job_group.job
         if self.servers[run.server].lost:
             return  # `on_lost` lets the task run again
         if run.stopping:  # it was stopped before it could start
@@ -485,14 +485,14 @@ class ServiceState:
     @classmethod
     def restore(cls, data: bytes) -> Self:
         """Restore a snapshot; raise `InputError` if it is damaged or of another version."""
-        part, scheduler = state_snapshot.split(data)
+        part, scheduler = state_snapshot.split_snapshot(data)
         if part["version"] != state_snapshot.VERSION:
             fault = f"is of version {part['version']}, not {state_snapshot.VERSION}"
             raise InputError(fault, "snapshot")
         restored = Scheduler.restore(scheduler)
         state = cls(restored.policy.name)
         state.scheduler, state.resources = restored, restored.resources
-        state_snapshot.fill(state, part)
+        state_snapshot.restore_records(state, part)
         return state
 
     # Checks of requests; `messages` has checked their numbers
@@ -574,7 +574,7 @@ class ServiceState:
         self._count_withheld(job)
         for other in job.after:
             self._dependents.setdefault(other, {})[job.id] = None
-        self._enter_waiting(job)
+        self._submit_waiting(job)
         return job.id
 
     def _count_withheld(self, job: Job, sign: int = 1) -> None:
@@ -589,7 +589,7 @@ class ServiceState:
         yield
         self._count_withheld(job)
 
-    def _enter_waiting(self, job: Job) -> None:
+    def _submit_waiting(self, job: Job) -> None:
         """Submit the waiting tasks of a job to the scheduler, unless they are withheld.
 
         A job with `at_most` submits no more than may run now.
@@ -601,19 +601,19 @@ class ServiceState:
             waiting = waiting[: max(job.at_most - len(job.running), 0)]
             job.next_index = waiting[-1] + 1 if waiting else 0
         if waiting:
-            self._enter(job, waiting, job.demand, job.time_limit)
+            self._submit_group(job, waiting, job.demand, job.time_limit)
 
-    def _enter_next(self, job: Job) -> None:
+    def _submit_next(self, job: Job) -> None:
         """Submit the next task of a job with `at_most` to the scheduler, after one ended."""
         if not job.at_most or job.withheld:
             return
         while job.next_index < job.tasks and job.status[job.next_index] != WAITS:
             job.next_index += 1
         if job.next_index < job.tasks:
-            self._enter(job, [job.next_index], job.demand, job.time_limit)
+            self._submit_group(job, [job.next_index], job.demand, job.time_limit)
             job.next_index += 1
 
-    def _enter(
+    def _submit_group(
         self, job: Job, indices: Indices, demand: dict[str, float], limit: float | None
     ) -> JobGroup:
         """Submit tasks of a job to the scheduler as one group."""
@@ -628,50 +628,50 @@ class ServiceState:
         else:
             n = len(indices)
             group = self.scheduler.submit(job.user, demand, tasks=n, gang=job.gang, **terms)
-        entry = JobGroup(group, job, indices, demand, len(indices), time_limit=limit)
-        self._groups[group] = job.entries[group] = entry
-        return entry
+        job_group = JobGroup(group, job, indices, demand, len(indices), time_limit=limit)
+        self._groups[group] = job.groups[group] = job_group
+        return job_group
 
     def _assume(
         self, job: Job, demand: dict[str, float], limit: float | None, runs: list[Running]
     ) -> None:
         """Submit running tasks with equal demand and limit to a new scheduler, as running."""
-        entry = self._enter(job, [run.key.index for run in runs], demand, limit)
+        job_group = self._submit_group(job, [run.key.index for run in runs], demand, limit)
         for run in runs:
             is_victim = bool(self._awaiting.get(run.key))
             has_devices = run.devices and self.scheduler.counts_devices
             devices = {"gpu": run.devices} if has_devices else None
             run.task = self.scheduler.assume(
-                entry.group, run.server, run.since, stopping=is_victim, devices=devices
+                job_group.group, run.server, run.since, stopping=is_victim, devices=devices
             )
-            run.entry, run.devices = entry, self.devices_of(run) or run.devices
-        entry.waiting, entry.running = 0, len(runs)
+            run.job_group, run.devices = job_group, self.devices_of(run) or run.devices
+        job_group.waiting, job_group.running = 0, len(runs)
         if job.cancelled or job.held:
-            self.scheduler.cancel(entry.group)
-            entry.withdrawn, entry.indices = True, range(0)
+            self.scheduler.cancel(job_group.group)
+            job_group.withdrawn, job_group.indices = True, range(0)
 
     def _withdraw(self, job: Job) -> None:
         """Withdraw the waiting tasks of a job from the scheduler; running ones continue."""
-        for entry in list(job.entries.values()):
-            if not entry.withdrawn:
-                self.scheduler.cancel(entry.group)
+        for job_group in list(job.groups.values()):
+            if not job_group.withdrawn:
+                self.scheduler.cancel(job_group.group)
                 # Without `range(0)`, each hold would keep a list of indices as long as the job.
-                entry.withdrawn, entry.waiting, entry.indices = True, 0, range(0)
-                self._forget_if_empty(entry)
+                job_group.withdrawn, job_group.waiting, job_group.indices = True, 0, range(0)
+                self._forget_if_empty(job_group)
 
-    def _forget_if_empty(self, entry: JobGroup) -> None:
-        if not entry.waiting and not entry.running:
-            del self._groups[entry.group], entry.job.entries[entry.group]
+    def _forget_if_empty(self, job_group: JobGroup) -> None:
+        if not job_group.waiting and not job_group.running:
+            del self._groups[job_group.group], job_group.job.groups[job_group.group]
 
     # Ends of tasks and jobs
 
     def _forget(self, run: Running, now: float) -> None:
         """Remove an ended task; start the tasks that waited only for its end."""
-        del run.entry.job.running[run.key.index]
-        run.entry.job.awaiting_gang -= run.is_over
-        self.running[run.entry.job.user] -= 1
+        del run.job_group.job.running[run.key.index]
+        run.job_group.job.awaiting_gang -= run.is_over
+        self.running[run.job_group.job.user] -= 1
         del self.servers[run.server].running[run.key]
-        run.entry.running -= 1
+        run.job_group.running -= 1
         for key in run.awaits:
             self._awaiting[key].remove(run)
         for other in self._awaiting.pop(run.key, ()):
@@ -686,10 +686,10 @@ class ServiceState:
 
     def _finish(self, run: Running, now: float, status: int, reason: str) -> None:
         """Record the end of a task with a status, which does not run again."""
-        job = run.entry.job
+        job = run.job_group.job
         self.scheduler.finish(run.task)
         self._forget(run, now)
-        self._forget_if_empty(run.entry)
+        self._forget_if_empty(run.job_group)
         job.status[run.key.index] = FAILED if status else DONE
         job.ended += 1
         if status:
@@ -700,7 +700,7 @@ class ServiceState:
             # It was the last running task of a gang whose other tasks were lost or stopped.
             mates = job.running_by_index()
             self._requeue(mates, mates[0], now, "lost")
-        self._enter_next(job)
+        self._submit_next(job)
         self._end_job(job, now)
 
     def _lose(self, run: Running, now: float, why: str, mates: Sequence[Running] = ()) -> None:
@@ -709,7 +709,7 @@ class ServiceState:
         `mates` are the tasks of its gang on the same lost server. Only the first loss stops the
         rest of the gang, because a scan of the gang at each loss would take quadratic time.
         """
-        job = run.entry.job
+        job = run.job_group.job
         is_first = run.stopping != GANG
         for lost in (*mates, run):
             lost.stopping = why
@@ -729,7 +729,7 @@ class ServiceState:
 
     def _requeue(self, mates: list[Running], first: Running, now: float, why: str) -> None:
         """Let stopped tasks wait again unless their job is cancelled; `first` ended by `why`."""
-        job, entry = first.entry.job, first.entry
+        job, job_group = first.job_group.job, first.job_group
         self.scheduler.evict(first.task)  # with the rest of its gang
         for mate in mates:
             self._forget(mate, now)
@@ -739,20 +739,20 @@ class ServiceState:
             self.pending[job.user] += 1
         if job.withheld:
             self.withheld[job.withheld] += len(mates)
-        if not entry.withdrawn:
-            entry.waiting += len(mates)
-        self._forget_if_empty(entry)
+        if not job_group.withdrawn:
+            job_group.waiting += len(mates)
+        self._forget_if_empty(job_group)
         if job.at_most:
             self._withdraw(job)
-            self._enter_waiting(job)
-        elif entry.withdrawn and not (job.cancelled or job.held):
+            self._submit_waiting(job)
+        elif job_group.withdrawn and not (job.cancelled or job.held):
             indices = [mate.key.index for mate in mates]
-            self._enter(job, indices, job.demand, job.time_limit)
+            self._submit_group(job, indices, job.demand, job.time_limit)
         for name in {mate.server: None for mate in mates}:
             self._remove_if_empty(self.servers[name])
 
     def _record_attempt(self, run: Running, now: float, status: int | None, reason: str) -> None:
-        job, times = run.entry.job, (run.since, now)
+        job, times = run.job_group.job, (run.since, now)
         self.effects.attempts.append(
             EndedAttempt(
                 run.key, job.user, run.server, run.demand, *times, status, reason, job.program
@@ -789,7 +789,7 @@ class ServiceState:
                 stack += [(waiting, later) for later in reversed(self._remove(waiting))]
             elif not waiting.after:
                 waiting.eligible = now
-                self._enter_waiting(waiting)
+                self._submit_waiting(waiting)
 
     def _remove(self, job: Job) -> list[int]:
         """Remove a finished job; return the ids of the jobs that wait for it."""

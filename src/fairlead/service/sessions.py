@@ -65,9 +65,9 @@ class Session:
             self.wake_up.set()
 
     def queue_start(self, run: Running) -> None:
-        limit = run.entry.time_limit
+        limit = run.job_group.time_limit
         order = StartOrder(run.server, run.key, run.demand, limit, run.devices)
-        self.queue("start", order, run.entry.job.size)
+        self.queue("start", order, run.job_group.job.size)
 
     def queue_stop(self, run: Running) -> None:
         self.queue("stop", (run.server, run.key, run.stopping))

@@ -298,9 +298,9 @@ def simulate_starts(
     estimates = None if run_times is None else run_times.estimates(runs, now)
     ends: list[tuple[float, int, str, str]] = []  # a heap of (time, task, server, user)
     for run in runs:
-        run_time = _run_time(run.entry, now - run.since, estimates)
+        run_time = _run_time(run.job_group, now - run.since, estimates)
         if run_time is not None:
-            ends.append((run.since + run_time, run.task, run.server, run.entry.job.user))
+            ends.append((run.since + run_time, run.task, run.server, run.job_group.job.user))
     heapify(ends)
     freed_by: dict[str, str] = {}  # by server, the user of the task that ended there last
     endless = len(runs) - len(ends)  # tasks without a known end
@@ -309,18 +309,18 @@ def simulate_starts(
             placed = state.scheduler.place(now, starts_left)
             starts_left -= len(placed)
             for start in placed:
-                entry = state.group(start.group)
-                if entry.job.id not in starts:
+                job_group = state.group(start.group)
+                if job_group.job.id not in starts:
                     user = freed_by.get(start.server, "")
                     found = StartForecast(now, now, endless, ended, start.server, user)
-                    starts[entry.job.id] = found
-                    if entry.job.id == until:
+                    starts[job_group.job.id] = found
+                    if job_group.job.id == until:
                         return SimulatedStarts(starts, found)
-                run_time = _run_time(entry, 0.0, estimates)
+                run_time = _run_time(job_group, 0.0, estimates)
                 if run_time is None:
                     endless += 1
                 else:
-                    heappush(ends, (now + run_time, start.task, start.server, entry.job.user))
+                    heappush(ends, (now + run_time, start.task, start.server, job_group.job.user))
             if not starts_left:
                 ended = FORECAST_ENDS  # the simulation stops, as after too many ends
             if not ends or ended >= FORECAST_ENDS:
@@ -332,13 +332,13 @@ def simulate_starts(
                 ended += 1
 
 
-def _run_time(entry: JobGroup, elapsed: float, estimates: Estimates | None) -> float | None:
+def _run_time(job_group: JobGroup, elapsed: float, estimates: Estimates | None) -> float | None:
     """Return the estimate of a run time after `elapsed` seconds, at most the task's limit.
 
     Return the other one if the estimate or the limit is missing; None if both are.
     """
-    limit = entry.time_limit
-    estimate = None if estimates is None else estimates.run_time(entry, elapsed)
+    limit = job_group.time_limit
+    estimate = None if estimates is None else estimates.run_time(job_group, elapsed)
     if estimate is None or limit is None:
         return limit if estimate is None else estimate
     return min(estimate, limit)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.service.worker import _files as files
-from fairlead.service.worker._files import DISCARDED, discard, remove_discarded
+from fairlead.service.worker import _discarded_folders as folders
+from fairlead.service.worker._discarded_folders import DISCARDED, discard, remove_discarded
 from live_cluster import NOBODY, as_ordinary_user
 from real_attempts import IS_ROOT
 
@@ -90,7 +90,7 @@ def test_a_turn_ends_and_the_next_goes_on(root: Path, monkeypatch: pytest.Monkey
         (root / "tree" / f"{k}" / "file").touch()
     discard(root / "tree")
     clock = iter(range(10**6))
-    monkeypatch.setattr(files, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(folders, "monotonic", lambda: float(next(clock)))
     assert remove_discarded(root, 5.0)
     assert os.listdir(root) == [DISCARDED]
     turns = 0

@@ -24,7 +24,7 @@ from fairlead.service.worker import _attempts as attempts
 from fairlead.service.worker import machine
 from fairlead.service.worker import worker as worker_module
 from fairlead.service.worker._attempts import RECORD, Attempt, AttemptEnd
-from fairlead.service.worker._files import DISCARDED
+from fairlead.service.worker._discarded_folders import DISCARDED
 from fairlead.service.worker.worker import LocalProcesses
 from live_cluster import until
 from real_attempts import KEY, ended, found_again, full, printed, run, task, text, worker_in

@@ -70,7 +70,7 @@ def shares(
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare each user's share with the fair one, and show whether that is proved.
+    """Compare each user's share with the fair one, and show whether the fair shares are proved.
 
     \b
     Example:

@@ -23,6 +23,13 @@ from fairlead.service.client.plain_client import (
     is_over,
 )
 
+BAR_SECONDS = 1.0  # between updates of the progress bar
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two requests for new output
+FULL_PIECE = 2**18  # bytes of output; after such a piece the next is requested at once
+QUIET_SECONDS = 2.0  # until the terminal shows that the job waits
+STREAMS = ("stdout", "stderr")
+# The terminal's Ctrl-C, `kill` of this command, and the end of its terminal.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 OnlyUser = Annotated[
     str | None, Option("--user", "-u", metavar="USER", help="List only this user's jobs.")
 ]
@@ -206,23 +213,13 @@ def show_jobs(rows: Sequence[Row], as_json: bool) -> None:
     streams.show_table(jobs_table(rows), as_json)
 
 
-BAR_SECONDS = 1.0  # between updates of the progress bar
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two requests for new output
-FULL_PIECE = 2**18  # bytes of output; after such a piece the next is requested at once
-QUIET_SECONDS = 2.0  # until the terminal shows that the job waits
-STREAMS = ("stdout", "stderr")
-# The terminal's Ctrl-C, `kill` of this command, and the end of its terminal.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
 def wait_for(
     service: PlainClient, jobs: Sequence[str], seconds: float | None = None
 ) -> tuple[int, list[Row]]:
     """Wait until jobs are over, but at most `seconds`; return an exit status and the jobs.
 
     The status is that of the last job in `jobs` with a status other than 0, else 0. A cancelled or
-    unfinished job has status 1.
-    Raises StoppedError on an interruption.
+    unfinished job has status 1. Raises StoppedError on an interruption.
     """
     deadline = inf if seconds is None else time.monotonic() + seconds
     try:
@@ -293,8 +290,7 @@ def interruptions() -> Iterator[list[int]]:
 def stream_output(service: PlainClient, job: str, interrupted: Sequence[int]) -> int:
     """Print the output of a job of one task until it ends; return its exit status.
 
-    Sends the job SIGINT once `interrupted` has an entry.
-    Raises StoppedError on a second interruption.
+    Sends the job SIGINT once `interrupted` has an entry. Raises StoppedError on one more signal.
     """
     output = _Output(service, job)
     begun, pause = time.monotonic(), SHORTEST_PAUSE

@@ -38,6 +38,8 @@ JobArgument = Annotated[str, Argument(metavar="JOB", help="Id of the job, as pri
 JobArguments = Annotated[list[str], Argument(metavar="JOB...", help="Ids of jobs.")]
 
 RAY_PREFIX = "ray:"  # precedes the address of a Ray cluster with a dispatcher
+FILE = "config.toml"
+SERVER, TOKEN_FILE = "server", "token-file"  # settings in the file
 
 
 @contextmanager
@@ -96,10 +98,6 @@ def environment(clean: bool) -> dict[str, str]:
         and value.encode("utf-8", "replace").decode() == value
         and len(value) < 2**16
     }
-
-
-FILE = "config.toml"
-SERVER, TOKEN_FILE = "server", "token-file"
 
 
 def settings_file() -> Path:

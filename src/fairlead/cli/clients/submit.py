@@ -29,6 +29,7 @@ from fairlead.service.bounds import MOST_TASKS
 from fairlead.service.client import calls
 from fairlead.service.client.plain_client import PlainClient, RefusedError
 
+IDS_NAMED = 20  # in an error message
 SubmittingUser = Annotated[
     str | None,
     Option("--user", "-u", metavar="USER", help="Submit as this user. [default: your account]"),
@@ -224,9 +225,6 @@ def _own_name() -> str:
         return getuser()
     except (KeyError, OSError):
         return str(os.getuid())
-
-
-IDS_NAMED = 20  # in an error message
 
 
 def submit(

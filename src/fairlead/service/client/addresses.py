@@ -1,13 +1,11 @@
 """Addresses of a service: connect to it and verify it; and, for the service, listen.
 
-- ``unix:PATH``, the default: a socket in a folder that only its owner can write.
+- ``unix:PATH``, the default: a socket in a folder that only its owner can write. So no other
+  account can put a socket there while the service is down, and get its requests.
 - ``http://HOST:PORT`` with a token made by `fairlead token add`: TLS to the service
   whose certificate the token names. No other service gets the token.
 - ``https://HOST``: a proxy before the service, verified by the system's certificate authorities.
 - ``http://HOST:PORT`` without such a token: nothing is verified.
-
-Only its owner can write the folder of a Unix socket. So no other account can put a socket there
-while the service is down, and get its requests.
 """
 
 from __future__ import annotations

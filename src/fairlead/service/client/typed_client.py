@@ -90,7 +90,7 @@ class TypedRequests:
         return await self._ask(calls.act_on_job(job, "release"), JobView)
 
     async def modify(self, job: str, change: JobChange) -> JobView:
-        """Change the request of a waiting job."""
+        """Change the request of a job's waiting tasks."""
         return await self._ask(calls.modify(job, change.model_dump(exclude_defaults=True)), JobView)
 
     async def explain(self, job: str) -> dict[str, Any]:

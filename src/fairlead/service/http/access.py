@@ -49,8 +49,8 @@ CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 class Peer:
     """The other end of an accepted connection, and its Unix account.
 
-    On a Unix socket the kernel names the account. For TCP over loopback, the account is in the
-    kernel's table of connections: an end's row has the account that opened this end.
+    On a Unix socket the kernel names the account. For TCP over loopback, the kernel's table of
+    connections has a row for each end, with the account that opened it.
     """
 
     def __init__(self, connection: socket.socket) -> None:

@@ -29,6 +29,7 @@ from starlette.staticfiles import StaticFiles
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 from fairlead.service import messages
 from fairlead.service._metrics_page import CONTENT_TYPE
+from fairlead.service._views import server_views, user_views
 from fairlead.service.bounds import INTERRUPTED
 from fairlead.service.http._pages import PAGE_FILES, pages
 from fairlead.service.http.access import Access, Admission, Receive, Scope, Send
@@ -36,7 +37,7 @@ from fairlead.service.journal.samples import KEPT_SECONDS
 from fairlead.service.journal.tokens import Token
 from fairlead.service.messages import MOST_INTEGER, Name
 from fairlead.service.rate_limits import Limits
-from fairlead.service.service import VIEWS_AT_ONCE, Service, server_views, user_views
+from fairlead.service.service import VIEWS_AT_ONCE, Service
 
 LONGEST_WAIT = 60.0
 ABOUT: dict[str, Any] = {

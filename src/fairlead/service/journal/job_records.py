@@ -165,7 +165,7 @@ class JobRecords:
         return views
 
     def search_ended(self, wanted: JobQuery) -> tuple[list[dict[str, Any]], int]:
-        """Return a page of the wanted jobs among the latest 100,000, and their number."""
+        """Return a page of the wanted jobs of the latest 100,000, and the number on all pages."""
         view = sql.cast(jobs.c.outcome, sql.Text)
         columns = (jobs.c.id, jobs.c.user, jobs.c.submitted, jobs.c.ended, view.label("view"))
         latest = sql.select(*columns).where(jobs.c.ended.is_not(None))

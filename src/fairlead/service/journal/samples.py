@@ -1,6 +1,6 @@
 """Samples of the cluster and of users' shares in the journal, and hourly sums of users' shares.
 
-Samples are for charts of the last days. Time is cut into slots of five minutes (Unix time // 300).
+Samples are for charts of the last days. Slots of time last five minutes (Unix time // 300).
 A slot keeps the last sample taken in it, with the shares of the 100 users with the largest shares.
 Samples are kept for eight days.
 """

@@ -36,10 +36,10 @@ from pydantic import BaseModel, ValidationError
 from fairlead.service.bounds import GPU_PARTS, INTERRUPTED, PREEMPTED
 from fairlead.service.engines.protocol import Key
 from fairlead.service.messages import TaskKey
+from fairlead.service.worker._discarded_folders import discard
 from fairlead.service.worker._files import (
     append,
     create,
-    discard,
     forget_front,
     open_plain,
     read_plain,

@@ -30,13 +30,12 @@ from fairlead.service.worker._attempts import (
     time_of_last_change,
     trim_output,
 )
+from fairlead.service.worker._discarded_folders import discard, remove_discarded
 from fairlead.service.worker._files import (
-    discard,
     first_kept_byte,
     lock_folder,
     make_folder,
     read_identity,
-    remove_discarded,
     sync,
 )
 from fairlead.service.worker.accounts import Account, Accounts, make_home, make_homes

@@ -95,7 +95,6 @@ async function load() {
   loadedAt = Date.now();
   try {
     await loading.load(page);
-    hasFailed = false;
   } catch (fault) {
     if (fault.wantsToken) return askForToken(fault);
     hasFailed = true;
