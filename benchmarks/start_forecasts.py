@@ -82,7 +82,7 @@ def answers_of(workload: Workload, policy: str, every: int) -> Iterator[Answer]:
                     limit = np.nan if by_limits is None else by_limits - now
                     asked[what] = Answer(now, np.nan, expected - now, limit, early, late)
                     if now >= learnt + LEARN_SECONDS:
-                        intervals.ask(what, now, expected - now)
+                        intervals.note(what, now, expected - now)
                         learnt = now
         state.apply("place", {"limit": 10**6}, now)
         effects = state.take_effects()
@@ -90,7 +90,7 @@ def answers_of(workload: Workload, policy: str, every: int) -> Iterator[Answer]:
             run_times.add(attempt)
         for run in effects.starts:
             add(now + float(durations[run.key.job][run.key.index]), END, run.key)
-            intervals.start(run.key.job, now)
+            intervals.learn_start(run.key.job, now)
             if (answer := asked.pop(run.key.job, None)) is not None:
                 yield answer._replace(waited=now - answer.asked)
 

@@ -14,7 +14,7 @@ from pydantic_core import from_json, to_json
 from asked_service import change
 from fairlead.cli.main import run
 from fairlead.errors import InputError
-from fairlead.service._state_snapshot import HEAD, split
+from fairlead.service._state_snapshot import HEAD, split_snapshot
 from fairlead.service.journal.event_journal import (
     Batch,
     Journal,
@@ -65,7 +65,7 @@ def write(path: Path, saved: Sequence[int] = (9,), elsewhere: str = "b") -> Path
 
 def earlier_snapshot(state: ServiceState, elsewhere: str) -> bytes:
     """Return a snapshot of the earlier version, with the first of the scheduler's tables."""
-    part, _ = split(state.snapshot())
+    part, _ = split_snapshot(state.snapshot())
     part["version"] = 1
     for row in part["running"]:
         row[5] = elsewhere
@@ -133,7 +133,7 @@ def test_a_snapshot_without_a_scheduler_is_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "old.db", saved=(6,))
     with reading(path) as journal:
         ((_, whole),) = journal.snapshots.sound()
-    ours = whole[: len(whole) - len(split(whole)[1])]
+    ours = whole[: len(whole) - len(split_snapshot(whole)[1])]
     change(path, "UPDATE meta SET value = '2'")
     with closing(Journal(path)) as journal:
         journal.save(6, [ours])

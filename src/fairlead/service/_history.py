@@ -83,7 +83,7 @@ class StateHistory:
         while True:
             await asyncio.sleep(pause)
             began = monotonic()
-            # The machine may have been suspended; shares in that time are unknown.
+            # The machine may have slept; shares in that time are unknown.
             seconds = min(began - last, 2 * pause)
             last = began
             try:
@@ -122,7 +122,6 @@ class StateHistory:
             return await asyncio.to_thread(read, max(now - seconds, 0.0), now)
 
     def _take(self, tx: Transaction) -> Sample:
-        """Copy the parts of the state for a sample."""
         state = tx.state
         copy = copy_state(tx)
         unplaceable: dict[str, Finding] = {}

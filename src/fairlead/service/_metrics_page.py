@@ -83,7 +83,6 @@ def _page(
     found: FoundShares | None,
     counters: CollectorRegistry,
 ) -> bytes:
-    """Return the page: the gauges of a copy of the state, the shares, and the counters."""
     page = CollectorRegistry()
 
     def add(name: str, about: str, value: float) -> None:

@@ -62,7 +62,6 @@ class ServerGroup:
                     self.used[resource] = self.used.get(resource, 0.0) + amount
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the group for JSON."""
         return {**vars(self), "servers": self.states.total()}
 
 
@@ -222,17 +221,13 @@ class Overview:
         return self._latest
 
     def open_stream(self, caller: str) -> None:
-        """Count a stream of a caller until `close_stream`.
-
-        Raises `FullError` if the caller, or all callers together, have too many.
-        """
+        """Count a stream; raise `FullError` if the caller, or all together, have too many."""
         is_full = self._streams.total() >= MOST_STREAMS
         if is_full or self._streams[caller] >= MOST_STREAMS_OF_A_CALLER:
             raise FullError("too many live pages are open; close one")
         self._streams[caller] += 1
 
     def close_stream(self, caller: str) -> None:
-        """Stop counting a stream."""
         self._streams[caller] -= 1
         if not self._streams[caller]:
             del self._streams[caller]
@@ -314,7 +309,6 @@ def _event(content: Mapping[str, Any]) -> bytes:
 def _add_servers(
     tx: Transaction, names: Sequence[str], groups: dict[ServerKind, ServerGroup]
 ) -> None:
-    """Add servers to their groups."""
     for name in names:
         server = tx.state.servers.get(name)
         if server is not None:

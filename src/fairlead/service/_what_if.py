@@ -56,8 +56,7 @@ class Trial(NamedTuple):
 def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> AnswerFork[Trial]:
     """Try another policy in a forked child, because it replaces the scheduler for good.
 
-    Raises `InputError` for an unknown policy, and `UnavailableError` where processes with threads
-    cannot be forked.
+    Raises `InputError` for an unknown policy, and `UnavailableError` on systems other than Linux.
     """
     parse_policy(request.policy or "")
     if sys.platform != "linux":
@@ -68,7 +67,7 @@ def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> An
 def try_changes(state: ServiceState, request: WhatIfRequest, now: float) -> Trial:
     """Make changes, place tasks, and undo both; raise `InputError` for unknown names.
 
-    Another policy is not undone, so call this for it only from `trial_in_fork`.
+    Another policy is not undone: only `trial_in_fork` may try it.
     """
     for name in request.weights:
         if name not in state.users:

@@ -262,10 +262,7 @@ class Workers:
                     )
 
     async def _mark(self, kind: str, names: Sequence[str]) -> None:
-        """Mark servers as unreachable or lost.
-
-        A few in each transaction, so that a network failure does not delay other requests.
-        """
+        """Mark servers, a few in each transaction, so that many do not delay other requests."""
 
         def mark(tx: Transaction, some: Sequence[str]) -> None:
             for name in some:
@@ -290,7 +287,7 @@ def _check_no_other_worker(state: ServiceState, request: JoinRequest) -> None:
 def _add(tx: Transaction, request: JoinRequest, first: int) -> int:
     """Add servers from index `first` for 50 ms; return the index of the next server.
 
-    A transaction delays all other requests, so a long list takes several transactions.
+    A longer transaction would delay other requests.
     """
     until = monotonic() + JOIN_SECONDS
     for at, server in enumerate(request.servers[first:], first):

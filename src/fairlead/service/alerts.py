@@ -30,8 +30,7 @@ LAST_TASKS = 20  # ended tasks that are kept for each server
 # A server is reported if at least so many of its last tasks failed, in at least so many jobs, and
 # they are more than this fraction of its last tasks.
 FEWEST_FAILURES, FEWEST_JOBS, FAILED_FRACTION = 5, 2, 0.5
-# If a larger fraction of the same users' tasks on other servers failed, a server is not the cause.
-FAILED_ELSEWHERE = 0.25
+FAILED_ELSEWHERE = 0.25  # largest fraction elsewhere; above it, the server is not the cause
 TASKS_SECONDS = 3600.0  # age from which an ended task is ignored
 LOST_SECONDS = 86400.0  # after which the alert of a lost server is cleared
 MOST_NAMED = 4  # labels or servers in the text of an alert
@@ -143,8 +142,8 @@ class Alerts:
     ) -> tuple[list[Alert], list[Alert]]:
         """Replace the alerts of a kind; return the raised and the cleared alerts.
 
-        `found` has a finding for each subject. Of a kind, there are at most ten alerts for each
-        user, and a hundred without a user; further findings are dropped.
+        `found` has a finding for each subject. Findings beyond `MOST_OF_A_USER` for a user, or
+        beyond `MOST_WITHOUT_USER`, are dropped.
         """
         others = {key: alert for key, alert in self._present.items() if key[0] != kind}
         before = {about: alert for (k, about), alert in self._present.items() if k == kind}
@@ -205,9 +204,8 @@ class EndedTasks:
 def find_failing_servers(last: Mapping[str, list[EndedTask]], now: float) -> dict[str, Finding]:
     """Return findings by server, from the last tasks that ended on each.
 
-    A server is not reported in two cases: if more than a quarter of the same users' tasks that
-    ended on other servers failed; or if only one user has failed tasks on the server, and no task
-    of this user succeeded on another.
+    A server is not reported if more than `FAILED_ELSEWHERE` of the same users' tasks on other
+    servers failed, or if all failed tasks are of one user without a success on another server.
     """
     since = now - TASKS_SECONDS
     recent = {name: [task for task in tasks if task.ended > since] for name, tasks in last.items()}

@@ -20,7 +20,7 @@ from fairlead.service.bounds import (
 )
 
 MOST_AMOUNT = 1e9  # the largest amount of a resource
-MOST_REFERENCES = 10_000  # entries of `after`, `where` and `bundles` in one request, together
+MOST_REFERENCES = 10_000  # all entries of `after`, `where` and `bundles` in one request
 MOST_JOB_BYTES = 256 * 1024  # total size of the texts and bundles of one job request
 BUNDLE_BYTES = 64  # size of a bundle without the names of its resources
 MOST_FIELDS = 100  # of an object in a message

@@ -52,8 +52,8 @@ class Session:
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     last_request: float = field(default_factory=monotonic)  # time by the monotonic clock
     last_number: int = 0  # of the last queued message
-    # Number of the worker's reports that are being recorded. Their answers will have the queued
-    # messages. So a new message does not wake the worker's waiting request: it would go out twice.
+    # Number of the worker's reports being recorded. Their answers will have the queued messages, so
+    # these wake no waiting request, which would send them a second time.
     reports: int = 0
     messages: deque[Message] = field(default_factory=deque)
     wake_up: asyncio.Event = field(default_factory=asyncio.Event)  # set by messages, and at the end

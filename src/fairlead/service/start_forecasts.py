@@ -195,10 +195,7 @@ class StartForecasts:
         return None
 
     def forecast(self, state: ServiceState, job: int, now: float) -> dict[str, Any] | None:
-        """Return the times, or the reason, in a `WhenView` of a job that waits for a server.
-
-        Return None if `simulation` has to simulate the start first.
-        """
+        """Return fields of the `WhenView` of a job that waits; None if it needs a `simulation`."""
         outlook = self._outlook(state, job, now)
         if outlook is None:
             return None
@@ -227,7 +224,7 @@ class StartForecasts:
         return self._expected(simulate(state, self.run_times, now, job), job)
 
     def simulation(self, state: ServiceState, now: float) -> Future[StartOutlook]:
-        """Start a simulation of all starts in a copy of the process, or return the running one.
+        """Start a simulation in a copy of the process, or return the running one.
 
         Raises `UnavailableError` if no copy can be made.
         """

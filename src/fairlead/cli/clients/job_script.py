@@ -121,10 +121,7 @@ def command_of(script: Path) -> list[str]:
 
 
 def translate_sbatch(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Translate options of ``sbatch`` into options of ``submit``.
-
-    Returns the options of ``submit``, and the options of ``sbatch`` without a counterpart.
-    """
+    """Return the options of ``submit`` for ``sbatch``'s, and the latter without a counterpart."""
     found: dict[str, str] = {}
     untranslated: list[str] = []
     for name, value in _split_options(words):

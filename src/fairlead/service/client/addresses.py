@@ -41,7 +41,7 @@ class Address(NamedTuple):
     url: str  # for messages
     token: str = ""  # empty for none
     socket: Path | None = None  # None for a URL
-    is_default: bool = False  # whether no address was given, so that the socket was looked up
+    is_default: bool = False  # whether no address was given
 
     @classmethod
     def of(cls, server: str | None, token: str | None) -> Address:

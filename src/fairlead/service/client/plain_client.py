@@ -1,6 +1,4 @@
-"""A client of a running service whose answers are plain JSON values.
-
-It imports little, so that commands start quickly; `Client` and `AsyncClient` are for programs.
+"""A client of a running service whose answers are plain JSON values, for commands.
 
 `Requests` is the core of all three clients: each request is written once, as a coroutine.
 `AsyncClient` awaits it. The other two use an exchange that blocks, so that the coroutine never
@@ -32,7 +30,7 @@ from fairlead.service.client.exchange import (
 )
 
 PATIENCE = 10.0  # seconds for which a failing request is repeated: the service may be starting
-OUTAGE_PATIENCE = 600.0  # such seconds while a client waits for a job
+OUTAGE_PATIENCE = 600.0  # the same while a client waits for a job
 LONGEST_PAUSE = 2.0  # seconds between repetitions
 REPORT_AFTER = 2.0  # seconds without a connection until this is reported
 REPEATED = (429, 502, 503, 504)  # HTTP statuses

@@ -56,7 +56,7 @@ class Peer:
     def __init__(self, connection: socket.socket) -> None:
         self.is_unix = connection.family == socket.AF_UNIX
         self._uid: int | None = None
-        if self.is_unix and hasattr(socket, "SO_PEERCRED"):  # without it, the account is unknown
+        if self.is_unix and hasattr(socket, "SO_PEERCRED"):
             found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
             self._uid = int(CREDENTIALS.unpack(found)[1])
         elif not self.is_unix:

@@ -255,10 +255,7 @@ def serve(
     limits: Limits,
     version: str,
 ) -> None:
-    """Serve on sockets until a signal.
-
-    Raises `InputError` if other machines reach a socket and there is no token.
-    """
+    """Serve until a signal; raise `InputError` if other machines could connect without a token."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter())
     for sock in listening:

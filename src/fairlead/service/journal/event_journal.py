@@ -310,8 +310,8 @@ class Journal:
         """Delete jobs that ended before a time, and the events that replays no longer need.
 
         Events are deleted up to the newest snapshot that is older than `before`, where replays then
-        start. This snapshot and a newer one must be sound. Transactions are small, so that commits
-        of the service do not wait long.
+        start. This snapshot and a newer one must be sound. Transactions are small, because commits
+        wait for them.
         """
         self.jobs.delete_old(before)
         self.shares.delete_before(before)

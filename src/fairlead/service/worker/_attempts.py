@@ -92,7 +92,7 @@ class Leader(NamedTuple):
 
 
 class Record(BaseModel):
-    """The record of an attempt, which outlives the worker."""
+    """The stored fields of an attempt."""
 
     key: TaskKey
     devices: list[int] = []  # the GPUs of this attempt
@@ -386,7 +386,7 @@ class Attempt:
         elif now - self._rest_since > KILL_AFTER:
             numbers = ", ".join(str(process.pid) for process in remaining[:5])
             LOG.warning("%s: processes still run after SIGKILL: %s", self.path.name, numbers)
-            self._rest_since = math.inf  # log this once
+            self._rest_since = math.inf
 
     def _read_end(self) -> AttemptEnd:
         """Return how the attempt ended; record this if its shell program could not."""

@@ -228,7 +228,7 @@ class LocalProcesses:
             group.create_task(repeat(self._remove))
 
     def _start_in_thread(self, tasks: Sequence[Starting]) -> None:
-        """Start tasks once their attempts are on disk; one sync serves all of them."""
+        """Start tasks once their attempts are on disk."""
         for each in tasks:
             each.attempt = self._make(each)
         made = [each for each in tasks if each.attempt and each.attempt.outcome is None]
@@ -242,7 +242,7 @@ class LocalProcesses:
             do_all(self._run_command, made)
 
     def _make(self, starting: Starting) -> Attempt:
-        """Make the attempt of a task; if the task cannot run, the attempt has ended already."""
+        """Make the attempt of a task; it has ended already if the task cannot run."""
         task, job = starting.task, starting.task.job
         fault = "" if job is not None else "the service did not send its command"
         if len(starting.devices) < math.ceil(task.demand.get("gpu", 0.0)):
