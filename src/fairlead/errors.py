@@ -9,8 +9,8 @@
     └── CertificateError      an answer that violates its certificate
         └── NoConvergenceError    a solver that stopped without an answer
 
-The command line turns `InputError` and `RefusalError` into one line on standard error and exit
-status 2.
+The command line prints each of them as one line on standard error. Its exit status is 1 for a
+`CertificateError`, and 2 for the others.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class RefusalError(FairleadError):
 
 
 def how_to_install(extra: str) -> str:
-    """Return the instruction to install an extra from the source, as no package index has it."""
+    """Return how to install an extra: from the source, because no package index has fairlead."""
     return f"run pip install '.[{extra}]' in the folder of fairlead's source"
 
 
@@ -106,7 +106,8 @@ class CertificateError(FairleadError):
     ----------
     message : str
     answer : Allocation, optional
-        The answer, without users that are due nothing, and with equal servers and users merged.
+        The answer to the reduced problem: without users that are due nothing, and with equal
+        servers and equal users merged.
     violation : float, optional
         The violation of the certificate's condition.
 
@@ -127,10 +128,10 @@ class NoConvergenceError(CertificateError):
 
 
 def fault_of(function: object, name: str, fault: Exception | SystemExit) -> FairleadError:
-    """Describe an exception that a user's function raised as an error of one line.
+    """Return an error of one line for an exception that a user-defined function raised.
 
-    The error has the function's `name`, and the file and the last line of the function's file that
-    the traceback contains.
+    It has the `name` of the function, the exception, and the line that failed in the function's
+    file if the traceback has one.
     """
     code = getattr(function, "__code__", None)
     place, frame = "", fault.__traceback__

@@ -178,7 +178,7 @@ def test_rows_that_cannot_be_used(tmp_path: Path) -> None:
     assert held.skipped == (twice,)
     document = {"users": [row(servers={"big": -1}), row("bo", servers={"x": 1}), 3]}
     assert fault_of(tmp_path, document, lenient=True) == (
-        "nothing of it can be used: users[0].servers.big: must be a number from 0, not -1 "
+        "nothing in it can be used: users[0].servers.big: must be a number from 0, not -1 "
         "(and 2 more)"
     )
 

@@ -455,7 +455,7 @@ def test_nothing_usable(tmp_path: Path) -> None:
     faulty = fault_of(
         write(tmp_path, node("n0", {"cpu": "?"}), node("n1", {"cpu": "?"})), lenient=True
     )
-    assert faulty.startswith("nothing of it can be used: items[0] (node n0).status.allocatable.cpu")
+    assert faulty.startswith("nothing in it can be used: items[0] (node n0).status.allocatable.cpu")
     assert faulty.endswith("(and 1 more)")
     assert fault_of(write(tmp_path, *NODES, pod("a", {"cpu": 64}))).startswith(
         "items[2] (pod shop/a): no pod runs, and no waiting pod fits any node: one task needs 64"

@@ -152,7 +152,7 @@ def test_users_by_a_label(tmp_path: Path) -> None:
     [
         ({"resources": ["gpu"]}, "resources: 'gpu' is in no pod and no node"),
         ({"ignore": ["pod"]}, "ignore: 'pod' is in no pod and no node; did you mean 'pods'?"),
-        ({"resources": []}, "no pod asks for any of the resources that count"),
+        ({"resources": []}, "no pod requests a resource that counts"),
         ({"ignore": [3]}, "ignore: must be names of resources, not 3"),
         ({"weights": {"shpo": 1}}, "weights.shpo: no pod is of the namespace 'shpo'; did you mean"),
         ({"weights": {"shop": 0}}, "weights.shop: must be a positive number, not 0"),

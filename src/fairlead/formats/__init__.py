@@ -1,4 +1,4 @@
-"""Files of users: problems, allocations, Kubernetes dumps and run logs.
+"""Read and write files: problems, queues, allocations, Kubernetes dumps and run logs.
 
 Reading an unusable file raises an `InputError` of one line: file, place in the file, fault.
 """

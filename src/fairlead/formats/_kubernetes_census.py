@@ -27,7 +27,7 @@ from fairlead.formats._kubernetes_specs import (
 from fairlead.formats.file_faults import RowFaults
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, find_unplaceable
 
-# Cells of the table of holdings by user, node and resource: 0.8 GB.
+# Largest table of holdings: users times nodes times resources. It takes 0.8 GB.
 MOST_CELLS = 100_000_000
 
 _FIRST_COLUMNS = ("cpu", "memory", PODS, "ephemeral-storage")
@@ -42,17 +42,17 @@ class Census:
     pods: list[Pod]  # (P,)
     user: IntArray  # (P,): user of each pod
     node: IntArray  # (P,): node of each bound pod, -1 for pending ones
-    # (P, R): in whole units (thousandths of a core, bytes, pieces); GPUs may be fractions.
+    # (P, R): in whole units (`_kubernetes_specs`); parts of a GPU are fractions.
     request: FloatArray
-    size: FloatArray  # (R,): whole units per displayed unit of each resource
+    size: FloatArray  # (R,): whole units in one displayed unit of each resource
     allowed: dict[int, BoolArray]  # for each pending pod: (G,) whether it may run on a node
     # For each user and set of requested resources (an array (R,) of bool, as bytes): (G,) whether
     # such pods run or may run on a node.
     reach: dict[tuple[int, bytes], BoolArray]
     unrunnable: dict[int, str]  # reasons why pending pods fit no node, by pod
     undecided: dict[int, str]  # names of constraints that are not modelled, by pending pod
-    has_part: BoolArray  # (P,): whether the pod requests a part of one GPU, and this is counted
-    lacks_parts: bool  # whether parts of GPUs of bound pods are not counted
+    has_part: BoolArray  # (P,): whether a part of one GPU is counted for the pod
+    lacks_parts: bool  # whether some bound pod has a part of a GPU that is not counted
     not_modelled: dict[str, list[str]]  # names of pods, by request that is not modelled
 
 
@@ -62,7 +62,7 @@ class _OpenNodes:
 
     # The position in the dump of each kept pod. Pods are numbered by their index in this list.
     kept: list[int] = field(default_factory=list)
-    names: dict[str, int] = field(default_factory=dict)  # number of each user
+    users: dict[str, int] = field(default_factory=dict)  # number of each user, by name
     allowed: dict[int, BoolArray] = field(default_factory=dict)  # as in the census
     reach: dict[tuple[int, bytes], BoolArray] = field(default_factory=dict)  # of running pods
     # The first running pod whose required anti-affinity may keep away pods of a namespace.
@@ -90,7 +90,7 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     found = _find_open_nodes(dump, choice, request > 0, faults)
     faults.refuse_if_none_left(len(found.kept))
     pods, request = [dump.pods[p] for p in found.kept], request[found.kept]
-    user = np.array([found.names[pod.user] for pod in pods], dtype=np.int64)
+    user = np.array([found.users[pod.user] for pod in pods], dtype=np.int64)
     size = np.array([unit_of(name)[1] for name in columns], dtype=float)
     cluster = cluster_of(dump.nodes, columns)
     unrunnable = _find_unrunnable(cluster, request / size, found.allowed)
@@ -107,10 +107,10 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     has_part = np.array([pod.gpu_part > 0 and NVIDIA_GPU in listed for pod in pods])
     return Census(
         cluster=cluster,
-        names=list(found.names),
+        names=list(found.users),
         pods=pods,
         user=user,
-        node=np.array([choice.placement.index.get(pod.node, -1) for pod in pods], dtype=np.int64),
+        node=np.array([choice.nodes.index.get(pod.node, -1) for pod in pods], dtype=np.int64),
         request=request,
         size=size,
         allowed=found.allowed,
@@ -142,9 +142,9 @@ def _find_open_nodes(
             if not pod.node:
                 continue
             allowed = np.zeros(len(dump.nodes), dtype=bool)  # the pod's own node is added below
-        n = found.names.setdefault(pod.user, len(found.names))
+        n = found.users.setdefault(pod.user, len(found.users))
         if pod.node:
-            allowed[choice.placement.index[pod.node]] = True
+            allowed[choice.nodes.index[pod.node]] = True
             for namespace in repelled_namespaces(pod.spec, pod.namespace):
                 found.repels.setdefault(namespace, pod.full_name)
             reached = n, is_requested[p].tobytes()
@@ -158,9 +158,9 @@ def _find_open_nodes(
 def _split_requests(
     dump: Dump, listed: frozenset[str], not_modelled: dict[str, list[str]]
 ) -> tuple[list[Mapping[str, float]], dict[int, str]]:
-    """Return the requests of pods, and for some the first requested resource that is not modelled.
+    """Return the counted request of each pod; and for some pods, their first uncounted request.
 
-    Adds the names of such pods to `not_modelled`.
+    Adds the names of pods with uncounted requests to `not_modelled`.
     """
     requests: list[Mapping[str, float]] = []
     first_not_modelled: dict[int, str] = {}

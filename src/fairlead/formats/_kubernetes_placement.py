@@ -64,11 +64,11 @@ class NodeChoice:
     """Finds, among G nodes, those open to a pod."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
-        self.placement = NamedGroups(list(nodes), [node.labels for node in nodes.values()])
+        self.nodes = NamedGroups(list(nodes), [node.labels for node in nodes.values()])
         taints = [node.taints for node in nodes.values()]
-        kinds = {kind: k for k, kind in enumerate(dict.fromkeys(taints))}
-        self._kinds = list(kinds)  # the distinct sets of taints
-        self._kind_of = np.array([kinds[kind] for kind in taints], dtype=np.int64)  # (G,)
+        index = {taint_set: k for k, taint_set in enumerate(dict.fromkeys(taints))}
+        self._taint_sets = list(index)  # distinct
+        self._taint_set_of = np.array([index[each] for each in taints], dtype=np.int64)  # (G,)
 
     def allowed(self, spec: PodSpec, place: str) -> BoolArray:
         """Return (G,) bool: whether each node is open to a pod. O(G).
@@ -91,10 +91,10 @@ class NodeChoice:
         return allowed
 
     def _no_node(self) -> BoolArray:
-        return np.zeros(len(self._kind_of), dtype=bool)
+        return np.zeros(len(self._taint_set_of), dtype=bool)
 
     def _tolerated(self, tolerations: Sequence[Toleration], place: str) -> BoolArray:
-        """Return the nodes of which every taint is tolerated."""
+        """Return (G,) bool: whether all taints of a node are tolerated."""
         for k, toleration in enumerate(tolerations):
             if toleration.get("operator") not in (None, "", "Equal", "Exists", "Gt", "Lt"):
                 raise InputError(
@@ -103,16 +103,16 @@ class NodeChoice:
                 )
         tolerated: BoolArray = np.array(
             [
-                all(any(_tolerates(each, taint) for each in tolerations) for taint in kind)
-                for kind in self._kinds
+                all(any(_tolerates(each, taint) for each in tolerations) for taint in taint_set)
+                for taint_set in self._taint_sets
             ]
         )
-        return tolerated[self._kind_of]
+        return tolerated[self._taint_set_of]
 
     def _selected(self, selector: NodeSelector, place: str) -> BoolArray:
-        """Return the nodes that meet at least one term of a selector; none if it has no terms.
+        """Return (G,) bool: whether a node meets at least one term of a selector.
 
-        A node meets a term if it meets all of its conditions; none meets a term without conditions.
+        A node meets a term if it meets all its conditions; no node meets a term without conditions.
         """
         selected = self._no_node()
         for k, term in enumerate(selector["nodeSelectorTerms"]):
@@ -132,7 +132,7 @@ class NodeChoice:
         return selected
 
     def _matching(self, requirement: Requirement, place: str) -> BoolArray:
-        """Return the nodes whose labels meet a requirement."""
+        """Return (G,) bool: whether the labels of a node meet a requirement."""
         key, operator, values = (
             requirement["key"],
             requirement["operator"],
@@ -143,7 +143,7 @@ class NodeChoice:
         if operator == "NotIn":
             return ~self._with_label(key, values)
         if operator in ("Exists", "DoesNotExist"):
-            labelled = self._with_label(key, list(self.placement.by_label.get(key, ())))
+            labelled = self._with_label(key, list(self.nodes.by_label.get(key, ())))
             return labelled if operator == "Exists" else ~labelled
         if operator in ("Gt", "Lt"):
             if len(values) != 1 or not _WHOLE_NUMBER.fullmatch(values[0]):
@@ -152,7 +152,7 @@ class NodeChoice:
             bound, sign = int(values[0]), 1 if operator == "Gt" else -1
             beyond = [
                 value
-                for value in self.placement.by_label.get(key, ())
+                for value in self.nodes.by_label.get(key, ())
                 if _WHOLE_NUMBER.fullmatch(value) and sign * (int(value) - bound) > 0
             ]
             return self._with_label(key, beyond)
@@ -171,14 +171,14 @@ class NodeChoice:
                 f"must be In or NotIn, not {show(requirement['operator'])}", f"{place}.operator"
             )
         named = self._no_node()
-        index = self.placement.index
+        index = self.nodes.index
         named[[index[name] for name in requirement.get("values") or () if name in index]] = True
         return named if requirement["operator"] == "In" else ~named
 
     def _with_label(self, key: str, values: Sequence[str]) -> BoolArray:
-        """Return the nodes on which a label has one of these values."""
+        """Return (G,) bool: whether a node has the label with one of these values."""
         labelled = self._no_node()
-        nodes_by_value = self.placement.by_label.get(key, {})
+        nodes_by_value = self.nodes.by_label.get(key, {})
         for value in values:
             labelled[nodes_by_value.get(value, [])] = True
         return labelled

@@ -16,8 +16,9 @@ A pod that gets a part of one GPU by KAI's annotations requests no GPU. For each
 Run:ai run, in a separate namespace, a pod that requests the whole GPU. Sources: KAI scheduler, "GPU
 Sharing"; Run:ai, "Fractions".
 
-Amounts are summed as whole nano-units, and a pod's sum is rounded up to the scheduler's units:
-thousandths of a core, bytes, pieces. So sums are exact, and equal pods take equal amounts.
+Amounts are summed as whole nano-units, and a pod's sum is rounded up to *whole units*, which are
+those of Kubernetes' scheduler: thousandths of a core, bytes, pieces. So sums are exact, and equal
+pods take equal amounts.
 
 A pending pod with a constraint that is not modelled may be kept from a node that looks free, so an
 audit concludes nothing from that pod. Sources: Kubernetes documentation, "Assigning Pods to Nodes",
@@ -45,7 +46,7 @@ from fairlead.model.quantity import parse_quantity, read_amount, show, typed_num
 
 PODS = "pods"
 
-# Amounts by resource, in the scheduler's units: thousandths of a core, bytes, pieces.
+# Amounts by resource, in whole units.
 Amounts = Mapping[str, int]
 
 _NANO = 10**9
@@ -69,7 +70,7 @@ _HAMI_RESOURCES = frozenset((
     "gpumem", "gpumem-percentage", "gpucores", "dcumem", "dcucores", "vcuda-core", "vcuda-memory",
     "vcore", "vmemory", "smlu.mim", "vmlu.memory", "vmlu.percentage", "priority",
 ))  # fmt: skip
-# Annotations that divide GPUs, or choose them (HAMi), even if empty.
+# Annotations that divide GPUs, or choose them (HAMi); they count even if empty.
 _GPU_ANNOTATIONS = (
     *GPU_PARTS,
     "nvidia.com/use-gputype",
@@ -77,8 +78,8 @@ _GPU_ANNOTATIONS = (
     "nvidia.com/use-gpuuuid",
     "nvidia.com/nouse-gpuuuid",
 )
-# Fields (Kubernetes 1.35 and later), and names of annotations and labels that put a pod into a gang
-# unless they are empty.
+# Fields (Kubernetes 1.35 and later), and names of annotations and labels, which put a pod into a
+# gang unless they are empty.
 _GANG_FIELDS = ("workloadRef", "schedulingGroup")
 _GANG_NAME = re.compile(r"(pod|task)-group|gang\.scheduling|scheduling\..*/group-name")
 # Prefix of resources that are always allocated by a claim; a device class follows.
@@ -204,7 +205,7 @@ _NO_RESOURCES: ResourceRequirements = {}
 
 
 def unit_of(resource: str) -> tuple[str, int]:
-    """Return the displayed unit of a resource, and its number of the scheduler's units."""
+    """Return the displayed unit of a resource, and the number of whole units in one of it."""
     if resource == "cpu":
         return "cores", 1000
     if resource in _BYTES or resource.startswith(_HUGE_PAGES):
@@ -213,7 +214,7 @@ def unit_of(resource: str) -> tuple[str, int]:
 
 
 def allocatable(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
-    """Return the allocatable amounts of a node in the scheduler's units.
+    """Return the allocatable amounts of a node in whole units.
 
     Raises ProblemError, with a key path below `place`, for an invalid quantity.
     """
@@ -291,11 +292,12 @@ def _to_nano(amount: float) -> int:
     """Return an amount in nano-units, rounded up as Kubernetes does."""
     if amount.is_integer():
         return int(amount) * _NANO
-    return math.ceil(round(amount * _NANO, 3))  # without the rounding error of the product
+    # `round` removes the rounding error of the product, which `ceil` would turn into a nano-unit.
+    return math.ceil(round(amount * _NANO, 3))
 
 
 def _to_whole_units(nanos: Mapping[str, int]) -> dict[str, int]:
-    """Round up to thousandths of a core, and to whole bytes and pieces."""
+    """Return nano-units in whole units, rounded up."""
     return {
         name: -(-amount // (10**6 if name == "cpu" else _NANO)) for name, amount in nanos.items()
     }

@@ -73,7 +73,7 @@ _NOTHING: Mapping[Any, Any] = {}
 
 
 def check_shape(document: object) -> ProblemDocument:
-    """Return plain values as a problem document; raise InputError for any other shape."""
+    """Return plain values with the type of a problem document; InputError for a wrong shape."""
     if not isinstance(document, dict):
         raise InputError(f"must be one mapping with servers and users, not {show(document)}")
     if "fairlead" not in document:
@@ -119,7 +119,7 @@ def _check_row(row: dict[Any, Any], what: str, place: str) -> None:
 
 
 def _check_keys(mapping: dict[Any, Any], what: str, place: str) -> None:
-    """Raise InputError for an unknown key, which may be a misspelled required one, or a missing."""
+    """Raise InputError for an unknown key, else for a missing one, which may be misspelled."""
     shape, required = _SHAPES[what]
     for key in mapping:
         if key not in shape.__annotations__:
@@ -256,7 +256,7 @@ def _read_labels(given: Mapping[Any, Any], place: str) -> dict[str, str]:
 
 
 class NamedGroups:
-    """Groups of servers by name and by label, to read placement constraints and rates."""
+    """Finds groups of servers by name and by label, for placement constraints and rates."""
 
     def __init__(self, groups: Sequence[str], labels: Sequence[Mapping[str, str]]) -> None:
         self.index = {name: g for g, name in enumerate(groups)}

@@ -119,8 +119,8 @@ class _Reading:
         self.faults = faults
         self.tasks = np.zeros((problem.n_users, problem.n_groups))
         self.row_of: dict[int, str] = {}  # key path of the row of each user that was read
-        # The error for the first row whose weight is not that of the problem. Even a lenient
-        # reading raises it, as the file belongs to another problem.
+        # The error for the first weight that differs from the problem's. Even a lenient reading
+        # raises it, as the file belongs to another problem.
         self.wrong_weight: InputError | None = None
 
     def add_row(self, row: object, place: str) -> None:
@@ -206,7 +206,7 @@ class _Reading:
         )
 
     def _hint(self, name: str, known: Mapping[str, int]) -> str:
-        # A lenient reading may meet 100,000 unknown names; each search for a similar one takes ms.
+        # A lenient reading may meet 100,000 unknown names. A search for a similar one takes ms.
         return "" if self.faults.lenient else did_you_mean(name, known)
 
 
@@ -236,7 +236,7 @@ def _check_layout(document: object) -> dict[str, Any]:
 def _problem_of_groups(
     rows: Sequence[object], problem: Problem
 ) -> tuple[Problem, Mapping[str, int]]:
-    """Return the problem, or its pool if the file names only `POOL`; and each group's index."""
+    """Return the problem, pooled if the file names only `POOL`, and the index of each group."""
     groups = {name: g for g, name in enumerate(problem.cluster.groups)}
     named = set[object]()
     for row in rows:

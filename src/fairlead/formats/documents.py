@@ -35,8 +35,8 @@ _TOO_DEEP = re.compile(
     re.MULTILINE,
 )
 
-# The first line of content, which comments and directives (``%``) are not; and the beginning of a
-# further document, by ``---`` or by content after the ``...`` that ends one.
+# The first line of content, that is, of no comment or directive (``%``). And the beginning of a
+# further document: ``---``, or content after the ``...`` that ends a document.
 _CONTENT = re.compile(r"^[ \t]*[^#%\s].*", re.MULTILINE)
 _NEXT_DOCUMENT = re.compile(
     r"^---(?:\s|\Z)|^\.\.\.[ \t\r]*\n(?:[ \t]*(?:[#%].*)?\n)*[ \t]*[^#%\s]", re.MULTILINE
@@ -148,7 +148,7 @@ def check_characters(text: str) -> None:
 
 
 def parse_json(text: str) -> Any:
-    """Read JSON text into plain values; InputError for other text, or a repeated key."""
+    """Parse JSON text into plain values; InputError for other text, or a repeated key."""
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
     except _RepeatedKeyError as repeated:
@@ -182,8 +182,8 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
     """Return the key path of a repeated key; empty if both of its values are equal.
 
-    The parsers do not tell the place. So the text is parsed twice: `first` has the first value of
-    each repeated key, and `last` the last value. The place is where they differ.
+    The parsers do not report the place. So the text is parsed twice: `first` has the first value
+    of each repeated key, and `last` the last value. The place is where they differ.
     """
     if first == last:
         return ""

@@ -100,4 +100,4 @@ class RowFaults:
         if not left and self.skipped:
             rest = len(self.skipped) - 1
             more = f" (and {rest:,} more)" if rest else ""
-            raise InputError(f"nothing of it can be used: {self.skipped[0]}{more}")
+            raise InputError(f"nothing in it can be used: {self.skipped[0]}{more}")

@@ -138,7 +138,7 @@ def _select_resources(
                 )
     kept = [(chosen is None or name in chosen) and name not in ignored for name in columns]
     if not any(kept):
-        raise InputError("no pod asks for any of the resources that count")
+        raise InputError("no pod requests a resource that counts")
     return np.array(kept)
 
 
@@ -207,7 +207,7 @@ def _compute_holdings(
     # A node may have lost a resource that its pods still hold; tasks cannot express that.
     holds_lost_resource = ((held > 0).any(axis=0) & ~(capacity > 0)).any()
     tasks_suffice = is_uniform.all() and not cut and not holds_lost_resource
-    # Users with pods that fit nodes on which the mean task does not, so their slice is too small.
+    # Whether a user has pods that fit a node on which its mean task does not fit.
     partial: BoolArray = np.logical_or.reduce(pod_fits & ~problem.runnable, axis=1)
     missing = ["nodes or pods were skipped"] if skipped else []
     missing += ["parts of GPUs are not counted"] if census.lacks_parts else []
@@ -348,7 +348,8 @@ def _pending_pods(
     """Return the pending pods that count.
 
     A pod is allowed on a node only if enough is free there of the resources that do not count. If
-    GPUs do not count, and running pods share some, it is not known whether enough of one is free.
+    GPUs do not count, and running pods share some, it is unknown whether enough of one is free; so
+    pods that request GPUs are undecided.
     """
     other = ~requested
     bound = np.flatnonzero(census.node >= 0)
@@ -414,7 +415,7 @@ def _no_pod_counts(census: Census) -> InputError:
     for p, why in census.unrunnable.items():
         fault = f"{running}, and no waiting pod fits any node: {why}"
         return ProblemError(fault, census.pods[p].place)
-    return InputError("no pod asks for any of the resources that count")
+    return InputError("no pod requests a resource that counts")
 
 
 def _check_weights(weights: Mapping[str, float], dump: Dump, rule: UserRule) -> dict[str, float]:

@@ -59,7 +59,7 @@ class PodRun(NamedTuple):
     started: float
     ended: float
     request: Mapping[str, float]  # in whole units
-    allowed: BoolArray  # (G,): whether it may run on a node; True for all if none is known
+    allowed: BoolArray  # (G,): whether it may run on a node; True for all if no node is open
     node: int  # number of its node; -1 if the node is not in the dump
 
 
@@ -70,7 +70,7 @@ class PodRuns:
     cluster: Cluster
     runs: list[PodRun]
     amounts: FloatArray  # (P, R): of each pod, in the units of the cluster
-    notes: Counter[str]  # pods that were left out or changed, by reason
+    notes: Counter[str]  # number of pods that were left out or simplified, by reason
 
 
 def read_pod_runs(path: Path, user_from: str = BY_NAMESPACE) -> PodRuns:
@@ -149,7 +149,7 @@ def _read_run(
     labels = metadata.get("labels") or {}
     created = _parse_time(_nested(content, "metadata", "creationTimestamp"), f"{place}.metadata")
     submitted = started if created is None else min(started, created)
-    node = choice.placement.index.get(found["spec"].get("nodeName") or "", -1)
+    node = choice.nodes.index.get(found["spec"].get("nodeName") or "", -1)
     notes[GONE_NODE] += node < 0
     allowed = choice.allowed(found["spec"], place)
     if node >= 0:

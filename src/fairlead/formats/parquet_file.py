@@ -27,9 +27,9 @@ _NO_CHECKSUM = b"blake2b:" + b"0" * 32
 
 
 class ParquetKind(NamedTuple):
-    """A kind of file."""
+    """A kind of file with a header."""
 
-    name: str  # for messages
+    name: str  # in error messages, such as ``run log``
     key: str  # key of the header in the metadata
     version: int
 

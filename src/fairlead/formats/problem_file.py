@@ -52,9 +52,9 @@ from fairlead.model.problem import Problem, read_count
 from fairlead.model.quantity import number_at, show
 from fairlead.model.queues import TOP, Queues, read_queues
 
-# Largest number of pairs of a user and a group: a table of such pairs takes some hundred MB.
+# Largest number of users times groups: such a table takes some hundred MB.
 MOST_PAIRS = 200_000_000
-# Largest number of pairs of a row and a resource.
+# Largest number of rows times resources.
 MOST_CELLS = 50_000_000
 
 # Text that needs no quotes in YAML 1.1 or 1.2, unless it is one of `_WORDS`.
@@ -255,7 +255,7 @@ def _read_queues(
 def _read_placement(
     users: Sequence[UserRow], cluster: Cluster
 ) -> tuple[BoolArray, FloatArray | None]:
-    """Read which groups each user may use, (N, G), and the given rates.
+    """Return the groups that each user may use, (N, G) bool, and the given rates.
 
     Rates are (N, G) with NaN rows for users without rates, or None if no user has rates.
     """

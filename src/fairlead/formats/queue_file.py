@@ -49,17 +49,17 @@ class QueueFile:
     """A checked tree of queues, and the users that the file places in it."""
 
     rows: list[dict[str, Any]]  # the queues, as for `read_queues`
-    queue_of: dict[str, str]  # the queue of each user that the file puts into one
+    queue_of: dict[str, str]  # queue by user, for the users that the file puts into a queue
     limits: Limits = field(default_factory=dict)
     quotas: Quotas = field(default_factory=dict)
 
     @property
     def parents(self) -> Parents:
-        """The parents of the queues, and of the users that the file puts into one."""
+        """The parent of each queue, and of each user that the file puts into a queue."""
         return parents_of(self.rows, self.queue_of)
 
     def to_dict(self, users: Sequence[str]) -> dict[str, Any]:
-        """Return plain values, after a check of the tree with the users of a service (see `of`)."""
+        """Check the tree with the users of a service, as `of` does, and return its plain values."""
         self.of(users)
         tree = {"rows": self.rows, "users": self.queue_of, "limits": self.limits}
         return tree | ({"quotas": self.quotas} if self.quotas else {})

@@ -1,7 +1,7 @@
 """Read and write a run log as one Parquet file, which other programs can also read.
 
-A row is a start of a task, in the order of the decisions, with names as well as numbers. The policy
-and the unplaceable sets of tasks are JSON in the file's metadata, under `METADATA_KEY`.
+Each start of a task is a row, in the order of the decisions, with names as well as numbers. The
+policy and the unplaceable sets of tasks are JSON in the file's metadata, under `METADATA_KEY`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def write_run_log(workload: Workload, log: RunLog, path: Path, *, fingerprint: s
     - ``set``, ``task``: numbers in the workload;
     - ``server``: its group and its number in the group, such as ``big-0``; null if unknown;
     - ``submit`` of the job, ``wait`` from submit to start, ``start``, ``end``: seconds;
-    - ``lost``: whether the task was lost with its server;
+    - ``lost``: whether the run was lost with its server, or stopped;
     - ``server_number``: counted through all groups; -1 if unknown.
 
     `fingerprint` identifies the run. Raises InputError when the file cannot be written.
