@@ -1,4 +1,4 @@
-"""Values without algorithms: problems, workloads, allocations, holdings, verdicts, amounts."""
+"""Values that all packages share: problems, workloads, allocations, verdicts; and their checks."""
 
 __all__ = [
     "allocation",

@@ -121,7 +121,7 @@ class Allocation(ReadOnlyArrays, Shown):
 
     @cached_property
     def usage(self) -> FloatArray:
-        """(G, R) float: used amount of each resource of each whole group."""
+        """(G, R) float: amount of each resource in use on all servers of each group."""
         return sealed(self.tasks.T @ self.problem.demand)
 
     @cached_property
@@ -134,7 +134,7 @@ class Allocation(ReadOnlyArrays, Shown):
 
     @cached_property
     def dominant_resource(self) -> tuple[str, ...]:
-        """(N,) the resource of which a task of each user takes the largest share of the total."""
+        """(N,) the resource of which one task of the user takes the largest share of the total."""
         dominant = first_largest_of_rows(self.problem.task_shares)
         return tuple(self.problem.cluster.resources[r] for r in dominant)
 
@@ -145,7 +145,7 @@ class Allocation(ReadOnlyArrays, Shown):
 
     @cached_property
     def queue_share(self) -> FloatArray:
-        """(Q,) float: each queue's dominant share, by the sum of its users' amounts."""
+        """(Q,) float: dominant share of each queue, from the summed amounts of its users."""
         queues = self.problem.users.queues
         if queues is None:
             return sealed(np.zeros(0))

@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-# Relative tolerance: a task of a server's size still fits if a conversion of units rounded it up.
+# Relative tolerance: a task as large as a server still fits if converting units rounded it up.
 ROUNDING = 1e-12
 
 
@@ -171,7 +171,7 @@ def check_devices(cluster: Cluster, demand: FloatArray, groups: str, rows: str) 
     demand : (N, R) array
         Amounts of one task of each row.
     groups, rows : str
-        How errors name a row of the cluster and of `demand`, with ``{}`` for its index, such as
+        Names of a row of the cluster and of `demand` in errors, with ``{}`` for its index, such as
         ``servers[{}].capacity``.
     """
     for r in device_columns(cluster):
@@ -188,7 +188,7 @@ def check_devices(cluster: Cluster, demand: FloatArray, groups: str, rows: str) 
 
 
 def with_devices(cluster: Cluster, demand: FloatArray, names: Sequence[str]) -> Cluster:
-    """Return a cluster with these resources in devices; with none if some amount is invalid."""
+    """Return a cluster whose given resources come in devices; none if an amount is invalid."""
     found = replace(cluster, devices=device_names(names, cluster.resources))
     try:
         check_devices(found, demand, "groups[{}]", "tasks[{}]")

@@ -9,7 +9,7 @@ from fairlead.model.problem import Problem
 
 
 def use_per_task(problem: Problem, time_shared: bool = False) -> FloatArray:
-    """Return (R, N, G) the fraction of each whole group that one task takes; O(N G R).
+    """Return (R, N, G) the fraction of all servers of a group that one task takes; O(N G R).
 
     On servers divided by resource (RDM) it is ``d[n,r] / c[i,r]``; on servers shared by time (TDM)
     ``1 / gamma[n,i]``, with R = 1; and 0 where the user cannot run. Khamse-Ashari et al. 2017,

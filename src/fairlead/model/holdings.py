@@ -36,11 +36,11 @@ class UnrunnableTask:
 
 @dataclass(frozen=True)
 class IdleUser:
-    """A user outside of the problem: none of its tasks fits a server, so it is due nothing."""
+    """A user outside of the problem, as none of its tasks counts; it is due nothing."""
 
     name: str
     weight: float
-    why: str  # the reason why no task fits
+    why: str  # the reason why no task counts
     holds: Mapping[str, float] = field(default_factory=dict)  # amount of each resource
 
 
@@ -52,7 +52,7 @@ class Holdings(ReadOnlyArrays):
     tasks: FloatArray  # (N, G): tasks of each user on each whole group
     source: str = ""  # the name of the mechanism, or the source in the file
     whole_tasks: bool = False  # whether tasks are indivisible
-    # (N, G, R): amounts held, if users have tasks of several shapes; ``tasks`` then counts average
+    # (N, G, R): amounts held, if users have tasks of several shapes; ``tasks`` then counts mean
     # tasks. None if the amounts are tasks times demand.
     amounts: FloatArray | None = None
     waiting: tuple[WaitingTask, ...] = ()
@@ -64,12 +64,12 @@ class Holdings(ReadOnlyArrays):
     outside: FloatArray | None = None
     # Requests and constraints of tasks that are not modelled, one line each.
     not_modelled: tuple[str, ...] = ()
-    # (N,): whether tasks of the user fit where its average task does not, so that its slice and
-    # bundle are underestimated. None without such users.
+    # (N,): whether tasks of the user fit where its mean task does not. What the user could run on
+    # given amounts is then underestimated. None without such users.
     partial: BoolArray | None = None
-    # Why parts of the source are missing that may change any verdict; empty if it was read in full.
+    # Which parts of the source are missing, so that any verdict may be wrong; empty if none is.
     incomplete: str = ""
-    # (G, R): whether tasks share devices of which more may be used than counted. None if none do.
+    # (G, R): whether tasks share devices, which may be fuller than counted. None if none do.
     shared: BoolArray | None = None
     # (R,): the unit in which the source counts each resource; None if amounts are continuous.
     grain: FloatArray | None = None
@@ -127,7 +127,7 @@ class Holdings(ReadOnlyArrays):
     def certain_limit(self) -> FloatArray:
         """(N,) float: the task limit of each user, without waiting tasks that may fit nowhere.
 
-        Tasks of several shapes are counted in average tasks, by the user's dominant resource.
+        Tasks of several shapes are counted in mean tasks, by the user's dominant resource.
         """
         problem, limit = self.problem, self.problem.task_limit.copy()
         dominant = first_largest_of_rows(problem.task_shares)

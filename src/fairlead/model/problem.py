@@ -31,8 +31,8 @@ from fairlead.model.workload_checks import (
     check_amounts,
     check_unlike_names,
     fail_at,
+    read_vector,
     usable_amounts,
-    vector,
 )
 
 # The largest count up to which floats represent every whole number.
@@ -485,7 +485,7 @@ def _read_eligible(eligible: ArrayLike | None, n_users: int, n_groups: int) -> B
 
 
 def _read_task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
-    limit = vector(task_limit, n_users, "task_limit", np.inf)
+    limit = read_vector(task_limit, n_users, "task_limit", np.inf)
     fail_at(~(limit >= 0), limit, "users", "tasks", "must be a number from 0, not")
     return limit
 

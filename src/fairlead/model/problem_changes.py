@@ -17,7 +17,7 @@ from fairlead.model.workload_checks import usable_amounts
 SYNTAX = "weight:USER=NUMBER, tasks:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
 _SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
 _MOST_NAMED = 10  # names listed in an error
-PARTITION = "partition"  # label of groups: names of Slurm's partitions, with commas
+PARTITION = "partition"  # label of a group: its Slurm partitions, separated by commas
 
 
 def change_problem(problem: Problem, change: str) -> Problem:

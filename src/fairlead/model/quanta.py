@@ -29,12 +29,13 @@ class Quanta:
     """A problem's amounts in whole quanta, one quantum per resource."""
 
     capacity: IntArray  # (G, R): quanta of one server of each group
-    demand: IntArray  # (N, R): quanta of one task of each user; positive if the demand is
+    demand: IntArray  # (N, R): quanta of one task of each user; at least 1 for a positive demand
     per_unit: tuple[Fraction, ...]  # (R,): quanta per unit of the resource
     device: dict[int, int]  # quanta of one device, by the index of each resource in devices
     # Whether every amount is a whole number of quanta. If not, each amount is rounded down, but a
-    # positive one to at least one quantum, so that equal amounts stay equal. The quantum is then
-    # the exact one, doubled until the total and the largest task are at most 2**62.
+    # positive one to at least one quantum, so that equal amounts stay equal. The quantum is then so
+    # large that the total and the largest task are at most 2**62: the exact quantum, doubled often
+    # enough; or a fraction of a device.
     is_exact: bool
 
     def total(self, count: IntArray) -> list[int]:

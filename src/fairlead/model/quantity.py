@@ -112,9 +112,9 @@ def read_amount(value: object, unit: str = "") -> tuple[float, bool]:
 
 
 def typed_number(text: str) -> float:
-    """Read a number from the command line; raise ValueError for notation that only Python accepts.
+    """Read a number from the command line; raise ValueError for other text.
 
-    This is 1_0, digits of other scripts, and blanks around a number.
+    Unlike ``float``, this refuses ``1_0``, digits of other scripts, and blanks around a number.
     """
     if "_" in text or not text.isascii() or text != text.strip():
         raise ValueError(f"is not a plain number: {text!r:.60}")

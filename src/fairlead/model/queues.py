@@ -132,7 +132,7 @@ class Queues(ReadOnlyArrays):
 def read_queues(
     rows: Sequence[Mapping[str, Any]], user_queue: Sequence[str | int | None], users: Sequence[str]
 ) -> Queues:
-    """Make a tree from rows of queues and the queue of each user; ProblemError for invalid ones."""
+    """Build a tree from rows of queues and the queue of each user; ProblemError if invalid."""
     if len(user_queue) != len(users):
         raise ProblemError(f"{len(user_queue)} queues of users for {len(users)} users", "queue")
     index: dict[str, int] = {}
@@ -309,8 +309,8 @@ def _read_where(value: object, place: str) -> dict[str, str] | list[str]:
 class _Need:
     """An amount of a resource that servers must have for the quotas of some queues or users."""
 
-    names: tuple[str, ...]  # of these queues or users
-    where: Where  # these servers, as in `Quota`
+    names: tuple[str, ...]  # of the queues or users
+    where: Where  # the servers, as in `Quota`
     amount: float
 
 
@@ -407,7 +407,7 @@ def _needs(quotas: Quotas, parents: Parents) -> Iterator[tuple[str, list[_Need]]
 def _needs_of(
     name: str, resource: str, quotas: Quotas, children: Mapping[str | None, list[str]]
 ) -> dict[str, _Need]:
-    """Return the needs of a queue, by `in_words` of the servers of each."""
+    """Return the needs of a queue for a resource; keys describe the servers, as `in_words`."""
     found: dict[str, _Need] = {}
     for child in children.get(name, ()):
         for place, need in _needs_of(child, resource, quotas, children).items():
@@ -431,7 +431,7 @@ def _needs_of(
 def _find_shortage(may_use: BoolArray, amounts: FloatArray, capacity: FloatArray) -> BoolArray:
     """Return (N,) bool: needs that together exceed the capacity of the servers they may use.
 
-    `may_use` (N, K) has the kinds of servers of each need. No need is returned if all can be met. A
+    `may_use` (N, K) has the kinds of servers of each need. All are False if all needs can be met. A
     linear programme (a maximum flow) divides the servers' capacity among the needs. If it cannot
     satisfy them all, its dual prices are a minimum cut: the needs of price 0 may use only servers
     of price 1, and together exceed the capacity of these.

@@ -21,8 +21,8 @@ RECORDED = "recorded"
 class RunLog(Shown):
     """Every start of a task, in the order of the decisions.
 
-    Letters: P starts, T tasks, K sets. A task that lost its server starts again. Tasks that still
-    wait at the end have no start. `to_frame` has a row for each start.
+    Letters: P starts, T tasks, K sets. A task whose run was lost starts again. Tasks that never ran
+    have no start. `to_frame` has a row for each start.
     """
 
     frames = ("starts",)
@@ -31,8 +31,9 @@ class RunLog(Shown):
     task: IndexArray  # (P,): the task that started, numbered as in the workload
     server: IndexArray  # (P,): its server; -1 if a recorded log lacks it
     start: FloatArray  # (P,): seconds
-    end: FloatArray  # (P,): when the task ended or was lost, seconds
-    lost: BoolArray  # (P,): whether the task was lost with its server
+    end: FloatArray  # (P,): when the run ended or was lost, seconds
+    # (P,): whether the run was lost: its server left, its gang lost a task, or it was stopped.
+    lost: BoolArray
     # (K,): whether the set could not run even on the empty cluster with all its servers.
     set_unplaceable: BoolArray
 

@@ -127,7 +127,7 @@ def unplaceable_sets(
     kinds = kinds_of(workload) if kinds is None else kinds
     problem = kinds.problem if problem is None else problem
     quanta = to_quanta(problem)
-    # No server counts with more tasks than the workload has, so that no sum overflows.
+    # Tasks on a server are counted up to those of the workload, so that no sum overflows.
     n_tasks = max(int(workload.set_tasks.sum()), 1)
     fit = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
     for g, capacity in enumerate(quanta.capacity):

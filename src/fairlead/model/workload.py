@@ -17,17 +17,17 @@ from fairlead.model.cluster import ROUNDING, BoolArray, Cluster, FloatArray, Int
 from fairlead.model.notebooks import Tabular
 from fairlead.model.queues import Limits, Queues, Quotas
 from fairlead.model.workload_checks import (
-    amounts,
-    ascending,
     check_cluster,
     check_server_events,
     check_unlike_names,
     check_weights,
+    distinct_rows,
     fail_at,
-    index,
-    shared,
-    used_only,
-    vector,
+    read_amounts,
+    read_indices,
+    read_times,
+    read_vector,
+    used_rows,
 )
 
 IndexArray = NDArray[np.int32]
@@ -88,7 +88,7 @@ class Workload(Tabular):
     # Time at which the trace was cut; None if it was not. Jobs submitted later are missing, so the
     # recorded run is complete only before this time.
     recorded_until: float | None = None
-    # Numbers of records that were dropped, repaired or simplified on reading, for reports.
+    # For reports: how many records were dropped, repaired or simplified on reading, by reason.
     notes: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -171,23 +171,23 @@ class Workload(Tabular):
         names = tuple(map(str, users))
         check_unlike_names(names, "users")
         n_users, n_groups = len(names), len(cluster.groups)
-        submit = ascending(job_submit, None, "jobs", "submit")
+        submit = read_times(job_submit, None, "jobs", "submit")
         n_jobs = len(submit)
         if not n_jobs:
             raise ProblemError("there is no job", "jobs")
-        user = index(job_user, n_jobs, n_users, "jobs", "user")
+        user = read_indices(job_user, n_jobs, n_users, "jobs", "user")
         names_of_jobs = _read_job_names(job_names, n_jobs)
         cancel = _read_cancellations(job_cancel, submit)
         jobs_of_sets, tasks = _read_sets(set_job, set_tasks, n_jobs)
         n_sets = len(jobs_of_sets)
-        shape_rows, shape_of_set = shared(
-            amounts(shapes, cluster.resources, "shapes"),
+        shape_rows, shape_of_set = distinct_rows(
+            read_amounts(shapes, cluster.resources, "shapes"),
             _read_rows_of_sets(set_shape, n_sets, shapes, "shape"),
         )
         check_devices(cluster, shape_rows, "groups[{}].capacity", "shapes[{}]")
         if places is None:
             places, set_place = np.ones((1, n_groups), dtype=bool), np.zeros(n_sets, dtype=np.int32)
-        place_rows, place_of_set = shared(
+        place_rows, place_of_set = distinct_rows(
             _read_places(places, n_groups), _read_rows_of_sets(set_place, n_sets, places, "place")
         )
         duration = _read_durations(task_duration, int(tasks.sum()))
@@ -202,11 +202,13 @@ class Workload(Tabular):
             | (np.diff(place_of_set) != 0)
         )
         kept_sets = np.flatnonzero(differs_from_previous)
-        shape_rows, shape_of_set = used_only(shape_rows, shape_of_set[kept_sets])
-        place_rows, place_of_set = used_only(place_rows, place_of_set[kept_sets])
-        time = ascending(server_time, None, "server events", "time")
-        event = index(server_event, len(time), len(EVENT_NAMES), "server events", "event")
-        servers = index(server, len(time), int(cluster.count.sum()), "server events", "server")
+        shape_rows, shape_of_set = used_rows(shape_rows, shape_of_set[kept_sets])
+        place_rows, place_of_set = used_rows(place_rows, place_of_set[kept_sets])
+        time = read_times(server_time, None, "server events", "time")
+        event = read_indices(server_event, len(time), len(EVENT_NAMES), "server events", "event")
+        servers = read_indices(
+            server, len(time), int(cluster.count.sum()), "server events", "server"
+        )
         check_server_events(servers, event, EVENT_NAMES)
         return cls(
             cluster=cluster,
@@ -366,14 +368,14 @@ def _read_job_names(job_names: ArrayLike | None, n_jobs: int) -> NameArray:
 
 
 def _read_cancellations(job_cancel: ArrayLike | None, submit: FloatArray) -> FloatArray:
-    cancel = vector(job_cancel, len(submit), "job cancel", np.inf)
+    cancel = read_vector(job_cancel, len(submit), "job cancel", np.inf)
     fault = "must be a time at or after its submission, not"
     fail_at(~(cancel >= submit), cancel, "jobs", "cancel", fault)
     return cancel
 
 
 def _read_job_limits(job_limit: ArrayLike | None, n_jobs: int) -> FloatArray:
-    limit = vector(job_limit, n_jobs, "job limit", np.inf)
+    limit = read_vector(job_limit, n_jobs, "job limit", np.inf)
     fail_at(~(limit > 0), limit, "jobs", "limit", "must be a positive number of seconds, not")
     return limit
 
@@ -391,12 +393,12 @@ def _read_sets(
     set_job: ArrayLike, set_tasks: ArrayLike, n_jobs: int
 ) -> tuple[IndexArray, IndexArray]:
     """Check and return the job of each set, (K,), and its number of tasks, (K,)."""
-    jobs = index(set_job, None, n_jobs, "sets", "job")
+    jobs = read_indices(set_job, None, n_jobs, "sets", "job")
     fail_at(np.diff(jobs, prepend=0) < 0, jobs, "sets", "job", "runs backwards to job")
     empty = np.flatnonzero(np.bincount(jobs, minlength=n_jobs) == 0)
     if len(empty):
         raise ProblemError("has no tasks", f"jobs[{empty[0]}]")
-    tasks = index(set_tasks, len(jobs), 2**31 - 1, "sets", "tasks")
+    tasks = read_indices(set_tasks, len(jobs), 2**31 - 1, "sets", "tasks")
     fail_at(tasks < 1, tasks, "sets", "tasks", "must be a positive number, not")
     if tasks.sum(dtype=np.int64) >= 2**31:
         raise ProblemError("there are 2^31 tasks or more", "sets")
@@ -409,7 +411,7 @@ def _read_rows_of_sets(
     """Return the given row of each set; by default the k-th set has the k-th row."""
     n_rows = len(np.asarray(rows))
     if given is not None:
-        return index(given, n_sets, n_rows, "sets", field)
+        return read_indices(given, n_sets, n_rows, "sets", field)
     if n_rows != n_sets:
         raise ProblemError(f"{n_rows} rows for {n_sets} sets", f"{field}s")
     return np.arange(n_sets, dtype=np.int32)
@@ -426,7 +428,7 @@ def _read_places(places: ArrayLike, n_groups: int) -> BoolArray:
 
 
 def _read_durations(task_duration: ArrayLike, n_tasks: int) -> FloatArray:
-    duration = vector(task_duration, n_tasks, "task duration")
+    duration = read_vector(task_duration, n_tasks, "task duration")
     usable = (duration > 0) & np.isfinite(duration)
     fail_at(~usable, duration, "tasks", "duration", "must be a positive number of seconds, not")
     return duration
@@ -436,7 +438,7 @@ def _read_task_starts(
     task_start: ArrayLike | None, submit: FloatArray, cancel: FloatArray
 ) -> FloatArray:
     """Check and return the start of each task; `submit`, `cancel` are (T,) times of its job."""
-    start = vector(task_start, len(submit), "task start", np.nan)
+    start = read_vector(task_start, len(submit), "task start", np.nan)
     early, late = start < submit, np.isfinite(start) & (start > cancel)
     fault = "must be a time at or after its job's submission, not"
     fail_at(early, start, "tasks", "start", fault)
@@ -452,7 +454,7 @@ def _read_task_servers(
         return np.full(len(start), -1, dtype=np.int32)
     given = np.asarray(task_server)
     known = given != -1
-    found = index(np.where(known, given, 0), len(start), n_servers, "tasks", "server")
+    found = read_indices(np.where(known, given, 0), len(start), n_servers, "tasks", "server")
     return np.where(known & np.isfinite(start), found, -1).astype(np.int32)
 
 

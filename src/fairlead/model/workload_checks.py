@@ -33,7 +33,7 @@ def fail_at(wrong: BoolArray, values: NDArray[Any], what: str, field: str, fault
         raise ProblemError(f"{fault} {values[first]}", f"{what}[{first}].{field}")
 
 
-def vector(
+def read_vector(
     values: ArrayLike | None, length: int | None, name: str, default: float | None = None
 ) -> FloatArray:
     """Return a (length,) float array, or raise ProblemError; `default` stands for None."""
@@ -46,16 +46,18 @@ def vector(
     return found
 
 
-def ascending(values: ArrayLike, length: int | None, what: str, field: str) -> FloatArray:
+def read_times(values: ArrayLike, length: int | None, what: str, field: str) -> FloatArray:
     """Return finite times from 0 that never descend; ProblemError for the first wrong entry."""
-    times = vector(values, length, f"{what} {field}")
+    times = read_vector(values, length, f"{what} {field}")
     usable = (times >= 0) & np.isfinite(times)
     fail_at(~usable, times, what, field, "must be a number of seconds from 0, not")
     fail_at(np.diff(times, prepend=0.0) < 0, times, what, field, "time runs backwards to")
     return times
 
 
-def index(values: ArrayLike, length: int | None, bound: int, what: str, field: str) -> IndexArray:
+def read_indices(
+    values: ArrayLike, length: int | None, bound: int, what: str, field: str
+) -> IndexArray:
     """Return whole numbers from 0 up to `bound`, exclusive, as int32, or raise ProblemError."""
     found = np.asarray(values)
     if found.ndim != 1 or (length is not None and len(found) != length):
@@ -64,7 +66,7 @@ def index(values: ArrayLike, length: int | None, bound: int, what: str, field: s
     if not len(found):
         return np.zeros(0, dtype=np.int32)
     if found.dtype.kind not in "iu":
-        number = vector(found, length, f"{what} {field}")
+        number = read_vector(found, length, f"{what} {field}")
         fail_at(number != np.floor(number), number, what, field, "must be a whole number, not")
         found = number
     wrong = ~((found >= 0) & (found < bound))
@@ -84,7 +86,7 @@ def check_amounts(rows: FloatArray, resources: Sequence[str], place: str) -> Non
         raise out_of_range(float(rows[row, r]), f"{place.format(row)}.{resources[r]}")
 
 
-def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArray:
+def read_amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArray:
     """Return usable amounts (rows, R), of which no row is all 0, or raise ProblemError."""
     rows = read_numbers(values, what)
     if rows.ndim != 2 or rows.shape[1] != len(resources):
@@ -117,7 +119,7 @@ def check_cluster(cluster: Cluster) -> None:
     n_groups, n_resources = len(cluster.groups), len(cluster.resources)
     check_unlike_names(cluster.groups, "groups")
     check_unlike_names(cluster.resources, "resources")
-    amounts(cluster.capacity, cluster.resources, "groups")
+    read_amounts(cluster.capacity, cluster.resources, "groups")
     shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
         "capacity": (cluster.capacity.shape, (n_groups, n_resources)),
         "count": (np.shape(cluster.count), (n_groups,)),
@@ -132,7 +134,7 @@ def check_cluster(cluster: Cluster) -> None:
         for key, value in labels.items():
             check_name(key, f"groups[{g}].labels")
             check_name(value, f"groups[{g}].labels.{key}")
-    index(cluster.count, n_groups, LARGEST_COUNT, "groups", "count")
+    read_indices(cluster.count, n_groups, LARGEST_COUNT, "groups", "count")
     fail_at(cluster.count < 1, cluster.count, "groups", "count", "must be a positive number, not")
     total = np.cumsum(cluster.count, dtype=np.int64)
     fault = f"there are more than {MOST_SERVERS:,} servers, with"
@@ -141,7 +143,7 @@ def check_cluster(cluster: Cluster) -> None:
 
 def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
     """Return the (N,) weights, by default 1; ProblemError for an unusable one."""
-    found = vector(weight, n_users, "weight", 1.0)
+    found = read_vector(weight, n_users, "weight", 1.0)
     fault = "must be a number from 0, not"
     fail_at(~usable_amounts(found), found, "users", "weight", fault)
     return found
@@ -168,8 +170,8 @@ def check_server_events(server: IndexArray, event: IndexArray, names: Sequence[s
         raise ProblemError(fault, f"server events[{row}]")
 
 
-def shared(rows: Rows, row_of_set: IndexArray) -> tuple[Rows, IndexArray]:
-    """Return the distinct rows, and the row (K,) of each set among them; O(M log M) for M rows."""
+def distinct_rows(rows: Rows, row_of_set: IndexArray) -> tuple[Rows, IndexArray]:
+    """Return the distinct rows, and each set's row (K,) among them; O(M log M) for M rows."""
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
     is_new = np.ones(len(rows), dtype=bool)
@@ -179,7 +181,7 @@ def shared(rows: Rows, row_of_set: IndexArray) -> tuple[Rows, IndexArray]:
     return ordered[is_new], number[row_of_set]
 
 
-def used_only(rows: Rows, row_of_set: IndexArray) -> tuple[Rows, IndexArray]:
+def used_rows(rows: Rows, row_of_set: IndexArray) -> tuple[Rows, IndexArray]:
     """Remove unused rows and order the others by first use; O(K + M log M) for M rows."""
     n_sets = len(row_of_set)
     first_use = np.full(len(rows), n_sets, dtype=np.int64)
