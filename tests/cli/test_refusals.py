@@ -53,7 +53,7 @@ AUDITS = [
 ]
 REPLAYS = [
     ("simulate day.parquet", "missing option '--policy'"),
-    ("simulate day.parquet -p recorded", "the trace does not say when its tasks started"),
+    ("simulate day.parquet -p recorded", "the trace does not record when its tasks started"),
     (
         "simulate day.parquet -p drf/rrr --queues tree.yaml",
         "limits.ana.gpus: the trace has no such",
@@ -76,7 +76,10 @@ REPLAYS = [
         "before the trace begins",
     ),
     ("explain day.parquet nobody", "job: there is no job 'nobody' in the trace"),
-    ("explain day.parquet a -p recorded", "recorded: a log does not say why tasks waited; replay"),
+    (
+        "explain day.parquet a -p recorded",
+        "recorded: a log does not record why tasks waited; replay",
+    ),
     ("trace info -", "-: a trace must be a file or a folder"),
     (f"trace generate -o x.parquet --servers {HUGE}", "must be "),
     (f"trace generate -o x.parquet --servers 5 --users {HUGE}", "must be "),

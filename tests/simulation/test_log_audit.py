@@ -394,7 +394,7 @@ def test_a_trace_without_starts_is_refused(tmp_path: Path, capsys: Capture) -> N
     assert run(["trace", "generate", "-o", day, "--servers", "20", "--jobs", "20"]) == 0
     capsys.readouterr()
     assert run(["trace", "audit", day]) == 2
-    assert "does not say when its tasks started; fairlead simulate" in capsys.readouterr().err
+    assert "does not record when its tasks started; fairlead simulate" in capsys.readouterr().err
 
 
 def test_a_page_has_the_hours_of_each_user(hog: list[str], tmp_path: Path, capsys: Capture) -> None:

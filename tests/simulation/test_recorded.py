@@ -136,7 +136,7 @@ def test_its_run_log_is_kept_with_unknown_servers(tmp_path: Path) -> None:
 
 
 def test_without_starts_it_is_refused_before_anything_happens(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^policy recorded: the trace does not say"):
+    with pytest.raises(InputError, match=r"^policy recorded: the trace does not record"):
         run_policies(random_workload(1), ["drf/best-fit", "recorded"], folder=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
@@ -144,5 +144,5 @@ def test_without_starts_it_is_refused_before_anything_happens(tmp_path: Path) ->
 @pytest.mark.parametrize(("more", "what"), [({"what_if": ["weight:a=2"]}, "what-if"),
                                             ({"dedicated": True}, "dedicated")])  # fmt: skip
 def test_what_happened_cannot_run_again(more: dict[str, object], what: str) -> None:
-    with pytest.raises(InputError, match=rf"^{what}: a recorded run cannot be repeated"):
+    with pytest.raises(InputError, match=rf"^{what}: a recorded run cannot be changed"):
         plan_runs(["recorded"], **more)

@@ -17,7 +17,7 @@ from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import exact
 
 SLOT = "slot"
-LEAST_FILLED = 0.1  # tasks that fill a smaller fraction of their slots get a caution
+LEAST_FILLED = 0.1  # a caution is given if tasks fill a smaller fraction of their slots
 
 
 def in_slots(kinds: Problem, slots: int) -> Problem:
@@ -25,8 +25,8 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
 
     `kinds` has a user for each kind of tasks. A slot is one of `slots` equal parts of an imagined
     server that has, of each resource, the largest capacity of any server. A server has as many
-    whole slots as fit in it; a task takes as many as hold it. The first resource of the result is
-    the slots; the others are those that some servers lack, which are not cut into slots.
+    whole slots as fit in it; a task takes as many as its demand needs. The first resource of the
+    result is the slots. The others are those that some servers lack, which are not cut into slots.
 
     Raises RefusalError when no resource is on every server. O((N + G) R). Source: Wang, Liang and
     Li 2014, Section VI and Table II.
@@ -56,7 +56,7 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
 
 
 def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
-    """Describe how slots distort what tasks take; "" if they do not.
+    """Describe how slots distort the amounts of tasks; "" if they do not.
 
     `tasks` (N,) is the number of tasks of each kind. The text gives the amounts of a slot, and:
 

@@ -25,7 +25,7 @@ from fairlead.scheduler.policies import Policy, find_policy
 from fairlead.scheduler.random_order import RandomOrder
 from fairlead.solvers.water_filling import WaterFilling
 
-PORTION = 2**16  # placements between two chances to interrupt
+PORTION = 2**16  # placements between two reports of progress and chances to interrupt
 MOST_TASKS = 50_000_000  # these take 2.5 GB, and some seconds
 LATE = 1e-12  # replaces a weight of 0: users of weight 0 are served after all others
 
@@ -280,17 +280,16 @@ class Lack:
     left: float  # tasks without a server; infinite for a user without a limit
     servers: int  # number of servers that the user may use
     lacking: dict[str, int]  # number of these servers that lack each resource
-    nearest: (
-        str  # the server with the largest fraction of the demand free, in its scarcest resource
-    )
+    # The server with the largest free fraction of the demand, in the scarcest resource there.
+    nearest: str
     # Free and demanded amount on `nearest`, by column of each resource that it lacks; empty if the
-    # task fits. Free are, for a task with a part of a device, the largest part free on one device;
-    # for a task with whole devices, those that are wholly free.
+    # task fits. Of a resource in devices, the free amount is what the task could use: the largest
+    # free part of one device, or the wholly free devices.
     amounts: dict[int, tuple[float, float]]
 
 
 class RoomLeft:
-    """The free amounts of S servers after the P placements of a filling."""
+    """Finds the free amounts of S servers after a filling, and why no further task fits."""
 
     def __init__(self, filling: Filling) -> None:
         problem = self._problem = filling.problem
@@ -309,7 +308,7 @@ class RoomLeft:
 
     @cached_property
     def _free_devices(self) -> dict[int, list[list[int]]]:
-        """By column of a resource: the free quanta of each server's devices."""
+        """By column of a resource in devices: the free quanta of each device of each server."""
         quanta, found = self._quanta, {}
         for r, unit in quanta.device.items():
             free = [[unit] * (k // unit) for k in quanta.capacity[self._group, r].tolist()]
@@ -334,8 +333,8 @@ class RoomLeft:
         free = self._usable(asked)[where]
         lacks = free < asked
         columns = np.flatnonzero(lacks.any(axis=0))
-        parts = np.where(lacks, free / np.maximum(asked, 1), 1.0).min(axis=1)
-        best = int(parts.argmax())
+        fraction = np.where(lacks, free / np.maximum(asked, 1), 1.0).min(axis=1)
+        best = int(fraction.argmax())
         names, units = problem.cluster.resources, quanta.per_unit
         return Lack(
             problem.users.names[n],

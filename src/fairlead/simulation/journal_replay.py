@@ -22,14 +22,14 @@ from fairlead.service.service_state import ServiceState
 from fairlead.traces.journal_trace import JournalWorkload
 
 STOPPED = 137  # exit status of a task that SIGKILL ends
-AT_ONCE = 1_000_000  # most tasks of a call to place or preempt
+AT_ONCE = 1_000_000  # largest number of tasks in a call to place or preempt
 SHOWN_EVERY = 1000  # events between two reports of progress
 
 
-def is_of_requests(
+def can_replay_requests(
     workload: Workload, policy: str, strict_fifo: bool = False
 ) -> TypeGuard[JournalWorkload]:
-    """Return whether `replay_journal` can run: for a journal, under a policy of a service."""
+    """Return whether `replay_journal` applies: to a journal, under a policy that services have."""
     if strict_fifo or not isinstance(workload, JournalWorkload):
         return False
     try:
@@ -71,7 +71,7 @@ def repeated_starts(workload: JournalWorkload, log: RunLog) -> tuple[int, int]:
 
 
 class _JournalReplay:
-    """The service's state, recorded events and planned ends while a journal is replayed."""
+    """A replay under way: the state of the service, recorded events and planned ends."""
 
     def __init__(self, workload: JournalWorkload, policy: str, seed: int) -> None:
         self.workload, self.recording = workload, workload.recording
@@ -152,18 +152,18 @@ class _JournalReplay:
             self.state.apply("preempt", {"limit": AT_ONCE}, now)
 
     def _on_submit(self, now: float, _kind: str, body: dict[str, Any]) -> None:
-        orphans, asked, first = [], [], self.state.next_job
+        after_failed, asked, first = [], [], self.state.next_job
         for number, job in enumerate(body["jobs"]):
             ended = [other for other in job["after"] if other not in self.state.jobs]
             if any(other in self.failed for other in ended):
-                orphans.append(number)
+                after_failed.append(number)
             settled = (
                 {} if self.is_own_policy else self.recording.final_requests.get(first + number, {})
             )
             after = [other for other in job["after"] if other not in ended]
             asked.append({**job, **settled, "after": after})
         ids = self.state.apply("submit", {"jobs": asked}, now)
-        for number in orphans:
+        for number in after_failed:
             self.state.apply("cancel", {"job": ids[number], "why": "after"}, now)
 
     def _on_other(self, now: float, kind: str, body: dict[str, Any]) -> None:

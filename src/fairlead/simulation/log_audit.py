@@ -60,7 +60,7 @@ class LogAudit:
     workload: Workload
     fairness: FairnessError  # between these times
     # (N,): longest time, in seconds, in which tasks of one kind (equal constraint and resources)
-    # wait and none of them runs. A wait that ends after `since` counts from its start on.
+    # wait and none of them runs. A wait that began before `since` counts from its start.
     longest_wait: FloatArray
     wait_begin: FloatArray  # (N,): start of that wait, in seconds of the trace; NaN if none
     wait_of: tuple[str, ...]  # (N,): kind of the waiting tasks; empty for a user of one kind
@@ -208,7 +208,7 @@ def audit_log(
     until = end_of_run(workload) if until is None else until
     if not since < until:
         raise InputError("is not before the end of the time to audit", "--from")
-    # A task that fits no server does not wait because of other users.
+    # Tasks that fit no server are left out, as they do not wait because of other users.
     started = np.zeros(workload.n_tasks, dtype=bool)
     started[log.task] = True
     never = ~np.logical_or.reduceat(started, workload.first_task[:-1])
@@ -251,10 +251,10 @@ def audit_log(
 
 
 def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None:
-    """Return start and end (seconds) of the shortest interval in which a user lost most hours.
+    """Return start and end, in seconds, of the time in which a user lost most of its hours.
 
-    A user loses the hours due less those held. The interval has at least `OWED_FRACTION` of the
-    loss in the interval with the largest loss. None for a user that never lost any. O(I^2).
+    The loss in an interval is the hours due minus those held. Of the intervals with at least
+    `OWED_FRACTION` of the largest loss, the shortest one counts. None without a loss. O(I^2).
     """
     short = np.nan_to_num(fairness.fair[:, user] - fairness.held[:, user]).round(ROUNDED)
     owed = np.concatenate([[0.0], short.cumsum()]) * (fairness.weight[user] > 0)
@@ -269,7 +269,10 @@ def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None
 
 
 def _without_unused(workload: Workload, log: RunLog, since: float) -> Workload:
-    """Let servers that end out of service leave at `since`, unless a task ran there afterwards."""
+    """Let servers that are out of service at the end of the record leave at `since`.
+
+    Servers on which a task ran after `since` keep their events.
+    """
     if workload.recorded_until is None:
         return workload
     out = (workload.server_time >= workload.recorded_until) & (workload.server_event != JOIN)

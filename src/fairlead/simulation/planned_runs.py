@@ -25,7 +25,7 @@ from fairlead.scheduler.own_rules import Rule
 from fairlead.scheduler.policies import PREEMPTION, OwnPolicy, Policy, parse_policy
 from fairlead.source_digest import digest_of_sources
 
-GROUP = "fairlead.policies"  # group of entry points, each a rule of another package
+GROUP = "fairlead.policies"  # group of entry points; each names a rule of another package
 _PLAIN = re.compile(r"[\w.=+-]+", re.ASCII)  # characters that file names may have
 
 
@@ -60,7 +60,7 @@ class PlannedRun:
         return f"{self.policy}, {special}" if special else self.policy
 
     def path(self, folder: Path) -> Path:
-        """Return the log's file: ``drf_best-fit.parquet``; with a digest if names could clash."""
+        """Return the log's file, ``drf_best-fit.parquet``; with a digest if names could clash."""
         plain = self.name.replace(", ", "_").replace("/", "_").replace(":", "_")
         if self.what_if or not _PLAIN.fullmatch(plain):
             readable = "".join(_PLAIN.findall(plain))[:60]
@@ -121,7 +121,9 @@ def _check_rule(named: NamedRule) -> None:
         parse_policy(named.name)
     except FairleadError:
         return
-    raise InputError(f"fairlead has a policy named {named.name!r}; name the rule", "policies")
+    raise InputError(
+        f"fairlead has a policy named {named.name!r}; give the rule another name", "policies"
+    )
 
 
 def plan_runs(
@@ -129,7 +131,7 @@ def plan_runs(
 ) -> tuple[PlannedRun, ...]:
     """Plan a run of each policy, then runs of the first policy changed or on dedicated servers.
 
-    The first policy other than ``recorded`` is meant, as a recorded run cannot be changed.
+    Changes apply to the first policy other than ``recorded``, as a recorded run cannot be changed.
     Duplicates run once. The change ``preempt:over-share`` adds preemption to the policy.
 
     Raises
@@ -150,7 +152,7 @@ def plan_runs(
     first = next((run for name, run in runs.items() if name != RECORDED), None)
     for asked, option in ((what_if, "what-if"), (dedicated, "dedicated")):
         if asked and first is None:
-            fault = f"a {RECORDED} run cannot be repeated: name a policy such as drf/best-fit, too"
+            fault = f"a {RECORDED} run cannot be changed: name also a policy such as drf/best-fit"
             raise InputError(fault, option)
     if first is None:
         return tuple(runs.values())
@@ -245,5 +247,5 @@ def is_kept(folder: Path, run: PlannedRun, mark: str) -> bool:
     try:
         path = run.path(folder)
         return path.exists() and read_fingerprint(path) == mark
-    except InputError:  # the file of that name is no run log
+    except InputError:  # the file is not a run log
         return False

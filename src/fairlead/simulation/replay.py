@@ -30,7 +30,7 @@ from fairlead.simulation._slots import in_slots
 
 STEPS = 16  # steps of the event loop between two readings of the clock
 SECONDS_BETWEEN_REPORTS = 0.1
-NAMED = 3  # most groups of servers that a placement constraint names
+NAMED = 3  # largest number of groups in the name of a placement constraint
 
 Progress = Callable[[int, float], None]
 
@@ -93,7 +93,7 @@ def replay(
 
 
 class StartedReplay:
-    """A replay that may stop at a time; parameters and errors are those of `replay`."""
+    """A replay under way, which can stop at a time; parameters and errors are as of `replay`."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ def _largest_server(workload: Workload, quanta: Quanta) -> list[int]:
 def _jobs_of(
     workload: Workload, kinds: WorkloadKinds, quanta: Quanta, set_tasks: IntArray
 ) -> JobArrivals:
-    """Return the arrivals of jobs; sets of 0 tasks fit on no server."""
+    """Return the arrivals of jobs; `set_tasks` (K,) is 0 for sets that fit on no server."""
     where = [(labels, None) for labels in _labels_of_places(workload)]
     demands = quanta.demand.tolist()
     return JobArrivals(
@@ -242,7 +242,7 @@ def _server_events_of(workload: Workload, quanta: Quanta) -> ServerEvents:
 
 
 def _labels_of_places(workload: Workload) -> list[frozenset[tuple[str, str]]]:
-    """Return each placement constraint as labels; a label names the groups of its servers."""
+    """Return each placement constraint as a label, named after its groups; none if it has all."""
     groups, uses = workload.cluster.groups, Counter[str]()
     found: list[frozenset[tuple[str, str]]] = []
     for row in workload.places:

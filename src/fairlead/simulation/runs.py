@@ -23,7 +23,7 @@ from fairlead.model.task_kinds import kinds_of
 from fairlead.model.workload import Excerpt, Workload, excerpt
 from fairlead.scheduler.policies import Policy, parse_policy
 from fairlead.simulation._slots import slots_caution
-from fairlead.simulation.journal_replay import is_of_requests, replay_journal
+from fairlead.simulation.journal_replay import can_replay_requests, replay_journal
 from fairlead.simulation.planned_runs import (
     PlannedRun,
     Policies,
@@ -69,7 +69,7 @@ class RunsInterrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, eq=False)
 class ReplayJob:
-    """One replay of the workload with the change of the run."""
+    """A replay to do: a planned run, and the workload with its change."""
 
     run: PlannedRun
     workload: Workload
@@ -78,7 +78,7 @@ class ReplayJob:
 
     def replay(self, on_progress: Callable[[int, float], None] | None = None) -> RunLog:
         """Replay in this process; report the starts so far and the time in seconds."""
-        if is_of_requests(self.workload, self.run.policy, self.strict_fifo):
+        if can_replay_requests(self.workload, self.run.policy, self.strict_fifo):
             return replay_journal(self.workload, self.run.policy, self.seed, on_progress)
         once = partial(replay, strict_fifo=self.strict_fifo, seed=self.seed)
         if self.run.dedicated:
@@ -220,14 +220,14 @@ class _KeptRuns:
         }
 
     def read(self, run: PlannedRun, workload: Workload) -> FinishedRun | None:
-        """Read an earlier log of the same replay, if there is one."""
+        """Return the earlier run of the same replay; None if there is none."""
         path = run.path(self._folder)
         if not path.exists() or read_fingerprint(path) != self._fingerprints[run.name]:
             return None
         return FinishedRun(run, workload, read_run_log(path), path, found=True)
 
     def write(self, run: PlannedRun, workload: Workload, log: RunLog) -> Path | None:
-        """Write a log and return its file; on a full disk warn and return None."""
+        """Write a log and return its file; if it cannot be written, warn and return None."""
         path = run.path(self._folder)
         try:
             write_run_log(workload, log, path, fingerprint=self._fingerprints[run.name])
@@ -246,7 +246,7 @@ class _KeptRuns:
 def resume_text(finished: tuple[str, ...], runs: int, folder: Path | None) -> str:
     """Describe which of the `runs` planned runs are kept when stopped, and how to continue."""
     if folder is None:
-        return "nothing is kept (finished runs are, with --runs FOLDER)"
+        return "no run is kept; with --runs FOLDER, finished runs are kept"
     if not finished:
         return f"none of {runs} runs was finished"
     then = "goes on with the others" if len(finished) < runs else "reads them"

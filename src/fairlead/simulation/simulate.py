@@ -133,7 +133,7 @@ class Outcome(Shown):
 
 
 def still_wait(tasks: int) -> str:
-    """Write the number of tasks that still wait."""
+    """Format a number of waiting tasks: ``1 task still waits``, ``2 tasks still wait``."""
     return f"{tasks:,} {'task still waits' if tasks == 1 else 'tasks still wait'}"
 
 
@@ -163,7 +163,7 @@ class Outcomes(dict[str, Outcome], Shown):
     frames = ("policies", "figures")
 
     def __missing__(self, name: object) -> Outcome:
-        """Raise a KeyError that names the outcomes there are."""
+        """Raise a KeyError that lists the names of the outcomes."""
         raise KeyError(f"no outcome of {name!r:.60}; there are: {', '.join(self)}")
 
     def __repr__(self) -> str:

@@ -158,7 +158,7 @@ class Study(Shown):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """A sentence for each policy that leaves tasks waiting, or lacks fair shares."""
+        """A sentence for each policy that leaves tasks waiting, or has instants without shares."""
         found = []
         for policy, row in zip(self.policies, self.figures["waiting"], strict=True):
             tasks, runs = int(np.nansum(row)), int((row > 0).sum())
@@ -169,8 +169,8 @@ class Study(Shown):
                     "differences are of jobs complete under both policies"
                 )
         found += [
-            f"under {policy} the instants without fair shares, of which there are {count:,}, are "
-            "left out of fairness errors, so their differences compare different times"
+            f"under {policy} fairness errors leave out {count:,} instants without fair shares, so "
+            "their differences compare different times"
             for policy, count in self.unsolved.items()
             if count
         ]

@@ -19,7 +19,7 @@ from fairlead.scheduler.policies import Policy
 from fairlead.simulation.filling import Filling, fill_by
 from fairlead.simulation.metrics.distribution import CONFIDENCE, margin_of_mean
 
-TRIALS_OF_JOB = 10  # trials that an executor runs at a time
+TRIALS_OF_JOB = 10  # trials in each job of an executor
 MOST_TRIALS = 1_000_000
 # Figures of a trial: tasks by user and group, by user, and in all; unused amounts; certificate.
 _Figures: TypeAlias = "tuple[tuple[FloatArray, FloatArray, FloatArray, FloatArray], Certificate]"

@@ -23,7 +23,7 @@ class WaitingJob:
     job: str
     user: str
     submitted: float  # seconds from the start of the workload, as all times
-    time: float  # for which the wait is explained
+    time: float  # the explained time
     starts: float  # the next start of an explained task; infinite if none starts
     # Number, from 1, of the job's first waiting set, whose tasks are explained; in a gang the tasks
     # of all sets are.
@@ -115,18 +115,19 @@ def explain_job(
 
 
 def check_explained(policy: str) -> None:
-    """Raise `RefusalError` for the run that a log records."""
+    """Raise `RefusalError` for the policy ``recorded``."""
     if policy == RECORDED:
-        fault = "a log does not say why tasks waited; replay a policy, such as -p drf/best-fit"
+        fault = "a log does not record why tasks waited; replay a policy, such as -p drf/best-fit"
         raise RefusalError(policy, fault)
 
 
 def longest_wait(
     workload: Workload, log: RunLog, user: str, since: float = 0.0
 ) -> tuple[str, float] | None:
-    """Return a user's longest-waiting job and the middle of its wait in seconds; None without wait.
+    """Return a user's longest-waiting job, and the middle of its wait in seconds; or None.
 
-    Only jobs submitted from `since` on count. Raises InputError when there is no such user.
+    Only jobs submitted from `since` on count; None if none of them waited. Raises InputError when
+    there is no such user.
     """
     if user not in workload.users:
         raise InputError(f"there is no user {user!r:.60} in the trace", "user")

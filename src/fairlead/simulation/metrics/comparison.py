@@ -28,7 +28,7 @@ class Reduction:
 
     min_tasks: tuple[int, ...]  # (C,): smallest number of tasks of a job of the class
     max_tasks: tuple[int, ...]  # (C,): largest number; 0 in the last class, which has no bound
-    jobs: IntArray  # (C,): jobs that are complete under both policies; the others do not count
+    jobs: IntArray  # (C,): jobs that are complete under both policies; other jobs do not count
     mean: FloatArray  # (C,): mean of ``1 - ours / theirs`` over jobs; NaN without jobs
     of_means: FloatArray  # (C,): reduction of the mean, ``1 - mean(ours) / mean(theirs)``
     shortened: IntArray  # (C,): jobs that are complete sooner, by more than rounding
@@ -86,13 +86,13 @@ class Comparison:
     users: tuple[str, ...]
     known: BoolArray  # (T,): tasks whose times both runs know
     unknown: BoolArray  # (N,): users without any known task
-    # (N,): jobs of each user that are complete under both; only these count in the next three.
+    # (N,): jobs of each user that are complete under both; the next three fields are of these.
     jobs: IntArray
     completion: FloatArray  # (N,): mean completion time, seconds
     baseline_completion: FloatArray  # (N,): mean completion time under the baseline, seconds
     # (N,): mean wait minus mean wait under the baseline, seconds: negative if jobs start sooner.
     wait_difference: FloatArray
-    # (N,): tasks of each user that started under both; only these count in the next one.
+    # (N,): tasks of each user that started under both; the next field is of these.
     started: IntArray
     task_wait_difference: FloatArray  # (N,): mean wait minus that under the baseline, seconds
     completed_difference: IntArray  # (N,): known tasks completed minus those under the baseline
@@ -113,7 +113,7 @@ class Comparison:
 
     @property
     def gained(self) -> BoolArray:
-        """(N,) bool: whether the mean completion time of a user's jobs is shorter by .1 % or more.
+        """(N,) bool: whether the mean completion time of a user's jobs is shorter by 0.1 % or more.
 
         For a user without jobs to compare, whether more of its tasks are completed.
         """
@@ -123,7 +123,7 @@ class Comparison:
 
     @property
     def lost(self) -> BoolArray:
-        """(N,) bool: whether the mean completion time of a user's jobs is longer by .1 % or more.
+        """(N,) bool: whether the mean completion time of a user's jobs is longer by 0.1 % or more.
 
         For a user without jobs to compare, whether fewer of its tasks are completed.
         """

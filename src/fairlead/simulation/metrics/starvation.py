@@ -1,4 +1,4 @@
-"""Times in which tasks of a user wait and none runs."""
+"""Starvation: times in which tasks of a user wait and none runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Starvation:
     """Starvation of N users."""
 
     # (N,): the longest uninterrupted time in which tasks of the user wait and none runs, seconds.
-    # A wait for ever counts until the last event. Time before `since` and after `until` does not
+    # A wait without end counts until the last event. Time before `since` and after `until` does not
     # count.
     longest: FloatArray
     # (N,): whether the user had active tasks while jobs arrived, but none ran in that time; or
@@ -33,7 +33,7 @@ class Starvation:
 
 
 class Waits(NamedTuple):
-    """The W times in which tasks of an owner wait and none runs, ordered by owner and time."""
+    """W times in which tasks of an owner wait and none runs, ordered by owner and time."""
 
     owner: Owners  # (W,)
     begin: FloatArray  # (W,): seconds

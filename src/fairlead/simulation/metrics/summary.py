@@ -226,8 +226,8 @@ def summarise(
 
     Notes
     -----
-    Waits with nothing running count until the last event; in a trace whose later submissions were
-    cut off, until then (`Workload.recorded_until`), as the missing jobs might have run.
+    Starvation counts until the last event. In a trace whose later submissions were cut off, it
+    counts until the cut (`Workload.recorded_until`), as the missing jobs might have run.
 
     With a warm-up the figures are of:
 
@@ -242,7 +242,7 @@ def summarise(
     for each of its instants.
     """
     outcomes, capacity = follow_tasks(workload, log), capacity_over_time(workload)
-    # Where nothing ran after the warm-up and all was submitted at once, any time will do.
+    # If no task ran after the warm-up and all jobs were submitted at once, any time will do.
     end = log.makespan if log.makespan > since else workload.span or 1.0
     if horizon is None:
         horizon = until if until is not None else workload.span or end

@@ -11,8 +11,8 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import IndexArray, Workload
 from fairlead.simulation.metrics.distribution import mean_by_user, ratio
 
-# Seconds; bounded slowdowns (Feitelson 2001) count shorter tasks as if they took this long, as
-# otherwise jobs of a second or two would decide the mean.
+# Seconds. Bounded slowdowns (Feitelson 2001) count shorter jobs as if they took this long.
+# Otherwise jobs of a second or two would decide the mean.
 SHORTEST = 10.0
 
 
@@ -46,23 +46,23 @@ class TaskOutcomes:
 
     @property
     def never_active(self) -> BoolArray:
-        """(T,) bool: whether it is active at no time."""
+        """(T,) bool: whether the task is active at no time."""
         never: BoolArray = self.unplaceable | self.unrecorded
         return never
 
     @property
     def completed(self) -> BoolArray:
-        """(T,) bool: whether it ended well."""
+        """(T,) bool: whether the task ended well."""
         return ~np.isnan(self.end)
 
     @property
     def waits_forever(self) -> BoolArray:
-        """(T,) bool: whether it still waits at the end of the run, though it could run alone."""
+        """(T,) bool: whether the task waits at the end of the run, though it could run alone."""
         return np.isinf(self.over)
 
     @property
     def withdrawn(self) -> BoolArray:
-        """(T,) bool: whether its user withdrew it before it ended well."""
+        """(T,) bool: whether the task was withdrawn before it ended well."""
         withdrawn: BoolArray = ~self.completed & ~self.waits_forever & ~self.never_active
         return withdrawn
 
