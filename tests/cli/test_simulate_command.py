@@ -149,7 +149,7 @@ def test_a_page_of_what_came_of_it(trace: Path, tmp_path: Path, capsys: Capture)
     without = capsys.readouterr().out
     assert simulate(trace, *words, "--report", report) == 0
     assert capsys.readouterr().out == without
-    said = "Reference: drf/best-fit. The trace does not say when its tasks started."
+    said = "Reference: drf/best-fit. The trace does not record when its tasks started."
     assert said in page(report)
     assert [path.name for path in tmp_path.iterdir()] == ["day.parquet", "page.html"]
 

@@ -17,9 +17,9 @@ from fairlead.traces.generator import (
     COUNTS,
     TABLE_I,
     Arrivals,
-    draw_park,
+    cluster_in_proportion,
+    draw_cluster,
     generate_day,
-    park_in_proportion,
 )
 from fairlead.traces.logs.google import AGAIN, BEFORE, NO_USER, OUT_OF_ORDER, read_job_arrivals
 from faults import fault_of
@@ -43,12 +43,12 @@ def shares_of(park: Cluster) -> dict[tuple[float, ...], int]:
 
 def test_parks_have_the_proportions_of_the_table() -> None:
     for servers in (1, 7, 100, 12_583, 50_000):
-        park = park_in_proportion(COUNTS, servers)
+        park = cluster_in_proportion(COUNTS, servers)
         assert park.count.sum() == servers
         for count, *capacity in TABLE_I:
             exact = count * servers / 12_583
             assert abs(shares_of(park).get(tuple(capacity), 0) - exact) < 1
-    drawn = shares_of(draw_park(100_000, np.random.default_rng(0)))
+    drawn = shares_of(draw_cluster(100_000, np.random.default_rng(0)))
     assert sum(drawn.values()) == 100_000
     for count, *capacity in TABLE_I[:5]:
         exact = count / 12_583 * 100_000

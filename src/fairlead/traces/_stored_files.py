@@ -32,7 +32,7 @@ LARGEST_JSON = 2**30
 ProgressReport = Callable[[int, int], None]
 """Called from time to time with the bytes read so far and the size of the file."""
 
-# The name of each compression and what opens it, by the first bytes of files.
+# The name and the opener of each compression, by the first bytes of files.
 _COMPRESSIONS: dict[bytes, tuple[str, Callable[[BinaryIO], object]]] = {
     b"\x1f\x8b": ("gzip", gzip.open),
     b"BZh": ("bzip2", bz2.open),
@@ -63,7 +63,7 @@ def read_texts(
     """Yield the text of a file in blocks of whole rows, each with the number of its first row.
 
     `progress` is called after each block and at the end. `on_cut` is called if the last row has no
-    line end, because a plain file may be truncated there. Rows that begin with `comment` may be in
+    line end, as the file may be truncated there. Rows that begin with `comment` may be in
     any encoding, such as Latin-1; all others must be UTF-8. Raises InputError with file and row for
     a file that cannot be opened, is damaged or not text, or is compressed in an unknown way or
     incompletely.
@@ -79,7 +79,7 @@ def read_texts(
             text = content.removeprefix(codecs.BOM_UTF8) if row == 1 else content
             yield row, _decode(text, row, source, comment)
             row += content.count(NEWLINE)
-            if progress is not None:  # `Progress` needs each file to reach its end exactly once
+            if progress is not None:  # the whole size is reported only once, at the end
                 progress(min(stored.tell(), size - 1), size)
         if on_cut is not None and not content.endswith(NEWLINE):
             on_cut()

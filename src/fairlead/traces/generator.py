@@ -1,10 +1,10 @@
-"""Generate a day like one of Google's cluster of 2011, and the workload of a published figure.
+"""Generate a day like one of Google's cluster of 2011.
 
-Each distribution is *measured*, *published* by the paper named, or *chosen* because no number was
+Each distribution is *measured*, *published* in the named paper, or *chosen* because no number was
 found that could be checked. Measured means: in the first 40 of 500 parts of the trace's job events
 (clusterdata-2011-2; 55.7 hours, 50,057 jobs submitted by 251 users).
 
-- Servers, published: Wang, Liang and Li 2014, Table I (`fairlead.traces.generator`).
+- Servers, published: Wang, Liang and Li 2014, Table I (`TABLE_I`).
 - Arrivals, measured: 903 jobs an hour, with a daily wave of 9 % whose peak is 21 hours after the
   start. The variance of the number of jobs in 5 minutes is 9 times its mean; so the rate of each
   5 minutes is gamma distributed with a coefficient of variation of 0.33.
@@ -27,8 +27,8 @@ found that could be checked. Measured means: in the first 40 of 500 parts of the
 - Load, chosen: the demand of all tasks over the day equals the capacity of the scarcer resource.
   Wang, Liang and Li put the demand of 12,000 servers on 2,000 "so that fairness becomes relevant".
 
-Three choices were made so that days resemble the evaluation of Wang, Liang and Li. So that
-evaluation is not independent evidence for these choices:
+Three choices were made so that days resemble the evaluation of Wang, Liang and Li. That evaluation
+is therefore no independent evidence for these choices:
 
 1. CPU in steps of a 32nd, and deviations of 0.5 and 0.6. Their Table II has a best slot size, 14 or
    16 slots a server; here many tasks of a 16th, which need two slots of a 20th, cause such a best
@@ -151,7 +151,7 @@ def generate_day(
     """
     _check_arguments(users, jobs, load, hours, seed)
     rng = np.random.default_rng(seed)
-    cluster = park_in_proportion(COUNTS, servers) if exact else draw_park(servers, rng)
+    cluster = cluster_in_proportion(COUNTS, servers) if exact else draw_cluster(servers, rng)
     span = hours * SECONDS_PER_HOUR
     if arrivals is None:
         target = DEFAULT_LOAD if load is None and jobs is None else load
@@ -228,7 +228,7 @@ def _draw_arrival_times(n_jobs: int, span: float, rng: np.random.Generator) -> F
 
 
 def _draw_users(n_jobs: int, users: int, rng: np.random.Generator) -> IntArray:
-    """Draw the user of each job; all users get one if there are at least two per user."""
+    """Draw the user of each job; with two jobs a user or more, each user has at least one job."""
     share = (np.arange(1, users + 1) + RANK_SHIFT) ** -RANK_EXPONENT
     drawn = rng.choice(users, size=n_jobs, p=share / share.sum())
     if n_jobs >= 2 * users:
@@ -308,13 +308,13 @@ def _compute_load(
     return float((work / (cluster.total_capacity * span)).max())
 
 
-def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
+def draw_cluster(servers: int, rng: np.random.Generator) -> Cluster:
     """Draw servers at random from Table I; groups are in the order of the table."""
     _check_servers(servers)
     return _cluster_of_counts(rng.multinomial(servers, COUNTS / SERVERS))
 
 
-def park_in_proportion(counts: IntArray, servers: int) -> Cluster:
+def cluster_in_proportion(counts: IntArray, servers: int) -> Cluster:
     """Return a cluster of this many servers, in proportion to counts by row of Table I.
 
     The largest remainders round up.

@@ -1,7 +1,7 @@
 """Read the journal of a service as a trace.
 
-The recorded events are applied once more, and must place the same tasks on the same servers. A
-journal of an earlier version of fairlead also records the starts of tasks; then these are repeated.
+The recorded events are applied once more, and must place the same tasks on the same servers. For a
+journal of an earlier version of fairlead, which records the starts of tasks, these are repeated.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ class Recording:
         return max(number for from_time, number in self.servers[name] if from_time <= time)
 
     def first_state(self) -> ServiceState | None:
-        """Return the state before the first event; None if no event was deleted."""
+        """Return the state before the first kept event.
+
+        None if no event was deleted, or the snapshot of that state is damaged.
+        """
         from fairlead.service.journal.event_journal import reading
 
         with reading(self.path) as journal:

@@ -45,7 +45,7 @@ PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
 SWF_COLUMNS, METACENTRUM_COLUMNS = 18, 21
 _BYTES_FOR_DETECTION = 2**16
 
-# Files by which a folder is recognised.
+# Names of files by which a folder is recognised; the first match counts.
 _FOLDERS = (
     ("collection_events*", GOOGLE_2019),
     ("instance_events*", GOOGLE_2019),
@@ -76,7 +76,7 @@ class MachineOptions:
 
     machines: Path | None = None  # a file that lists the machines of the log
     servers: int | None = None  # number of equal servers
-    cores: int | None = None  # of each server
+    cores: int | None = None  # of each server; for Gavel its GPUs
     memory: float | None = None  # GiB of each server
     user_from: str | None = None  # the column that names users
     # Jobs without a recorded end run until this time, in seconds since 1970 by the log's clock, or
@@ -92,9 +92,9 @@ class TraceFormat:
     """A format of another package, named by an entry point of the group ``fairlead.traces``."""
 
     name: str
-    # Return whether a path has this format; the text is its first line, or empty for a folder.
+    # Returns whether a path has this format; the text is its first line, or empty for a folder.
     recognises: Callable[[Path, str], bool]
-    # Read a path, with options; the last argument is called with bytes read and the size.
+    # Reads a path, with options; the last argument is called with bytes read and the size.
     read: Callable[[Path, MachineOptions, ProgressReport | None], Workload]
 
 
@@ -227,7 +227,7 @@ def _format_of_folder(path: Path) -> str:
 
 def _format_of_text(path: Path) -> str:
     """Return the format of a text file by its first lines; raise InputError for another file."""
-    source, comments = str(path), False
+    source, has_comments = str(path), False
     with closing(read_lines(path, comment=COMMENT)) as lines:
         for row, line in lines:
             if not line:
@@ -242,13 +242,13 @@ def _format_of_text(path: Path) -> str:
                 if marks <= columns:
                     return name
             if line.startswith(COMMENT):
-                comments = True
+                has_comments = True
                 continue
-            blanks = len(line.split())
-            if blanks == METACENTRUM_COLUMNS and line.split()[18].startswith("{"):
+            fields = line.split()
+            if len(fields) == METACENTRUM_COLUMNS and fields[18].startswith("{"):
                 return METACENTRUM
-            if blanks == SWF_COLUMNS or comments:
+            if len(fields) == SWF_COLUMNS or has_comments:
                 return SWF
             fault = f"{quoted(line)} does not begin a trace; wanted: {', '.join(READERS)}"
             raise InputError(fault, f"row {row}", source)
-    raise InputError("holds no job" if comments else "is empty", "", source)
+    raise InputError("holds no job" if has_comments else "is empty", "", source)

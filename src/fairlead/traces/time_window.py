@@ -18,7 +18,7 @@ def why_no_starts(workload: Workload) -> str:
     """Return, as a clause, the reason why a workload has no recorded starts."""
     if NO_STARTS in workload.notes:
         return "the recorded starts are left out, as earlier jobs ran or waited at --from"
-    return "the trace does not say when its tasks started"
+    return "the trace does not record when its tasks started"
 
 
 def end_of_run(workload: Workload) -> float:
@@ -32,7 +32,7 @@ def end_of_run(workload: Workload) -> float:
 
 
 def runs_over(workload: Workload, begin: float) -> bool:
-    """Return whether jobs submitted before a time waited or ran at that time, or may have."""
+    """Return whether jobs submitted before a time waited or ran at that time, as far as known."""
     job = np.repeat(workload.set_job, workload.set_tasks)
     end = workload.task_start + workload.task_duration
     return bool(((workload.job_submit[job] < begin) & ~(end <= begin)).any())

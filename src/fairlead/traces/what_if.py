@@ -21,7 +21,7 @@ from fairlead.model.workload_checks import check_cluster, check_weights
 from fairlead.traces._stored_files import error_source, listed
 from fairlead.traces.logs.job_collector import rows_in_order
 
-# In messages. `preempt` changes the policy, in `simulation.planned_runs`, not the workload.
+# For errors. `preempt` changes the policy (in `simulation.planned_runs`), not the workload.
 CHANGES = (
     "weight:USER=NUMBER, quota:QUEUE.RESOURCE=NUMBER, limit:QUEUE.RESOURCE=NUMBER, "
     "servers:GROUP+NUMBER, servers:GROUP-NUMBER or preempt:MODE"

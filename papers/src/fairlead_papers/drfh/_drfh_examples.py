@@ -12,7 +12,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import audit
 from fairlead.report.numbers import number
-from fairlead.traces.generator import SERVERS, TABLE_I, draw_park
+from fairlead.traces.generator import SERVERS, TABLE_I, draw_cluster
 from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import (
     Finding,
@@ -114,7 +114,7 @@ def reproduce_table_1(setting: Setting) -> Reproduction:
     """Draw servers as for the later figures, and compare their classes with the table."""
     rng = np.random.default_rng(setting.seed)
     servers = setting.value(DRAWN)
-    cluster = draw_park(servers, rng)
+    cluster = draw_cluster(servers, rng)
     drawn = counts_by_class(cluster.capacity, cluster.count)
     printed = np.array([count for count, _, _ in TABLE_I])
     classes = [f"{cpu:.2f} CPU, {memory:.2f} memory" for _, cpu, memory in TABLE_I]

@@ -10,7 +10,7 @@ from fairlead.model.workload import Workload
 from fairlead.report.numbers import percent
 from fairlead.simulation.metrics.utilization import time_averages
 from fairlead.simulation.replay import replay
-from fairlead.traces.generator import park_in_proportion
+from fairlead.traces.generator import cluster_in_proportion
 from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import PrintedClaim, Reading, Reproduction, TextTable
 from fairlead_papers.setting import Parameter, Setting
@@ -35,7 +35,7 @@ def figure_4_park(servers: int = 100) -> Cluster:
     with the sizes that the trace has (0.4995, 0.2493, 0.749 and 0.1241) instead of the two digits
     of Table I.
     """
-    return park_in_proportion(np.array(COUNTS, dtype=np.int64), servers)
+    return cluster_in_proportion(np.array(COUNTS, dtype=np.int64), servers)
 
 
 def figure_4(seed: int = 0, servers: int = 100) -> Workload:

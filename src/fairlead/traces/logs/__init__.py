@@ -1,4 +1,4 @@
-"""Readers of logs and traces of other systems: a module for each format, sometimes one for tables.
+"""Readers of logs and traces of other systems: one or two modules for each format.
 
 Each reader returns a `Workload`, whose notes count the records left out. `fairlead.traces.readers`
 chooses a reader by the content of a file.

@@ -83,7 +83,7 @@ MACHINE_COLUMNS = (
 
 _FILE = r"(-\d+)?\.(json|jsonl|ndjson)(\.(gz|bz2|xz|zip))?"
 
-IN_ALLOC = "tasks left out, as they ran inside an alloc instance, which is a task"
+IN_ALLOC = "tasks left out, as they ran inside an alloc instance, which counts as a task"
 CONSTRAINED = "tasks with constraints; the constraints are ignored"
 NO_SERVER = "tasks whose machine is not known"
 AFTER_END = "events of machines after the trace, left out"

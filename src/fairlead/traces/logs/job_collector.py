@@ -24,7 +24,7 @@ Kind = TypeVar("Kind")
 Name = TypeVar("Name")
 # A task takes some 90 bytes while a workload is built: 4.5 GB at this limit.
 MOST_TASKS = 50_000_000
-LARGEST_GIVEN = 10**9  # cores, GiB, GPUs or nodes that an option or a field may state
+LARGEST_GIVEN = 10**9  # largest number of cores, GiB, GPUs or nodes in an option or a field
 UNITS = {"cpu": "cores", "memory": "GiB", "gpu": "GPUs"}
 NO_LABELS: Mapping[str, str] = {}
 EARLIEST_DATE = 1e8  # 1973; smaller times are seconds from the start of a log
@@ -140,7 +140,7 @@ class JobCollector:
         """Return the workload, with jobs in order of submission and then of the log.
 
         - `what` is the kind of log, for the origin;
-        - `user_order` is the sort key of users, which are else in order of their first job;
+        - `user_order` is the sort key of users; by default they are in order of their first job;
         - `first` is the time of the log's clock that becomes second 0, by default the first
           submission of the jobs. From `EARLIEST_DATE` on it is in seconds since 1970;
         - `start_date` is the date of second 0, if the log's clock does not show it.
@@ -221,9 +221,9 @@ def divide_amounts(totals: Mapping[str, float], tasks: int) -> list[tuple[Shape,
 
 
 def rows_in_order(counts: Any, order: Any) -> Any:
-    """Return the indices of rows, with their owners in another order.
+    """Return the indices that sort rows by a new order of their owners.
 
-    Rows are stored owner by owner, `counts[k]` for owner k; `order` has the owners in the new
+    Rows are stored owner by owner, `counts[k]` rows for owner k. `order` has the owners in the new
     order.
     """
     position = np.argsort(order)

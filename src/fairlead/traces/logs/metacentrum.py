@@ -127,11 +127,11 @@ def read_metacentrum(
       equal, otherwise the stated cores and memory.
     - Users are ``user-<id>`` by ascending id.
     """
-    park = machines_of(path, machines)
-    cluster = cluster_of(park)
+    machine_list = machines_of(path, machines)
+    cluster = cluster_of(machine_list)
     collected = JobCollector()
     # A log has few different specifications.
-    interpret = lru_cache(maxsize=65536)(lambda spec: _interpret_spec(spec, park, cluster))
+    interpret = lru_cache(maxsize=65536)(lambda spec: _interpret_spec(spec, machine_list, cluster))
     first, jobs = inf, 0
     with error_source(str(path), lambda: f"row {job.row.row}"):
         for job in read_jobs(path, on_progress):
@@ -147,9 +147,9 @@ def read_metacentrum(
     )
 
 
-def cluster_of(park: Machines) -> Cluster:
+def cluster_of(machines: Machines) -> Cluster:
     """Return the cluster of a machine file, with cores and GiB."""
-    groups = park.groups
+    groups = machines.groups
     return Cluster(
         groups=tuple(group.name for group in groups),
         resources=RESOURCES,
@@ -178,21 +178,21 @@ def _add_job(job: LoggedJob, tasks: _TasksOfSpec, collected: JobCollector) -> No
 
 
 class _TasksOfSpec(NamedTuple):
-    """Where the tasks of a node specification may run, for each chunk."""
+    """Where the tasks of each chunk of a node specification may run."""
 
     places: list[Place]
     whole_nodes: list[Shape | None]  # the capacity of a node, if the chunk takes whole nodes
     notes: set[str]
 
 
-def _interpret_spec(spec: NodeSpec, park: Machines, cluster: Cluster) -> _TasksOfSpec:
-    """Return the places and whole nodes of a specification; raise InputError for unknown names."""
+def _interpret_spec(spec: NodeSpec, machines: Machines, cluster: Cluster) -> _TasksOfSpec:
+    """Find where the tasks of a specification may run; raise InputError for unknown names."""
     found = _TasksOfSpec([], [], set())
     for chunk in spec.chunks:
-        allowed = park.groups_allowed_to(chunk, spec)
+        allowed = machines.groups_allowed_to(chunk, spec)
         place = tuple(name in allowed for name in cluster.groups)
         for names, note in ((chunk.required, NODE_NAMED), (chunk.excluded, NODE_EXCLUDED)):
-            if any(park.groups_named(name) and not park.is_group_name(name) for name in names):
+            if any(map(machines.is_node_name, names)):
                 found.notes.add(note)
         kinds = {tuple(amounts) for amounts in cluster.capacity[np.array(place)].tolist()}
         alike = spec.exclusive and len(kinds) == 1

@@ -175,6 +175,10 @@ class Machines:
         """Return whether a property names whole groups, not single nodes."""
         return name in self._by_property
 
+    def is_node_name(self, name: str) -> bool:
+        """Return whether a property names a single node; raises as `groups_named`."""
+        return self.groups_named(name) is not None and not self.is_group_name(name)
+
 
 def read_machines(path: Path) -> Machines:
     """Read a machine file: one cluster per row, six columns separated by tabs or blanks.

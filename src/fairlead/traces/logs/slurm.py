@@ -3,7 +3,8 @@
 A job is a gang of as many tasks as it had nodes, and its allocated amounts are divided among them.
 Each element of a job array is a job. The rows ``7+0`` and ``7+1`` of a heterogeneous job are one
 gang. Rows of job steps are left out, as the row of a job has the amounts of its steps. Jobs that
-never started, still ran, or ended before their start are left out.
+ended before their start are left out, and unless `unended` is given, jobs that had not ended or
+were cancelled while pending. Jobs that never ran for another reason are always left out.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ STILL_RAN = "jobs left out, as they had not ended"
 EARLIER_RUNS = "earlier runs of requeued jobs, left out"
 NO_LIMIT_NAMED = "jobs with the time limit of their partition; this limit is not known"
 NOT_ELIGIBLE = "jobs left out, as they were held, or waited for other jobs or a time, until the end"
-NO_REQUEST = "jobs left out, as the table does not say what they ask for; ask sacct for ReqTRES"
+NO_REQUEST = "jobs left out, as the table lacks their requests; ask sacct for ReqTRES"
 NO_PARTITION = "jobs that may run on all nodes, as the table has no column Partition"
 NO_NODE_PARTITION = (
     "jobs of several partitions that may run on all nodes, as the machines have no partitions"
@@ -94,7 +95,7 @@ class SlurmRow(NamedTuple):
     amounts: Mapping[str, float]  # of the whole job
     nodes: int  # number of nodes
     hosts: str  # names of nodes, such as ``gpu[01-03]``
-    partition: str  # names of partitions, with commas
+    partition: str  # names of partitions, separated by commas
 
 
 class _JobRun(NamedTuple):
@@ -168,7 +169,7 @@ def read_slurm(
         table = NodeTable.equal(servers, cores, memory, gpus)
     # Cores always count; memory and GPUs if any node has some.
     used = [0, *(r for r in (1, 2) if (table.capacity[:, r] > 0).any())]
-    # Notes about partitions matter only if there are several.
+    # Notes about partitions do not matter if the nodes have at most one.
     node_partitions = frozenset[str]().union(*table.partitions)
     job_partitions = {row.partition for row in rows if row.partition}
     if len(node_partitions) < 2:

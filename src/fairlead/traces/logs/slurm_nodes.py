@@ -26,7 +26,7 @@ _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)(?:i?B|[nc])?", re.IGNO
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 MOST_HOSTS = 1_000_000
 # States in which a node gets no new jobs; a field may have several, such as ``MIXED+DRAIN``.
-# POWERED_DOWN is not among them: such a node is powered up for a job.
+# POWERED_DOWN is not one of them: such a node is powered up for a job.
 OUT = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING"})
 # This module's names of the columns of sinfo, by their headings.
 SINFO = {"nodelist": "name", "cpus": "cpu", "memory": "memory", "gres": "gres",
@@ -57,7 +57,7 @@ class NodeTable:
 class _Node:
     amounts: tuple[float, float, float]  # cores, GiB, GPUs
     partitions: frozenset[str]
-    features: str  # with commas
+    features: str  # separated by commas
 
 
 def read_nodes(path: Path) -> NodeTable:

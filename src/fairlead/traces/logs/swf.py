@@ -3,8 +3,8 @@
 Version 2.2 of the format of D. Feitelson and others, for the Parallel Workloads Archive. Some logs
 append columns of their own, which are kept as text.
 
-The format has processors, not nodes. Simulators of the field (those of the archive, Alea, Batsim)
-give a job its p processors of one pool at once. So does this reader: a job is one task of p
+The format has processors, not nodes. The usual simulators (those of the archive, Alea, Batsim)
+give a job its p processors at once, from one pool. So does this reader: a job is one task of p
 processors, on one server with all processors (the header's ``MaxProcs``, else ``MaxNodes``). If
 options give servers, a job is a gang of p tasks of one core, which may run on any server.
 """
@@ -95,7 +95,7 @@ def read_swf_workload(
     cluster = _make_cluster(header, servers, cores, memory)
     collected = JobCollector()
     first, jobs = math.inf, 0
-    # `read_swf` names the row in its own errors, so `row` is needed only after a row was read.
+    # `row` is unbound until `read_swf` has yielded a row; its own errors already name the row.
     with error_source(str(path), lambda: f"row {row.row}"):
         for row in read_swf(path, progress=on_progress):
             jobs += row.status not in PARTS_OF_JOBS
