@@ -10,7 +10,7 @@ import pytest
 
 from effort import cases
 from fairlead.errors import ProblemError
-from fairlead.model.queues import ServerKind, check_quotas, check_servers, read_quotas
+from fairlead.model.quotas import ServerKind, check_quotas, check_servers, read_quotas
 
 SERVERS = [
     ServerKind({"type": "a100"}, ["g0"], {"gpu": 8, "cpu": 64}),

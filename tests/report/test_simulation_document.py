@@ -19,8 +19,9 @@ from fairlead.report.document import Document
 from fairlead.report.numbers import duration
 from fairlead.report.page import to_page
 from fairlead.report.simulation import simulation_document
+from fairlead.simulation._dedicated import replay_dedicated
 from fairlead.simulation.metrics.summary import summarise
-from fairlead.simulation.runs import recorded_run, replay_dedicated
+from fairlead.simulation.runs import recorded_run
 from fairlead.simulation.simulate import Outcome
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload

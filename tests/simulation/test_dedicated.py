@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairlead.model.problem import Problem
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.runs import dedicated_servers, replay_dedicated
+from fairlead.simulation._dedicated import dedicated_servers, replay_dedicated
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 

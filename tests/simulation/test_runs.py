@@ -23,8 +23,9 @@ from fairlead.formats.run_log_file import read_run_log
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation import runs as run_processes
+from fairlead.simulation._dedicated import replay_dedicated
 from fairlead.simulation.planned_runs import PlannedRun, plan_runs, workload_digest
-from fairlead.simulation.runs import FinishedRun, RunsInterrupted, replay_dedicated, run_policies
+from fairlead.simulation.runs import FinishedRun, RunsInterrupted, run_policies
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload

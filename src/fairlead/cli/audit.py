@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from polars import DataFrame
 
     from fairlead.model.problem import Problem
-    from fairlead.model.queues import Quotas
+    from fairlead.model.quotas import Quotas
     from fairlead.properties.audit import Audit
 
 DEFAULT_MECHANISM = "ps-dsf"
@@ -253,7 +253,7 @@ def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any
     """Put the users of problem and subject into a file's tree of queues; return also its quotas."""
     from fairlead.errors import ProblemError
     from fairlead.formats.queue_file import load_queues
-    from fairlead.model.queues import check_cluster
+    from fairlead.model.quotas import check_cluster
 
     file = load_queues(path)
     try:

@@ -147,8 +147,8 @@ def _compute_holdings(
 ) -> Holdings:
     """Compute each user's mean task and its holdings from the pods that count.
 
-    `selected` (R,) tells whether a resource of the census may count. The result has only the
-    resources that pods request.
+    `selected` (R,) tells whether a resource of the census may count. Of these, the result has the
+    resources that pods request, which are `requested` (R,) from here on.
     """
     pod_counts, requested = _find_counting_pods(census, selected)
     open_to, some_pod_fits = _open_nodes(census, requested)
@@ -164,8 +164,8 @@ def _compute_holdings(
     user_number = np.full(len(census.names), -1)
     user_number[users] = np.arange(len(users))
 
-    # Requests, holdings and means are in units of the census, such as bytes; `size` of these are a
-    # displayed unit, in which capacity is.
+    # Requests, holdings and means are in whole units, such as bytes. Capacity is in displayed
+    # units; `size` is the number of whole units in one of these.
     cluster, size = census.cluster, census.size[requested]
     columns = np.flatnonzero(requested)
     resources = [cluster.resources[r] for r in columns]
@@ -181,12 +181,7 @@ def _compute_holdings(
     eligible, pod_fits = open_to[users], some_pod_fits[users]
     cut = _fit_to_some_node(mean, user, request, eligible, capacity > 0)
 
-    # Express holdings in mean tasks, by the dominant resource of the mean task.
-    total_capacity = capacity.sum(axis=0) * size
-    share = np.divide(mean, total_capacity, out=np.zeros_like(mean), where=total_capacity > 0)
-    dominant = first_largest_of_rows(share)
-    rows = np.arange(len(users))
-    tasks = held[rows, :, dominant] / mean[rows, dominant][:, None]
+    tasks = _count_mean_tasks(held, mean, capacity.sum(axis=0) * size)
     is_shared_gpu = (np.array(resources) == NVIDIA_GPU) & census.has_part.any()
     # The mean of unequal parts of a GPU would be a part that no pod requests.
     in_devices = is_shared_gpu & is_uniform & (capacity <= MOST_DEVICES).all(axis=0)
@@ -226,10 +221,7 @@ def _compute_holdings(
         idle=_idle_users(census, user_number, weights, stranded, requested),
         outside=_stranded_holdings(census, stranded, requested),
         not_modelled=(
-            *(
-                f"{what}: {len(pods):,} pod{'s' if len(pods) > 1 else ''}, such as {pods[0]}"
-                for what, pods in census.not_modelled.items()
-            ),
+            *_describe_not_modelled(census),
             *_describe_cut_resources(cut, names, problem),
         ),
         partial=partial if partial.any() else None,
@@ -263,6 +255,19 @@ def _mean_requests(
     first = request[np.unique(user, return_index=True)[1]]
     is_uniform: BoolArray = (request == first[user]).all(axis=0)
     return np.where(is_uniform, first, total / n_pods[:, None]), is_uniform
+
+
+def _count_mean_tasks(held: FloatArray, mean: FloatArray, total_capacity: FloatArray) -> FloatArray:
+    """Return (N, G) the holdings in mean tasks, by the dominant resource of the mean task.
+
+    `held` (N, G, R) are the amounts that users hold, `mean` (N, R) the mean tasks, in the unit of
+    `total_capacity` (R,).
+    """
+    share = np.divide(mean, total_capacity, out=np.zeros_like(mean), where=total_capacity > 0)
+    dominant = first_largest_of_rows(share)
+    users = np.arange(len(mean))
+    tasks: FloatArray = held[users, :, dominant] / mean[users, dominant][:, None]
+    return tasks
 
 
 def _stranded_users(
@@ -331,9 +336,18 @@ def _fit_to_some_node(
     return cut
 
 
+def _describe_not_modelled(census: Census) -> list[str]:
+    """Return a line for each request that is not modelled, with the pods that have it."""
+    return [
+        f"{what}: {len(pods):,} pod{'s' if len(pods) > 1 else ''}, such as {pods[0]}"
+        for what, pods in census.not_modelled.items()
+    ]
+
+
 def _describe_cut_resources(
     cut: Mapping[int, BoolArray], names: Sequence[str], problem: Problem
 ) -> list[str]:
+    """Return a line for each user whose mean task leaves out resources."""
     columns = np.array(problem.cluster.resources, dtype=object)
     return [
         f"the mean task of {names[n]} leaves out {' and '.join(columns[missing])}, "

@@ -29,17 +29,8 @@ from fairlead.formats.documents import read_document, source_name
 from fairlead.formats.file_faults import did_you_mean, keyed_by_text, short
 from fairlead.model.arguments import file_name
 from fairlead.model.quantity import number_at, show
-from fairlead.model.queues import (
-    Limits,
-    Parents,
-    Queues,
-    Quotas,
-    check_quotas,
-    parents_of,
-    read_limits,
-    read_queues,
-    read_quotas,
-)
+from fairlead.model.queues import Limits, Parents, Queues, parents_of, read_limits, read_queues
+from fairlead.model.quotas import Quotas, check_quotas, read_quotas
 
 KEYS = ("fairlead", "queues", "users", "limits", "quotas")
 

@@ -14,6 +14,7 @@ __all__ = [
     "quanta",
     "quantity",
     "queues",
+    "quotas",
     "reductions",
     "run_log",
     "task_kinds",

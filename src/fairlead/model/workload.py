@@ -15,7 +15,8 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.model.arguments import number
 from fairlead.model.cluster import ROUNDING, BoolArray, Cluster, FloatArray, IntArray, check_devices
 from fairlead.model.notebooks import Tabular
-from fairlead.model.queues import Limits, Queues, Quotas
+from fairlead.model.queues import Limits, Queues
+from fairlead.model.quotas import Quotas
 from fairlead.model.workload_checks import (
     check_cluster,
     check_server_events,

@@ -18,7 +18,7 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.holdings import Holdings, IdleUser
 from fairlead.model.notebooks import Shown
 from fairlead.model.problem import Problem, check_problem
-from fairlead.model.queues import Quotas, check_cluster, check_quotas, read_quotas
+from fairlead.model.quotas import Quotas, check_cluster, check_quotas, read_quotas
 from fairlead.model.reductions import active_part
 from fairlead.model.verdict import Verdict
 from fairlead.properties import (

@@ -13,7 +13,7 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray
 from fairlead.model.problem import Problem
-from fairlead.model.queues import groups_of, in_words, quotas_of
+from fairlead.model.quotas import groups_of, in_words, quotas_of
 from fairlead.model.ties import first_smallest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject

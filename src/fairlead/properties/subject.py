@@ -21,7 +21,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
-from fairlead.model.queues import Quotas
+from fairlead.model.quotas import Quotas
 from fairlead.model.reductions import active_part, restrict
 from fairlead.properties.verdict_text import counted
 

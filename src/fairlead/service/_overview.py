@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from fairlead.errors import FairleadError
-from fairlead.model.queues import in_words
+from fairlead.model.quotas import in_words
 from fairlead.scheduler.live_shares import LiveShares, SharesQuestion
 from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.jobs import Server

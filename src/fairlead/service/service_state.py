@@ -13,18 +13,8 @@ from operator import attrgetter
 from typing import Any, Self
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.model.queues import (
-    Limits,
-    Quotas,
-    ServerKind,
-    amounts_and_tasks,
-    check_servers,
-    parents_of,
-    quotas_of,
-    read_limits,
-    read_queues,
-    read_quotas,
-)
+from fairlead.model.queues import Limits, amounts_and_tasks, parents_of, read_limits, read_queues
+from fairlead.model.quotas import Quotas, ServerKind, check_servers, quotas_of, read_quotas
 from fairlead.scheduler.argument_checks import parse_constraint
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Placement, Scheduler

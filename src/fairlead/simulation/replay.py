@@ -18,7 +18,8 @@ from fairlead.model.arguments import switch
 from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.quantity import ratio
-from fairlead.model.queues import Quota, amounts_and_tasks, groups_of, quotas_of
+from fairlead.model.queues import amounts_and_tasks
+from fairlead.model.quotas import Quota, groups_of, quotas_of
 from fairlead.model.run_log import RunLog
 from fairlead.model.task_kinds import WorkloadKinds, kinds_of, unplaceable_sets
 from fairlead.model.workload import Workload

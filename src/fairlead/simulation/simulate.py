@@ -17,7 +17,8 @@ from fairlead.formats.run_log_file import server_names
 from fairlead.mechanisms.catalogue import CATALOGUE, known_mechanism
 from fairlead.model.arguments import file_name, number, one_or_several, switch, whole_number
 from fairlead.model.notebooks import Shown
-from fairlead.model.queues import JOBS, TASKS, check_cluster
+from fairlead.model.queues import JOBS, TASKS
+from fairlead.model.quotas import check_cluster
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload, first_seconds
 from fairlead.simulation.metrics.summary import Summary, check_since, summarise

@@ -25,7 +25,8 @@ from fairlead.formats.parquet_file import (
 from fairlead.model.arguments import texts
 from fairlead.model.cluster import Cluster
 from fairlead.model.quantity import show
-from fairlead.model.queues import read_limits, read_queues, read_quotas
+from fairlead.model.queues import read_limits, read_queues
+from fairlead.model.quotas import read_quotas
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces._stored_files import ProgressReport, error_source

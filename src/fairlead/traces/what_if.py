@@ -14,8 +14,9 @@ from fairlead.formats.file_faults import did_you_mean
 from fairlead.formats.queue_file import read_weights
 from fairlead.model.problem_changes import group_named
 from fairlead.model.quantity import typed_number
-from fairlead.model.queues import TASKS, WHERE, check_quotas, read_limits, read_quotas
-from fairlead.model.queues import check_cluster as check_quota_servers
+from fairlead.model.queues import TASKS, read_limits
+from fairlead.model.quotas import WHERE, check_quotas, read_quotas
+from fairlead.model.quotas import check_cluster as check_quota_servers
 from fairlead.model.workload import Workload, excerpt
 from fairlead.model.workload_checks import check_cluster, check_weights
 from fairlead.traces._stored_files import error_source, listed

@@ -159,23 +159,16 @@ def read_slurm(
     last = max(_last_time(rows), -inf if unended is None else unended)
     if unended is not None:
         rows = _end_unended(rows, last)
-    if machines is not None:
-        table = read_nodes(machines)
-    else:
-        assert servers is not None
-        assert cores is not None
+    if servers is not None and cores is not None:
         gpus = max((row.amounts.get("gpu", 0.0) / row.nodes for row in rows), default=0.0)
         collected.notes[GPUS_GUESSED] = sum("gpu" in row.amounts for row in rows)
         table = NodeTable.equal(servers, cores, memory, gpus)
+    else:
+        assert machines is not None
+        table = read_nodes(machines)
     # Cores always count; memory and GPUs if any node has some.
     used = [0, *(r for r in (1, 2) if (table.capacity[:, r] > 0).any())]
-    # Notes about partitions do not matter if the nodes have at most one.
-    node_partitions = frozenset[str]().union(*table.partitions)
-    job_partitions = {row.partition for row in rows if row.partition}
-    if len(node_partitions) < 2:
-        del collected.notes[NO_PARTITION]
-    if not node_partitions and len(job_partitions) > 1:
-        collected.notes[NO_NODE_PARTITION] = sum(bool(row.partition) for row in rows)
+    _note_partitions(rows, table, collected.notes)
     for components in sorted(_jobs_of(rows), key=lambda rows_of_job: rows_of_job[0].submit):
         with error_source(str(path), f"row {components[0].row}"):
             _collect(components, table, used, collected)
@@ -193,7 +186,21 @@ def read_slurm(
     workload = collected.workload(path, cluster, "sacct table")
     if unended is None:
         return workload
-    end = last - min(row.submit for row in rows)
+    return _drain_at(last - min(row.submit for row in rows), workload, table)
+
+
+def _note_partitions(rows: list[SlurmRow], table: NodeTable, notes: Counter[str]) -> None:
+    """Correct the notes about partitions, which matter only if there are several."""
+    node_partitions = frozenset[str]().union(*table.partitions)
+    job_partitions = {row.partition for row in rows if row.partition}
+    if len(node_partitions) < 2:
+        del notes[NO_PARTITION]
+    if not node_partitions and len(job_partitions) > 1:
+        notes[NO_NODE_PARTITION] = sum(bool(row.partition) for row in rows)
+
+
+def _drain_at(end: float, workload: Workload, table: NodeTable) -> Workload:
+    """Return the workload with the nodes out of service drained at the end of the record."""
     return replace(
         workload,
         recorded_until=end,
