@@ -19,7 +19,7 @@ sys.path.insert(0, ".")
 from fairlead.compiled import (
     LIBRARY,
     checksum_of_sources,
-    plain_is_asked,
+    plain_is_selected,
     record_build,
     remove_build,
     sources_to_compile,
@@ -46,7 +46,7 @@ class BuildExtensions(build_ext):
 
 def obstacle() -> str:
     """Return why the scheduler cannot be compiled here; empty if it can."""
-    if plain_is_asked():
+    if plain_is_selected():
         return "FAIRLEAD_PLAIN is set"
     try:
         import mypyc.build  # noqa: F401, PLC0415 (may be absent)

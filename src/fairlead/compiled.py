@@ -52,7 +52,7 @@ _SUFFIX = EXTENSION_SUFFIXES[0]
 _RECORD = f"built{os.path.splitext(_SUFFIX)[0]}.checksum"
 
 
-def plain_is_asked() -> bool:
+def plain_is_selected() -> bool:
     """Return whether ``FAIRLEAD_PLAIN`` selects plain Python."""
     return os.environ.get("FAIRLEAD_PLAIN", "") not in {"", "0"}
 
@@ -99,7 +99,7 @@ def choose_how_it_runs() -> None:
 
     Every package with compiled modules calls it at its import.
     """
-    if plain_is_asked():
+    if plain_is_selected():
         sys.path_hooks.insert(0, _finder_of_sources)
     elif is_current() is False and sys.stderr is not None:
         checkout = os.path.dirname(os.path.dirname(PACKAGE))
@@ -118,7 +118,7 @@ def how_it_runs() -> str:
 
 
 def checksum_of_sources(package: str = PACKAGE) -> str:
-    """Return a checksum of names and contents (git's checkouts change file times)."""
+    """Return a checksum of names and contents; file times would change with each checkout."""
     checksum = 0
     for path in sources_to_compile(package):
         with open(path, "rb") as source:
@@ -128,11 +128,11 @@ def checksum_of_sources(package: str = PACKAGE) -> str:
 
 
 def _finder_of_sources(folder: str) -> FileFinder:
-    """Path hook that finds only sources, no extensions, in the subpackages."""
+    """Path hook: return a finder of sources without extensions for folders of this package."""
     if not (folder + os.sep).startswith(PACKAGE + os.sep):
         raise ImportError(f"{folder} is not a folder of the package")
     return FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
 
 
 if __name__ == "__main__":  # for make: exit status 0 if the build is current, or not needed
-    sys.exit(not (plain_is_asked() or is_current()))
+    sys.exit(not (plain_is_selected() or is_current()))

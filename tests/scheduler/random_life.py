@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from effort import cases
-from fairlead.compiled import plain_is_asked
+from fairlead.compiled import plain_is_selected
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_choosing, plain_scheduler
@@ -24,7 +24,7 @@ VARIED_POLICIES = [
     *("drf/first-fit/half-life:3", "tsf/rrr/residual", "ps-dsf/best-fit", "ps-dsf/rrr"),
     *("ps-dsf/joint/residual", "slots:3", "fifo/first-fit", "easy/best-fit"),
 ]
-if plain_is_asked():  # the same source runs more slowly, so a policy of each kind is enough
+if plain_is_selected():  # the same source runs more slowly, so a policy of each kind is enough
     POLICIES = ["drf/best-fit", "tsf/first-fit/residual", "ps-dsf/joint", "drf/rrr/oblivious"]
     POLICIES += ["slots:3", "fifo/first-fit", "easy/best-fit"]
     VARIED_POLICIES = POLICIES
@@ -36,7 +36,7 @@ WEIGHTS = [0, 1, 1, 2, 0.5, 1 / 3, 0.7, 1 + 2**-50]
 
 def lives(number: int) -> int:
     """Return the number of random lives: fewer in plain Python, which runs the same source."""
-    return cases(number // 2 if plain_is_asked() else number)
+    return cases(number // 2 if plain_is_selected() else number)
 
 
 def outcome(scheduler: Any, event: str, arguments: Any, options: Any) -> Any:

@@ -19,7 +19,7 @@ from fairlead.compiled import (
     checksum_of_sources,
     how_it_runs,
     is_current,
-    plain_is_asked,
+    plain_is_selected,
     record_build,
     sources_to_compile,
 )
@@ -60,9 +60,9 @@ def test_the_version_names_how_the_scheduler_runs(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == f"fairlead {fairlead.__version__} ({how_it_runs()})\n"
 
 
-def test_built_modules_run_unless_plain_is_asked() -> None:
+def test_built_modules_run_unless_plain_is_selected() -> None:
     built = list(Path(PACKAGE).rglob(f"*{EXTENSION}"))
-    assert (bool(built) and not plain_is_asked()) == (how_it_runs() == "compiled")
+    assert (bool(built) and not plain_is_selected()) == (how_it_runs() == "compiled")
 
 
 def test_the_switch_holds_in_subpackages(package: Path) -> None:

@@ -259,9 +259,9 @@ def test_unusable_tables(tmp_path: Path, table: str, text: str, message: str) ->
 
 
 def test_parts_are_in_order_and_each_is_there_once(tmp_path: Path) -> None:
-    assert "machine_events: has no part part-00000" in fault_of(read_google, tmp_path)
+    assert "machine_events: has no part such as part-00000" in fault_of(read_google, tmp_path)
     write(tmp_path, "machine_events", MACHINES)
-    assert "task_events: has no part part-00000" in fault_of(read_google, tmp_path)
+    assert "task_events: has no part such as part-00000" in fault_of(read_google, tmp_path)
     write(tmp_path, "task_events", "")
     assert "holds no task event" in fault_of(read_google, tmp_path)
     write(tmp_path, "task_events", task(at(1), 1, 0, 0))

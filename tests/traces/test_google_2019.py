@@ -169,7 +169,7 @@ def test_a_missing_table_is_named(folder: Path) -> None:
         (folder / f"{table}.schema.json").write_text("")
         (folder / table).mkdir()
         (folder / table / "part-00000-of-00001.csv.gz").write_text("")
-        assert f"{folder}: has no {table}-000" in fault_of(read_google_2019, folder)
+        assert f"{folder}: has no file such as {table}-000" in fault_of(read_google_2019, folder)
 
 
 GOOD = event(0, SCHEDULE, 300, **asks(0.5, 0.5))

@@ -1,6 +1,6 @@
-"""Nodes and pods of the Kubernetes API, ``v1``: their shape, their requests, what is not modelled.
+"""Nodes and pods of the Kubernetes API, ``v1``: their layout, requests, and unmodelled features.
 
-pydantic checks the shape and drops all other keys. Optional keys may also be null. Values of type
+pydantic checks the layout and drops all other keys. Optional keys may also be null. Values of type
 `Any` are checked where they are read; most of them are only reported as not modelled.
 
 A pod's effective request of a resource is the larger of

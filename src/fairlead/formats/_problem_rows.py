@@ -1,6 +1,6 @@
-"""Read the rows of problem files: their shape, amounts, placement constraints and rates.
+"""Read the rows of problem files: their layout, amounts, placement constraints and rates.
 
-`check_shape` checks the keys, and the type of each value. Amounts and constraints have the type
+`check_layout` checks the keys, and the type of each value. Amounts and constraints have the type
 `Any` there, and are checked where they are read.
 """
 
@@ -59,8 +59,8 @@ class ProblemDocument(TypedDict):
     expect: NotRequired[Any]
 
 
-# The shape of the document and of the rows of its lists, and the required keys.
-_SHAPES: dict[str, tuple[type, tuple[str, ...]]] = {
+# The layout of the document and of the rows of its lists, and the required keys.
+_LAYOUTS: dict[str, tuple[type, tuple[str, ...]]] = {
     "": (ProblemDocument, ("servers", "users")),
     "servers": (ServerRow, ("name", "capacity")),
     "users": (UserRow, ("name",)),
@@ -72,8 +72,8 @@ _NAMES = ("name", "queue", "parent")
 _NOTHING: Mapping[Any, Any] = {}
 
 
-def check_shape(document: object) -> ProblemDocument:
-    """Return plain values with the type of a problem document; InputError for a wrong shape."""
+def check_layout(document: object) -> ProblemDocument:
+    """Return plain values with the type of a problem document; InputError for a wrong layout."""
     if not isinstance(document, dict):
         raise InputError(f"must be one mapping with servers and users, not {show(document)}")
     if "fairlead" not in document:
@@ -120,10 +120,10 @@ def _check_row(row: dict[Any, Any], what: str, place: str) -> None:
 
 def _check_keys(mapping: dict[Any, Any], what: str, place: str) -> None:
     """Raise InputError for an unknown key, else for a missing one, which may be misspelled."""
-    shape, required = _SHAPES[what]
+    layout, required = _LAYOUTS[what]
     for key in mapping:
-        if key not in shape.__annotations__:
-            fault = f"unknown key{did_you_mean(key, shape.__annotations__)}"
+        if key not in layout.__annotations__:
+            fault = f"unknown key{did_you_mean(key, layout.__annotations__)}"
             raise InputError(fault, f"{place}.{short(key)}".lstrip("."))
     for key in required:
         if key not in mapping:
@@ -143,7 +143,7 @@ class Resources:
         self.index = {name: column for column, name in enumerate(self.units)}
         # For each resource without a unit: whether its first amount is absolute, and the key path
         # of this amount.
-        self._first: dict[str, tuple[bool, str]] = {}
+        self._first_amount: dict[str, tuple[bool, str]] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -186,10 +186,10 @@ class Resources:
                     unit = self.units[name]
                     amount, is_absolute = read_amount(value, unit)
                     if not unit and amount:  # 0 is 0 in any unit
-                        if name not in self._first:
+                        if name not in self._first_amount:
                             place = f"{what}[{row}].{key}.{short(name)}"
-                            self._first[name] = is_absolute, place
-                        elif self._first[name][0] != is_absolute:
+                            self._first_amount[name] = is_absolute, place
+                        elif self._first_amount[name][0] != is_absolute:
                             raise self._mixed_amounts(name, is_absolute)
                 except ProblemError as error:
                     kind = "group" if what == "servers" else "user"
@@ -209,7 +209,7 @@ class Resources:
     def _mixed_amounts(self, name: str, is_absolute: bool) -> ProblemError:
         """Return the error for a resource without a unit that has plain and absolute amounts."""
         names = {True: "an absolute quantity", False: "a plain number"}
-        first_is_absolute, place = self._first[name]
+        first_is_absolute, place = self._first_amount[name]
         fault = f"{names[is_absolute]} where {place} is {names[first_is_absolute]}"
         return ProblemError(f"{fault}; declare the unit of {name!r} under resources")
 

@@ -147,6 +147,7 @@ class _Reading:
         self.row_of[n] = place
 
     def _check_weight(self, stated: float, n: int, place: str) -> None:
+        """Raise InputError, and keep the first one, if the problem has another weight."""
         weight = self.problem.weight[n]
         if not math.isclose(stated, weight, rel_tol=_SAME_WEIGHT):
             name = show(self.problem.users.names[n])

@@ -3,8 +3,8 @@
 A key that appears twice in a mapping is an error. Before a file is parsed, its size and number of
 entries are checked, and for YAML also its nesting and the expansion of aliases.
 
-YAML is that of version 1.2, of which JSON is a subset: ``yes``, ``no``, ``on``, ``off`` and dates
-are text, and ``1e3`` is a number.
+YAML is that of version 1.2: ``yes``, ``no``, ``on``, ``off`` and dates are text, and ``1e3`` is a
+number.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_document(path: str | Path) -> Any:
     ----------
     path : str or Path
         A file, or ``-`` for standard input. A file whose name ends in ``.json`` must be JSON; any
-        other source is YAML (which includes JSON).
+        other source may be YAML or JSON.
 
     Raises
     ------

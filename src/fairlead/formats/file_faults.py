@@ -13,7 +13,7 @@ from fairlead.errors import InputError
 from fairlead.model.arguments import LONGEST_NAME, name_text
 from fairlead.model.quantity import show
 
-Shape = TypeVar("Shape")
+Layout = TypeVar("Layout")
 
 _KINDS = {
     "dict_type": "a mapping",
@@ -58,10 +58,10 @@ def short(key: object) -> str:
     return text if text.isprintable() and len(text) <= 80 else show(text)
 
 
-def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
-    """Return an object with only the keys of its shape; raise InputError if its shape is wrong."""
+def check_object(layout: TypeAdapter[Layout], item: object, place: str) -> Layout:
+    """Return an object with only the keys of a layout; raise InputError if it has another."""
     try:
-        return shape.validate_python(item, strict=True)
+        return layout.validate_python(item, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         location, kind = list(first["loc"]), first["type"]

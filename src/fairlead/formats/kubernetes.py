@@ -46,7 +46,7 @@ def read_kubernetes(
     ignore: Collection[str] = (),
     user_from: str = BY_NAMESPACE,
 ) -> Holdings:
-    """Read what users hold from a dump of the nodes and pods of a Kubernetes cluster.
+    """Read the holdings of users from a dump of the nodes and pods of a Kubernetes cluster.
 
     Parameters
     ----------

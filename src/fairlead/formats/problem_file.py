@@ -39,7 +39,7 @@ from fairlead.formats._problem_rows import (
     Resources,
     ServerRow,
     UserRow,
-    check_shape,
+    check_layout,
     read_labels,
 )
 from fairlead.formats.atomic_files import write_text
@@ -114,7 +114,7 @@ def load_with_report(
     switch(skip_unplaceable, "skip_unplaceable")
     try:
         with garbage_collection_paused():
-            return _assemble(check_shape(read_document(path)), skip_unplaceable)
+            return _assemble(check_layout(read_document(path)), skip_unplaceable)
     except InputError as error:
         raise error.within(source_name(path)) from None
 
@@ -138,7 +138,7 @@ def dump(problem: Problem, path: str | Path) -> None:
 
 def problem_of(document: object) -> Problem:
     """Return the problem of the plain values of a problem file; raise InputError for any other."""
-    return _assemble(check_shape(document), skip_unplaceable=False)[0]
+    return _assemble(check_layout(document), skip_unplaceable=False)[0]
 
 
 def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Problem, list[str]]:

@@ -16,7 +16,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest_of_rows
 
 FORMAT_VERSION = 1
-# The conditions in certificates of answers that are proved to be feasible, but not optimal.
+# Conditions of certificates which prove that an answer is feasible, but not that it is optimal.
 FEASIBLE = "no server is overused, and no task is misplaced or beyond its user's limit"
 WHOLE = f"{FEASIBLE}; all tasks are whole"
 ONLY_FEASIBLE = frozenset({FEASIBLE, WHOLE})
@@ -83,7 +83,7 @@ class Allocation(ReadOnlyArrays, Shown):
     tasks : (N, G) float
         Tasks of each user on all servers of each group together.
     certificate : Certificate
-        Proof that this is the mechanism's answer.
+        Proof that this is the mechanism's answer, or of its feasibility alone (`ONLY_FEASIBLE`).
 
     Examples
     --------

@@ -27,7 +27,7 @@ class WaitingTask(ReadOnlyArrays):
 
 @dataclass(frozen=True)
 class UnrunnableTask:
-    """A waiting task that fits no server, even an empty one: nothing is due for it."""
+    """A waiting task that fits no server, even an empty one; so nothing is due for it."""
 
     name: str  # its name in the scheduler
     user: str  # name of the user, which may be outside of the problem
@@ -49,7 +49,7 @@ class Holdings(ReadOnlyArrays):
     """The tasks and amounts that each user holds on each group."""
 
     problem: Problem
-    tasks: FloatArray  # (N, G): tasks of each user on each whole group
+    tasks: FloatArray  # (N, G): tasks of each user on all servers of each group
     source: str = ""  # the name of the mechanism, or the source in the file
     whole_tasks: bool = False  # whether tasks are indivisible
     # (N, G, R): amounts held, if users have tasks of several shapes; ``tasks`` then counts mean
@@ -95,7 +95,7 @@ class Holdings(ReadOnlyArrays):
 
     @cached_property
     def usage(self) -> FloatArray:
-        """(G, R) float: amount of each resource that is used on each whole group."""
+        """(G, R) float: amount of each resource in use on all servers of each group."""
         if self.amounts is None:
             usage: FloatArray = self.tasks.T @ self.problem.demand
         else:

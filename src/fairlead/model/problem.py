@@ -297,7 +297,7 @@ class Problem(ReadOnlyArrays):
 
     @cached_property
     def fitting(self) -> FloatArray:
-        """(N, G) float: tasks that fit on each whole group by capacity alone."""
+        """(N, G) float: tasks that fit on all servers of each group, by capacity alone."""
         fitting = tasks_within(self.group_capacity, self.demand)
         fitting[~(self.demand > 0).any(axis=1)] = 0.0
         return sealed(fitting)
@@ -312,7 +312,7 @@ class Problem(ReadOnlyArrays):
 
     @cached_property
     def gamma(self) -> FloatArray:
-        """(N, G) float: tasks that each user could run alone on each whole group.
+        """(N, G) float: tasks that each user could run alone on all servers of each group.
 
         It is 0 where the user may not run.
         """

@@ -65,9 +65,9 @@ def weights_of_kinds(
     return weights
 
 
-def amounts_by(of: NDArray[np.integer[Any]], amounts: FloatArray, length: int) -> FloatArray:
-    """Sum the rows of `amounts` (K, R) with the same number in `of` (K,); return (length, R)."""
-    columns = [np.bincount(of, column, minlength=length) for column in amounts.T]
+def amounts_by(owner: NDArray[np.integer[Any]], amounts: FloatArray, length: int) -> FloatArray:
+    """Return (length, R) the sums of the rows of `amounts` (K, R) by their `owner` (K,)."""
+    columns = [np.bincount(owner, column, minlength=length) for column in amounts.T]
     return np.stack(columns, axis=1)
 
 

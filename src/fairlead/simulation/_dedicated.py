@@ -22,8 +22,8 @@ _EQUAL = 1e-9
 def dedicated_servers(workload: Workload) -> IntArray:
     """Divide the servers among users; return (servers,) the user of each.
 
-    Wang, Liang and Li 2014, IV-D and Fig. 8, compare what each user completes on its own part of
-    the servers and in the shared cluster.
+    Wang, Liang and Li 2014, IV-D and Fig. 8, compare the tasks that each user completes on its
+    own part of the servers with those in the shared cluster.
 
     A user is due a fraction of each group: its weight over all users' weights (in queues, from the
     root down). The number of servers is rounded down. Each server left over goes to the user with

@@ -121,12 +121,14 @@ class _JournalReplay:
     # Recorded events
 
     def _on_if_own_policy(self, now: float, kind: str, body: dict[str, Any]) -> None:
+        """Apply an event under the service's own policy only."""
         if self.is_own_policy:
             self._on_other(now, kind, body)
 
     _on_policy = _on_modify = _on_if_own_policy
 
     def _on_end(self, now: float, _kind: str, body: dict[str, Any]) -> None:
+        """End the tasks that run as recorded."""
         ended = []
         for job, index, attempt, status, reason in body["tasks"]:
             run = self.state.find(TaskKey(job, index, attempt))
@@ -136,6 +138,7 @@ class _JournalReplay:
             self.state.apply("end", {"tasks": ended}, now)
 
     def _on_place(self, now: float, _kind: str, body: dict[str, Any]) -> None:
+        """End the tasks that are due, then place tasks; under another policy also preempt."""
         self._end_due(now)
         self.state.apply("place", {"limit": body["limit"]}, now)
         self.placed = now
@@ -152,6 +155,7 @@ class _JournalReplay:
             self.state.apply("preempt", {"limit": AT_ONCE}, now)
 
     def _on_submit(self, now: float, _kind: str, body: dict[str, Any]) -> None:
+        """Submit jobs; cancel those that wait for a job which has failed in the replay."""
         after_failed, asked, first = [], [], self.state.next_job
         for number, job in enumerate(body["jobs"]):
             ended = [other for other in job["after"] if other not in self.state.jobs]
@@ -167,12 +171,12 @@ class _JournalReplay:
             self.state.apply("cancel", {"job": ids[number], "why": "after"}, now)
 
     def _on_other(self, now: float, kind: str, body: dict[str, Any]) -> None:
+        """Apply an event, unless its job has ended or its server has left."""
         try:
             self.state.apply(kind, body, now)
         except InputError:
             if kind in ("server", "user", "queues"):
                 raise
-            # Under this policy the job has ended already, or the server has left.
 
     # Ends and starts that differ from the recorded ones
 

@@ -1,4 +1,4 @@
-"""Audit a recorded run: compare what users held between two times with their fair shares."""
+"""Audit a recorded run: compare the shares that users held in a time with their fair shares."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Breach(NamedTuple):
 
     user: str
     limit: str  # name in `AuditLimits`
-    found: float  # value of the user, in the unit of the limit
+    found: float  # the user's value, in the unit of the limit
     allowed: float  # value of the limit
 
 
@@ -55,7 +55,7 @@ class AuditLimits:
 
 @dataclass(frozen=True, eq=False)
 class LogAudit:
-    """What each of N users held and was due from `since` to `until`, in seconds of the trace."""
+    """The shares that N users held and were due from `since` to `until`, seconds of the trace."""
 
     workload: Workload
     fairness: FairnessError  # between these times
@@ -166,7 +166,7 @@ def audit_log(
     instants: int = INSTANTS,
     complete_from: float = 0.0,
 ) -> LogAudit:
-    """Compare what users held in the recorded run with their fair shares.
+    """Compare the shares that users held in the recorded run with their fair shares.
 
     Jobs submitted before `since` count as long as they wait or run between the two times.
 
@@ -302,7 +302,7 @@ def _longest_waits(
     begins = np.maximum(waits.begin, complete_from)
     length = np.where(waits.end > max(since, complete_from), waits.end - begins, 0.0)
     longest, begin = np.zeros(workload.n_users), np.full(workload.n_users, np.nan)
-    of = [""] * workload.n_users
+    kind_of = [""] * workload.n_users
     several = np.bincount(kinds.user, minlength=workload.n_users) > 1
     _, first_set = np.unique(kinds.of_set, return_index=True)
     for k in np.argsort(length, kind="stable").tolist():  # the longest is written last, and stays
@@ -310,8 +310,8 @@ def _longest_waits(
         n = kinds.user[kind]
         if length[k] > 0:
             longest[n], begin[n] = length[k], begins[k]
-            of[n] = _kind_name(workload, int(first_set[kind])) if several[n] else ""
-    return longest, begin, tuple(of)
+            kind_of[n] = _kind_name(workload, int(first_set[kind])) if several[n] else ""
+    return longest, begin, tuple(kind_of)
 
 
 def _kind_name(workload: Workload, k: int) -> str:

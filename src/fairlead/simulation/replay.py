@@ -243,7 +243,7 @@ def _server_events_of(workload: Workload, quanta: Quanta) -> ServerEvents:
 
 
 def _labels_of_places(workload: Workload) -> list[frozenset[tuple[str, str]]]:
-    """Return each placement constraint as a label, named after its groups; none if it has all."""
+    """Return the label of each placement constraint, named after its groups; none if it has all."""
     groups, uses = workload.cluster.groups, Counter[str]()
     found: list[frozenset[tuple[str, str]]] = []
     for row in workload.places:

@@ -300,7 +300,7 @@ def _warn_of_policies(workload: Workload, policies: Sequence[str]) -> None:
     if without and by_limits:
         _LOGGER.warning(
             "%s: of %s jobs, %s without a time limit: nothing can be reserved behind a job that "
-            "may run for ever; --perfect-estimates takes the times that jobs run",
+            "may run for ever; --perfect-estimates takes the true run times",
             by_limits[0],
             f"{workload.n_jobs:,}",
             f"{without:,}",

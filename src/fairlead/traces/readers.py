@@ -182,7 +182,7 @@ def _added_format(path: Path) -> TraceFormat | None:
 
 
 def _refuse_options(name: str, reader: Reader, machines: MachineOptions) -> None:
-    """Raise InputError for an option that the format, with this name, does not take."""
+    """Raise InputError for an option that a format does not take; `unended` is ignored instead."""
     for option in ("machines", "servers", "cores", "memory", "user_from"):
         if getattr(machines, option) is not None and option not in reader.takes:
             formats = ", ".join(other for other in READERS if option in READERS[other].takes)

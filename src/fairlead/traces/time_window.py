@@ -32,7 +32,7 @@ def end_of_run(workload: Workload) -> float:
 
 
 def runs_over(workload: Workload, begin: float) -> bool:
-    """Return whether jobs submitted before a time waited or ran at that time, as far as known."""
+    """Return whether jobs submitted before a time may have waited or run at that time."""
     job = np.repeat(workload.set_job, workload.set_tasks)
     end = workload.task_start + workload.task_duration
     return bool(((workload.job_submit[job] < begin) & ~(end <= begin)).any())
@@ -84,7 +84,7 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
     since = workload.time_text(begin)
     until = workload.time_text(end) if end < inf else ""
     if begin >= end:
-        raise InputError(f"must be before --to, {until}, not {since}", "--from")
+        raise InputError(f"must be before --to ({until}), not {since}", "--from")
     if not ((workload.job_submit >= begin) & (workload.job_submit < end)).any():
         first, last = map(workload.time_text, workload.job_submit[[0, -1]].tolist())
         fault = f"no job is submitted from {since} on{f' and before {until}' if until else ''}"

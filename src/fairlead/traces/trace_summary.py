@@ -82,6 +82,7 @@ def _quantiles(values: FloatArray) -> dict[str, float]:
 
 
 def _load(workload: Workload, demand: FloatArray) -> dict[str, float | None]:
+    """Return the load by resource; see `summarize`."""
     seconds = np.add.reduceat(workload.task_duration, workload.first_task[:-1])
     available = workload.cluster.total_capacity * workload.span
     return {

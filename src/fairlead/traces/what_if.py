@@ -213,6 +213,7 @@ def _parse_number(text: str) -> float:
 
 
 def _index_of(name: str, known: Sequence[str], what: str, plural: str) -> int:
+    """Return the index of a name; raise InputError for an unknown one."""
     if name in known:
         return known.index(name)
     names = listed(known, _MOST_NAMED, plural)

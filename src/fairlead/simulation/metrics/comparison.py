@@ -108,7 +108,7 @@ class Comparison:
 
     @property
     def horizon_difference(self) -> FloatArray:
-        """(N,) float: completion ratio at the horizon less that under the baseline."""
+        """(N,) float: completion ratio at the horizon minus that under the baseline."""
         return self.done - self.baseline_done
 
     @property
@@ -223,7 +223,7 @@ def compare(summary: Summary, baseline: Summary) -> Comparison:
 
 
 def _same_jobs(one: Workload, other: Workload) -> bool:
-    """Return whether users, jobs and tasks have the same numbers and the same durations."""
+    """Return whether two workloads have the same users, jobs, tasks and durations."""
     if one is other:
         return True
     columns = ("job_user", "job_submit", "set_job", "set_tasks", "task_duration")

@@ -70,7 +70,7 @@ class Shares:
     def jain(self) -> float:
         """Jain's index of the users' weighted dominant shares, averaged while they are active.
 
-        Users with small demands hold little, so the index is below 1 under the fairest policy too.
+        Users with small demands hold little, so the index is below 1 even under the fairest policy.
         Users of weight 0 do not count. NaN if no user holds anything.
         """
         x = self.mean_while_active / self._positive_weight

@@ -28,8 +28,8 @@ class FairnessError:
     """Held and fair shares of N users at I instants.
 
     A share is a dominant share divided by the user's weight. An instant counts if a user is active
-    and the fair shares are proved. A user of weight 0 is due nothing, and what it holds is
-    left out: it has 0 in `held`, and never counts as active.
+    and the fair shares are proved. A user of weight 0 is due nothing, and its
+    holdings are left out: it has 0 in `held`, and never counts as active.
     """
 
     mechanism: str  # defines the fair shares

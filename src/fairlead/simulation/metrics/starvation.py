@@ -75,13 +75,13 @@ def measure_starvation(
     def has_any(users: np.ndarray) -> BoolArray:
         return np.bincount(users, minlength=n_users) > 0
 
-    of, early = intervals.owner, intervals.begin < arrivals
-    was_active = has_any(of[intervals.active & early])
-    ran = has_any(of[intervals.running & early])
+    user, early = intervals.owner, intervals.begin < arrivals
+    was_active = has_any(user[intervals.active & early])
+    ran = has_any(user[intervals.running & early])
     started = has_any(outcomes.user[log.task])
     return Starvation(
         longest,
-        got_nothing=(was_active & ~ran) | (~has_any(of[intervals.running]) & (longest > 0)),
+        got_nothing=(was_active & ~ran) | (~has_any(user[intervals.running]) & (longest > 0)),
         never_ran=has_any(outcomes.user) & ~started & ~has_any(outcomes.user[outcomes.unrecorded]),
     )
 
@@ -111,18 +111,18 @@ def _intervals(
         (log.end, owner[log.task], 0, -1),
         (np.full(n_owners, max(last, until)), np.arange(n_owners), 0, 0),  # ends the last interval
     )
-    time, of = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    time, owners = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     changes = np.concatenate([np.full((len(part[0]), 2), part[2:]) for part in parts])
-    order = np.lexsort((time, of))
-    time, of = time[order], of[order]
+    order = np.lexsort((time, owners))
+    time, owners = time[order], owners[order]
     counts = np.cumsum(changes[order], axis=0)
-    before = np.searchsorted(of, np.arange(n_owners))
-    counts -= np.vstack([np.zeros((1, 2), dtype=counts.dtype), counts])[before][of]
+    before = np.searchsorted(owners, np.arange(n_owners))
+    counts -= np.vstack([np.zeros((1, 2), dtype=counts.dtype), counts])[before][owners]
     # From each event to the owner's next one; empty intervals are left out.
     begins, ends = np.maximum(time[:-1], since), np.minimum(time[1:], until)
-    kept = np.flatnonzero((of[1:] == of[:-1]) & (ends > begins))
+    kept = np.flatnonzero((owners[1:] == owners[:-1]) & (ends > begins))
     active, running = (counts[kept] > 0).T
-    return _Intervals(of[kept], begins[kept], ends[kept], active, running)
+    return _Intervals(owners[kept], begins[kept], ends[kept], active, running)
 
 
 def _waits(intervals: _Intervals) -> Waits:

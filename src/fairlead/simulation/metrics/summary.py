@@ -146,6 +146,7 @@ class Summary:
         return dict(zip(self.workload.cluster.resources, values.tolist(), strict=True))
 
     def _horizon(self) -> dict[str, Any]:
+        """Return the figures at the horizon."""
         outcomes = self.outcomes
         submitted = (outcomes.submit <= self.horizon) & ~outcomes.unrecorded
         done = outcomes.end <= self.horizon
@@ -309,6 +310,7 @@ def check_since(since: float, end: float, name: str) -> None:
 
 
 def _spread(name: str, values: FloatArray) -> dict[str, float]:
+    """Return mean, median and 95th percentile by the name of each figure."""
     return {
         f"mean_{name}": mean(values),
         f"median_{name}": percentile(values, 50),

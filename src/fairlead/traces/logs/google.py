@@ -79,7 +79,7 @@ def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     }
     for table in ("machine_events", "task_events"):
         if not tables[table]:
-            fault = "has no part part-00000-of-00500.csv.gz or the like"
+            fault = "has no part such as part-00000-of-00500.csv.gz"
             raise InputError(fault, "", str(path / table))
     progress = Progress(on_progress, [part for parts in tables.values() for part in parts])
     notes: Counter[str] = Counter()
@@ -202,8 +202,8 @@ def tasks_that_ran(
     ran, request nothing or took no time, and counts them in `notes`.
 
     - `requests`: a row for each task, with the columns `cpu` and `memory`;
-    - `begins`: the last start of each task that was scheduled, `begin`, and its `attempts`;
-    - `ends`: ends of tasks after the last start, numbered by `order`; the first ends the attempt;
+    - `begins`: a row for each scheduled task: its last start `begin`, the number of `attempts`;
+    - `ends`: the ends of tasks after `begin`, numbered by `order`; the first one of a task counts;
     - `endings`: a word for each kind of end;
     - `requirements`: further conditions, checked first; keys are the notes of tasks left out.
     """

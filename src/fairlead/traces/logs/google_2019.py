@@ -113,7 +113,7 @@ def read_google_2019(path: Path, *, on_progress: ProgressReport | None = None) -
     parts = {table: parts_of(path, table) for table in TABLES}
     for table, files in parts.items():
         if not files:
-            raise InputError(f"has no {table}-000000000000.json.gz or the like", "", str(path))
+            raise InputError(f"has no file such as {table}-000000000000.json.gz", "", str(path))
     progress = Progress(on_progress, [part for files in parts.values() for part in files])
     notes: Counter[str] = Counter()
     machines = _read_machines(parts[MACHINES], notes, progress)

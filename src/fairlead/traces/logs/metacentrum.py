@@ -336,6 +336,7 @@ def _open_groups(user: _UserJobs, groups: list[str]) -> list[bool]:
 
 
 def _by_user(names: list[str], groups: list[str], chosen: Any) -> dict[str, tuple[str, ...]]:
+    """Return the groups that `chosen` (N, G) has, for each user with any."""
     return {
         names[n]: tuple(groups[g] for g in np.flatnonzero(chosen[n]))
         for n in np.flatnonzero(chosen.any(axis=1))

@@ -225,6 +225,7 @@ def _gpus_by_server(attempt: _Attempt, number: int, used: dict[str, _UsedServer]
 
 
 def _why_left_out(start: float | None, end: float | None) -> str:
+    """Return the note that counts a job whose last attempt cannot be used."""
     if start is None:
         return NO_START
     if end is None:

@@ -495,6 +495,7 @@ def _parse_limit(text: str) -> float:
 
 
 def _parse_whole(text: str, column: str) -> int:
+    """Return a whole number; 0 if it is absent."""
     if text.lower() in ABSENT:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) < 10):
