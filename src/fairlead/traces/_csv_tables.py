@@ -84,7 +84,7 @@ def read_blocks(
 ) -> Iterator[Block]:
     """Yield the rows of a table, plain or compressed, a block of text at a time.
 
-    Empty lines are skipped, and blanks around fields. With `header` the first row has the names of
+    Empty lines, and blanks around fields, are skipped. With `header` the first row has the names of
     columns, in any order; columns not in `columns` stay text. Memory O(block).
 
     Raises InputError with file, row and column for

@@ -1,7 +1,7 @@
 """Read the journal of a service as a trace.
 
-The recorded events are applied once more, and must place the same tasks on the same servers. For a
-journal of an earlier version of fairlead, which records the starts of tasks, these are repeated.
+The recorded events are applied once more, and must place the same tasks on the same servers. A
+journal of an earlier version of fairlead records the starts of tasks; these are repeated instead.
 """
 
 from __future__ import annotations
