@@ -1,4 +1,4 @@
-"""Certificates: the condition of an allocation, measured by its definition."""
+"""Certificates: measure by how much an allocation violates the condition that defines it."""
 
 from fairlead.compiled import choose_how_it_runs
 

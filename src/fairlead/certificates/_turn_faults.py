@@ -1,4 +1,4 @@
-"""Compiled loop of `turn_order`: the difference of whole tasks from those served by turns."""
+"""Compiled loop of `turn_order`: compare whole tasks with those that serving by turns gives."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from fairlead.solvers.turn_heap import UserInTurn, precedes
 def measure_turn_faults(
     users: list[UserInTurn], left: list[int], capacity: list[int], stops: bool
 ) -> float:
-    """Return the largest fraction of its tasks that a user was denied, or got out of turn.
+    """Return the largest violation: 0 if serving by turns gives these tasks.
+
+    A user of k tasks that was denied a task that fitted at its turn counts 1 / (1 + k). With
+    `stops`, the first task that does not fit ends the division: L tasks with later turns than this
+    task of a user of k tasks count L / (1 + L + k).
 
     `users` have their final tasks; `left` (R,) are the free quanta at the end, `capacity` (R,) all
-    quanta. `stops` is whether the first task that does not fit ends the division.
-
-    Users with tasks left are judged in the order of their turns. Free quanta only fall, so those at
-    the last judged turn are an upper bound, and they are recomputed only if the task fits into it.
-    Users whose tasks were all served by one turn are skipped for later turns.
+    quanta. Users with tasks left are judged in the order of their turns. Free quanta only fall, so
+    those at the last judged turn are an upper bound, and they are recomputed only if the task fits
+    into it. Users whose tasks were all served by one turn are skipped for later turns.
     """
     fault = 0.0
     room = capacity

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fairlead.certificates.overuse import certify_feasible_and
+from fairlead.certificates.overuse import certify_with_feasibility
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.fitting import use_per_task
@@ -30,7 +30,7 @@ def certify_bottleneck(problem: Problem, tasks: FloatArray) -> Certificate:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = tasks.sum(axis=1, keepdims=True) / (problem.gamma * problem.weight[:, None])
     share = np.where(problem.runnable, share, 0.0)
-    # Users at their task limit are exempt: see the module.
+    # Users at their task limit are exempt: see the module's docstring.
     condition = "every user has a bottleneck on every eligible server (Theorem 1)"
     return certify_shares(problem, tasks, share, condition)
 
@@ -82,7 +82,7 @@ def certify_shares(
     pairs = problem.runnable & below_limit[:, None]
     missing = _measure_missing_bottleneck(share, tasks, use_per_task(problem, time_shared), pairs)
     faults = {"missing_bottleneck": missing}
-    return certify_feasible_and(condition, faults, problem, tasks, time_shared=time_shared)
+    return certify_with_feasibility(condition, faults, problem, tasks, time_shared=time_shared)
 
 
 def _measure_missing_bottleneck(
@@ -92,7 +92,7 @@ def _measure_missing_bottleneck(
 
     The distance of a demanded resource from being a bottleneck is the larger of two numbers: its
     free fraction, and the relative excess of the highest share among its holders over the user's
-    own. The distance of a pair is that of its nearest resource. `share`, `tasks`, the mask `pairs`
+    own. The distance of a pair is the smallest of its resources. `share`, `tasks`, the mask `pairs`
     and each resource's `use` by one task are (N, G).
     """
     served = tasks > 0

@@ -1,7 +1,4 @@
-"""Certify dynamic DRF step by step, from the log of levels only.
-
-This module sums up the use of every step itself.
-"""
+"""Certify dynamic DRF step by step; the use of each step is computed from the log of levels."""
 
 from __future__ import annotations
 
@@ -17,9 +14,10 @@ TOLERANCE = 1e-9
 MALFORMED = 1.0
 
 CONDITION = (
-    "at every step nothing is used beyond the part of the agents present, every agent demands a "
-    "resource that is used up to it and of which no agent with a higher level got more in the "
-    "step, and no share shrank (dynamic DRF: Li et al. 2019, linear programme 1 and Lemma 1)"
+    "at every step no resource is used beyond the part due to the present agents, every agent "
+    "demands a resource that is used up to this part and of which no agent with a higher level got "
+    "more in the step, and no share shrank (dynamic DRF: Li et al. 2019, linear programme 1 and "
+    "Lemma 1)"
 )
 
 

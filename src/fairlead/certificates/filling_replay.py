@@ -1,4 +1,4 @@
-"""Certificates of fillings: replay the placements, and compare each with the policy's choice.
+"""Certify fillings: replay the placements, and compare each with the policy's choice.
 
 Only the order of placements comes from the scheduler. Amounts are whole quanta, a score is the
 whole number ``floor(share / weight * 2**64)``, and H of best-fit is a double. Equal numbers are
@@ -28,18 +28,15 @@ SCORE_BITS = 64  # a share of 1 has the score 2**64
 NEAR = 1e-9  # an upper bound of the relative error of a share in doubles
 
 _FITS = "every task fits on its server, and no other task fits"
-_IN_TURN = "each task is of the user with the least score that still fitted"
+_LEAST = "each task belongs to the user with the least score of those with a task that fits"
 _CONDITIONS = {
-    "first-fit": f"{_FITS}; {_IN_TURN}; each task is on the first server that took it",
-    "best-fit": f"{_FITS}; {_IN_TURN}; each task is on the best of the servers that took it",
-    "rrr": (
-        f"{_FITS}; each task is of the user with the least score that fitted on its server; "
-        "each round visits every server once"
-    ),
-    "joint": f"{_FITS}; each task is of the user and server with the least score that fitted",
+    "first-fit": f"{_FITS}; {_LEAST}; each task is on the first server with room for it",
+    "best-fit": f"{_FITS}; {_LEAST}; each task is on the best server with room for it",
+    "rrr": f"{_FITS}; {_LEAST} on its server; each round visits every server once",
+    "joint": f"{_FITS}; each task has the user and the server of least score where a task fits",
     "best-fit-first": (
-        "every task fits on what was its user's best server, and no best server takes one more; "
-        "each task is of the user with the least score whose best server took it"
+        "every task fits on its user's best server, and no further task does; "
+        f"{_LEAST} on their best server"
     ),
 }
 
@@ -129,6 +126,7 @@ class Replay:
         self.is_last = [weight == 0 for weight in weights]  # served after all other users
 
     def _with_devices(self, capacity: IntArray) -> IntArray:
+        """Return `capacity` (R, S) with the rows of devices below, (C, S)."""
         rows = [capacity]
         for r, unit in self.device.items():
             devices = capacity[r] // unit
@@ -136,6 +134,7 @@ class Replay:
         return np.concatenate(rows)
 
     def _needs(self) -> IntArray:
+        """Return (N, C) the amounts that a server must have free for a task of each user."""
         columns = [self.demand]
         for r, unit in self.device.items():
             asked = self.demand[:, r]
@@ -144,6 +143,7 @@ class Replay:
         return np.concatenate(columns, axis=1)
 
     def _find_after(self) -> IntArray:
+        """Return (C, P) the free amounts of each placement's server after it."""
         after = self._amounts_after()
         rows = [after, *(self._devices_after(r, unit) for r, unit in self.device.items())]
         return np.concatenate(rows)
@@ -167,6 +167,7 @@ class Replay:
         return after
 
     def _amounts_after(self) -> IntArray:
+        """Return (R, P) the free amounts of each placement's server after it, without devices."""
         by_server = np.argsort(self.servers, kind="stable")
         servers = self.servers[by_server]
         demand = self.demand[self.users[by_server]].T
@@ -196,7 +197,7 @@ class Replay:
         self.waits[user] = self.placed[user] < self.limit[user]
 
     def scale(self, user: int) -> tuple[int, int]:
-        """Return a fraction (numerator, denominator); a task's share times it is a user's score."""
+        """Return numerator and denominator of the factor from one task's share to the score."""
         numerator, denominator = self.weight[user]
         return (self.placed[user] * denominator) << SCORE_BITS, numerator
 
@@ -247,7 +248,7 @@ def _dominant_score(replay: Replay, user: int, amounts: IntArray) -> int:
 
 
 def _scores_by_capacity(replay: Replay, criterion: str) -> Score:
-    """Return a score function without free amounts: a user's tasks times the share of one task."""
+    """Return a score function by capacity: a user's tasks times the share of one task."""
     parts = [
         _share_of_task(replay, criterion, user) / Fraction(*weight)
         for user, weight in enumerate(replay.weight)
@@ -317,14 +318,14 @@ def _are_placed(replay: Replay, keys: Keys) -> bool:
     shape = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)[replay.users]
     by_shape = np.argsort(shape, kind="stable")
     group = replay.group[replay.servers]
-    for at in np.split(by_shape, np.flatnonzero(np.diff(shape[by_shape], prepend=-1)))[1:]:
-        user, done = int(replay.users[at[0]]), 0
-        now = keys(user, replay.group, replay.capacity)
-        changed = keys(user, group, replay.after)
-        for k in at.tolist():
-            now[replay.servers[done:k]] = changed[done:k]  # the last value of a repeated server
+    for of_shape in np.split(by_shape, np.flatnonzero(np.diff(shape[by_shape], prepend=-1)))[1:]:
+        user, done = int(replay.users[of_shape[0]]), 0
+        key = keys(user, replay.group, replay.capacity)  # (S,) of each server
+        key_after = keys(user, group, replay.after)  # (P,) of each placement's server
+        for k in of_shape.tolist():
+            key[replay.servers[done:k]] = key_after[done:k]  # the last value of a repeated server
             done = k
-            if now.argmin() != replay.servers[k]:
+            if key.argmin() != replay.servers[k]:
                 return False
     return True
 
@@ -440,7 +441,7 @@ def _best_pair(
 
 
 def _serves_rounds(replay: Replay, score: Score) -> bool:
-    """Return whether each task is of the least user on its server, in rounds of all servers.
+    """Return whether each task is of the user with the least score on its server, in rounds.
 
     A round ends when a server comes again. A skipped server had no room for any task, and still has
     none at the end of the round, because no amount is freed.
@@ -466,9 +467,10 @@ def _serves_rounds(replay: Replay, score: Score) -> bool:
 
 
 def _serves_best_servers(replay: Replay, score: Score) -> bool:
-    """Return whether each task is on its user's best server, of the least user with room there.
+    """Return whether each task is on its user's best server, in the order of scores.
 
-    Ties of users go to the last one. At the end no best server has room for a task.
+    Of the users with room on their best server, the one with the least score is next. Ties go to
+    the last user. At the end no best server has room for a task.
     """
     servers = BestServers(replay)
     for served, server in replay.pairs():
@@ -495,7 +497,7 @@ class BestServers:
         self.users = np.arange(len(self.best))
 
     def change(self, server: int) -> None:
-        """Find the best servers after the free amounts of one changed."""
+        """Update the best servers after the free amounts of one server changed."""
         h = self.h.of_users(self.replay.group[server], self.replay.free[:, server])
         self.keys[:, server] = h
         is_lost = self.best == server

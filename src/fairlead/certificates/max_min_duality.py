@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.certificates.overuse import certify_feasible_and
+from fairlead.certificates.overuse import certify_with_feasibility
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
@@ -30,10 +30,10 @@ ROUNDING = 1e-15
 def _measure_possible_gain(
     problem: Problem, tasks: FloatArray, score: FloatArray, prices: FloatArray
 ) -> FloatArray:
-    """Bound the fraction (N,) of its score that a user could gain if no user at or below it loses.
+    """Bound the fraction (N,) of its score that each user could gain.
 
-    The bound is 0 for users at their task limit, and infinite if no prices prove anything. `prices`
-    (K, G, R) are K sets of prices.
+    No user at or below its level may lose by this gain. The bound is 0 for users at their task
+    limit, and infinite if no prices prove anything. `prices` (K, G, R) are K sets of prices.
     """
     per_task = score[:, None] if score.ndim == 1 else score
     held = (tasks * per_task).sum(axis=1)
@@ -61,7 +61,7 @@ def possible_gain(problem: Problem, total: FloatArray, prices: FloatArray) -> Fl
 def _spending(
     problem: Problem, held: FloatArray, per_task: FloatArray, prices: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Return what each user at least spends (N,), and the worth of all resources.
+    """Return the least spending of each user (N,), and the worth of all resources.
 
     `held` (N,) are scores, `per_task` the scores of a task on each group. A negative price proves
     nothing, and would reward use. The unit is the dearest resource's worth, so that no sum
@@ -115,7 +115,7 @@ def certify_max_min(
         "no user below its task limit can gain without a user at or below its level losing "
         "(lexicographic max-min; proved by prices, LP duality)"
     )
-    return certify_feasible_and(condition, {"possible_gain": gain}, problem, tasks)
+    return certify_with_feasibility(condition, {"possible_gain": gain}, problem, tasks)
 
 
 def measure_unfair_neighbours(problem: Problem, tasks: FloatArray, score: FloatArray) -> float:

@@ -1,6 +1,6 @@
 """Measure whether an allocation is feasible: overuse of servers, and misplaced tasks.
 
-No certificate holds for an allocation that is not.
+No certificate holds for an infeasible allocation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fairlead.model.problem import Problem
 TOLERANCE = 1e-6
 
 
-def certify_feasible_and(
+def certify_with_feasibility(
     condition: str,
     faults: dict[str, float],
     problem: Problem,
@@ -22,7 +22,7 @@ def certify_feasible_and(
     *,
     time_shared: bool = False,
 ) -> Certificate:
-    """Return a certificate of tasks (N, G).
+    """Return a certificate of tasks (N, G) that also measures feasibility.
 
     Its violation is the largest of `faults`, the overuse of a resource (or of time), and the
     fraction of misplaced tasks.
@@ -33,7 +33,7 @@ def certify_feasible_and(
 
 
 def measure_resource_overuse(problem: Problem, tasks: FloatArray) -> float:
-    """Return the largest relative overuse of any resource of any group (RDM), of (N, G) tasks.
+    """Return the largest relative overuse of any resource of any group by tasks (N, G) (RDM).
 
     ``max((usage - capacity) / capacity)``, 0 when nothing is overused, infinite if users hold a
     resource that their group lacks. Khamse-Ashari et al. 2017, eq. 9. O(N G R).
@@ -55,10 +55,11 @@ def measure_time_overuse(problem: Problem, tasks: FloatArray) -> float:
 
 
 def measure_misplacement(problem: Problem, tasks: FloatArray) -> float:
-    """Return the largest fraction of a user's tasks that is negative, misplaced or over its limit.
+    """Return the largest fraction of a user's tasks that is negative or misplaced.
 
     A task is misplaced if the user is not eligible there, or the group lacks a demanded resource.
-    Infinite if a number of tasks is not finite.
+    The excess over the task limit, relative to the limit, is returned instead if it is larger.
+    Infinite if a number of tasks is not finite, or if a user with limit 0 has tasks.
     """
     if not np.isfinite(tasks).all():
         return np.inf

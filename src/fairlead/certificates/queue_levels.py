@@ -1,7 +1,7 @@
-"""Certify a division among the users of a tree of queues, by the way in which servers were filled.
+"""Certify a division among users in a tree of queues, by the steps in which servers were filled.
 
 Each server has a list of rows: the tasks of users there each time that a resource was used up or a
-user reached its limit. The certificate measures these conditions:
+user reached its limit. The certificate measures by how much these conditions are violated:
 
 - Between two rows, only users that could grow grew.
 - Of the children of each queue that could grow, only those of lowest level grew.
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairlead.certificates.max_min_duality import possible_gain
-from fairlead.certificates.overuse import certify_feasible_and
+from fairlead.certificates.overuse import certify_with_feasibility
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.fitting import use_per_task
@@ -61,7 +61,7 @@ def certify_queue_levels(
         off = np.abs(before - tasks[here, g]) / np.maximum(total[here], 1e-300)
         detail["unlike_last_row"] = max(detail["unlike_last_row"], float(off.max()))
     condition = "on every server, users and queues of least level grew until they were stopped"
-    return certify_feasible_and(condition, detail, problem, tasks)
+    return certify_with_feasibility(condition, detail, problem, tasks)
 
 
 class _Server:
@@ -93,7 +93,7 @@ class _Server:
         change = (after - before) / np.maximum(total, 1e-300)
         grown = change > REACHED
         wrong = np.where(able, np.maximum(-change, 0.0), np.abs(change))
-        tasks = np.where(able, total, after)  # that count in levels
+        tasks = np.where(able, total, after)  # those that count in levels
         excess = _measure_excess(
             self.queues, self.weight, tasks[:, None] * self.use, able, grown, used_up
         )
@@ -185,4 +185,4 @@ def certify_queue_stops(
         "unlike_last_row": float((np.abs(before - total) / np.maximum(total, 1e-300)).max()),
     }
     condition = "users and queues of least level grew until they were stopped (proved by prices)"
-    return certify_feasible_and(condition, detail, problem, tasks)
+    return certify_with_feasibility(condition, detail, problem, tasks)

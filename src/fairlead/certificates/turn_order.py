@@ -72,9 +72,9 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
     Certificate
         Its violation is 0 or the largest of:
 
-        - the fraction of a number of tasks that is not whole, negative or beyond a limit,
-        - the overuse of a resource,
-        - the fraction of its tasks that a user was denied though they fit, or got out of turn.
+        - the part of a count that is fractional, negative or beyond the limit, relative to it,
+        - the relative overuse of a resource,
+        - the tasks that users were denied though they fit, or got out of turn, as a fraction.
 
     Notes
     -----
@@ -93,9 +93,9 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
 def certify_precomputed(problem: Problem, tasks: FloatArray, *, topped_up: bool) -> Certificate:
     """Certify that whole tasks (N, 1) are the result of PDRF, with the top-up or without.
 
-    The violation is that of `certify_turns`, but its last number is the fraction of its tasks by
-    which a user has too many or too few. O(N (log N + R)), and rational arithmetic on N numbers if
-    users tie.
+    The violation is that of `certify_turns`, except that the third number is the fraction of its
+    tasks by which a user has too many or too few. O(N (log N + R)), and rational arithmetic on N
+    numbers if users tie.
     """
     pool = to_whole_pool(problem)
     impossible, overuse, whole, _ = _measure_feasibility(pool, tasks)
@@ -111,7 +111,7 @@ def _certificate(condition: str, **faults: float) -> Certificate:
 def _measure_feasibility(
     pool: WholePool, tasks: FloatArray
 ) -> tuple[float, float, WholeArray, WholeArray]:
-    """Return the violation of the counts, the overuse, the counts in integers, the free quanta.
+    """Return the violation of the counts, the overuse, the counts (N,), and the free quanta (R,).
 
     Counts far beyond the capacity get an infinite violation, because exact arithmetic is slow.
     """
@@ -147,7 +147,7 @@ def _measure_error(pool: WholePool, whole: WholeArray, topped_up: bool) -> float
 
 
 def _topped_up(pool: WholePool, base: WholeArray) -> WholeArray:
-    """Return the formula's tasks with one more for each user if it fits, in the order of turns."""
+    """Add one task for each user if it fits, in the order of turns; return all tasks (N,)."""
     users = users_in_turn(pool, np.flatnonzero(base < pool.limit), base)
     room = pool.capacity - base @ pool.demand
     given = base.copy()

@@ -21,8 +21,8 @@ If some users spend so little that it is a rounding error of what others spend, 
 stages. A user that spends much, and may run on two servers at the same price, may take capacity
 that another user needs, and no price shows it. So the users that spend most are judged first. Then
 their totals (but not their servers) are fixed, and the others are judged at new prices, until every
-user has been judged. The violations of a user count in proportion to its spending; fully from the
-fraction `SIGHT` of the stage's largest spending on.
+user has been judged. The violations of a user count in proportion to its spending, and fully if it
+spends at least the fraction `JUDGED_SPENDING` of the stage's largest spending.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.certificates.overuse import TOLERANCE, certify_feasible_and
+from fairlead.certificates.overuse import TOLERANCE, certify_with_feasibility
 from fairlead.errors import NoConvergenceError
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
@@ -48,7 +48,7 @@ NEGLIGIBLE = 1e-9
 # Costs with a smaller relative difference count as equal.
 EQUAL_COST = 1e-14
 # A user that spends less than this fraction of the largest spending is not judged in that stage.
-SIGHT = 1e-3
+JUDGED_SPENDING = 1e-3
 ALPHA_FAIR = "no feasible allocation has sum phi (x - x*) / x*^a > 0 (eq. 17"
 
 
@@ -125,7 +125,7 @@ def certify_largest_utility(
         if not settled.all():
             faults["tasks"] = np.inf
     condition = f"{what}; proved by prices, {how})"
-    return certify_feasible_and(condition, faults, problem, tasks, time_shared=time_shared)
+    return certify_with_feasibility(condition, faults, problem, tasks, time_shared=time_shared)
 
 
 def _measure_price_faults(
@@ -137,9 +137,9 @@ def _measure_price_faults(
     elasticity: FloatArray,
     prices: FloatArray,
 ) -> dict[str, float]:
-    """Measure by how much tasks violate the conditions of the module at given prices.
+    """Return by how much tasks violate the module's three conditions at given prices.
 
-    Returns three violations:
+    The violations:
 
     - ``tasks``: the largest relative difference between a user's tasks and those it would buy.
     - ``dear``: the largest fraction of a user's score, or of a group's resource, that is bought at
@@ -165,11 +165,8 @@ def _measure_price_faults(
     with np.errstate(divide="ignore", invalid="ignore"):
         dearness = np.where(held > 0, 1.0 - cheapest[:, None] / cost, 0.0)
         part = np.where(is_curved[:, None], held / total[:, None], 0.0)
-        # Logarithms of the factors by which a user would change its tasks, and may.
-        wanted = (log_marginal - np.log(cheapest)) / np.maximum(elasticity, SMALLEST_ELASTICITY)
-        room = np.log(problem.task_limit) - np.log(tasks.sum(axis=1))
+        wanted, tasks_error = _wanted_change(problem, tasks, log_marginal, cheapest, elasticity)
     dearness = np.nan_to_num(dearness, nan=0.0)  # if all prices are 0
-    tasks_error = 1.0 - np.exp(-np.abs(np.minimum(wanted, np.maximum(room, 0.0))))
     largest_part = np.zeros(len(tasks))
     dear = too_much = 0.0
     unwanted = np.where(~is_curved & (wanted <= 0) & (tasks_error > TOLERANCE), tasks_error, 0.0)[
@@ -210,6 +207,23 @@ def _measure_price_faults(
     }
 
 
+def _wanted_change(
+    problem: Problem,
+    tasks: FloatArray,
+    log_marginal: FloatArray,
+    cheapest: FloatArray,
+    elasticity: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the change of its tasks that each user would buy, and the relative error, both (N,).
+
+    The change is the logarithm of a factor. The error is the relative change up to the task limit.
+    `cheapest` (N,) is the least cost of a unit of score.
+    """
+    wanted = (log_marginal - np.log(cheapest)) / np.maximum(elasticity, SMALLEST_ELASTICITY)
+    room = np.log(problem.task_limit) - np.log(tasks.sum(axis=1))
+    return wanted, 1.0 - np.exp(-np.abs(np.minimum(wanted, np.maximum(room, 0.0))))
+
+
 def _gain_in_doubt(problem: Problem, use: FloatArray, tasks: FloatArray, doubt: float) -> float:
     """Return the possible gain of a user without cost, at most `doubt`, by a linear programme."""
     total = tasks.sum(axis=1)[:, None]
@@ -244,7 +258,7 @@ def _measure_stage(
     """Return the violations of `_measure_price_faults` in one stage, and (N,) the judged users.
 
     Users judged in earlier stages are `settled`. The other users count in proportion to their
-    spending, and fully if it is at least `SIGHT` times the largest spending of an unsettled user.
+    spending, and fully from `JUDGED_SPENDING` times the largest spending of an unsettled user on.
     """
     allowed = problem.gamma > 0
     taken = use * tasks
@@ -254,22 +268,26 @@ def _measure_stage(
     priced = np.where(np.isfinite(prices) & (prices > 0) & (left <= TOLERANCE), prices, 0.0)
     marginal = np.where(settled, np.inf, np.exp(log_marginal))
     own = _cost(use, priced, per_task, allowed).min(axis=1)
-    sight = SIGHT * float((total * np.minimum(marginal, own))[~settled].max(initial=0.0))
-    least = NEGLIGIBLE * np.maximum(np.minimum(marginal, own), sight / total)[:, None] * per_task
+    judged_from = JUDGED_SPENDING * float(
+        (total * np.minimum(marginal, own))[~settled].max(initial=0.0)
+    )
+    least = (
+        NEGLIGIBLE * np.maximum(np.minimum(marginal, own), judged_from / total)[:, None] * per_task
+    )
     priced = np.where((use * priced[:, None] > least).any(axis=1), priced, 0.0)
     cost = _cost(use, priced, per_task, allowed)
     cheapest = cost.min(axis=1)
 
-    def counts(money: FloatArray) -> FloatArray:  # the weight of a spending
-        return np.minimum(money / sight, 1.0) if sight > 0 else np.ones_like(money)
+    def weight_of(spending: FloatArray) -> FloatArray:
+        if judged_from > 0:
+            return np.minimum(spending / judged_from, 1.0)
+        return np.ones_like(spending)
 
-    wanted = (log_marginal - np.log(cheapest)) / np.maximum(elasticity, SMALLEST_ELASTICITY)
-    room = np.log(problem.task_limit) - np.log(tasks.sum(axis=1))
-    tasks_error = 1.0 - np.exp(-np.abs(np.minimum(wanted, np.maximum(room, 0.0))))
-    tasks_error = tasks_error * counts(total * np.maximum(marginal, cheapest))
+    _, tasks_error = _wanted_change(problem, tasks, log_marginal, cheapest, elasticity)
+    tasks_error = tasks_error * weight_of(total * np.maximum(marginal, cheapest))
     dearness = np.where((held > 0) & (cost > 0), 1.0 - cheapest[:, None] / cost, 0.0)
     part = np.maximum(held / total[:, None], taken.max(axis=0))
-    dear = np.minimum(dearness, part) * counts(cost * held)
+    dear = np.minimum(dearness, part) * weight_of(cost * held)
     extra = np.maximum(cost * (1.0 - EQUAL_COST) - cheapest[:, None], 0.0)
     relative = np.where(
         taken * priced[:, None] > 0, extra * per_task / (use * priced[:, None]), 0.0
@@ -277,10 +295,10 @@ def _measure_stage(
     excess = np.where(relative > TOLERANCE, np.minimum(relative, taken), 0.0).sum(axis=1)
     faults = {
         "tasks": _largest(np.where(settled, 0.0, tasks_error)),
-        "dear": max(_largest(dear[held > 0]), _largest(excess * counts(priced))),
-        "idle": _largest(left * counts(priced) * (priced > 0)),
+        "dear": max(_largest(dear[held > 0]), _largest(excess * weight_of(priced))),
+        "idle": _largest(left * weight_of(priced) * (priced > 0)),
     }
-    return faults, total * marginal >= sight
+    return faults, total * marginal >= judged_from
 
 
 def _cost(

@@ -1,4 +1,4 @@
-"""User-defined mechanisms: functions from a problem to tasks, by name in the catalogue."""
+"""User-defined mechanisms: add functions from a problem to tasks to the catalogue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from fairlead.certificates.overuse import (
     TOLERANCE,
-    certify_feasible_and,
+    certify_with_feasibility,
     measure_time_overuse,
 )
 from fairlead.errors import CertificateError, FairleadError, InputError, fault_of
@@ -117,7 +117,7 @@ def mechanism(
     def add(function: Function) -> Function:
         if not callable(function):
             raise InputError(f"must be a function, not {function!r:.60}", f"mechanism {name}")
-        Processes.needs_fork = True  # others would lack this mechanism
+        Processes.needs_fork = True  # spawned processes would lack this mechanism
         ADDED[name] = Mechanism(
             name,
             summary or (getdoc(function) or name).splitlines()[0],
@@ -178,7 +178,7 @@ def _divide(
     if whole_tasks and np.isfinite(tasks).all():
         faults["fractions"] = float(np.abs(tasks - np.rint(tasks)).max(initial=0.0))
     condition = WHOLE if whole_tasks else FEASIBLE
-    proof = certify_feasible_and(condition, faults, problem, tasks, time_shared=time_shared)
+    proof = certify_with_feasibility(condition, faults, problem, tasks, time_shared=time_shared)
     allocation = Allocation(problem, name, tasks, proof)
     if not proof.holds:
         why = f"{name}: {_describe_fault(problem, tasks, time_shared)}"
@@ -187,30 +187,30 @@ def _divide(
 
 
 def _describe_fault(problem: Problem, tasks: FloatArray, time_shared: bool) -> str:
-    """Describe the first fault of an answer that is infeasible, or has fractions of tasks."""
+    """Describe the first fault of an infeasible answer, or of one with fractions of tasks."""
     users, groups = problem.users.names, problem.cluster.groups
     for wrong, what in (
-        (~np.isfinite(tasks), "no number of tasks"),
-        (tasks < 0, "a negative number of tasks"),
-        (~problem.runnable & (tasks > 0), "tasks, where it may not or cannot run,"),
+        (~np.isfinite(tasks), "a number of tasks on {} that is not finite"),
+        (tasks < 0, "a negative number of tasks on {}"),
+        (~problem.runnable & (tasks > 0), "tasks on {}, where it may not or cannot run"),
     ):
         if wrong.any():
             n, g = np.argwhere(wrong)[0]
-            return f"gives {users[n]} {what} on {groups[g]}: {tasks[n, g]:g}"
+            return f"gives {users[n]} {what.format(groups[g])}: {tasks[n, g]:g}"
     held = tasks.sum(axis=1)
     beyond = np.flatnonzero(held > problem.task_limit * (1 + TOLERANCE))
     if len(beyond):
         n = beyond[0]
-        return f"gives {users[n]} {held[n]:g} tasks, of {problem.task_limit[n]:g} that it has"
+        return f"gives {users[n]} {held[n]:g} tasks; it has only {problem.task_limit[n]:g}"
     if time_shared and measure_time_overuse(problem, tasks) > TOLERANCE:
-        return "gives more than all of the time of a group"
+        return "gives more time of a group of servers than there is"
     usage, capacity = tasks.T @ problem.demand, problem.group_capacity
     over = np.argwhere(usage > capacity * (1 + TOLERANCE))
     if len(over) and not time_shared:
         g, r = over[0]
         resource = problem.cluster.resources[r]
         return f"gives {usage[g, r]:g} {resource} of {groups[g]}, which has {capacity[g, r]:g}"
-    return "gives fractions of tasks, though it is to give whole tasks"
+    return "gives fractions of tasks, but is declared with whole_tasks=True"
 
 
 def _check_allocation(answer: Allocation, problem: Problem, time_shared: bool) -> Allocation:
@@ -226,9 +226,9 @@ def _check_allocation(answer: Allocation, problem: Problem, time_shared: bool) -
             raise InputError(
                 "is an allocation of another problem", f"the answer of {answer.mechanism}"
             )
-    proof = certify_feasible_and(FEASIBLE, {}, solved, answer.tasks, time_shared=time_shared)
+    proof = certify_with_feasibility(FEASIBLE, {}, solved, answer.tasks, time_shared=time_shared)
     if not proof.holds:
         missed = f"{proof.violation:.3g} ({FEASIBLE})"
-        fault = f"{answer.mechanism}: the answer is not feasible, by {missed}"
+        fault = f"{answer.mechanism}: the answer violates feasibility by {missed}"
         raise CertificateError(fault, answer, proof.violation)
     return answer

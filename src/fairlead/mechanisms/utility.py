@@ -9,7 +9,7 @@ Mo and Walrand 2000). a = 0 is task efficiency, a = 1 proportional fairness; the
 more it favours users with few tasks. Under TDM proportional fairness is PS-DSF.
 
 With steep utilities, some users spend 10^20 times as much as others. A single solution is then
-exact for the users that spend most, and only rounding errors for the others. If no other method
+exact for the users that spend most, and a rounding error for the others. If no other method
 finds a proof, the programme is solved in stages. Each stage fixes the totals, but not the servers,
 of the users that spend most; the next one solves the programme again for the others.
 """
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairlead.certificates.overuse import TOLERANCE
-from fairlead.certificates.utility_prices import SIGHT, Stage, certify_largest_utility
+from fairlead.certificates.utility_prices import JUDGED_SPENDING, Stage, certify_largest_utility
 from fairlead.errors import InputError, NoConvergenceError, RefusalError
 from fairlead.mechanisms.max_min import score_table
 from fairlead.model.allocation import Allocation
@@ -218,7 +218,7 @@ class _Division:
         what: str,
     ) -> None:
         if problem.users.rates is not None and not time_shared:
-            raise RefusalError(mechanism, "given rates say how a server's time is divided, not how")
+            raise RefusalError(mechanism, "given rates divide the time of servers, not resources")
         table = np.ones((problem.n_users, problem.n_groups)) if score is None else score
         first = table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
         differs = (problem.runnable & (table != first[:, None])).any(axis=1)
@@ -245,6 +245,7 @@ class _Division:
         )
 
     def solve_directly(self) -> Allocation:
+        """Solve once, for all users together."""
         solution = maximize_concave(self.programme)
         return self._certified(solution, Stage(solution.prices, self.scaled.offset))
 
@@ -265,7 +266,7 @@ class _Division:
         return self._certified(solution, Stage(solution.prices, unit))
 
     def solve_in_stages(self) -> Allocation:
-        """Solve for the users of largest spending first, and settle these."""
+        """Solve for the users of largest spending first, fix their totals, and repeat."""
         relative = _relative_to_alone(self.utility, self.alone)
         solution, stages = _maximize_in_stages(self.programme, relative)
         return self._certified(solution, *stages)
@@ -330,7 +331,7 @@ def _relative_path(path: UtilityPath, alone: FloatArray) -> UtilityPath:
 
 
 def _without_rounding_errors(solution: ConcaveSolution, programme: ConcaveProgramme) -> FloatArray:
-    """Remove entries that are positive only because the solver's points are interior.
+    """Return the split without entries that are positive only because the solver is interior.
 
     The relative excess cost of these entries is larger than their share of the user's total.
     """
@@ -349,7 +350,7 @@ def _maximize_in_stages(
     """Return the last stage's solution and the prices of all stages.
 
     The programme's utility is unused. A stage settles the users that spend at least the fraction
-    SIGHT of the largest spending of an unsettled user, so it settles at least one.
+    JUDGED_SPENDING of the largest spending of an unsettled user, so it settles at least one.
     """
     settled = np.zeros(len(programme.limit), dtype=bool)
     total, stages = programme.start, []
@@ -362,7 +363,7 @@ def _maximize_in_stages(
         cost = np.where(programme.allowed, System(programme).cost(solution.prices), np.inf)
         with np.errstate(divide="ignore"):
             pays = np.log(total) + np.minimum(logs, np.log(cost.min(axis=1)))
-        spends_much = np.log(total) + logs >= np.log(SIGHT) + pays[~settled].max()
+        spends_much = np.log(total) + logs >= np.log(JUDGED_SPENDING) + pays[~settled].max()
         settled = settled | spends_much
         if settled.all():
             return solution, stages

@@ -3,15 +3,15 @@
 The linear programme
 
     maximise   t
-    subject to sum_g x[n,g] = w[n] t + b[n]                      (each user's need at level t)
-               sum_n d[n,r] x[n,g] + a[g,r] t + s[g,r] = c[g,r]  (each group's capacity)
+    subject to sum_g x[n,g] = w[n] t + b[n]                      (need of user n at level t)
+               sum_n d[n,r] x[n,g] + a[g,r] t + s[g,r] = c[g,r]  (resource r of server group g)
                x, s >= 0
 
 has N G unknowns x but only G R prices: eliminating the users leaves a Newton system of G R rows for
-any number of users. Its dual has prices p of the resources of each group and the prices
-y[n] = min_g d[n].p[g] of each user's unit, with sum_n w[n] y[n] + a.p = 1: the level costs 1.
+any number of users. Its dual has a price p[g,r] of each resource of each group. A unit of user n
+costs y[n] = min_g d[n].p[g], and the level costs sum_n w[n] y[n] + a.p = 1.
 
-An interior-point method ends in the middle of the optimal face, so that exactly one of x and its
+An interior-point method ends in the middle of the optimal face, where exactly one of x and its
 reduced cost z is positive. So the answer shows which users can still rise, and which resources are
 used up in every optimal division.
 """
@@ -39,23 +39,23 @@ RESIDUAL_TARGET = 1e-13
 RESIDUAL_SMALL = 1e-7
 RESIDUAL_ACCEPTED = 1e-4
 PATIENCE = 4
-# Added to the balanced diagonals of the Newton system and of the last step. Rows of resources
-# whose users have no other group left may be linearly dependent.
+# Added to the balanced diagonals of the Newton system and of `_polish`. Rows of resources whose
+# users have no other group left may be linearly dependent.
 RIDGE = 1e-15
-RIDGE_AT_LAST = 1e-11
+POLISH_RIDGE = 1e-11
 SMALLEST_PIVOT = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
 class LevelProgramme:
-    """The data of one programme, in the letters of the module."""
+    """The data of one programme; letters are those of the module's docstring."""
 
     demand: FloatArray  # (N, R): d, per unit of x, scaled so that x, c and p are of moderate size
     allowed: BoolArray  # (N, G): where each user may run; at least one group per user
     need: FloatArray  # (N,): w, per unit of level; 0 for fixed users
     fixed: FloatArray  # (N,): b
     capacity: FloatArray  # (G, R): c
-    slope: FloatArray  # (G, R): a, use per unit of level by unlisted users
+    slope: FloatArray  # (G, R): a, use per unit of level by users that are not among the N
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class LevelSolution:
 
 @dataclass(eq=False)
 class _Iterate:
-    """An iterate or a direction, in the letters and shapes of `LevelSolution`."""
+    """An iterate or a direction; letters and shapes are those of `LevelSolution`."""
 
     x: FloatArray
     s: FloatArray
@@ -81,7 +81,7 @@ class _Iterate:
     z: FloatArray
 
     def stepped(self, direction: _Iterate, primal: float, dual: float) -> _Iterate:
-        """Return the point at `primal` and `dual` times a direction from here."""
+        """Return the point after steps of lengths `primal` and `dual` in a direction."""
         return _Iterate(
             x=self.x + primal * direction.x,
             s=self.s + primal * direction.s,
@@ -291,7 +291,8 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
             stale += best_residuals.largest < RESIDUAL_SMALL
     if not best_residuals.largest <= RESIDUAL_ACCEPTED:
         raise NoConvergenceError(
-            f"the level's programme stopped at a residual of {best_residuals.largest:.2g}"
+            "the linear programme of the level did not converge: "
+            f"residual {best_residuals.largest:.2g}, more than {RESIDUAL_ACCEPTED:g}"
         )
     best = _polish(system, best, best_residuals)
     return LevelSolution(
@@ -317,7 +318,7 @@ def _raise_slope(programme: LevelProgramme) -> LevelSolution:
 
 
 def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
-    """Take one predictor-corrector step."""
+    """Return the point after one predictor-corrector step."""
     mu = system.mu(point)
     solve = system.newton(point, residuals)
     products, slack_products = point.x * point.z, point.s * point.p
@@ -336,9 +337,10 @@ def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterat
 
 
 def _polish(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
-    """Adjust the split so that resources with a price are used up to the last digit.
+    """Return the point with a split that uses up resources with a price to the last digit.
 
-    Return the point unchanged where the adjustment is large, or worsens its residuals.
+    Return the point unchanged if this would change an entry by more than half, or if both the
+    users' residuals and the largest residual would grow.
     """
     lp = system.lp
     x_scale, p_scale = float(point.x.max()), float(np.abs(point.p).max())
@@ -355,7 +357,7 @@ def _polish(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate
     solution[rows] = _solve_balanced(
         system.normal_matrix(weights, total)[np.ix_(rows, rows)],
         (right + missing).ravel()[rows][:, None],
-        RIDGE_AT_LAST,
+        POLISH_RIDGE,
     )[:, 0]
     worth = lp.demand @ solution.reshape(scarce.shape).T
     mean = (weights * worth).sum(axis=1) / total
@@ -365,13 +367,15 @@ def _polish(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate
     polished = _Iterate(
         point.x + change, np.where(scarce, 0.0, point.s), point.t + level, point.p, point.y, point.z
     )
-    better = system.residuals(polished)
-    far = np.abs(better.users).max(initial=0.0) > np.abs(residuals.users).max(initial=0.0)
-    return point if far and better.largest > residuals.largest else polished
+    after = system.residuals(polished)
+    users_are_worse = np.abs(after.users).max(initial=0.0) > np.abs(residuals.users).max(
+        initial=0.0
+    )
+    return point if users_are_worse and after.largest > residuals.largest else polished
 
 
 def _solve_balanced(matrix: FloatArray, sides: FloatArray, ridge: float) -> FloatArray:
-    """Solve a symmetric system with its diagonal balanced to 1, plus a ridge."""
+    """Solve a symmetric system, its diagonal scaled to 1 and raised by `ridge`."""
     balance = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), SMALLEST_PIVOT))
     balanced = matrix * balance[:, None] * balance
     own = np.arange(len(balance))

@@ -25,7 +25,7 @@ GAP_ACCEPTED = 1e-4  # largest residual of an answer
 # If the residual is below GAP_SMALL, `PATIENCE` steps that do not halve it end the search.
 GAP_SMALL = 1e-8
 PATIENCE = 4
-PATIENCE_FAR = 25  # steps without a new smallest residual that end the search at any residual
+PATIENCE_FAR = 25  # so many steps without a new smallest residual end the search at any residual
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Stepping:
     least_centring: float
     second_order: bool  # whether the step corrects for the curvature along the predictor
     to_boundary: float  # longest step, as a fraction of the distance to the boundary
-    relative: bool = False  # whether products go to zero relative to each user's spending
+    relative: bool = False  # whether complementary products are relative to each user's spending
 
 
 BOLD = _Stepping(least_centring=1e-4, second_order=True, to_boundary=0.995)
@@ -79,22 +79,23 @@ def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
         solution = other if other.gap < solution.gap else solution
     if not solution.gap <= GAP_ACCEPTED:
         raise NoConvergenceError(
-            f"the sum of utilities stopped at a residual of {solution.gap:.2g}"
+            f"the largest sum of utilities was not found: residual {solution.gap:.2g}, "
+            f"more than {GAP_ACCEPTED:g}"
         )
     return solution
 
 
 def _follow(system: System, stepping: _Stepping) -> ConcaveSolution:
-    """Step until the optimality conditions are met, or the residual stops falling."""
+    """Step until the residual is small or stops falling; return the best point, polished."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         point = system.start()
         best, best_residuals = point, system.residuals(point)
         residuals = best_residuals
-        stale = iteration = closest = 0
+        stale = iteration = best_iteration = 0
         while (
             iteration < MAXIMUM_ITERATIONS
             and stale < PATIENCE
-            and iteration - closest < PATIENCE_FAR
+            and iteration - best_iteration < PATIENCE_FAR
         ):
             if residuals.largest <= GAP_TARGET:
                 break
@@ -108,21 +109,21 @@ def _follow(system: System, stepping: _Stepping) -> ConcaveSolution:
                 break
             if residuals.largest < best_residuals.largest:
                 stale = stale if residuals.largest > 0.5 * best_residuals.largest else 0
-                best, best_residuals, closest = point, residuals, iteration
+                best, best_residuals, best_iteration = point, residuals, iteration
             stale += best_residuals.largest < GAP_SMALL
     return polish(system, best, best_residuals.largest)
 
 
 def _iterate(system: System, point: Point, residuals: Residuals, stepping: _Stepping) -> Point:
-    """Take one predictor-corrector step."""
-    money = system.money(point, stepping.relative)
-    mu = system.mu(point, money)
+    """Return the point after one predictor-corrector step."""
+    scales = system.scales(point, stepping.relative)
+    mu = system.mu(point, scales)
     solve = system.newton(point, residuals)
     products, slack, spare = point.x * point.z, point.s * point.p, point.t * point.w
     predictor = solve(-products, -slack, -spare, residuals.log_marginal)
     reach = system.longest_step(point, predictor)
     ahead = point.stepped(predictor, stepping.to_boundary * reach)
-    target = mu * min(1.0, max((system.mu(ahead, money) / mu) ** 3, stepping.least_centring))
+    target = mu * min(1.0, max((system.mu(ahead, scales) / mu) ** 3, stepping.least_centring))
     log_marginal = residuals.log_marginal
     if stepping.second_order:
         products = products + predictor.x * predictor.z
@@ -132,9 +133,9 @@ def _iterate(system: System, point: Point, residuals: Residuals, stepping: _Step
         nonlinear = system.residuals(ahead).log_marginal - (1.0 - reach) * log_marginal
         log_marginal = log_marginal + reach * nonlinear
     corrector = solve(
-        target * money.spent[:, None] - products,
-        target * money.worth - slack,
-        np.where(system.limited, target * money.spent - spare, 0.0),
+        target * scales.spending[:, None] - products,
+        target * scales.group_price - slack,
+        np.where(system.limited, target * scales.spending - spare, 0.0),
         log_marginal,
     )
     reach = system.longest_step(point, corrector)

@@ -3,8 +3,8 @@
 The programme
 
     maximise   sum_n f_n(X[n]),  X[n] = sum_g x[n,g]
-    subject to sum_n a[r,n,g] x[n,g] + s[r,g] = 1      (each resource of each group)
-               X[n] + t[n] = limit[n]                  (users that have one)
+    subject to sum_n a[r,n,g] x[n,g] + s[r,g] = 1      (resource r of server group g)
+               X[n] + t[n] = limit[n]                  (users with a limit)
                x, s, t >= 0
 
 has N G unknowns x but only R G prices p: eliminating the users leaves a Newton system of R G rows
@@ -79,7 +79,7 @@ class ConcaveSolution:
 
 @dataclass(eq=False)
 class Point:
-    """An iterate or a direction, in the letters of the module."""
+    """An iterate or a direction; letters are those of the module's docstring."""
 
     x: FloatArray  # (N, G): split
     s: FloatArray  # (R, G): free part of each resource
@@ -90,7 +90,7 @@ class Point:
     v: FloatArray  # (N,): marginal utility
 
     def stepped(self, direction: Point, step: float) -> Point:
-        """Return the point at `step` times a direction from here."""
+        """Return the point after a step of this length in a direction."""
         values = (
             getattr(self, field.name) + step * getattr(direction, field.name)
             for field in fields(self)
@@ -99,11 +99,11 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Money:
+class Scales:
     """Scales for the products of complementary unknowns, in units of utility."""
 
-    spent: FloatArray  # (N,): spending of each user, v X
-    worth: FloatArray  # (G,): price of each whole group
+    spending: FloatArray  # (N,): spending of each user, v X
+    group_price: FloatArray  # (G,): price of each whole group
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,21 +166,21 @@ class System:
         w = np.where(self.limited, 0.1 * v, 0.0)
         return Point(x, s, t, p, z, w, v)
 
-    def mu(self, point: Point, money: Money) -> float:
+    def mu(self, point: Point, scales: Scales) -> float:
         """Return the mean product of complementary unknowns, relative to their scales."""
-        products = (point.x * point.z).sum(axis=1) @ (1.0 / money.spent)
-        products += (point.s * point.p).sum(axis=0) @ (1.0 / money.worth)
-        return float(products + (point.t * point.w) @ (1.0 / money.spent)) / self.pairs
+        products = (point.x * point.z).sum(axis=1) @ (1.0 / scales.spending)
+        products += (point.s * point.p).sum(axis=0) @ (1.0 / scales.group_price)
+        return float(products + (point.t * point.w) @ (1.0 / scales.spending)) / self.pairs
 
-    def money(self, point: Point, relative: bool) -> Money:
-        """Return the mean spending as the scale of all; if `relative`, a scale for each of them."""
+    def scales(self, point: Point, relative: bool) -> Scales:
+        """Return the mean spending for all scales; if `relative`, one for each user and group."""
         spent = point.v * point.x.sum(axis=1)
         mean = float(spent.mean())
         n_groups = point.p.shape[1]
         if not relative:
-            return Money(np.full(len(spent), mean), np.full(n_groups, mean))
+            return Scales(np.full(len(spent), mean), np.full(n_groups, mean))
         least = SMALLEST_SPENDING * mean
-        return Money(np.maximum(spent, least), np.maximum(point.p.sum(axis=0), least))
+        return Scales(np.maximum(spent, least), np.maximum(point.p.sum(axis=0), least))
 
     def residuals(self, point: Point) -> Residuals:
         """Return the residuals of the optimality conditions at a point."""
@@ -194,13 +194,13 @@ class System:
         marginal = np.log(point.v) - log_marginal
         spent = point.v * amount
         due = np.maximum(spent, np.exp(log_marginal) * amount)
-        counts = np.minimum(due / spent.mean() / SMALL_SPENDING, 1.0)  # weight of each user
+        weight = np.minimum(due / spent.mean() / SMALL_SPENDING, 1.0)  # of each user's residuals
         gap = (point.x * point.z).sum() + (point.s * point.p).sum() + point.t @ point.w
         largest = max(
-            float((np.abs(reduced).max(axis=1) / point.v * counts).max()),
+            float((np.abs(reduced).max(axis=1) / point.v * weight).max()),
             float(np.abs(capacity).max()),
             float((np.abs(limit)[self.limited] / lp.limit[self.limited]).max(initial=0.0)),
-            float((np.abs(marginal) * counts).max()),
+            float((np.abs(marginal) * weight).max()),
             float(gap / spent.sum()),
         )
         return Residuals(reduced, capacity, limit, marginal, largest)
@@ -257,8 +257,9 @@ class System:
             dx[n,g] = base[n,g] - theta[n,g] (dcost[n,g] + push[n] + stiffness[n] dX[n])
             used(dx)[r,g] + excess[r,g] = diagonal[r,g] dp[r,g]
 
-        The returned function takes `base` (N, G), `push` (N,) and summands of `excess` (R, G).
-        `ridge` is added to the diagonal of the matrix of prices, scaled to 1.
+        The returned function takes `base` (N, G), `push` (N,) and the terms of the sum `excess`,
+        each (R, G). `ridge` is added to the diagonal of the matrix of prices, after it is scaled
+        to 1.
         """
         n_resources, _, n_groups = self.use.shape
         total = theta.sum(axis=1)
@@ -308,7 +309,7 @@ class System:
 
 
 def _sum_of_others(theta: FloatArray) -> FloatArray:
-    """Return for each entry of (N, G) the sum of the others in its row."""
+    """Return (N, G) for each entry the sum of the other entries in its row."""
     rows = np.arange(len(theta))
     largest = theta.argmax(axis=1)
     rest = theta.copy()

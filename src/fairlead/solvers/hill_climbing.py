@@ -18,7 +18,7 @@ def climb(
     *,
     openings: Iterable[Candidate] = (),
 ) -> Candidate:
-    """Return the candidate of largest height; the first one of equally high candidates.
+    """Return the highest candidate found; of equally high ones the first.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def climb(
     patience : int
         Restart after this many candidates in a row that are no higher than the current one.
     on_progress : callable, optional
-        Called with the number of candidates drawn and the number of all.
+        Called with the number of candidates drawn so far, and `tries`.
     openings : iterable, optional
         Candidates to try first, within `tries`; the first climb starts from the highest.
 

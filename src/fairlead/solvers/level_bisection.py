@@ -4,8 +4,7 @@ User n takes its (t+1)-th task at the level t step[n], where step[n] is the domi
 task over the user's weight. So at level L it has taken ``floor(L / step[n]) + 1`` tasks, and use is
 a staircase that rises with L. All tasks below a feasible level are taken at once; the few tasks
 near the first one that does not fit are taken turn by turn, from a heap that compares levels
-exactly.
-docs/design/whole-tasks-on-one-pool.md proves that turns from level 0 have the same result.
+exactly. docs/design/whole-tasks-on-one-pool.md proves that turns from level 0 have the same result.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def _take_below(
 
 
 def top_up(pool: WholePool, taken: WholeArray) -> WholeArray:
-    """Return tasks with one more for each user if it fits, the lowest level first.
+    """Add one task for each user if it fits, lowest level first; return all tasks (N,).
 
     The tasks `taken` (N,), int64 or object, fit into the pool. Metin, Section 5. O(N (log N + R)).
     """
@@ -124,9 +123,11 @@ def find_level(
 
     Minus infinity if no level is known to be feasible. The arguments:
 
-    - `taken` (N,): tasks that users have taken already; `limit` (N,): all tasks of a user,
+    - `taken` (N,): tasks that users have taken already,
+    - `limit` (N,): all tasks of each user,
     - `rate` (N,): tasks per unit of level,
-    - `share` (N, R): use by one task, `room` (R,): free amounts, both as fractions of the pool.
+    - `share` (N, R): use by one task, as a fraction of the pool,
+    - `room` (R,): free fraction of the pool.
 
     Counts are rounded up and room is rounded down, so floats suffice here; tasks above the level
     are served in exact arithmetic. Newton's method between brackets; O(N R) a probe. It ends when

@@ -36,7 +36,7 @@ class LevelLog:
         bounds = np.searchsorted(of_kind[order], np.arange(int(self.kind.max(initial=-1)) + 2))
         for kind, (start, end) in enumerate(pairwise(bounds)):
             rises = order[start:end]
-            # Participant i arrived in step i + 1: the first rise that counts is at or after it.
+            # Participant i arrived in step i + 1, and takes part in rises from that step on.
             arrived = np.flatnonzero(self.kind[:step] == kind)
             first = np.searchsorted(self.step[rises], arrived, side="right")
             highest = np.maximum.accumulate(self.level[rises][::-1])[::-1]

@@ -198,7 +198,8 @@ def _temperature_direction(n_unknowns: int) -> FloatArray:
 def _predict(here: _Point, tangent: FloatArray, step: float) -> FloatArray:
     """Predict the unknowns after a step along the tangent.
 
-    Levels of used-up resources are nearly linear in the temperature, others in its logarithm.
+    Logarithms of the levels of used-up resources are nearly linear in the temperature, those of
+    other levels in its logarithm.
     """
     warming = step * tangent[-1]
     change = step * tangent
@@ -233,7 +234,7 @@ def _correct(
 def _take_step(
     problem: LevelProblem, here: _Point, tangent: FloatArray, step: float, goal: float
 ) -> tuple[_Point, float] | None:
-    """Return the next point, no colder than the goal (a log tau), and the next step's length.
+    """Return the next point, whose log tau is at least `goal`, and the next step's length.
 
     None if even the shortest step fails.
     """
@@ -298,8 +299,7 @@ def follow_level_path(problem: LevelProblem, temperatures: Sequence[float]) -> I
     problem : LevelProblem
     temperatures : sequence of float
         Temperatures below 1, in descending order. From each, tasks are extrapolated to
-        temperature 0.
-        Rounding errors are about 1e-16 / temperature.
+        temperature 0. Rounding errors are about 1e-16 / temperature.
 
     Yields
     ------

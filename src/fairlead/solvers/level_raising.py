@@ -1,4 +1,4 @@
-"""Raise levels within a grown budget: by water-filling, by halving, and by linear programmes.
+"""Raise levels after the budget has grown: by water-filling, halving, or linear programmes.
 
 Halving is Algorithm 1 of Li, Liu, Zhang and Zhang 2019, with another first test. Line 6 as printed
 tests whether the levels of the previous step, with 0 for the new participant, fit into the budget.
@@ -72,11 +72,12 @@ def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatAr
 
 
 def raise_by_halving(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
-    """Find by bisection the first participant to rise; raise all from there on to one level.
+    """Find by bisection the first participant to rise; raise it and all later ones to one level.
 
-    The arguments are those of `raise_by_water`, with positive `use` and non-increasing `level`.
-    O(P R): each bisection sums up the half that it decides. The paper subtracts from sums; here
-    sums only grow, because the difference of two large sums may be a rounding error.
+    Returns the levels after. The arguments are those of `raise_by_water`, with positive `use` and
+    non-increasing `level`. O(P R): each bisection sums up the half that it decides. The paper
+    subtracts from sums; here sums only grow, because the difference of two large sums may be a
+    rounding error.
     """
     kept, rising = np.zeros(use.shape[1]), use.sum(axis=0)  # alpha and beta of the paper
     if (kept + rising * level[0] > budget).any():
@@ -100,9 +101,9 @@ def raise_by_halving(use: FloatArray, level: FloatArray, budget: float) -> Float
 def raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
     """Maximise the least level; fix participants that cannot rise, and repeat for the others.
 
-    The arguments are those of `raise_by_water`. At most R linear programmes (1) of Li et al., of
-    P + 1 variables each. Of the optimal levels the lowest are taken (Lemma 1). Raises
-    NoConvergenceError when HiGHS finds no optimum.
+    Returns the levels after. The arguments are those of `raise_by_water`. At most R linear
+    programmes (1) of Li et al., of P + 1 variables each. Of the optimal levels the lowest are taken
+    (Lemma 1). Raises NoConvergenceError when HiGHS finds no optimum.
     """
     level = level.copy()
     can_rise = np.ones(len(level), dtype=bool)
@@ -114,7 +115,8 @@ def raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray
         stopped = can_rise & (use[:, gone] > 0).any(axis=1)
         if not stopped.any():
             raise NoConvergenceError(
-                f"dynamic: the linear programme left {left.min() / budget:.3g} of every resource"
+                "dynamic: the linear programme used up no resource; at least "
+                f"{left.min() / budget:.3g} of each is left"
             )
         can_rise &= ~stopped
     return level

@@ -1,4 +1,4 @@
-"""Lexicographic max-min of linear scores, by one interior-point level after the other.
+"""Lexicographic max-min of linear scores: one level after the other, by interior points.
 
 The levels of all users rise together. A user leaves at its limit. Users that capacity stops leave
 at that level, and the others continue. Each stop has prices that prove it, and by complementary
@@ -56,7 +56,7 @@ class _Stops:
         self.earlier_prices = np.zeros(capacity.shape)  # their sum, each scaled to a largest of 1
 
     def run(self) -> Leximax:
-        """Raise the level from stop to stop until no user rises."""
+        """Raise the level from stop to stop until no user rises; return the division."""
         while self.rising.any():
             solution = self._raise()
             if self.rising.any():
@@ -68,7 +68,7 @@ class _Stops:
         return Leximax(self.split, prices)
 
     def _raise(self) -> LevelSolution:
-        """Raise the level until capacity stops it; users leave at their limits.
+        """Return the level at which capacity stops it; users leave at their limits.
 
         The first level ignores limits, so it is too low. Fixing users at their limits frees
         capacity for a higher level. This is repeated until no further user reaches its limit.
@@ -83,9 +83,10 @@ class _Stops:
                 return solution
 
     def _solve(self) -> LevelSolution:
-        """Solve for the level; users that have only one group left change the data of that group.
+        """Return the largest level for the rising users.
 
-        Their fixed units reduce the group's capacity, their needs add to its slope.
+        Users with only one group left are not in the programme: their fixed units reduce the
+        group's capacity, and their needs add to its slope.
         """
         need = np.where(self.rising, self.need, 0.0)
         listed = self.allowed.sum(axis=1) > 1

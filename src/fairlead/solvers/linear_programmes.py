@@ -90,7 +90,7 @@ def improve(
 def measure_progress(
     use: FloatArray, allowed: BoolArray, split: FloatArray, limit: FloatArray, capacity: FloatArray
 ) -> float:
-    """Measure which fraction of a tiny gain is possible without losses: about 1 or 0.
+    """Return the fraction of a tiny total gain that is possible without losses: about 1 or 0.
 
     `split` (N, G) are the units before; other arguments are as for `improve`. Raises
     NoConvergenceError when HiGHS finds no optimum. Changes are tiny and scaled up: if demands are
@@ -179,7 +179,10 @@ def _maximize(
     presolve: bool = True,
     what: str,
 ) -> OptimizeResult:
-    """Maximise ``gain @ x`` subject to ``rows @ x <= most``, by the first method that succeeds."""
+    """Maximise ``gain @ x`` subject to ``rows @ x <= most``, by the first method that succeeds.
+
+    `what` names the unknowns in the error message.
+    """
     for method in methods:
         result = linprog(
             -gain,
@@ -191,13 +194,14 @@ def _maximize(
         )
         if result.status == 0:
             return result
-    raise NoConvergenceError(f"no linear programme of {what}: {result.message}")
+    raise NoConvergenceError(f"the linear programme of {what} has no solution: {result.message}")
 
 
 def _rows(use: FloatArray, allowed: BoolArray) -> tuple[IntArray, IntArray, csr_array, csr_array]:
-    """Return user and group (P,) of each allowed pair, and matrices from units of the pairs.
+    """Return user and group (P,) of each of P allowed pairs, and two matrices.
 
-    The matrices give the use of each resource (R G, P), and the total of each user (N, P).
+    The matrices map units of the pairs to the use of each resource (R G, P), and to the total of
+    each user (N, P).
     """
     n_users, n_groups = allowed.shape
     user, group = np.nonzero(allowed)
@@ -216,7 +220,7 @@ def _bound_gains(
     capacity: FloatArray,
     prices: FloatArray,
 ) -> float:
-    """Bound the sum of gains by any prices of resources.
+    """Return an upper bound of the sum of gains, from any prices of resources.
 
     A unit of user n costs at least q[n], at prices p of capacities c. A user that gains y[n] >= 0
     on top of have[n] pays at least ``(have[n] + y[n]) q[n]``, and all users pay at most

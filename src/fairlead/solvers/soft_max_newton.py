@@ -122,7 +122,7 @@ def _newton_direction(problem: LevelProblem, state: _AtLevels) -> FloatArray:
 
 
 def _settle(problem: LevelProblem, state: _AtLevels) -> _AtLevels:
-    """Solve at the state's temperature by Newton's method with step halving."""
+    """Return the solution at the state's temperature, by Newton's method with step halving."""
     for _ in range(NEWTON_STEPS):
         if state.largest < PRECISION * state.temperature:
             break

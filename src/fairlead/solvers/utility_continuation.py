@@ -99,7 +99,7 @@ class _Market:
 def follow_path(
     programme: ConcaveProgramme, solution: ConcaveSolution, unit: float, path: UtilityPath
 ) -> tuple[ConcaveSolution, float]:
-    """Follow a path of utilities, from an approximate answer for the first to the last one.
+    """Follow a path of utilities from an approximate answer for the first utility to the last.
 
     Parameters
     ----------
@@ -135,7 +135,9 @@ def follow_path(
         parameter, state = _follow(system, start, path)
         if parameter == path.last:
             return _solution(system, state, path.at(parameter)), state.unit
-    raise NoConvergenceError(f"the path of utilities ended at {parameter:.3g}")
+    raise NoConvergenceError(
+        f"no answer beyond the utility of parameter {parameter:.3g}; {path.last:.3g} was wanted"
+    )
 
 
 def polish(system: System, point: Point, gap: float) -> ConcaveSolution:
@@ -181,10 +183,10 @@ def _predict_prices(
     parameter: float,
     ahead: float,
 ) -> _PathState:
-    """Predict prices at the parameter `ahead`: they change as the marginal utilities of bidders.
+    """Predict the prices at the parameter `ahead` from the change of marginal utilities.
 
-    A resource's price changes by the mean factor of the bidders that hold it, weighted by use.
-    Users at their limit pay prices that others set, so they do not bid.
+    A resource's price changes by the mean factor of the users that hold it, weighted by use.
+    Users at their limit pay prices that other users set, so they do not count as bidders.
     """
     amount, limit = state.x.sum(axis=1), system.programme.limit
     bids = ~(system.limited & (amount >= (1.0 - AT_LIMIT) * limit))
