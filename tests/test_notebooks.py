@@ -270,10 +270,10 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("tasks", "fault"),
     [
-        ([[np.nan, 0], [0, 0]], "ana no number of tasks on a"),
+        ([[np.nan, 0], [0, 0]], "ana a number of tasks on a that is not finite: nan"),
         ([[-1, 0], [0, 0]], "ana a negative number of tasks on a: -1"),
-        ([[0, 1], [0, 0]], "ana tasks, where it may not or cannot run, on b: 1"),
-        ([[0, 0], [3, 0]], "bo 3 tasks, of 2 that it has"),
+        ([[0, 1], [0, 0]], "ana tasks on b, where it may not or cannot run: 1"),
+        ([[0, 0], [3, 0]], "gives bo 3 tasks; it has only 2"),
         ([[5, 0], [0, 0]], "5 r1 of a, which has 4"),
     ],
 )
@@ -289,7 +289,7 @@ def test_a_fault_of_an_answer_is_named(tasks: list[list[float]], fault: str) -> 
 
 @pytest.mark.parametrize(
     ("tasks", "fault"),
-    [([[0.5], [1.0]], "fractions of tasks"), ([[3.0], [2.0]], "all of the time of a group")],
+    [([[0.5], [1.0]], "fractions of tasks"), ([[3.0], [2.0]], "more time of a group of servers than there is")],
 )
 def test_a_fault_of_whole_tasks_in_shared_time_is_named(
     tasks: list[list[float]], fault: str
@@ -320,7 +320,7 @@ def test_a_mechanism_needs_a_name_and_known_properties(problem: fairlead.Problem
     with pytest.raises(InputError, match=r'write @fairlead.mechanism\("even"\)'):
         decorate(even)
     functions: Any = [even]
-    with pytest.raises(InputError, match="gives a function of your own a name"):
+    with pytest.raises(InputError, match="names a function of your own"):
         fairlead.compare(problem, functions)
     with pytest.raises(InputError, match="did you mean 'ps-dsf'"):
         fairlead.solve(problem, "psdsf")

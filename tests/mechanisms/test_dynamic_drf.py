@@ -75,7 +75,7 @@ def test_a_refused_arrival_changes_nothing(demand: Any, weight: Any, message: st
     assert str(caught.value).startswith(message)
     assert (agents.arrived, agents.budget, agents.levels.tolist()) == (1, 0.5, [0.5])
     agents.arrive([1, 1])
-    with pytest.raises(InputError, match="an arrival after the last of 2 steps"):
+    with pytest.raises(InputError, match="all 2 announced agents have already arrived"):
         agents.arrive([1, 1])
 
 
@@ -107,7 +107,7 @@ def test_a_refused_batch_changes_nothing() -> None:
         agents.arrive_all([[1, 1], [1, 1]], [0, 1])
     with pytest.raises(InputError, match="weight: must be 2 numbers"):
         agents.arrive_all([[1, 1], [1, 1]], [1])
-    with pytest.raises(InputError, match="4 arrivals where 3 were announced"):
+    with pytest.raises(InputError, match="4 agents arrive, but only 3 were announced"):
         agents.arrive_all([[1, 1]] * 3)
     assert agents.arrive_all([]).tolist() == []
     assert agents.arrived == 1

@@ -129,7 +129,7 @@ def missing(problem):
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        (missing, "it is not a number"),
+        (missing, "a number of tasks is not finite"),
         (lambda _: np.full((3, 1), 4.0), "of shape (3, 1), where the problem asks for (2, 1)"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The mechanisms of fair division; `catalogue` lists them by name, and solves a problem by one.
+"""The mechanisms of fair division; `catalogue` lists them, and solves a problem by name.
 
 The package can be called: ``fairlead.mechanisms()`` returns the catalogue as a table.
 

@@ -33,7 +33,7 @@ RESOURCE_WEIGHTS = "weights per resource"
 QUEUES = "queues"
 ZERO_DEMANDS = "zero demands"
 LACKING_SERVERS = "servers that lack a demanded resource"
-OPTIONAL = (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS, QUEUES)  # not all mechanisms admit them
+OPTIONAL = (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS, QUEUES)  # some mechanisms refuse them
 
 # Whether a problem has a feature that a definition or a proof may not admit.
 FEATURES: dict[str, Callable[[Problem], bool]] = {
@@ -352,7 +352,7 @@ def find_mechanism(name: str) -> Mechanism:
         what = "a function" if callable(name) else f"of type {type(name).__name__}"
         raise InputError(
             f"must be the name of a mechanism, such as 'ps-dsf', not {what}; "
-            "@fairlead.mechanism(NAME) gives a function of your own a name",
+            "@fairlead.mechanism(NAME) names a function of your own",
             "mechanism",
         )
     row = known_mechanism(name)
@@ -383,6 +383,7 @@ def all_mechanisms() -> list[Mechanism]:
 
 
 def _load_row(point: EntryPoint) -> Mechanism:
+    """Load the row of an entry point; raise InputError if it is unusable."""
     try:
         found = point.load()
     except Exception as fault:
@@ -500,7 +501,7 @@ def _solve_merged(row: Mechanism, problem: Problem, options: dict[str, Any]) -> 
 def _solve_certified(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
     """Run the implementation; raise CertificateError unless the certificate holds."""
     implementation = row.load()
-    # The upper bound of the number of levels or prices; few are faster on one thread.
+    # At most so many levels or prices are unknown; few unknowns are faster on one thread.
     with threads_for(problem.n_groups * problem.n_resources):
         allocation = implementation(problem, **options)
     certificate = allocation.certificate

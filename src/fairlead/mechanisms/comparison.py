@@ -109,7 +109,7 @@ def compare(
     check_problem(problem)
     for given in mechanisms if isinstance(mechanisms, list | tuple) else ():
         if callable(given):
-            find_mechanism(given)  # raises InputError, which tells how to name a function
+            find_mechanism(given)  # raises an InputError that shows how to name a function
     asked = None if mechanisms is None else one_or_several(mechanisms, "mechanisms")
     names = dict.fromkeys(COMPARED if asked is None else asked)
     rows = {name: find_mechanism(name) for name in names}
@@ -154,7 +154,7 @@ def catalogue_frame() -> Any:
     )
 
 
-MAX_EFFECTS = 12  # largest number of differences whose effects are computed, by a solution each
+MAX_EFFECTS = 12  # with more differences, no effects are computed: each needs a solution
 TABLES = ("servers", "queues", "users")  # of a problem file
 UNCHANGED = 1e-6  # relative changes up to this are rounding
 
@@ -237,7 +237,7 @@ class TwoProblems:
 def _rows_by_name(problem: Problem) -> dict[str, dict[str, Row]]:
     """Return the rows of a problem's file by table and name.
 
-    The entry ``servers`` of a user tells of each group whether the user may run there.
+    The entry ``servers`` of a user is a mapping: for each group, whether the user may run there.
     """
     document = document_of(problem)
     for row, eligible in zip(document["users"], problem.users.eligible.tolist(), strict=True):
@@ -336,7 +336,7 @@ class ProblemComparison(Shown):
     def gains(self) -> dict[str, float]:
         """The relative change of the tasks of each user that both problems have, by name.
 
-        For a user with different demands, the change of its dominant share. Infinite from 0.
+        For a user with different demands, the change of its dominant share. Infinite if it was 0.
         """
         return _gains(self.before, self.after, _with_other_demands(self.differences))
 
@@ -407,8 +407,8 @@ def compare_problems(
 ) -> ProblemComparison:
     """Divide two problems by one mechanism, and compute the effect of each difference.
 
-    Raises ProblemError when a resource has two units, and otherwise as `solve`. Costs two
-    solutions, and one for each difference if there are at most 12.
+    Raises ProblemError when a resource has different units, and all errors of `solve`. Costs two
+    solutions, and one more for each difference if there are at most 12.
 
     Examples
     --------
@@ -431,7 +431,7 @@ def compare_problems(
             try:
                 alone = solve(both.with_one(difference), mechanism, **options)
             except (InputError, RefusalError, CertificateError):
-                continue  # it cannot be applied without the others
+                continue  # this difference cannot be applied without the others
             gains = _gains(first, alone, by_share)
             changed = {name: gain for name, gain in gains.items() if abs(gain) > UNCHANGED}
             effects.append(Effect(difference, changed))

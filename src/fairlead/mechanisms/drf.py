@@ -108,6 +108,7 @@ def solve_drf_algorithm_1(problem: Problem) -> Allocation:
 
 
 def _solve_whole(problem: Problem, mechanism: str, *, stops: bool) -> Allocation:
+    """Serve whole tasks by turns; `stops` is whether the first task that does not fit ends it."""
     pool = countable_pool(problem, mechanism)
     tasks = as_tasks(serve_by_turns(pool, stops=stops))
     certificate = certify_turns(problem, tasks, stops=stops)
@@ -155,7 +156,7 @@ def _solve_precomputed(problem: Problem, mechanism: str, *, topped_up: bool) -> 
 
 
 def precompute_tasks(pool: WholePool) -> WholeArray:
-    """Return (N,) the tasks by PDRF's formula, limited to those that each user has."""
+    """Return (N,) the tasks by PDRF's formula, at most each user's task limit."""
     rate = 1.0 / pool.step  # tasks per unit of level
     per_level = rate @ pool.share
     level = 1.0 / per_level.max()

@@ -26,7 +26,7 @@ from fairlead.solvers.level_raising import (
 )
 from fairlead.solvers.stair_stack import StairStacks, State
 
-# Relative excess of the sum of weights over the announced weight that counts as rounding.
+# The sum of weights may exceed the announced weight by this fraction, for rounding errors.
 ROUNDING = 1e-9
 
 
@@ -135,7 +135,7 @@ class DynamicDRF:
         return solver.add_one(shares, weight, self.budget)
 
     def _shares_of_one(self, values: Sequence[float], weight: float) -> list[float] | None:
-        """Return an agent's demand scaled to a maximum of 1; None to leave it to full checks."""
+        """Return a demand scaled to a maximum of 1; None if it needs the checks of `arrive_all`."""
         try:
             shares = list(values)
             if self._capacity is not None:
@@ -276,9 +276,9 @@ class DynamicDRF:
         """Refuse more agents, or more weight, than was announced."""
         if self.arrived + length > self.announced:
             if self.arrived == self.announced:
-                raise InputError(f"an arrival after the last of {self.announced} steps")
+                raise InputError(f"all {self.announced} announced agents have already arrived")
             raise InputError(
-                f"{self.arrived + length} arrivals where {self.announced} were announced"
+                f"{self.arrived + length} agents arrive, but only {self.announced} were announced"
             )
         if length and not weight <= self._most_weight:
             raise InputError(

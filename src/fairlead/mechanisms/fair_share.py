@@ -25,7 +25,7 @@ class SharesAtInstant(NamedTuple):
 
     share: FloatArray  # (N,): the dominant share of each user, over its weight
     amounts: FloatArray  # (N, R): the amounts of each user's tasks
-    # To kinds of tasks, as users; None if no kind has a server with all resources that it demands.
+    # Its users are kinds of tasks; None if no kind has a server with all resources it demands.
     allocation: Allocation | None
 
 
@@ -87,8 +87,8 @@ class FairDivider:
     def fair(self, active: IntArray, capacity: FloatArray, servers: IntArray) -> SharesAtInstant:
         """Return the fair share of each user.
 
-        It is 0 for a user none of whose tasks may run on a server with all resources that it
-        demands; tasks are divided, so their size does not matter. `active` (K,) is the number of
+        It is 0 for a user if no server that its tasks may use has all resources they demand. Tasks
+        count as divisible, so their size does not matter. `active` (K,) is the number of
         waiting and running tasks of each set, `servers` (G,) the number of servers of each group,
         `capacity` (G, R) that of one of them. Raises RefusalError or CertificateError as `solve`
         does. O(K R), and the cost of the mechanism.

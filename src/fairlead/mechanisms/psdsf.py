@@ -37,11 +37,11 @@ from fairlead.solvers.water_filling import ServerSweeps, WaterFilling
 # needs only the first soft temperature, 3,000 users on 100 servers need the last.
 SOFT_TEMPERATURES = (1e-6, 1e-7, 1e-8)
 PATH_TEMPERATURES = (1e-5, 1e-6)
-# Largest numbers of visits of entries (users on servers): by the sweeps from each start, and by the
-# last sweeps, which start from the best answer if no start led to a good one.
+# Largest numbers of visits of entries (pairs of a server and a user): by the sweeps from each
+# start, and by the last sweeps, which continue from the best answer if no start led to a good one.
 VISITS = 100_000
 LAST_VISITS = 1_000_000_000
-GOOD = 1e-9  # the largest violation at which no other strategy is tried
+GOOD = 1e-9  # if the violation is at most this, no other start is tried
 GOOD_AT_LAST = 1e-8  # the largest violation at which the last sweeps end
 SWEEPS_BETWEEN_CHECKS = 20
 # The sweeps have converged when no entry changes by more than this fraction of its user's tasks.
@@ -227,7 +227,7 @@ def level_tasks(
     follow: Callable[[LevelProblem, Sequence[float]], Iterator[FloatArray]],
     temperatures: Sequence[float],
 ) -> Iterator[FloatArray]:
-    """Yield ever better tasks by a solver for levels."""
+    """Yield ever better tasks, (N, G), by a solver for levels."""
     problem = sweeps.problem
     open_groups = problem.runnable.any(axis=0)
     for close in follow(level_problem(sweeps), temperatures):

@@ -37,10 +37,10 @@ SAME_DRIFT = 1e-3
 
 
 def divide_among_queues(problem: Problem, mechanism: str) -> Allocation:
-    """Divide one server after the other by hierarchical DRF, until nothing changes.
+    """Divide one server after the other by hierarchical DRF, until no tasks change.
 
     `problem` has queues. If two sweeps over the servers change the tasks equally, this change is
-    repeated until a user has left a server. Raises RefusalError for given rates, and
+    multiplied so that a user leaves a server. Raises RefusalError for given rates, and
     NoConvergenceError if the sweeps do not converge. Each sweep costs O(G K (N + Q) R) if users
     stop growing at K times on a server. Tens of sweeps are usual, thousands occur with hundreds of
     users.
@@ -84,7 +84,7 @@ def divide_among_queues(problem: Problem, mechanism: str) -> Allocation:
 
 
 def divide_cluster_among_queues(problem: Problem) -> Allocation:
-    """Divide by DRFH among queues; a linear programme finds how far users can grow.
+    """Divide by DRFH among queues; linear programmes find how far users can grow.
 
     Raises RefusalError for more than `LARGEST_PROGRAMME` pairs of a user and a group. Costs a
     programme of N G unknowns each time that the set of growing users changes: one to three for
@@ -123,7 +123,7 @@ def divide_cluster_among_queues(problem: Problem) -> Allocation:
 
 
 def _build_filling(problem: Problem, users: IntArray, use: FloatArray) -> TreeFilling:
-    """Build the filling of the tree with some users (K,); `use` (K, R) is that of one task each."""
+    """Return the filling of the tree with some users (K,); `use` (K, R) is by one task of each."""
     queues = problem.users.queues
     assert queues is not None
     return TreeFilling(

@@ -329,7 +329,7 @@ def audit_subject(
     finite = bool(np.isfinite(subject.tasks).all())
     finite = finite and (amounts is None or bool(np.isfinite(amounts).all()))
     incomplete = whole.holdings.incomplete
-    undecided = "" if finite else "a number is missing"
+    undecided = "" if finite else "a number of tasks or an amount is not finite"
     if not is_all:
         undecided = "a user without tasks, or a group without servers, holds something"
     measured = envy.measure_envy_of(subject) if finite else _no_envy(subject)

@@ -134,7 +134,7 @@ def check_sharing_incentive(history: DynamicShares) -> Verdict:
 
 
 def check_envy_freeness(history: DynamicShares) -> Verdict:
-    """Check that no agent envies another one that arrived, or gained anything, after it.
+    """Check that no agent envies another agent that arrived, or gained anything, after it.
 
     If all agents demand all resources, i envies j if j's level is higher. The papers define it so;
     it is stricter than preferring j's bundle. With zero demands, levels of agents that demand
@@ -150,12 +150,13 @@ def check_envy_freeness(history: DynamicShares) -> Verdict:
                 break
             others = _envied(history, shares, i)
             others[i] = False
-            was = np.zeros(k)  # shares of the others at the arrival of i
+            before = np.zeros(k)  # shares of the others at the arrival of i
             if i > 0:
-                was[:i] = earlier[i]
-            others[:i] &= shares[:i] > was[:i] * (1 + TOLERANCE)
+                before[:i] = earlier[i]
+            others[:i] &= shares[:i] > before[:i] * (1 + TOLERANCE)
             for j in np.flatnonzero(others)[:1]:
-                return Verdict(name, "fails", _envy_witness(history, k, i, int(j), shares, was), k)
+                witness = _envy_witness(history, k, i, int(j), shares, before)
+                return Verdict(name, "fails", witness, k)
     return _no_witness(history, name, history.steps_of_pairs)
 
 
@@ -190,7 +191,7 @@ def _envied(history: DynamicShares, shares: FloatArray, i: int) -> BoolArray:
 
 
 def _envy_witness(
-    history: DynamicShares, step: int, i: int, j: int, shares: FloatArray, was: FloatArray
+    history: DynamicShares, step: int, i: int, j: int, shares: FloatArray, before: FloatArray
 ) -> dict[str, Any]:
     return {
         "step": step,
@@ -198,7 +199,7 @@ def _envy_witness(
         "envies": history.name(j),
         "share": float(shares[i]),
         "its_share": float(shares[j]),
-        "its_share_before": float(was[j]),
+        "its_share_before": float(before[j]),
     }
 
 
@@ -212,6 +213,8 @@ def _no_witness(history: DynamicShares, name: str, steps: Sequence[int]) -> Verd
 
 @dataclass(frozen=True)
 class _Lie:
+    """A false demand of an agent, and its gain."""
+
     agent: int
     demand: FloatArray  # (R,): declared demand
     gain: float  # relative
@@ -242,9 +245,9 @@ def search_lies(
 ) -> Verdict:
     """Search for a lie that pays, by random restarts and small changes to the best lie so far.
 
-    `history` is the mechanism's answer to honest agents. A bundle A is worth min over r of
-    A[r] / d[r] by the true demand d. Each of the `lies` runs the mechanism. The verdict is
-    "unknown", or "fails" with the agent, its lie, the step at which the lie pays most, and the
+    `history` is the mechanism's answer to honest agents. To an agent of true demand d, a bundle A
+    is worth the minimum of A[r] / d[r] over r. Each of the `lies` runs the mechanism. The verdict
+    is "unknown", or "fails" with the agent, its lie, the step at which the lie pays most, and the
     worth of its bundle without and with the lie.
     """
     lies, seed = whole_number(lies, "lies", 1), whole_number(seed, "seed")
@@ -291,10 +294,10 @@ def _draw_demand(random: np.random.Generator, truth: FloatArray, best: _Lie | No
 
 
 def _measure(history: DynamicShares, divide: Mechanism, agent: int, demand: FloatArray) -> _Lie:
-    """Measure the gain of a lie at the step where it pays most."""
-    told = history.demand.copy()
-    told[agent] = demand
-    shares_at = divide(told, history.weight)
+    """Return a lie with its gain at the step where it pays most."""
+    declared = history.demand.copy()
+    declared[agent] = demand
+    shares_at = divide(declared, history.weight)
     asks = history.demand[agent] > 0
     worth = float((demand[asks] / history.demand[agent, asks]).min())
     steps = np.arange(agent + 1, history.n_agents + 1)

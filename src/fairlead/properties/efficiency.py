@@ -39,7 +39,7 @@ from fairlead.solvers.linear_programmes import improve, measure_progress
 WASTE = "non-wastefulness"
 PARETO = "pareto-optimality"
 LARGEST_PROGRAMME = 400_000  # pairs of a user and a group; with more, the programme takes minutes
-MOST_USERS_SHOWN = 50  # witnesses for more users do not have the better answer
+MOST_USERS_SHOWN = 50  # with more users, the witness omits the better answer
 
 
 def check_non_wastefulness(subject: Subject) -> Verdict:
@@ -63,7 +63,7 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
         asked = problem.demand[:, device_columns(problem.cluster)].sum(axis=1)
         known &= ~((asked > 0)[:, None] & holds_parts(holdings)[None, :])
     else:
-        # Capacity that is free only by rounding is not free, even for a user with few tasks.
+        # Free capacity that is only rounding does not count, even for a user with few tasks.
         known = (fits > NEGLIGIBLE * problem.gamma) & (extra > NEGLIGIBLE * alone)
         wasted = np.where(known, extra, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -150,7 +150,7 @@ def _check_waiting(holdings: Holdings) -> Verdict:
 def check_pareto_optimality(subject: Subject) -> Verdict:
     """Check by a linear programme of at most N G unknowns that no feasible answer is better.
 
-    Gains are relative to the tasks that a user could run alone; a sum of a millionth is rounding.
+    Gains are relative to the tasks that a user could run alone; a small sum counts as rounding.
     The witness is a better answer. Whole tasks that fit into free capacity prove a failure. The
     verdict is "unknown" if the holdings are infeasible, too large or of several shapes; or if they
     are whole tasks on several servers, and fractions of tasks could be placed better.
@@ -166,7 +166,7 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     if subject.holdings.shared is not None:
         return _unknown(SHARING_UNKNOWN)
     if subject.holdings.amounts is not None:
-        return _unknown("tasks of several shapes have no one linear programme")
+        return _unknown("a linear programme cannot compare tasks of several shapes")
     if subject.holdings.whole_tasks and problem.count.sum() == 1:
         return _check_whole_tasks_in_pool(subject)
     if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
@@ -249,8 +249,7 @@ def _check_whole_tasks_in_pool(subject: Subject) -> Verdict:
     """Check whole tasks in one pool, where an answer improves only by a further task."""
     extra = np.floor(_limited(subject, _tasks_on_free(subject))[:, 0] + NEGLIGIBLE)
     if (extra >= 1).any():
-        # These tasks wait for a reason that is not modelled.
-        return _unknown("another reason may keep the tasks that fit from the server")
+        return _unknown("tasks that fit may wait for a reason that is not modelled")
     sentence = "no user has one more task that fits into the pool"
     return Verdict(PARETO, "holds", {}, 1, sentence=sentence)
 

@@ -30,7 +30,7 @@ NAME = "envy-freeness"
 
 @dataclass(frozen=True, eq=False)
 class Envy:
-    """The gain of each user with the bundle of the user that it envies most."""
+    """The gain of each user from the bundle of the user that it envies most."""
 
     gain: FloatArray  # (N,): relative gain; 0 without envy, infinite for an envious user of 0 tasks
     envied: IntArray  # (N,): the envied user; the user itself without envy

@@ -60,7 +60,7 @@ def check_feasibility(subject: Subject) -> Verdict:
             witness["tasks"] = amount if np.isfinite(amount) else str(amount)
             sentence = f"{users[n]} has {format_tasks(format_number(amount))} on {groups[g]}"
             if kind == "not-a-number":
-                sentence = f"the amount that {users[n]} has on {groups[g]} is no number"
+                sentence = f"the amount that {users[n]} has on {groups[g]} is not a finite number"
             elif kind == "misplaced":
                 sentence += ", where it may not or cannot run"
             return Verdict(NAME, "fails", witness, sentence=sentence, severity=np.inf)
@@ -88,7 +88,7 @@ def used_time(subject: Subject) -> FloatArray:
 
 
 def rounding_of(holdings: Holdings) -> FloatArray:
-    """Return (G, R) the largest amount of each resource of a whole group that is only rounding."""
+    """Return (G, R) the largest amount of each group's resource that counts as rounding."""
     capacity = holdings.problem.group_capacity
     if holdings.grain is None:
         rounding: FloatArray = NEGLIGIBLE * capacity

@@ -89,7 +89,7 @@ def search_lies(
     """
     lies, seed = whole_number(lies, "lies"), whole_number(seed, "seed")
     if subject.divide is None:
-        why = "an allocation has no answer to a lie; audit a mechanism"
+        why = "lies need a mechanism that answers them, not an allocation"
         return Verdict.undecided(NAME, why), None
     if lies == 0:
         return Verdict(NAME, "unknown", sentence="not searched"), None
@@ -198,7 +198,7 @@ class _LieSearch:
     def _extreme(self, user: int, kind: int) -> Lie:
         """Return the extreme lie of a kind.
 
-        Kind 0 are tasks that fill a server; kind 1 tasks that take next to nothing. The next R
+        Kind 0 declares tasks that fill a server, kind 1 tasks that take next to nothing. The next R
         kinds demand a server's whole capacity of a resource. Each further kind declares one group
         as the only one where the user may run. A user with given rates multiplies all or some of
         them by a large or small factor instead.

@@ -36,12 +36,12 @@ def check_population_monotonicity(
     """Check that when one user leaves, no remaining user runs fewer tasks.
 
     Runs the mechanism without each of at most `departures` users, drawn without repetition. The
-    verdict is "unknown" if no user loses by these departures, but there are more users. Wang et al.
+    verdict is "unknown" if no user loses by these departures, but not all were tried. Wang et al.
     2015, III-C.
     """
     departures, seed = whole_number(departures, "departures"), whole_number(seed, "seed")
     if subject.divide is None:
-        why = "an allocation has no answer for fewer users; audit a mechanism"
+        why = "departures need a mechanism that answers them, not an allocation"
         return Verdict.undecided(NAME, why)
     problem = subject.given
     leavers = _leavers(problem.n_users, departures, seed)
@@ -79,7 +79,7 @@ def check_population_monotonicity(
 
 
 def _tasks_of(subject: Subject, stay: list[int]) -> tuple[FloatArray | None, str]:
-    """Return the tasks of the remaining users; or None and the reason, without an answer."""
+    """Return the tasks of the remaining users; without an answer, None and the reason."""
     assert subject.divide is not None
     problem = restrict(subject.given, users=stay)
     try:
@@ -88,7 +88,7 @@ def _tasks_of(subject: Subject, stay: list[int]) -> tuple[FloatArray | None, str
         return None, str(error).removeprefix(f"{subject.name}: ")
     after = answer.user_tasks
     if not np.isfinite(after).all():
-        return None, "it is not a number"
+        return None, "a number of tasks is not finite"
     if not subject.certified:
         feasible = check_feasibility(replace(subject, holdings=answer, given=problem))
         if feasible.verdict == "fails":

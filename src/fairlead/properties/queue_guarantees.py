@@ -1,7 +1,7 @@
 """Guarantees of queues: their parts of the cluster by weight, and their quotas.
 
-- Hierarchical share guarantee: if some user below a queue has tasks left, the queue holds, of at
-  least one resource of the cluster, its part by weight (Bhattacharya et al., SoCC 2013).
+- Hierarchical share guarantee: if some user below a queue has tasks left, the queue holds its part
+  by weight of at least one resource of the cluster (Bhattacharya et al., SoCC 2013).
 - Quota guarantee: every queue with tasks left holds its quotas. A queue may hold less than its
   quota of a resource only if no user below it has a task left that takes that resource on the
   servers of the quota; or, with whole tasks, if the next task would exceed the quota.
@@ -104,7 +104,7 @@ def check_queue_quotas(subject: Subject) -> Verdict:
                     worst = short
                     less, more = format_change(has, amount)
                     sentence = (
-                        f"{name} holds {less} {resource}{in_words(quota.where)} while tasks of it "
+                        f"{name} holds {less} {resource}{in_words(quota.where)} while its tasks "
                         f"wait; {more} are guaranteed"
                     )
                     witness = {"queue": name, "resource": resource, "held": has, "quota": amount}

@@ -48,7 +48,7 @@ def users_below_slice(subject: Subject, slices: FloatArray) -> BoolArray:
     """Return (N,) bool: users that certainly run less than their slice.
 
     If tasks are whole, they run at least one task less. Waiting tasks under constraints that are
-    not modelled do not count. No user does so for certain if holdings are incomplete.
+    not modelled do not count. If holdings are incomplete, no user certainly runs less.
     """
     holdings = subject.holdings
     short = _runs_less(subject, np.minimum(slices, holdings.certain_limit))

@@ -131,8 +131,12 @@ def fair_amounts(problem: Problem, resource: int) -> FloatArray:
 def check_single_server_drf(subject: Subject) -> Verdict:
     """Check that users have the same tasks as under DRF, on a single server of divisible tasks."""
     problem, n_users = subject.problem, subject.problem.n_users
-    if problem.n_groups > 1 or problem.users.rates is not None or problem.has_constraints:
-        return Verdict.not_applicable(SINGLE_SERVER, "there are several servers")
+    if problem.n_groups > 1:
+        return Verdict.not_applicable(SINGLE_SERVER, "there are several groups of servers")
+    if problem.users.rates is not None:
+        return Verdict.not_applicable(SINGLE_SERVER, "rates are given")
+    if problem.has_constraints:
+        return Verdict.not_applicable(SINGLE_SERVER, "there are placement constraints")
     if subject.time_shared:
         return Verdict.not_applicable(SINGLE_SERVER, "servers are shared by time")
     if subject.holdings.whole_tasks or not subject.holdings.of_one_shape:
@@ -141,7 +145,7 @@ def check_single_server_drf(subject: Subject) -> Verdict:
     has = subject.holdings.user_tasks
     off = np.abs(has - fair) / fair
     n = first_largest(1 + off)
-    place = "on one server" if subject.given.n_groups == 1 else "in one pool"
+    place = "on one server" if subject.given.count.sum() == 1 else "in one pool"
     if off[n] <= EQUAL:
         sentence = f"{place} it is dominant resource fairness"
         return Verdict(SINGLE_SERVER, "holds", {}, n_users, sentence=sentence)

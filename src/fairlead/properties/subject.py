@@ -128,7 +128,7 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
 def active_subject(subject: Subject) -> tuple[Subject, bool]:
     """Remove users that are due nothing and groups without a server from a subject.
 
-    Also return True if users without tasks, and groups without a server, hold nothing. Raises
+    Also return whether users without tasks, and groups without a server, hold nothing. Raises
     ProblemError when all users are due nothing.
     """
     part, users, groups = active_part(subject.given)

@@ -65,7 +65,7 @@ def format_percent(fraction: float) -> str:
 
 
 def format_vacuous(names: Sequence[str], n_users: int, why: str) -> str:
-    """Return the end of a sentence that names the users for whom a property could not fail."""
+    """Return the end of a sentence on the users for whom a property could not fail."""
     if not names:
         return ""
     more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""

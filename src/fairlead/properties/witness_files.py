@@ -1,4 +1,4 @@
-"""Write problems, also in pairs with and without a lie, as problem files."""
+"""Write witnesses as problem files: a problem, or a pair with and without a lie."""
 
 from __future__ import annotations
 
