@@ -14,7 +14,7 @@ from handmade_answers import HOSTILE
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.workload import Workload
-from fairlead.report._against_today import HALF_SECOND, compare_with_today, takes_too_much
+from fairlead.report._policy_comparison import HALF_SECOND, compare_with_reference, takes_too_much
 from fairlead.report.document import Document
 from fairlead.report.numbers import duration
 from fairlead.report.page import to_page
@@ -164,7 +164,7 @@ def test_the_verdict_warns_where_a_user_got_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", ["recorded", "what if", "nothing runs"])
 def test_gains_and_losses_are_counted(name: str) -> None:
     dedicated = DEDICATED if name == "what if" else None
-    others = compare_with_today(runs(name), None, dedicated).others
+    others = compare_with_reference(runs(name), None, dedicated).others
     rows = Reader(page_of(name)).numbers(GAINS)
     for against, row in zip(others, rows, strict=True):
         found = against.comparison
@@ -204,7 +204,7 @@ def test_a_user_that_waits_loses() -> None:
     assert str(cells[-1]["class"]).split() == ["num", "bad"]
 
 
-def test_the_recorded_run_is_todays() -> None:
+def test_the_recorded_run_is_the_reference() -> None:
     outcomes = runs("recorded")
     reader, shown, _ = read("recorded")
     assert "Reference: recorded, the schedule in the log." in shown
@@ -213,7 +213,7 @@ def test_the_recorded_run_is_todays() -> None:
     found = outcomes["recorded"].to_dict()
     assert list(found["got_nothing"].values()) == [150.0, 100.0]
     assert duration(150.0) in shown
-    page = to_page(simulation_document(outcomes, "x", today="drf/best-fit"))
+    page = to_page(simulation_document(outcomes, "x", reference="drf/best-fit"))
     verdict = "Reference: drf/best-fit, a replay and not the schedule in the log"
     assert verdict in Reader(page).text
 
@@ -240,7 +240,7 @@ def test_sharing_is_compared_with_being_alone() -> None:
     shared, alone = (outcomes[name].summary.users.completion_ratio for name in DEDICATED)
     users, fewer = int((~np.isnan(shared)).sum()), int((shared < alone).sum())
     assert f"sharing: {fewer} of {users} user" in shown
-    sharing = compare_with_today(outcomes, None, DEDICATED).sharing
+    sharing = compare_with_reference(outcomes, None, DEDICATED).sharing
     assert sharing is not None
     compared = sharing.comparison.jobs > 0
     slower = (sharing.comparison.lost & compared).sum()

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fairlead.report._against_today import compare_with_today
+from fairlead.report._policy_comparison import compare_with_reference
 from fairlead.report._simulation_figures import (
     LEAST_REDUCTION,
     completion_figure,
@@ -99,7 +99,7 @@ def test_bands_add_up_to_what_everybody_holds(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_reductions_are_drawn_by_class(seed: int) -> None:
-    others = compare_with_today(outcomes_by_seed(seed), POLICIES[1], None).others
+    others = compare_with_reference(outcomes_by_seed(seed), POLICIES[1], None).others
     reductions = [against.comparison.reduction for against in others]
     has_jobs = sum(reduction.jobs for reduction in reductions) > 0
     figure = reduction_figure(others, STYLES)

@@ -1,4 +1,4 @@
-"""The replays behind ``fairlead simulate``: of one trace, and of a study of several."""
+"""Run the replays of ``fairlead simulate``: of one trace, and of a study of several."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ReplayOptions(TypedDict):
 
 @dataclass(frozen=True)
 class Replays:
-    """The traces, policies and options of a call, checked as far as this needs no trace."""
+    """The traces, policies and options of a call; all that needs no trace has been checked."""
 
     traces: list[Path]
     policies: list[str | NamedRule]
@@ -76,7 +76,10 @@ class Replays:
         return next((run.policy for run in self.planned if run.policy != RECORDED), "")
 
     def end_of_warm_up(self, workload: Workload) -> float:
-        """Return the end of the warm-up in seconds of the replay; a date is scaled by the load."""
+        """Return the end of the warm-up in seconds of the replay.
+
+        The replay submits jobs `load` times faster, so the time of a date is divided by the load.
+        """
         found = seconds_in(workload, self.warm_up, "--warm-up")
         if not isinstance(self.warm_up, datetime):
             return found
@@ -166,7 +169,7 @@ def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> N
 
 
 def _replay(replays: Replays, workload: Workload, since: float, folder: Path | None) -> Outcomes:
-    """Replay the workload, with progress bars."""
+    """Replay the workload with progress bars; return the outcomes."""
     with replays.open_executor() as executor, stages_bar() as on_progress:
         return simulate(
             workload,
@@ -189,7 +192,7 @@ def _show(
     reasons: Mapping[str, WaitingJob | None],
     since: float,
 ) -> None:
-    """Show the outcomes; on a page, beside the trace's own schedule.
+    """Show the outcomes; a page also shows the schedule recorded in the trace.
 
     `reasons` explain the longest wait of the user `explained`, by run.
     """
@@ -231,7 +234,7 @@ def _show(
         shown,
         replays.traces[0].name,
         format_=trace_format,
-        today=reference,
+        reference=reference,
         changed=[run.name for run in replays.planned if run.what_if],
         dedicated=replays.shared_and_dedicated,
         reasons=[_reason_block(why, run, explained) for run, why in reasons.items()],

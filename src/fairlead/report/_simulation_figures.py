@@ -13,7 +13,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.ties import largest_first
 from fairlead.model.workload import Workload
-from fairlead.report._against_today import ComparedPolicy, largest_utilization
+from fairlead.report._policy_comparison import ComparedPolicy, largest_utilization
 from fairlead.report.charts import (
     COLOUR_OF_OTHERS,
     COLOURS,
@@ -67,17 +67,17 @@ class PolicyStyle(TypedDict):
     width: float
 
 
-def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
+def policy_styles(names: Sequence[str], reference: str) -> dict[str, PolicyStyle]:
     """Choose line styles: the reference policy gets the text's colour, other policies their own.
 
     Earlier lines are wider, so that coinciding lines stay visible.
     """
-    others = [name for name in names if name != today]
+    others = [name for name in names if name != reference]
     styles = {}
     for k, name in enumerate(names):
         width = round(4.0 - 2.4 * k / max(1, len(names) - 1), 2)
-        rank = 0 if name == today else others.index(name)
-        colour = INK if name == today else COLOURS[rank % len(COLOURS)]
+        rank = 0 if name == reference else others.index(name)
+        colour = INK if name == reference else COLOURS[rank % len(COLOURS)]
         dash = DASHES[rank // len(COLOURS) % len(DASHES)]
         styles[name] = PolicyStyle(colour=colour, dash=dash, width=width)
     return styles
@@ -266,18 +266,18 @@ def _distribution(
     styles: Mapping[str, PolicyStyle],
     axis: Axis,
     least: float,
-    write: Callable[[float], str],
+    text_of: Callable[[float], str],
 ) -> Figure:
-    """Draw the distributions of numbers of jobs by policy; numbers below `least` are drawn there.
+    """Draw the distribution of a number of each job, by policy; numbers below `least` are at it.
 
-    Lines are stairs, as no job has a value between two of the points.
-    `axis` is the horizontal axis; `write` formats a number for the text under the pointer.
+    Lines are stairs, as no job has a value between two of the points. `axis` is the horizontal
+    axis; `text_of` formats a number for the text under the pointer.
     """
     traces = []
     for name, found in known.items():
         value, part = cumulative_distribution(found, POINTS)
         texts = [
-            hover(_short(name), f"{p:.1%} of jobs {write(v)}")
+            hover(_short(name), f"{p:.1%} of jobs {text_of(v)}")
             for v, p in zip(value.tolist(), part.tolist(), strict=True)
         ]
         x = np.maximum(value, least)

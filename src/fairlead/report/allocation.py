@@ -53,7 +53,7 @@ DOMINANT_SHARE = (
 
 
 def allocation_document(allocation: Allocation, title: str) -> Document:
-    """Show one answer: tasks and servers of each user, and the proof.
+    """Return the document of one answer: each user's tasks and servers, and the proof.
 
     `title` names the problem, such as its file. Rendering costs O(N (G + R)) time and characters.
     """
@@ -70,7 +70,7 @@ def allocation_document(allocation: Allocation, title: str) -> Document:
 def comparison_document(
     answers: Mapping[str, Allocation], refused: Mapping[str, str], title: str
 ) -> Document:
-    """Show several answers to one problem side by side.
+    """Return the document of several answers to one problem, side by side.
 
     `refused` maps each mechanism without an answer to the reason.
     """
@@ -98,7 +98,7 @@ def comparison_document(
 
 
 def size_of(problem: Problem) -> str:
-    """Count users, servers and groups."""
+    """Return the numbers of users, servers and groups as text."""
     users = counted(problem.n_users, "user")
     if problem.cluster.groups == ("pool",):
         return f"{users} on one pool of all servers"

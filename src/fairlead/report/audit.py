@@ -85,7 +85,7 @@ class ShareLimit:
         return values | {"holds": self.holds, "finding": self.finding}
 
     def statement(self) -> Statement:
-        """Return a statement for the list of properties."""
+        """Return the finding as a statement for the list of properties."""
         limit = f"at most {percent(self.most)} below the {self.due}"
         return Statement(self.finding, self.sentence, limit, self.finding)
 
@@ -104,7 +104,7 @@ class ShareLimit:
 
 
 def share_limit_of(audit: Audit, most: float) -> ShareLimit:
-    """Compare the user furthest below its due share with a limit."""
+    """Return the finding whether the user furthest below its due share is within a limit."""
     comparison, holdings = compare_with_fair(audit), audit.subject.holdings
     under = -comparison.off
     names = audit.subject.problem.users.names
@@ -125,7 +125,7 @@ def share_limit_of(audit: Audit, most: float) -> ShareLimit:
 
 
 def audit_document(audit: Audit, title: str, share_limit: ShareLimit | None = None) -> Document:
-    """Show which properties hold, each with its witness, and each user's holdings and due share.
+    """Return the document of an audit: properties with witnesses, and held and due shares.
 
     `share_limit` is the finding of ``--max-under``. Rendering costs O(N (G + R)) time and
     characters.

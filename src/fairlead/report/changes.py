@@ -34,7 +34,7 @@ AS_IT_IS = "as it is"
 
 
 def comparison_of_problems(found: ProblemComparison, titles: tuple[str, str]) -> Document:
-    """Show gains and losses of users between two problems, and the effect of each difference."""
+    """Return the document of two problems: gains of users, and the effect of each difference."""
     gains, rows = found.gains, found.to_frame().rows(named=True)
     shown: list[list[Content]] = []
     for row in rows:
@@ -66,7 +66,7 @@ def comparison_of_problems(found: ProblemComparison, titles: tuple[str, str]) ->
 def what_if_document(
     allocation: Allocation, changed: Mapping[str, Allocation], title: str
 ) -> Document:
-    """Compare an answer with the answers to the problem after each of several changes."""
+    """Return the document that compares an answer with those after each of several changes."""
     answers = {AS_IT_IS: allocation, **changed}
     names = allocation.problem.users.names
     held = allocation.user_tasks

@@ -20,7 +20,7 @@ Numbers: TypeAlias = (
     "Sequence[float] | FloatArray | IntArray"  # not drawn where they are not finite
 )
 
-# Distinct to colour-blind readers: the colours of Okabe and Ito, and three of Paul Tol.
+# Distinct for colour-blind readers: the colours of Okabe and Ito, and three of Paul Tol.
 COLOURS = (
     "#0072B2",
     "#E69F00",
@@ -40,11 +40,11 @@ COLOUR_OF_FREE = "rgba(128,128,128,0.13)"
 INK = "themed"  # placeholder for the text colour of the page
 MORE, LESS, EVEN = COLOURS[0], COLOURS[5], COLOUR_OF_OTHERS
 
-# A picture shows at most so many users; the table below it lists all.
+# The largest number of users in a picture; the table below it lists all.
 USERS_DRAWN = 60
 LONGEST_LABEL = 26
-# Marks of logarithmic time axes. A later line is used, too, if there are then at most _MOST_MARKS
-# within the axis.
+# Marks of logarithmic time axes. A later line is added only if then at most _MOST_MARKS are within
+# the axis.
 _MARKS: tuple[tuple[tuple[float, str], ...], ...] = (
     ((1.0, "1 s"), (60.0, "1 min"), (3600.0, "1 h"), (86_400.0, "1 d"), (2_592_000.0, "30 d")),
     ((10.0, "10 s"), (600.0, "10 min"), (21_600.0, "6 h"), (432_000.0, "5 d")),
@@ -185,7 +185,7 @@ def logarithmic_times(shortest: float, longest: float) -> Axis:
 
 
 def css(colour: str) -> str:
-    """Return a colour for a style sheet."""
+    """Return a colour as CSS writes it."""
     return "var(--ink)" if colour == INK else colour
 
 

@@ -23,7 +23,7 @@ HOLDS, FAILS, UNKNOWN, MUTED = "holds", "fails", "unknown", "muted"
 MARKS = {HOLDS: "✓", FAILS: "✗", UNKNOWN: "?", MUTED: "–"}
 # A terminal shows about one screen of a table; a pipe or file gets all rows.
 ROWS_ON_TERMINAL = 40
-# Value of infinite and missing numbers.
+# `Cell.value` of infinite and missing numbers.
 MISSING = 1e300
 
 
@@ -41,11 +41,13 @@ class Cell:
 Content: TypeAlias = "Cell | str"
 
 
-def figure(value: float | None, write: Callable[[float], str] = number, *, kind: str = "") -> Cell:
-    """Return a cell with a number as formatted by `write`, or a dash for a missing number."""
+def figure(
+    value: float | None, text_of: Callable[[float], str] = number, *, kind: str = ""
+) -> Cell:
+    """Return a cell with a number formatted by `text_of`, or a dash for a missing number."""
     if value is None or isnan(value):
         return Cell("–", MISSING)
-    return Cell(write(value), min(value, MISSING), kind)
+    return Cell(text_of(value), min(value, MISSING), kind)
 
 
 def count_cell(count: int) -> Cell:
@@ -79,17 +81,17 @@ class Table:
     columns: Sequence[Column]  # the first column names the row
     count: int  # number of rows
     row: Callable[[int], Sequence[Content]]  # cells of row k, one for each column
-    size: FloatArray | None = None  # (count,): of too many rows, those of largest size are shown
+    size: FloatArray | None = None  # (count,): if not all rows fit, the largest are shown
     each: str = "row"  # singular noun for a row
-    rest: str = "with smaller shares"  # description of the rows left out
+    rest: str = "with smaller shares"  # describes the rows that are not shown
     foot: Sequence[Sequence[Content]] = ()  # rows below all others
-    on_terminal: int = ROWS_ON_TERMINAL  # number of rows on a terminal, at most
+    on_terminal: int = ROWS_ON_TERMINAL  # largest number of rows on a terminal
     note: str = ""  # explains headings, below the table
     folded: str = ""  # label of the closed table on a page; empty to show it open
     page_only: bool = False
 
     def shown_rows(self, limit: int | None) -> list[int]:
-        """Return indices of the rows to show, in order: at most `limit`, the largest if known."""
+        """Return the indices of at most `limit` rows, in order: the largest, or else the first."""
         if limit is None or self.count <= limit:
             return list(range(self.count))
         if self.size is None:

@@ -51,7 +51,7 @@ def dynamic_document(
     *,
     all_steps: bool = True,
 ) -> Document:
-    """Compare each user's share with DRF that knows all users from the start; show the proof.
+    """Return the document of a run: shares, those of DRF with all users known, and the proof.
 
     `verdicts` are of the checked properties. The plain values have only the last step unless
     `all_steps`.

@@ -34,7 +34,7 @@ NAMED = 3  # users in a note
 
 
 def filling_document(trials: Trials, title: str) -> Document:
-    """Show a filling, or the means of several random ones and their spread."""
+    """Return the document of a filling, or of the means and spread of several random ones."""
     allocation, policy = trials.allocation, trials.policy
     means = f", means of {counted(trials.trials, 'trial')}" if trials.varies else ""
     users: list[Block] = [users_table(allocation)]
@@ -57,7 +57,7 @@ def filling_document(trials: Trials, title: str) -> Document:
 
 
 def _note(trials: Trials) -> str:
-    """Describe how much the numbers depend on chance; return no text if they do not."""
+    """Describe how much the numbers depend on chance; empty if they do not."""
     if trials.varies:
         return (
             "All numbers of tasks are means. ±: half the 95 % confidence interval of the mean "
@@ -106,7 +106,7 @@ def _means(trials: Trials) -> Table:
 
 
 def _room_left(trials: Trials) -> list[Section]:
-    """Show free amounts, and for a single filling which resources further tasks lack."""
+    """Return free amounts, and for a single filling the resources that further tasks lack."""
     room = RoomLeft(trials.first)
     users, cluster = room.unfinished, trials.problem.cluster
     if trials.varies or not users:
@@ -119,7 +119,7 @@ def _room_left(trials: Trials) -> list[Section]:
             f"{amount(free, cluster.units[r])} of {cluster.resources[r]} for {number(asked)}"
             for r, (free, asked) in lack.amounts.items()
         )
-        # Under best-fit-first a task starts only on its best server.
+        # Under best-fit-first a task starts only on its user's best server.
         has = f"has {', '.join(nearest)}" if lack.amounts else "has room, but is not the best"
         left = number(lack.left) if lack.left < np.inf else "any number"
         return [
@@ -130,7 +130,7 @@ def _room_left(trials: Trials) -> list[Section]:
             f"{lack.nearest} {has}",
         ]
 
-    parts = ", of a resource in devices on one device, or on wholly free ones"
+    parts = " (of devices: on the freest one, or the wholly free ones)"
     table = Table(
         "What the servers lack for one more task of each user",
         [*words("user"), *numbers("tasks left", "may use"), *words("lack", "nearest server")],
@@ -138,8 +138,7 @@ def _room_left(trials: Trials) -> list[Section]:
         row,
         each="user",
         note="lack: how many of the servers that the user may use lack a resource; nearest "
-        f"server: what it has free{parts if cluster.devices else ''}, and what a task "
-        "takes",
+        f"server: free amounts{parts if cluster.devices else ''} for what a task takes",
         rest="with fewer tasks left",
     )
     return [_left_over(trials), Section("Why no further task fits", [table])]

@@ -1,6 +1,6 @@
 """Tables of the answers of a running service: jobs, users, servers, shares, usage.
 
-They are padded here, as importing Rich takes longer than the rest of a client's command.
+They are laid out here, as importing Rich takes longer than the rest of a client's command.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GAP = "   "  # between columns
 Row = Mapping[str, Any]
 
 
-class Short(str):
+class RedText(str):
     """A text shown in red, for a waiting user below its fair share."""
 
 
@@ -78,7 +78,7 @@ class LiveTable(NamedTuple):
         cells = []
         for text, column, width in zip(row, self.columns, widths, strict=True):
             shown, blanks = printable(text), " " * (width - _width(text))
-            if isinstance(text, Short) and not plain:
+            if isinstance(text, RedText) and not plain:
                 shown = f"\x1b[31m{shown}\x1b[0m"
             cells.append(f"{shown}{blanks}" if column.is_words else f"{blanks}{shown}")
         return f" {GAP.join(cells)}".rstrip()
@@ -356,7 +356,7 @@ def _difference(user: Row) -> str:
     part = part_of(user, "difference")
     is_none = abs(part) <= ROUNDING * max(part_of(user, "share"), part_of(user, "fair_share"))
     text = "0 %" if is_none else f"{'+' if part > 0 else ''}{spread(100 * part)} %"
-    return Short(text) if user["is_short"] else text
+    return RedText(text) if user["is_short"] else text
 
 
 def _time(seconds: float) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairlead.model.ties import largest_first
 from fairlead.model.workload import Workload
-from fairlead.report._against_today import ROUNDED, extremes_text, short_name, short_time
+from fairlead.report._policy_comparison import ROUNDED, extremes_text, short_name, short_time
 from fairlead.report._simulation_figures import held_and_due_figure
 from fairlead.report.document import (
     FAILS,
@@ -46,7 +46,7 @@ HELD_TOO_MUCH = (
 def log_audit_document(
     audit: LogAudit, title: str, limits: AuditLimits, log_format: str = ""
 ) -> Document:
-    """Compare each user's holdings with its fair share, and list the users beyond limits.
+    """Return the document of a log's audit: held and fair shares, and the users beyond limits.
 
     `title` names the log, `log_format` its format. Rendering costs O(N + I) for N users and I
     instants.

@@ -52,7 +52,7 @@ _LABELS = {
 
 
 def number(value: float) -> str:
-    """Write an amount with four significant digits: ``12,583``, ``82.5``, ``0.0123``."""
+    """Format an amount with four significant digits: ``12,583``, ``82.5``, ``0.0123``."""
     value += 0.0  # makes 0 of -0
     if value != 0 and not 1e-4 <= abs(value) < 1e12:
         return f"{value:.3g}"
@@ -62,17 +62,17 @@ def number(value: float) -> str:
 
 
 def tasks_text(tasks: float) -> str:
-    """Write a number of tasks with its noun: ``1 task``, ``2.5 tasks``."""
+    """Format a number of tasks with its noun: ``1 task``, ``2.5 tasks``."""
     return format_tasks(number(tasks))
 
 
 def spread(value: float) -> str:
-    """Write a deviation or a margin with three significant digits."""
+    """Format a deviation or a margin with three significant digits."""
     return number(float(f"{value:.3g}"))
 
 
 def percent(share: float) -> str:
-    """Write a fraction as a percentage: ``100.00 %``, ``7.14 %``, ``0.0021 %``."""
+    """Format a fraction as a percentage: ``100.00 %``, ``7.14 %``, ``0.0021 %``."""
     if is_nearly_zero(share):
         return NEARLY_ZERO
     if 0 < abs(share) < 1e-4:
@@ -81,14 +81,14 @@ def percent(share: float) -> str:
 
 
 def precise_percent(share: float) -> str:
-    """Write a percentage with four digits, for shares that differ little: ``0.02857 %``."""
+    """Format a percentage with four digits, for shares that differ little: ``0.02857 %``."""
     if is_nearly_zero(share):
         return NEARLY_ZERO
     return f"{100 * share + 0.0:#.4g} %"  # 0 of -0
 
 
 def change(fraction: float, unchanged: str = "unchanged") -> str:
-    """Write a relative change with its sign: ``+12.3 %``, ``−6.67 %``, ``unchanged``."""
+    """Format a relative change with its sign: ``+12.3 %``, ``−6.67 %``, ``unchanged``."""
     if not isfinite(fraction):
         return "from nothing"
     if abs(fraction) < UNCHANGED:
@@ -105,7 +105,7 @@ def named(names: Sequence[str], limit: int) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """Write an amount with its unit, if it has one."""
+    """Format an amount with its unit, if it has one."""
     return f"{number(value)} {unit}".rstrip()
 
 
@@ -116,7 +116,7 @@ def resource_label(cluster: Cluster, r: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration in a suitable unit: ``89 d``, ``3.2 h``, ``45 s``."""
+    """Format a duration in a suitable unit: ``89 d``, ``3.2 h``, ``45 s``."""
     unit, size = time_unit(abs(seconds))
     return f"{number(seconds / size)} {unit}"
 

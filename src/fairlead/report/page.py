@@ -156,7 +156,7 @@ class _Scale:
 
     def __init__(self, axis: Axis, values: Iterable[float]) -> None:
         self.axis = axis
-        low, high = axis.ends or _ends_with_zero(values)
+        low, high = axis.ends or _ends_around_zero(values)
         self.low, self.high = self._scaled(float(low)), self._scaled(float(high))
         if self.low == self.high:
             self.high = self.low + 1.0
@@ -185,8 +185,8 @@ class _Scale:
             yield value, f"{100 * value:.6g}%" if self.axis.is_share else f"{value:,.6g}{unit}"
 
 
-def _ends_with_zero(values: Iterable[float]) -> tuple[float, float]:
-    """Return 0 and the value furthest from it, or the values around it, with a margin."""
+def _ends_around_zero(values: Iterable[float]) -> tuple[float, float]:
+    """Return the ends of an axis that shows all values and 0, with a margin at other ends."""
     known = [0.0, *filter(isfinite, values)]
     low, high = min(known), max(known)
     margin = 0.03 * (high - low)
@@ -245,7 +245,7 @@ class _Drawing:
         return [*across, *rows.values()], [*up, *columns.values()]
 
     def html(self, about: str) -> str:
-        """Draw all traces, and return the SVG in an element with room for the labels."""
+        """Draw all traces; return the SVG in an HTML element with space for the labels."""
         self._axes()
         for trace in self.figure.traces:
             match trace:
@@ -401,18 +401,18 @@ class _Drawing:
 
 
 def _pairs(first: Numbers, second: Numbers) -> Iterator[tuple[float, float]]:
-    """Return pairs of numbers of Python, of which texts are made faster than of NumPy's."""
+    """Return pairs of Python's numbers, which are formatted faster than NumPy's."""
     columns = (np.asarray(numbers, dtype=float).tolist() for numbers in (first, second))
     return zip(*columns, strict=True)
 
 
 def _title(texts: Sequence[str], k: int) -> str:
-    """Return the text under the pointer, if there are texts."""
+    """Return text k as an SVG element that is shown under the pointer; empty without it."""
     return f"<title>{escape(texts[k], quote=False)}</title>" if texts and texts[k] else ""
 
 
 def _label(text: str) -> str:
-    """Write a label; a long label is shortened, with the whole text under the pointer."""
+    """Return a label as SVG; a long one is shortened, with the whole text under the pointer."""
     short = shortened(text)
     return f"{_title([text], 0) if short != text else ''}{escape(short, quote=False)}"
 

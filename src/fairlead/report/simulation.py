@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.workload import Workload
-from fairlead.report._against_today import (
+from fairlead.report._policy_comparison import (
     BY_TASKS,
     ROUNDED,
     USERS_NAMED,
     ComparedPolicy,
     Figures,
     Runs,
-    compare_with_today,
+    compare_with_reference,
     extremes_text,
     ratio_text,
     short_name,
@@ -77,13 +77,13 @@ def simulation_document(
     title: str,
     *,
     format_: str = "",
-    today: str | None = None,
+    reference: str | None = None,
     dedicated: tuple[str, str] | None = None,
     changed: Collection[str] = (),
     reasons: Iterable[Block] = (),
     values: Callable[[], Mapping[str, Any]] = dict,
 ) -> Document:
-    """Show the outcome of each policy, and which users gain or lose against the reference.
+    """Return the document of a simulation: outcomes of policies, and users that gain or lose.
 
     Parameters
     ----------
@@ -91,28 +91,28 @@ def simulation_document(
         At least one outcome, by name.
     title, format_ : str
         Name and format of the simulated trace.
-    today : str, optional
+    reference : str, optional
         Name of the reference policy; when absent, ``recorded`` if present, else the first.
     dedicated : (str, str), optional
         Names of a policy and of its run with each user on its own servers.
     changed : collection of str
         Names of the runs of ``--what-if``, which the verdict mentions first.
     reasons : iterable of blocks
-        Explain why jobs waited.
+        Why jobs waited.
     values : callable
         Returns the answer as plain values.
 
     Rendering costs O(P (T log T + N B)) time for P policies and B time bins, and O(P (N + B R))
     characters, as distributions have a few hundred points.
     """
-    runs = compare_with_today(outcomes, today, dedicated)
-    styles = policy_styles(list(outcomes), runs.today)
+    runs = compare_with_reference(outcomes, reference, dedicated)
+    styles = policy_styles(list(outcomes), runs.reference_name)
     of = f"{format_}; " if format_ else ""
     return Document(
         title,
         "policies compared",
         f"{of}{size_of_workload(runs.baseline.workload)}. "
-        f"{_about_today(runs)}{_about_warm_up(runs)}",
+        f"{_about_reference(runs)}{_about_warm_up(runs)}",
         _verdict(runs, changed),
         list(_blocks(runs, styles, reasons)),
         values,
@@ -120,7 +120,7 @@ def simulation_document(
 
 
 def size_of_workload(workload: Workload) -> str:
-    """Count servers, users, jobs and tasks of a workload, and name its dates if it has them."""
+    """Return the numbers of servers, users, jobs and tasks, and the dates if known, as text."""
     counts = (
         counted(workload.n_servers, "server"),
         counted(workload.n_users, "user"),
@@ -134,15 +134,15 @@ def size_of_workload(workload: Workload) -> str:
     return f"{', '.join(counts)} over {duration(workload.span)}{dates}"
 
 
-def _about_today(runs: Runs) -> str:
+def _about_reference(runs: Runs) -> str:
     """Describe the reference policy: the schedule in the log, or a replay."""
-    today = short_name(runs.today)
+    reference = short_name(runs.reference_name)
     if runs.baseline.log.is_recorded:
-        return f"Reference: {today}, the schedule in the log."
+        return f"Reference: {reference}, the schedule in the log."
     if runs.baseline.workload.has_starts:
-        return f"Reference: {today}, a replay and not the schedule in the log."
+        return f"Reference: {reference}, a replay and not the schedule in the log."
     why = why_no_starts(runs.baseline.workload)
-    return f"Reference: {today}. {why[:1].upper()}{why[1:]}."
+    return f"Reference: {reference}. {why[:1].upper()}{why[1:]}."
 
 
 def _about_warm_up(runs: Runs) -> str:
@@ -167,13 +167,13 @@ def _verdict(runs: Runs, changed: Collection[str]) -> Statement:
         unplaced = f", but {counted(nowhere, 'task')} can run nowhere" if nowhere else ""
         if waiting := found[against.name]["waiting"]:
             unplaced += f", and {still_wait(waiting)}"
-        parts.append(f"{_change_text(against, runs.today)}{unplaced}")
+        parts.append(f"{_change_text(against, runs.reference_name)}{unplaced}")
     if len(runs.others) > len(parts):
         parts.append(f"{len(runs.others) - len(parts):,} more below")
-    text = f"Compared with {short_name(runs.today)}: {'; '.join(parts)}"
+    text = f"Compared with {short_name(runs.reference_name)}: {'; '.join(parts)}"
     if not parts:
-        completed = found[runs.today]["completed"]
-        text = f"{counted(completed, 'task')} completed under {short_name(runs.today)}"
+        completed = found[runs.reference_name]["completed"]
+        text = f"{counted(completed, 'task')} completed under {short_name(runs.reference_name)}"
     unlucky = [
         f"under {short_name(name)} {' and '.join(starved)}"
         for name in runs.shared
@@ -186,16 +186,16 @@ def _verdict(runs: Runs, changed: Collection[str]) -> Statement:
     owed = ""
     if summary.fairness is not None:
         without = zip(summary.workload.users, summary.starvation.longest.tolist(), strict=True)
-        today = extremes_text(summary.fairness, dict(without))
-        owed = f" Under {short_name(runs.today)}, {today}."
+        extremes = extremes_text(summary.fairness, dict(without))
+        owed = f" Under {short_name(runs.reference_name)}, {extremes}."
     kind = FAILS if unlucky else MUTED
     return Statement(kind, f"{text}. {nothing[0].upper()}{nothing[1:]}.{owed}")
 
 
-def _change_text(against: ComparedPolicy, today: str) -> str:
+def _change_text(against: ComparedPolicy, reference: str) -> str:
     """Describe the change of the mean wait, and count the users that gain and lose."""
     comparison = against.comparison
-    changed = against.name.removeprefix(f"{today}, ")
+    changed = against.name.removeprefix(f"{reference}, ")
     run = f"{'under' if changed == against.name else 'with'} {short_name(changed)}"
     after, before = against.means("wait")
     wait = ""
@@ -225,8 +225,9 @@ def _blocks(
     """Yield all blocks: the main picture, warnings, tables, and pictures of a page."""
     if runs.others:
         yield Picture(
-            f"Users that gain and lose against {short_name(runs.today)}, by the mean completion "
-            "time of their jobs that are complete under both; a change of less than 0.1 % is none.",
+            f"Users that gain and lose against {short_name(runs.reference_name)}, by the mean "
+            "completion time of their jobs that are complete under both; a change of less than "
+            "0.1 % is none.",
             balance_figure(runs.others),
             "Users that gain and lose under each policy; the numbers are in a table below",
         )
@@ -250,7 +251,7 @@ def _blocks(
 
 
 def _pictures(drawn: Iterable[tuple[str, Figure | None, str]]) -> list[Picture]:
-    """Make small pictures of the figures that are not None: heading, figure, description."""
+    """Return small pictures of (heading, figure, description), without figures that are None."""
     return [
         Picture("", data, about, heading, small=True)
         for heading, data, about in drawn
@@ -332,7 +333,7 @@ def _starved(runs: Runs) -> Section:
 
 def _gains(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Table:
     """Count gains and losses of users under each policy."""
-    today = short_name(runs.today)
+    reference = short_name(runs.reference_name)
     rows: list[list[Content]] = []
     for against in runs.others:
         comparison = against.comparison
@@ -349,10 +350,10 @@ def _gains(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Table:
         )
     columns = [*words("policy"), *numbers("gain", "lose", "unchanged", "unknown")]
     columns += words("largest gain", "largest loss")
-    columns += numbers("completion", f"under {today}", "wait", f"under {today}")
+    columns += numbers("completion", f"under {reference}", "wait", f"under {reference}")
     note = (
-        f"A user gains if its mean completion time is shorter than under {today}. All times are "
-        "means over jobs complete under both. unknown: the log lacks the times of the user's "
+        f"A user gains if its mean completion time is shorter than under {reference}. All times "
+        "are means over jobs complete under both. unknown: the log lacks the times of the user's "
         "tasks."
     )
     return table_of("Users that gain and lose under each policy", columns, rows, note=note)
@@ -364,7 +365,7 @@ def _policy_cell(name: str, styles: Mapping[str, PolicyStyle], note: str = "") -
 
 def _side_by_side(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]:
     """Compare the figures of all policies: times, use and fairness."""
-    first = runs.figures[runs.today]
+    first = runs.figures[runs.reference_name]
     since = first["measured_since"]
     horizon, arrivals = (
         f"time from {duration(since)} to {duration(end)}" if since else f"first {duration(end)}"
@@ -382,7 +383,7 @@ def _side_by_side(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Blo
     fair: list[list[Content]] = []
     for name, figures in runs.figures.items():
         policy = _policy_cell(
-            name, styles, "reference" if name == runs.today and runs.others else ""
+            name, styles, "reference" if name == runs.reference_name and runs.others else ""
         )
         fairness = figures["fairness"]
         slow.append(
@@ -423,7 +424,7 @@ def _side_by_side(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Blo
 
 
 def _users(runs: Runs) -> Iterator[Block]:
-    """Show waits, owed hours, and gains and losses of users."""
+    """Yield the tables of users: waits, owed hours, and gains and losses."""
     yield from _waits(runs.figures)
     clusters = {tuple(run.workload.cluster.total_capacity) for run in runs.shared.values()}
     yield from _owed(runs.figures, len(clusters) > 1)
@@ -511,8 +512,8 @@ def _changes(runs: Runs) -> Table:
             *(_change(against, n) for against in runs.others),
         ]
 
-    today = short_name(runs.today)
-    headings = ("jobs", "tasks", f"completion under {today}", f"wait under {today}")
+    reference = short_name(runs.reference_name)
+    headings = ("jobs", "tasks", f"completion under {reference}", f"wait under {reference}")
     policies = [short_name(against.name) for against in runs.others]
     return Table(
         "Mean completion time of each user's jobs",
@@ -522,8 +523,8 @@ def _changes(runs: Runs) -> Table:
         size=users.tasks.astype(float),
         each="user",
         rest="with fewer tasks",
-        note=f"Under each policy: mean completion time and wait against those under {today}, of "
-        "jobs complete under both, and the difference of completed tasks.",
+        note="Under each policy: mean completion time and wait against those under "
+        f"{reference}, of jobs complete under both, and the difference of completed tasks.",
         page_only=True,
     )
 
@@ -593,7 +594,7 @@ def _over_time(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]
 
 def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Block]:
     """Draw distributions of completion times and slowdowns, and reductions by size."""
-    outcomes, others, today = runs.outcomes, runs.others, short_name(runs.today)
+    outcomes, others, reference = runs.outcomes, runs.others, short_name(runs.reference_name)
     pictures = _pictures(
         [
             (
@@ -607,7 +608,7 @@ def _distributions(runs: Runs, styles: Mapping[str, PolicyStyle]) -> Iterator[Bl
                 "Distribution of the slowdown of jobs",
             ),
             (
-                f"Shorter than under {today}, by size of the job",
+                f"Shorter than under {reference}, by size of the job",
                 reduction_figure(others, styles) if others else None,
                 "Reduction of the mean completion time by number of tasks",
             ),

@@ -35,7 +35,7 @@ NAMED = ("mean_wait", "fairness_error", "waiting")  # in the verdict
 def study_document(
     found: Study, title: str, values: Callable[[], Mapping[str, Any]] = dict
 ) -> Document:
-    """Show mean differences of policies from the first one, over all variations."""
+    """Return the document of a study: mean differences of policies from the first one."""
     return Document(
         title,
         "a study of policies",

@@ -16,7 +16,7 @@ _QUANTILES = {"0": "least", "50": "median", "100": "most"}
 
 
 def trace_document(figures: Mapping[str, Any]) -> Document:
-    """Describe a trace by the figures of `summarize`, with ``trace`` and ``format``."""
+    """Return the document of a trace, from the figures of `summarize`, its name and format."""
     kind, origin = figures["format"], figures["origin"]
     # Most origins start with the name of the format, which is not repeated then.
     names_format = origin.casefold().startswith(kind.casefold().split()[0])

@@ -1,4 +1,4 @@
-"""Compare policies with the reference policy, `today`, and name the users furthest off."""
+"""Compare policies with a reference policy, and name the users with the largest differences."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from fairlead.simulation.simulate import Outcome
 LONGEST_NAME = 80
 MULTIPLE = 10.0  # larger ratios are written as multiples, smaller ones as percentages
 USERS_NAMED = 3
-# A smaller excess, relative to capacity, is rounding, as many logs have whole seconds.
+# A smaller excess, relative to capacity, counts as rounding, as many logs have whole seconds.
 LARGEST_ROUNDING = 1e-3
 HALF_SECOND = 0.5  # run time of jobs that ended in the second of their start
 ROUNDED = 9  # digits of cluster-hours, beyond which they are rounding
@@ -82,10 +82,11 @@ class ComparedPolicy:
         return np.where(same | np.isnan(difference), 0.0, difference)
 
     def extreme(self, users: BoolArray, *, reduction: bool) -> str:
-        """Name the user with the largest change of completion time among `users`, and the change.
+        """Return the name of the user with the largest change of completion time, and the change.
 
-        The change is the largest reduction if `reduction`, else the largest increase. Returns
-        `BY_TASKS` if no change of completion times is known, and "" if `users` is empty.
+        Only `users` (N,) count. The change is the largest reduction if `reduction`, else the
+        largest increase. Returns `BY_TASKS` if no change of completion times is known, and "" if
+        `users` is empty.
         """
         comparison = self.comparison
         ratios = np.where(users & (comparison.jobs > 0), comparison.completion_ratio, np.nan)
@@ -100,7 +101,7 @@ class Runs:
     """All outcomes of a simulation, compared with the reference policy."""
 
     outcomes: Mapping[str, Outcome]
-    today: str  # name of the reference policy
+    reference_name: str
     others: tuple[ComparedPolicy, ...]  # without the run on dedicated servers
     sharing: ComparedPolicy | None  # sharing compared with dedicated servers, if simulated
 
@@ -112,25 +113,25 @@ class Runs:
     @property
     def baseline(self) -> Outcome:
         """The outcome of the reference policy."""
-        return self.outcomes[self.today]
+        return self.outcomes[self.reference_name]
 
     @property
     def shared(self) -> dict[str, Outcome]:
         """All runs except the run on dedicated servers."""
-        names = {self.today, *(policy.name for policy in self.others)}
+        names = {self.reference_name, *(policy.name for policy in self.others)}
         return {name: outcome for name, outcome in self.outcomes.items() if name in names}
 
 
-def compare_with_today(
-    outcomes: Mapping[str, Outcome], today: str | None, dedicated: tuple[str, str] | None
+def compare_with_reference(
+    outcomes: Mapping[str, Outcome], reference_name: str | None, dedicated: tuple[str, str] | None
 ) -> Runs:
-    """Compare every policy with the reference policy `today`.
+    """Compare every policy with a reference policy: the recorded run, or without one the first.
 
-    `dedicated` has the names of a policy and of its run on dedicated servers. If `today` is None,
-    the reference is the recorded run, or without one the first.
+    `reference_name` names another reference. `dedicated` has the names of a policy and of its run
+    on dedicated servers.
     """
-    if today is None:
-        today = RECORDED if RECORDED in outcomes else next(iter(outcomes))
+    if reference_name is None:
+        reference_name = RECORDED if RECORDED in outcomes else next(iter(outcomes))
 
     def against(name: str, base: str) -> ComparedPolicy:
         policy, reference = outcomes[name], outcomes[base]
@@ -138,8 +139,9 @@ def compare_with_today(
         return ComparedPolicy(name, policy, reference, comparison)
 
     dedicated_run = dedicated and dedicated[1]
-    others = tuple(against(name, today) for name in outcomes if name not in (today, dedicated_run))
-    return Runs(outcomes, today, others, against(*dedicated) if dedicated else None)
+    left_out = (reference_name, dedicated_run)
+    others = tuple(against(name, reference_name) for name in outcomes if name not in left_out)
+    return Runs(outcomes, reference_name, others, against(*dedicated) if dedicated else None)
 
 
 def largest_utilization(outcome: Outcome) -> float:
