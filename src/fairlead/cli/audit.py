@@ -250,7 +250,7 @@ def _refuse_options_of_dumps(
 
 
 def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any, Quotas]:
-    """Put the users of problem and subject into a file's tree of queues; return also its quotas."""
+    """Return problem and subject with their users in a file's tree of queues, and its quotas."""
     from fairlead.errors import ProblemError
     from fairlead.formats.queue_file import load_queues
     from fairlead.model.quotas import check_cluster

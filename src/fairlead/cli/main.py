@@ -20,7 +20,8 @@ def run(arguments: list[str] | None = None) -> int:
     """
     if arguments is not None:
         return _run(arguments)
-    # Of streams that the caller closed; a command whose answer cannot be written fails.
+    # Open the streams that the caller closed. A closed standard output becomes unwritable, so that
+    # a command fails if its answer cannot be written.
     for name, mode in (("stdin", "r"), ("stdout", "r"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MECHANISM = "ps-dsf"
 
-# JSON of all steps has a number for each user at each step: some 100 MB for this many users.
+# With more users, JSON of all steps, a number for each user at each step, exceeds some 100 MB.
 MOST_STEPS_IN_JSON = 3_000
 
 
@@ -276,7 +276,7 @@ def mechanisms(as_json: options.AsJson = False) -> None:
 
 
 def _catalogue_document() -> Document:
-    """Lay out the catalogue of mechanisms, with its values for JSON."""
+    """Return the document of the catalogue of mechanisms."""
     from fairlead.mechanisms.catalogue import all_mechanisms
     from fairlead.report.document import Block, Document, Prose, pairs_table
     from fairlead.report.numbers import counted

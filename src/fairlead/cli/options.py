@@ -88,7 +88,7 @@ RayAddress = Annotated[
 
 
 def read_problem(file: str, skip_unplaceable: bool) -> tuple[Problem, list[str]]:
-    """Return a file's problem and the reasons for users left out, also named on standard error."""
+    """Return a file's problem, and the reasons for users left out, which are also printed."""
     from fairlead.formats.problem_file import load_with_report
 
     problem, left_out = load_with_report(file, skip_unplaceable=skip_unplaceable)
@@ -228,7 +228,7 @@ class OutputOptions:
     report: ReportPath = None
 
     def check(self, *sources: str | Path, what: str = "problem file") -> None:
-        """Raise InputError for a wrong format, or a page that would replace an input."""
+        """Raise InputError for an unusable --format, or a page that would replace an input."""
         if self.table_format is not None and self.table_format not in FORMATS:
             fault = f"must be {' or '.join(FORMATS)}, not {self.table_format!r:.60}"
             raise InputError(fault, "--format")
@@ -244,7 +244,7 @@ class OutputOptions:
         headings: Callable[[DataFrame], Sequence[str]] = lambda _: (),
         left_out: Sequence[str] = (),
     ) -> None:
-        """Show a document as `streams.show` does, or the frame of its main table if asked for."""
+        """Show a document by `streams.show`, or with --format only the frame of its main table."""
         table = None
         if self.table_format is not None:
             from fairlead.report.numbers import frame_text
@@ -321,7 +321,7 @@ def executor_on(ray: str | None, processes: int | None = None) -> Iterator[Execu
 
     from fairlead.executors.ray_tasks import ray_executor
 
-    # Drop what Ray prints about nodes and workers, and what its compiled code prints as it joins.
+    # Discard messages of Ray about nodes and workers, also those of its compiled code.
     with open(os.devnull, "w") as nothing, redirect_stdout(nothing), ExitStack() as stack:
         sys.stderr.flush()
         with redirected(2, nothing.fileno()):

@@ -93,10 +93,10 @@ def show(
     table: str | None = None,
     left_out: Sequence[str] = (),
 ) -> None:
-    """Write a document to standard output, and its page to `report`.
+    """Write a document to standard output, as JSON or text, and its page to `report`.
 
-    `table` is written in place of the document, if it is given. `left_out` lists parts of the input
-    that the answer lacks, and why.
+    `table` is written instead of the text if it is given. `left_out` lists parts of the input that
+    the answer lacks, and why.
 
     If one write fails, the other is still done, as the answer may have taken hours.
     Raises ReaderGoneError when the reader of standard output has gone, and InputError when a file
@@ -177,7 +177,7 @@ def silence_standard_output() -> None:
 
 @contextmanager
 def redirected(number: int, target: int) -> Iterator[None]:
-    """Redirect a file descriptor to another one, for C code and children, too."""
+    """Redirect a file descriptor to another one, also for C code and child processes."""
     saved = os.dup(number)
     try:
         os.dup2(target, number)

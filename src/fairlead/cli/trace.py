@@ -117,13 +117,12 @@ def generate(
         Option("--output", "-o", metavar="OUT", help="OUT.parquet."),
     ],
     servers: Annotated[
-        int, Option(metavar="N", help="Number of servers, drawn from Google's park of 2011.")
+        int, Option(metavar="N", help="Number of servers, drawn from Google's cluster of 2011.")
     ] = 2000,
     exact_park: Annotated[
         bool,
         Option(
-            help="Take servers in the exact proportions of Google's park of 12,583 servers, not at "
-            "random.",
+            help="Take servers in the exact proportions of Google's 12,583 servers, not at random.",
         ),
     ] = False,
     users: Annotated[
@@ -154,7 +153,7 @@ def generate(
 ) -> None:
     """Generate a day like one of Google's cluster of 2011; the same seed gives the same day.
 
-    Servers are drawn from the published park. Users and arrivals are drawn by laws that were
+    Servers are drawn from the published ones. Users and arrivals are drawn by laws that were
     measured on Google's job events, or with --job-events taken from such events. All laws are
     listed by help("fairlead.traces.generator") in Python.
 

@@ -165,7 +165,7 @@ def worker(
 
 
 def _own_folder(name: str, *, is_root: bool) -> Path:
-    """Return the default folder of a worker: for root outside root's home, closed to tasks."""
+    """Return a worker's default folder; that of root is outside root's home."""
     if is_root and not os.environ.get("XDG_STATE_HOME"):
         return Path(f"/var/lib/fairlead-worker-{name}")
     return state_folder() / f"worker-{name}"
