@@ -289,7 +289,10 @@ def test_a_fault_of_an_answer_is_named(tasks: list[list[float]], fault: str) -> 
 
 @pytest.mark.parametrize(
     ("tasks", "fault"),
-    [([[0.5], [1.0]], "fractions of tasks"), ([[3.0], [2.0]], "more time of a group of servers than there is")],
+    [
+        ([[0.5], [1.0]], "fractions of tasks"),
+        ([[3.0], [2.0]], "more time of a group of servers than there is"),
+    ],
 )
 def test_a_fault_of_whole_tasks_in_shared_time_is_named(
     tasks: list[list[float]], fault: str

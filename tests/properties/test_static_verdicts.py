@@ -218,7 +218,7 @@ def test_whole_tasks_fall_short_by_one_or_more(data):
     unasked = (slices < 1 - 1e-9) & (has == 0)
     names = [name for name, skip in zip(problem.users.names, unasked, strict=True) if skip]
     assert list(verdict.vacuous) == names
-    assert (f"nothing is said of {len(names):,} of" in verdict.sentence) == bool(names)
+    assert ("not judged" in verdict.sentence) == bool(names)
     assert verdict.to_dict().get("vacuous", {"count": 0})["count"] == len(names)
 
 

@@ -47,7 +47,7 @@ _SINGLE_VERDICT = {
 
 
 def catalogue_document(entries: Sequence[Entry]) -> Document:
-    """List the tables and figures that can be reproduced."""
+    """Return the document of the tables and figures that can be reproduced."""
     columns = words("name", "paper", "subject", "result in the paper", "takes", "--set")
     rows = [
         [
@@ -90,7 +90,7 @@ def reproductions_document(
     details: bool = True,
     values: Callable[[], Mapping[str, Any]] = dict,
 ) -> Document:
-    """Show each reproduction: the verdict and its reason, numbers, statements and findings.
+    """Return the document of reproductions: verdicts and reasons, numbers and findings.
 
     Parameters
     ----------
@@ -115,12 +115,12 @@ def reproductions_document(
             for entry, reproduction in found.values()
         ]
     else:
-        blocks += _in_short(found, change_texts)
+        blocks += _summary(found, change_texts)
     return Document(
         next(iter(found)) if one else "Papers and our results",
         "papers, reproduced",
         "Printed numbers and ours",
-        _opening(found, change_texts),
+        _overall_verdict(found, change_texts),
         blocks,
         values,
     )
@@ -143,10 +143,10 @@ def _statement_kind(reproduction: Reproduction, change_text: str) -> str:
     return FAILS if reproduction.verdict == DIFFERS else HOLDS
 
 
-def _opening(
+def _overall_verdict(
     found: Mapping[str, tuple[Entry, Reproduction]], change_texts: Mapping[str, str]
 ) -> Statement:
-    """Count the verdicts, and name what differs; with changed parameters there is no verdict."""
+    """Count the verdicts, and name the entries that differ; none with changed parameters."""
     without_verdict = [key for key in found if change_texts[key]]
     others = {key: pair for key, pair in found.items() if not change_texts[key]}
     if not others:
@@ -188,7 +188,7 @@ def _verdicts(
 
 
 def _show_one(entry: Entry, reproduction: Reproduction, change_text: str) -> Iterator[Block]:
-    """Show one reproduction: numbers, statements, tables and findings."""
+    """Yield the blocks of one reproduction: numbers, statements, tables and findings."""
     paper = entry.paper
     yield Prose(f"{paper.authors}, “{paper.title}”, {paper.venue}, {entry.number}.", "small")
     yield Prose(f"The paper: {entry.printed}.")
@@ -215,15 +215,15 @@ def _show_one(entry: Entry, reproduction: Reproduction, change_text: str) -> Ite
 
 
 def _note(reproduction: Reproduction, change_text: str) -> str:
-    """Return the note; with changed parameters, say that it is about the paper's parameters."""
+    """Return the note; if parameters were changed, with a remark that it is about the paper's."""
     about = "With the paper's parameters: " if change_text else ""
     return f"{about}{reproduction.note}"
 
 
-def _in_short(
+def _summary(
     found: Mapping[str, tuple[Entry, Reproduction]], change_texts: Mapping[str, str]
 ) -> Iterator[Block]:
-    """Explain verdicts other than equal, and list the errors and gaps of the papers."""
+    """Yield the reasons of verdicts other than equal, and the errors and gaps of the papers."""
     for key, (_, reproduction) in found.items():
         if reproduction.verdict != EQUAL or change_texts[key]:
             reason = give_reason(reproduction.readings, reproduction.claims, in_full=False)

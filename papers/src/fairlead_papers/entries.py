@@ -55,8 +55,8 @@ def find_entries(names: Sequence[str]) -> list[Entry]:
         if not found:
             papers = {entry.paper.key: None for entry in CATALOGUE.values()}
             near = did_you_mean(name, (*papers, *CATALOGUE))
-            said = near or "; `fairlead reproduce --list` lists the names"
-            raise InputError(f"there is no {name!r}{said}", "what")
+            hint = near or "; `fairlead reproduce --list` lists the names"
+            raise InputError(f"there is no {name!r}{hint}", "what")
         wanted.update(found)
     return [entry for entry in CATALOGUE.values() if entry.key in wanted]
 

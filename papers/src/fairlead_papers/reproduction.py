@@ -14,7 +14,7 @@ EQUAL = "equal"
 WITHIN = "within its interval"
 SHAPE = "same shape"
 DIFFERS = "differs"
-# Only of a number: the table or figure may still have the same shape.
+# A verdict on a number only: the table or figure may still have the same shape.
 FARTHER = "farther off"
 VERDICTS = (EQUAL, WITHIN, SHAPE, DIFFERS)
 
@@ -31,7 +31,7 @@ class Reading:
     paper: float
     # The value of one unit of the last printed digit: 0.01 for a share printed as 62 %.
     digit: float
-    # The largest difference that chance, or details that the paper leaves open, explain, half a
+    # The largest difference that chance, or details that the paper does not state, explain, half a
     # digit included; None if it is not known.
     interval: float | None = None
     is_share: bool = True  # whether it is a fraction, which is shown in per cent

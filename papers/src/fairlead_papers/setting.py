@@ -51,9 +51,9 @@ class Setting:
     executor: Executor = field(default_factory=Processes)  # runs jobs in parallel
     # Called with the name and the file of each run that an earlier command finished.
     on_found: Callable[[str, Path], None] | None = None
-    # Called now and then with a run's name, its started tasks, all its tasks, and its time.
+    # Called from time to time with a run's name, its started tasks, all its tasks, and its time.
     on_progress: Progress | None = None
-    # Called now and then with the present activity, the finished jobs, and all jobs.
+    # Called from time to time with the name of the activity, the finished jobs, and all jobs.
     on_step: Callable[[str, int, int], None] | None = None
     _summaries: dict[str, Summary] = field(default_factory=dict)
     _shared: dict[Callable[..., Any], Any] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Setting:
         return f"seed {self.seed}{' (quick)' if self.quick else ''}{changed}"
 
     def generators(self, count: int) -> list[np.random.Generator]:
-        """Return one generator per job, so that a job draws the same whatever runs with it."""
+        """Return one generator per job, so that a job's numbers do not depend on other jobs."""
         return [np.random.default_rng([self.seed, k]) for k in range(count)]
 
     def do_all(self, what: str, work: Callable[[Any], Answer], jobs: Sequence[Any]) -> list[Answer]:

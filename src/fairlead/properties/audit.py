@@ -342,7 +342,7 @@ def audit_subject(
         nonlocal lie
         if name == feasibility.NAME:
             verdict = feasibility.check_feasibility(whole)
-            # An overused server stays overused, whatever the skipped rows hold.
+            # An overused server stays overused even if the skipped rows hold nothing.
             if verdict.verdict == "fails" or not incomplete:
                 return verdict
         if incomplete:

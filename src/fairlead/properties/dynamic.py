@@ -276,17 +276,17 @@ def _draw_demand(random: np.random.Generator, truth: FloatArray, best: _Lie | No
     Half of the draws change only one amount: most lies that pay demand more of a single resource.
     """
     n_resources = len(truth)
-    told = np.ones(n_resources, dtype=bool)
+    changed = np.ones(n_resources, dtype=bool)
     if random.random() < 0.5:
-        told[:] = np.arange(n_resources) == random.integers(n_resources)
+        changed[:] = np.arange(n_resources) == random.integers(n_resources)
     if best is not None:
-        lie = best.demand * np.exp(random.normal(0.0, 0.1, n_resources) * told)
-    elif told.all():
+        lie = best.demand * np.exp(random.normal(0.0, 0.1, n_resources) * changed)
+    elif changed.all():
         lie = truth * np.exp(random.normal(0.0, random.choice([0.03, 0.3, 1.5]), n_resources))
     else:  # demand a random amount, all, or next to nothing (nothing if a true demand is 0)
         some = random.uniform(0.0, 1.0)
         extremes = [some, some, 1.0, 0.0 if (truth == 0).any() else 1e-3]
-        lie = np.where(told, random.choice(extremes), truth)
+        lie = np.where(changed, random.choice(extremes), truth)
     if not (lie > 0).any():
         lie = truth.copy()
     largest: FloatArray = lie / lie.max()

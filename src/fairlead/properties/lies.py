@@ -102,13 +102,13 @@ def search_lies(
         on_progress,
         openings=search.openings(lies),
     )
-    told, without = counted(lies, "lie"), search.without_answer()
+    tried, without = counted(lies, "lie"), search.without_answer()
     if search.answered == 0:
-        return Verdict.undecided(NAME, f"{told} tried, none answered{without}"), None
+        return Verdict.undecided(NAME, f"{tried} tried, none answered{without}"), None
     if best.gain <= TOLERANCE:
         subjects = "demands and servers" if search.lies_about_servers else "demands"
-        sentence = f"none of {told} about {subjects} pays{without}"
-        return Verdict(NAME, "unknown", {}, lies, told, sentence), None
+        sentence = f"none of {tried} about {subjects} pays{without}"
+        return Verdict(NAME, "unknown", {}, lies, tried, sentence), None
     return _fails(subject, best, lies), best
 
 
@@ -127,7 +127,7 @@ def declared_problem(problem: Problem, lie: Lie) -> Problem:
 
 def usable_tasks(
     truth: Problem,
-    told: Problem,
+    declared: Problem,
     user: int,
     tasks: FloatArray,
     *,
@@ -136,16 +136,16 @@ def usable_tasks(
 ) -> float:
     """Return the true tasks that a lying user can run with its declared `tasks` (G,); O(G R).
 
-    `truth` is the true problem, `told` the declared one; both are pooled if the mechanism pools.
-    With `by_time` the user has whole servers during its time; with `whole_tasks` only whole tasks
-    count, each on one server.
+    `truth` is the true problem, `declared` the problem with the lie; both are pooled if the
+    mechanism pools. With `by_time` the user has whole servers during its time; with `whole_tasks`
+    only whole tasks count, each on one server.
     """
-    runs = truth.runnable[user] & told.runnable[user] & (tasks > 0)
+    runs = truth.runnable[user] & declared.runnable[user] & (tasks > 0)
     if by_time:
-        could = tasks[runs] / told.gamma[user, runs] * truth.gamma[user, runs]
+        could = tasks[runs] / declared.gamma[user, runs] * truth.gamma[user, runs]
     else:
         asks = truth.demand[user] > 0
-        worth = float((told.demand[user, asks] / truth.demand[user, asks]).min())
+        worth = float((declared.demand[user, asks] / truth.demand[user, asks]).min())
         could = tasks[runs] * worth
     if whole_tasks:
         could = certain_whole_tasks(could, tasks[runs], truth.count[runs])
@@ -277,11 +277,11 @@ class _LieSearch:
         """Return the lie with its gain."""
         assert self.subject.divide is not None
         lie = replace(self._fitting(lie), gain=-np.inf)
-        told = declared_problem(self.problem, lie)
-        if not told.runnable[lie.user].any():
+        declared = declared_problem(self.problem, lie)
+        if not declared.runnable[lie.user].any():
             return lie
         try:
-            got = self.subject.divide(told)
+            got = self.subject.divide(declared)
         except FairleadError as error:  # a user-defined mechanism may raise any
             if not isinstance(error, CertificateError | RefusalError):
                 self.faults.append(str(error).removeprefix(f"{self.subject.name}: "))
@@ -289,7 +289,7 @@ class _LieSearch:
         if not np.isfinite(got.tasks[lie.user]).all():
             return lie
         if not self.subject.certified:
-            answer = check_feasibility(replace(self.subject, holdings=got, given=told))
+            answer = check_feasibility(replace(self.subject, holdings=got, given=declared))
             if answer.verdict == "fails":
                 self.infeasible.append(answer.sentence)
                 return lie
@@ -344,8 +344,8 @@ def _fails(subject: Subject, lie: Lie, lies: int) -> Verdict:
             subjects.append("rates")
     elif (lie.demand != problem.demand[lie.user]).any():
         amounts = zip(resources, lie.demand, problem.demand[lie.user], strict=True)
-        told = [f"{r} {' for '.join(format_change(a, b))}" for r, a, b in amounts if a != b]
-        subjects.append(f"demands ({', '.join(told)})")
+        changes = [f"{r} {' for '.join(format_change(a, b))}" for r, a, b in amounts if a != b]
+        subjects.append(f"demands ({', '.join(changes)})")
     changed = lie.eligible != problem.users.eligible[lie.user]
     if changed.any():
         witness["servers"] = [groups[g] for g in np.flatnonzero(lie.eligible)]

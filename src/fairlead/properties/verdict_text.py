@@ -70,7 +70,8 @@ def format_vacuous(names: Sequence[str], n_users: int, why: str) -> str:
         return ""
     more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
     listed = f"{', '.join(names[:MOST_NAMES])}{more}"
-    return f"; nothing is said of {len(names):,} of {counted(n_users, 'user')}, {why} ({listed})"
+    be = "is" if len(names) == 1 else "are"
+    return f"; {len(names):,} of {counted(n_users, 'user')} {be} not judged, {why} ({listed})"
 
 
 def counted(n: int, noun: str) -> str:

@@ -32,11 +32,11 @@ def save_audit_witnesses(audit: Audit, folder: Path) -> list[Path]:
     return save_pair(audit.subject.given, audit.lie, folder, "truth", "lie")
 
 
-def save_pair(problem: Problem, lie: Lie, folder: Path, truth: str, told: str) -> list[Path]:
-    """Write a problem with and without a lie; return both files."""
+def save_pair(problem: Problem, lie: Lie, folder: Path, truth: str, lying: str) -> list[Path]:
+    """Write a problem as `truth`, and with a lie as `lying`; return both files."""
     return [
         save_problem(problem, folder, truth),
-        save_problem(declared_problem(problem, lie), folder, told),
+        save_problem(declared_problem(problem, lie), folder, lying),
     ]
 
 

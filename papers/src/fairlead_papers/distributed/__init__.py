@@ -1,1 +1,1 @@
-"""PS-DSF without a central scheduler: each server divides itself, by its clock and messages."""
+"""PS-DSF without a central scheduler: servers divide their own capacity, and send messages."""

@@ -1,6 +1,6 @@
-"""Run self-dividing servers in actors of a Ray cluster, which exchange users' totals.
+"""Run servers that divide themselves in actors of a Ray cluster, which exchange users' totals.
 
-No actor is in charge of the division, and there is no common clock. The driver gathers the running
+No actor controls the division, and there is no common clock. The driver gathers the running
 tasks, certifies them, ends the actors when the certificate holds, and moves the shards of a lost
 actor to another.
 """
@@ -29,12 +29,13 @@ from fairlead_papers.distributed.network_setting import AsynchronousSetting
 from fairlead_papers.distributed.simulated_run import ActorCount, AsynchronousRun, Samples
 
 SAMPLE_SECONDS = 0.1  # between samples
-SILENT_SECONDS = 10.0  # without an answer, after which an actor counts as lost
-START_SECONDS = 60.0  # in which all actors must have started
+SILENT_SECONDS = 10.0  # an actor without an answer for this time counts as lost
+START_SECONDS = 60.0  # all actors must have started within this time
 SHORTEST_PERIOD = 0.05
-# Ray delivers these without a growing queue; its maximum is a few thousand a second.
+# Ray delivers this rate without a growing queue; its maximum is a few thousand.
 MESSAGES_PER_SECOND = 500
-# Rounds with changed totals after which an actor's longest period doubles; most doublings.
+# An actor's longest period doubles after this many rounds with changed totals, and at most this
+# many times.
 ROUNDS_BEFORE_SLOWER, MOST_DOUBLINGS = 20, 6
 
 
@@ -120,8 +121,8 @@ class ServerActor:
 class ServerActors:
     """The actors of a setting, spread over the nodes of the Ray cluster of this process.
 
-    Raises InputError unless there are from 1 to as many actors as servers, FairleadError when an
-    actor does not start.
+    Raises InputError for fewer actors than 1 or more than servers, FairleadError when an actor does
+    not start.
     """
 
     def __init__(self, setting: AsynchronousSetting, count: int) -> None:

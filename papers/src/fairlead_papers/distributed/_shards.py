@@ -73,9 +73,9 @@ class ShardHolder:
             tasks[server.users, column] = server.rate
         rates = tasks.sum(axis=1, keepdims=True)
         tasks *= np.divide(known.tasks[:, None], rates, out=np.zeros_like(rates), where=rates > 0)
-        said = known._replace(tenure=tenure)
-        self._shards[shard] = Shard(servers, tasks, said)
-        self._received[shard] = said
+        taken_over = known._replace(tenure=tenure)
+        self._shards[shard] = Shard(servers, tasks, taken_over)
+        self._received[shard] = taken_over
         everywhere = self._everywhere()
         for column, server in enumerate(servers):
             server.believed = (everywhere - tasks[:, column])[server.users]

@@ -1,4 +1,4 @@
-"""How soon servers settled after each change, and how far they are from the exact answers."""
+"""Measure how soon servers settle after changes, and how far they are from the exact answers."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def compare_with_exact(run: AsynchronousRun) -> Settlement:
 
 
 def changes_text(settlement: Settlement, phase: Phase) -> str:
-    """Name the users that come and go at the start of a phase."""
+    """Name the users that join and leave at the start of a phase."""
     names = settlement.run.setting.problem.users.names
     if not phase.changes:
         return "start"
@@ -218,7 +218,7 @@ CROWDED = 1.0
 
 
 def convergence_document(settlement: Settlement, title: str) -> Document:
-    """Show how soon the servers settle after users come and go, with the exact answers."""
+    """Return the document of a settlement: times after each change, and the exact answers."""
     run = settlement.run
     setting = run.setting
     refused = [
@@ -271,15 +271,15 @@ def _verdict(settlement: Settlement) -> Statement:
         return Statement(HOLDS, f"The servers settled on {name}{when} (violation below 1e-6).")
     violation = settlement.run.certificate.violation
     missed = f"violation {violation:.1e}" if isfinite(violation) else "a user has no tasks"
-    said = f"The servers have not settled on {name} ({missed} in the end): "
+    text = f"The servers have not settled on {name} ({missed} in the end): "
     if setting.crowd > CROWDED:
-        said += (
+        text += (
             f"about {number(setting.crowd)} servers decide while a message is under way, and all "
             "of them react to the same messages. A longer --period or more --damping helps."
         )
     else:
-        said += "it may only need more time (--until)."
-    return Statement(FAILS, said)
+        text += "it may only need more time (--until)."
+    return Statement(FAILS, text)
 
 
 def setting_text(run: AsynchronousRun) -> str:

@@ -80,9 +80,9 @@ class Clocks:
         return self.period * np.arange(n_servers) / n_servers
 
 
-# Seconds after the end of a run in which a message still counts for it, because of rounding.
+# A message that arrives this many seconds after a run still counts for it, because of rounding.
 ARRIVAL_TOLERANCE = 1e-9
-# Largest count of numbers in stored messages: two gigabytes.
+# Largest number of floats in stored messages: two gigabytes.
 LARGEST_STORE = 250_000_000
 
 
@@ -331,8 +331,8 @@ class AsynchronousSetting:
     def crowd(self) -> float:
         """The mean number of servers that run while a message is under way.
 
-        None of them knows what the others decide. Beyond one or two they tend to overreact
-        together, and oscillate.
+        None of them knows the decisions of the others. With more than one or two they tend to
+        overreact together, and oscillate.
         """
         mean = 0.5 * (self.delay.shortest + self.delay.longest)
         return self.servers * mean / self.clocks.period

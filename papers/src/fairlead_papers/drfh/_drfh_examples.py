@@ -193,7 +193,7 @@ DISTRIBUTION = Distribution(constrained=0.0)
     ),
 )
 def reproduce_section_4(setting: Setting) -> Reproduction:
-    """Search random problems for violations of proved properties; half a minute."""
+    """Search random problems for violations of proved properties."""
     problems, lies = setting.value(PROBLEMS), setting.value(LIES)
     counts = count_violations(setting, (DRFH,), (*PROVED, SHARING), DISTRIBUTION, problems, lies)
     unlike_servers = Problem.from_arrays([[1, 20], [30, 1]], [[1, 1], [1, 5]])

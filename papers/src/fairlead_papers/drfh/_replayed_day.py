@@ -47,7 +47,7 @@ NOTE_OF_TABLE_2 = (
     parameters=OF_DAY,
 )
 def reproduce_table_2(setting: Setting) -> Reproduction:
-    """Replay the day under five sizes of slots, and under Best-Fit; a minute or two."""
+    """Replay the day under five sizes of slots, and under Best-Fit."""
     policies = [f"slots:{slots}" for slots in PRINTED]
     summaries = setting.replay_day(BEST_FIT, *policies)
     used = {name: summary.horizon_utilization for name, summary in summaries.items()}
@@ -137,7 +137,7 @@ NOTE_OF_FIGURE_5 = (
     parameters=OF_DAY,
 )
 def reproduce_figure_5(setting: Setting) -> Reproduction:
-    """Replay the day under Best-Fit, First-Fit and 14 slots; half a minute."""
+    """Replay the day under Best-Fit, First-Fit and 14 slots."""
     summaries = setting.replay_day(*POLICIES)
     used = {name: summary.utilization for name, summary in summaries.items()}
     # The first 24 hours, which is all that `Setting.replay_day` measures.
@@ -270,7 +270,7 @@ def judge_times(
     pairs = [(percentile(best, p), percentile(slots, p)) for p in percents]
     small, large = reduction.mean[0], reduction.mean[2:]
     classes = reduction.mean[~np.isnan(reduction.mean)]
-    said = ", ".join(_share(value) for value in reduction.mean.tolist())
+    reductions_text = ", ".join(_share(value) for value in reduction.mean.tolist())
     quantiles = "; ".join(
         f"{p} %: {number(one)} s, {number(other)} s"
         for p, (one, other) in zip(percents, pairs, strict=True)
@@ -294,13 +294,13 @@ def judge_times(
                 (large[~np.isnan(large)] >= LARGE_JOBS_REDUCTION).all()
                 and not np.isnan(large).all()
             ),
-            f"by size {said}",
+            f"by size {reductions_text}",
         ),
         PrintedClaim(
             "the larger the job, the larger the reduction: no class gains less than the one "
             f"before by more than {100 * REDUCTION_TOLERANCE:g} points",
             bool((np.diff(classes) >= -REDUCTION_TOLERANCE).all()),
-            f"by size {said}",
+            f"by size {reductions_text}",
         ),
     )
 

@@ -41,11 +41,11 @@ def figure_4_park(servers: int = 100) -> Cluster:
 def figure_4(seed: int = 0, servers: int = 100) -> Workload:
     """Return the workload of Fig. 4: three users that come and go, on 100 servers by default.
 
-    The servers are those of `figure_4_park`. User 1 arrives at 0 s,
-    user 2 at 200 s, user 3 at 500 s; user 1 leaves at 1080 s, the others at 1500 s. Each user has
-    one job, with more tasks than can run until the user leaves. Then its waiting tasks are
-    withdrawn, and its running ones end by themselves. The paper states no durations. Here `seed`
-    draws them, uniform from 10 to 50 s, so that shares settle within 50 s of a change of users.
+    The servers are those of `figure_4_park`. User 1 arrives at 0 s, user 2 at 200 s, user 3 at
+    500 s; user 1 leaves at 1080 s, the others at 1500 s. Each user has one job, with more tasks
+    than can run until the user leaves. Then its waiting tasks are withdrawn, and its running ones
+    end by themselves. The paper states no durations. Here they are drawn by `seed`, uniform from 10
+    to 50 s, so that shares settle within 50 s of a change of users.
 
     Source: Wang, Liang and Li 2014, Section VI and Fig. 4.
     """
@@ -120,7 +120,7 @@ SERVERS = Parameter("servers", 100, quick=100, most=10_000)
     parameters=(SERVERS,),
 )
 def reproduce(setting: Setting) -> Reproduction:
-    """Replay the workload of Fig. 4 under Best-Fit; a second."""
+    """Replay the workload of Fig. 4 under Best-Fit."""
     servers = setting.value(SERVERS)
     workload = figure_4(setting.seed, servers)
     log = replay(workload, POLICY, seed=setting.seed)

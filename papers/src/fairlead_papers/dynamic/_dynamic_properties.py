@@ -127,11 +127,13 @@ def judge_failures(fails: Mapping[str, int], sequences: int, lies: int) -> tuple
     """Judge each property and lemma by the number of sequences on which it fails."""
     claims = []
     for name, words in (PROPERTIES | LEMMAS).items():
-        said = f"it gives {words}" if name in PROPERTIES else words
+        sentence = f"it gives {words}" if name in PROPERTIES else words
         searched = f", {lies} lies each" if name == "strategy-proofness" else ""
         count = fails.get(name, 0)
         claims.append(
-            PrintedClaim(said, count == 0, f"fails on {count} of {sequences} sequences{searched}")
+            PrintedClaim(
+                sentence, count == 0, f"fails on {count} of {sequences} sequences{searched}"
+            )
         )
     return tuple(claims)
 

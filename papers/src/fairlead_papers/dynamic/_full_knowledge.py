@@ -66,7 +66,7 @@ class FinalShares(NamedTuple):
     "at once",
 )
 def reproduce_section_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
-    """Divide among the agents of the instance, for 2 to 8 resources; at once."""
+    """Divide among the agents of the instance, for 2 to 8 resources."""
     found = {m: final_shares(m, SMALL) for m in RESOURCES_OF_SUMS}
     return Reproduction(
         setting=f"m resources, m + 1 agents as printed, epsilon {SMALL:g}, m from 2 to 8.",
@@ -248,7 +248,7 @@ class WorstCase:
     parameters=(SEQUENCES,),
 )
 def reproduce_theorem_2(setting: Setting) -> Reproduction:
-    """Divide among the instance, longer ones and random sequences; half a minute."""
+    """Divide among the instance, longer ones and random sequences."""
     sequences = setting.value(SEQUENCES)
     worst_of = partial(_measure_worst_case, setting.seed, sequences)
     each = setting.do_all("numbers of resources", worst_of, RESOURCES)
@@ -332,7 +332,7 @@ def _ratio_readings(m: int, worst: WorstCase) -> tuple[Reading, ...]:
 
 
 def _tighter(found: dict[int, WorstCase]) -> Finding:
-    """Return that longer sequences bring the ratio to 1/m."""
+    """Return the finding that longer sequences bring the ratio to 1/m."""
     m = RESOURCES[0]
     worst = found[m]
     return Finding(
@@ -347,19 +347,19 @@ def _tighter(found: dict[int, WorstCase]) -> Finding:
 
 
 def _other_mechanism() -> Finding:
-    """Return that other Pareto optimal shares beat the bound on the proof's instance."""
+    """Return the finding that other Pareto optimal shares beat the bound on the instance."""
     ratios = {}
     for m in COMPARED_RESOURCES:
         demand = worst_case_max_min(m, SMALL)
         ratios[m], _ = best_shares(demand, newest_resources(m))
-    said = ", ".join(f"{ratio:.3f} for m = {m}" for m, ratio in ratios.items())
+    ours = ", ".join(f"{ratio:.3f} for m = {m}" for m, ratio in ratios.items())
     limits = ", ".join(f"{(m + 1) / (m * m + 1):.3f}" for m in COMPARED_RESOURCES)
     return Finding(
         "Proof of Theorem 2: any dynamic Pareto optimal mechanism gives all resources to the first "
         "m² agents.",
         "Dynamic Pareto optimality, as defined, requires that one resource is used up, not all. On "
         "the proof's instance there are dynamic Pareto optimal shares with sharing incentive whose "
-        f"ratio at the worst step is {said}, where the proof has {limits}. The bound itself stands "
+        f"ratio at the worst step is {ours}, where the proof has {limits}. The bound itself stands "
         "if the last agent demands the resource that the mechanism has used up.",
         "pytest papers/tests/test_dynamic_theorem_2.py -k pareto_optimal_shares",
     )

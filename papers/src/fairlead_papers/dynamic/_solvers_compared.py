@@ -248,7 +248,7 @@ def _largest_error(demand: FloatArray, *, corrected: bool) -> float:
 
 
 def _total(d: Sequence[Row], first: int, last: int, r: int, x: Row | None = None) -> Fraction:
-    """Sum demand times share, or without x demands only, over agents first..last, from 1."""
+    """Return the sum of demand times share over agents first..last, or of demand without `x`."""
     agents = range(first - 1, last)
     return sum((d[i][r] * (x[i] if x else 1) for i in agents), Fraction(0))
 

@@ -341,11 +341,11 @@ def _top_up_short_of_pareto() -> Finding:
     demands = [[demand] for demand in REFUTED_DEMANDS]
     allocation = solve(Problem.from_arrays([[REFUTED_POOL]], demands), "pdrf")
     left = REFUTED_POOL - float(allocation.usage[0, 0])
-    said = ", ".join(map(str, REFUTED_DEMANDS))
+    sizes = ", ".join(map(str, REFUTED_DEMANDS))
     tasks = ", ".join(f"{x:g}" for x in allocation.user_tasks)
     return Finding(
         "5: one more task each, from the least served upward, may suffice for Pareto efficiency",
-        f"It does not. One pool of {REFUTED_POOL}, tasks of {said}: PDRF with its top-up gives "
+        f"It does not. One pool of {REFUTED_POOL}, tasks of {sizes}: PDRF with its top-up gives "
         f"{tasks} tasks, and {left:g} is left, in which one more task of the first user fits.",
         f"fairlead audit {REFUTED_FILE} -m pdrf",
     )

@@ -135,12 +135,12 @@ def count_row(row: PrintedRow, found: Deviations) -> CountedRow:
 
 
 def count_table_1(setting: Setting) -> list[CountedRow]:
-    """Run the rows of Table 1; ten seconds."""
+    """Run the rows of Table 1."""
     return _count_rows(1, setting)
 
 
 def count_table_2(setting: Setting) -> list[CountedRow]:
-    """Run the rows of Table 2, then its last one with ten times the reserves; ten seconds."""
+    """Run the rows of Table 2, then its last one with ten times the reserves."""
     return _count_rows(2, setting)
 
 

@@ -98,7 +98,7 @@ def _judge_under(counted: Sequence[CountedRow]) -> PrintedClaim:
 
 
 def find_reserves(counted: Sequence[CountedRow], command: str) -> Finding | None:
-    """Return that the last row of Table 2 contradicts its printed reserves; None if it does not.
+    """Return the finding that Table 2's last row contradicts its reserves; None if it does not.
 
     `counted` has the rows of Table 2, then the last row with ten times the reserves.
     """
@@ -119,7 +119,7 @@ def find_reserves(counted: Sequence[CountedRow], command: str) -> Finding | None
 
 
 def find_largest_excess(counted: Iterable[CountedRow], command: str) -> Finding | None:
-    """Return the rows whose largest excess is above the printed maximum; None without any."""
+    """Return the finding on rows with an excess above the printed maximum; None without any."""
     wrong = [
         f"with demands {row.row.name} and reserves {_reserves(row)} the most is {row.most_over} in "
         f"{row.runs:,} runs, and {row.over_by[2].mean:.2f} users have more than two too many "
@@ -137,7 +137,7 @@ def find_largest_excess(counted: Iterable[CountedRow], command: str) -> Finding 
 
 
 def find_sums(rows: Iterable[PrintedRow], command: str) -> Finding | None:
-    """Return the rows whose printed mean is not the sum of its columns; None without any."""
+    """Return the finding on rows whose printed mean is not their columns' sum; None without any."""
     wrong = [
         f"with demands {row.name} they add up to {sum(row.over_by):.3f}, printed is {row.over[0]:g}"
         for row in rows
@@ -153,7 +153,7 @@ def find_sums(rows: Iterable[PrintedRow], command: str) -> Finding | None:
 
 
 def find_excess_of_large_demands(counted: CountedRow, command: str) -> Finding | None:
-    """Return that over-allocations occur with demands of 10 and more; None if they do not."""
+    """Return the finding that demands of 10 and more have over-allocations; None if they do not."""
     users = int(counted.over.values.sum())
     if users == 0:
         return None
@@ -165,7 +165,7 @@ def find_excess_of_large_demands(counted: CountedRow, command: str) -> Finding |
 
 
 def find_short_top_up(counted: Sequence[CountedRow], command: str) -> Finding | None:
-    """Return that the top-up leaves users with too few tasks; None if it does not."""
+    """Return the finding that the top-up leaves users with too few tasks; None if it does not."""
     short = [
         f"{row.still_under.mean:.1f} by up to {row.most_still_under} with demands {row.row.name} "
         f"and reserves {_reserves(row)}"
@@ -225,7 +225,7 @@ HEADINGS = (
     parameters=(RUNS_OF_ROW,),
 )
 def reproduce_table_1(setting: Setting) -> Reproduction:
-    """Compare PDRF with DRF for ten resources; ten seconds."""
+    """Compare PDRF with DRF for ten resources."""
     counted = setting.compute_once(count_table_1)
     command = f"fairlead reproduce pdrf/table-1 --seed {setting.seed}"
     found = (
@@ -245,7 +245,7 @@ def reproduce_table_1(setting: Setting) -> Reproduction:
     parameters=(RUNS_OF_ROW,),
 )
 def reproduce_table_2(setting: Setting) -> Reproduction:
-    """Compare PDRF with DRF for two resources and wide intervals of demands; ten seconds."""
+    """Compare PDRF with DRF for two resources and wide intervals of demands."""
     counted = setting.compute_once(count_table_2)
     command = f"fairlead reproduce pdrf/table-2 --seed {setting.seed}"
     most_in_table_1 = max(row.over[0] for row in ROWS if row.table == 1)

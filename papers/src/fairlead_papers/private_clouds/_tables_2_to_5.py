@@ -176,7 +176,7 @@ def count_near(readings: Iterable[Reading]) -> tuple[int, int]:
 
 
 def find_drawing(study: Study, command: str) -> Finding:
-    """Return whether drawing a server for each task, not rounds, gives the printed numbers."""
+    """Return the finding whether drawn servers instead of rounds give the printed numbers."""
     rounds = count_near(_compare_random_rows(study.outcomes, study.trials))
     drawn = count_near(_compare_random_rows(study.drawn, study.drawn_trials))
     in_rounds, by_task = study.outcomes[RRR_PS_DSF].tasks, study.drawn[RRR_PS_DSF].tasks
@@ -186,10 +186,10 @@ def find_drawing(study: Study, command: str) -> Finding:
         f"rounds; printed {row.total:g})"
         for row in RANDOM_ROWS
     )
-    said = "come" if drawn[0] > rounds[0] else "do not come"
+    come = "come" if drawn[0] > rounds[0] else "do not come"
     return Finding(
         "VI: servers are taken in round-robin fashion, in an order that is permuted each round",
-        f"The printed numbers {said} from drawing a server for each task, without rounds. "
+        f"The printed numbers {come} from drawing a server for each task, without rounds. "
         f"Of the {drawn[1]} numbers of random schedulers in Tables II and III {drawn[0]} are "
         f"within their intervals with drawn servers, {rounds[0]} in rounds. Totals: {totals}. "
         f"In rounds PS-DSF has {in_rounds[0, 1]:.2f} and {in_rounds[1, 0]:.2f} tasks of (1,2) and "
@@ -210,7 +210,7 @@ def _compare_random_rows(outcomes: dict[str, StudyOutcome], trials: int) -> list
 
 
 def find_other_best_fit(study: Study, command: str) -> Finding:
-    """Return what best-fit gives if it chooses among servers that fit, not the printed BF-DRF."""
+    """Return the finding that the printed BF-DRF is not best-fit among the servers that fit."""
     tasks = fill(kesidis_problem(), "drf", "best-fit").tasks
     as_printed = study.outcomes[BF_DRF].tasks
     ours, printed = (", ".join(f"{x:g}" for x in t.ravel()) for t in (tasks, as_printed))
@@ -225,7 +225,7 @@ def find_other_best_fit(study: Study, command: str) -> Finding:
 
 
 def find_wrong_example(command: str) -> Finding:
-    """Return that the example of an interval mixes the mean of (1,1) with the sd of (1,2)."""
+    """Return the finding that an example mixes the mean of (1,1) with the sd of (1,2)."""
     row = BY_NAME[TSF]
     assert row.tasks_sd is not None
     mean, sd = row.tasks[1], row.tasks_sd[1]
@@ -239,7 +239,7 @@ def find_wrong_example(command: str) -> Finding:
 
 
 def find_unused_of_others(command: str) -> Finding:
-    """Return the row of Table IV that contradicts Table II."""
+    """Return the finding that a row of Table IV contradicts Table II."""
     row = BY_NAME[RRR_PS_DSF]
     left = unused_of(np.reshape(row.tasks, (2, 2))).ravel()
     texts = [", ".join(f"{value:.4g}" for value in values) for values in (left, row.unused)]
@@ -252,7 +252,7 @@ def find_unused_of_others(command: str) -> Finding:
 
 
 def find_impossible_sds(command: str) -> Finding:
-    """Return the row of Table V that is smaller than Table III allows."""
+    """Return the finding that a row of Table V is smaller than Table III allows."""
     row = BY_NAME[RRR_PS_DSF]
     assert row.tasks_sd is not None
     assert row.unused_sd is not None
@@ -285,7 +285,7 @@ NOTE = (
     parameters=(DRAWN_TRIALS,),
 )
 def reproduce_table_2(setting: Setting) -> Reproduction:
-    """Fill the servers by each scheduler, and compare tasks; two seconds for all four tables."""
+    """Fill the servers by each scheduler, and compare tasks."""
     command = _command(2, setting)
     study = setting.compute_once(run_study)
     findings = (

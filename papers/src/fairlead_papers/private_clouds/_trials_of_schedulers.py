@@ -160,7 +160,7 @@ def kesidis_problem() -> Problem:
 
 
 def run_study(setting: Setting) -> Study:
-    """Fill the two servers by each scheduler, 200 times if it is random; two seconds."""
+    """Fill the two servers by each scheduler, 200 times if it is random."""
     n_drawn = setting.value(DRAWN_TRIALS)
     residual = PrintedTrials(RRR_RPS_DSF, "ps-dsf", "rrr", True, (), 0.0, ())
     outcomes = {

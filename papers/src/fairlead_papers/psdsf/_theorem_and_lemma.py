@@ -58,7 +58,7 @@ class JudgedAnswer:
     parameters=(PROBLEMS_OF_THEOREM_1,),
 )
 def reproduce_theorem_1(setting: Setting) -> Reproduction:
-    """Test answers to random problems by the condition and the definition; ten seconds or so."""
+    """Test answers to random problems by the condition and the definition."""
     problems = setting.value(PROBLEMS_OF_THEOREM_1)
     what = "problems, by condition and by definition"
     each = setting.do_all(what, _judge_answers, setting.generators(problems))
@@ -202,7 +202,7 @@ class LieEffect:
     parameters=(PROBLEMS_OF_LEMMA_1,),
 )
 def reproduce_lemma_1(setting: Setting) -> Reproduction:
-    """Search random problems for lies that refute the lemma; half a minute."""
+    """Search random problems for lies that refute the lemma."""
     problems = setting.value(PROBLEMS_OF_LEMMA_1)
     each = setting.do_all("problems with lies", _measure_lies, setting.generators(problems))
     effects = list(chain.from_iterable(each))

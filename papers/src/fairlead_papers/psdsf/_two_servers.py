@@ -186,7 +186,7 @@ BOTTLENECK = "bottleneck-fairness"
     "at once",
 )
 def reproduce_figure_1(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
-    """Divide the two servers by the three mechanisms; a fraction of a second."""
+    """Divide the two servers by the three mechanisms."""
     problem = example_of_figure_1()
     answers = {called: solve(problem, name) for name, called, _, _ in PRINTED_OF_FIGURE_1}
     fair = {
@@ -256,7 +256,7 @@ def judge_fairness(
     `dominant` has each user's dominant resource on all servers together, `shared` the result of
     `bottlenecks`.
     """
-    said = {True: "max-min fair in memory", False: "not max-min fair in memory"}
+    verdicts = {True: "max-min fair in memory", False: "not max-min fair in memory"}
     one = PrintedClaim(
         "memory is dominant for all users on every server where they may run",
         shared == ("memory",),
@@ -268,9 +268,11 @@ def judge_fairness(
         dominant == ("bandwidth", "memory", "memory"),
         ", ".join(dominant),
     )
-    three = PrintedClaim("PS-DSF divides the memory fairly", fair["PS-DSF"], said[fair["PS-DSF"]])
+    three = PrintedClaim(
+        "PS-DSF divides the memory fairly", fair["PS-DSF"], verdicts[fair["PS-DSF"]]
+    )
     others = [
-        PrintedClaim(f"{name} does not divide it fairly", not fair[name], said[fair[name]])
+        PrintedClaim(f"{name} does not divide it fairly", not fair[name], verdicts[fair[name]])
         for name in ("C-DRFH", "TSF")
     ]
     return (one, two, three, *others)
@@ -300,7 +302,7 @@ TOLERANCE = 1e-6
     "at once",
 )
 def reproduce_figure_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
-    """Divide the two servers by PS-DSF, and compute virtual dominant shares; under a second."""
+    """Divide the two servers by PS-DSF, and compute virtual dominant shares."""
     problem = example_of_figure_2()
     answer = solve(problem, "ps-dsf")
     shares = virtual_shares(problem, answer.tasks)
@@ -401,7 +403,7 @@ NOTE = (
     "at once",
 )
 def reproduce_figure_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
-    """Divide the channels' time by PS-DSF with given rates; a fraction of a second."""
+    """Divide the channels' time by PS-DSF with given rates."""
     problem = channels_of_figure_4()
     answer, by_resource = (solve(problem, name) for name in ("ps-dsf-tdm", "ps-dsf"))
     time = answer.tasks / problem.gamma

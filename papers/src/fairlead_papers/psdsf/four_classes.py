@@ -83,7 +83,7 @@ CPU_OF_USER_2 = 2 / 15
     "two seconds",
 )
 def reproduce_figure_6(setting: Setting) -> Reproduction:
-    """Let 120 servers divide themselves, and compare with exact answers; two seconds."""
+    """Let 120 servers divide themselves, and compare with exact answers."""
     figure = figure_6(seed=setting.seed)
     return Reproduction(
         setting=(
@@ -252,7 +252,7 @@ NOTE_OF_TABLE_3 = (
     "at once",
 )
 def reproduce_table_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
-    """Compute gamma from capacity and demand; at once."""
+    """Compute gamma from capacity and demand."""
     gamma = cluster_of_section_5().gamma
     others = [cluster_of_section_5(cpu).gamma for cpu in TRIED_CPU]
     beyond = cluster_of_section_5(1.01 * CPU_OF_USER_2).gamma
@@ -320,7 +320,7 @@ NOTE_OF_TABLE_4 = (
     "a second",
 )
 def reproduce_table_4(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
-    """Divide the four classes by both mechanisms; under a second."""
+    """Divide the four classes by both mechanisms."""
     problem = cluster_of_section_5()
     ps_dsf, tsf, c_drfh = (solve(problem, name) for name in ("ps-dsf", "tsf", "drfh"))
     ends = possible_tasks(problem, tsf.user_tasks)

@@ -29,7 +29,7 @@ from fairlead_papers.surveys.survey import Survey, SurveyCell
 
 
 def survey_document(survey: Survey, title: str) -> Document:
-    """Show a table of mechanisms and properties, and below it the smallest witnesses."""
+    """Return the document of a survey: mechanisms, their properties, and smallest witnesses."""
     properties = "1 property"
     if len(survey.properties) != 1:
         properties = f"{len(survey.properties)} properties"
@@ -38,13 +38,13 @@ def survey_document(survey: Survey, title: str) -> Document:
         title,
         "properties of mechanisms",
         f"{mechanisms}, {properties} (seed {survey.seed})",
-        _opening(survey),
+        _verdict(survey),
         [*_findings(survey), *_witnesses(survey), _searched(survey)],
         survey.to_dict,
     )
 
 
-def _opening(survey: Survey) -> Statement:
+def _verdict(survey: Survey) -> Statement:
     """Count and name the refuted claims."""
     problems = counted(survey.problems, "random problem")
     refuted = [c for c in survey.cells.values() if c.refutations]
@@ -56,7 +56,7 @@ def _opening(survey: Survey) -> Statement:
 
 
 def _findings(survey: Survey) -> Iterator[Block]:
-    """Yield the table of mechanisms and properties, and what its marks mean."""
+    """Yield the table of mechanisms and properties, and a note on its marks."""
     rows: list[list[Content]] = [
         [
             name,
@@ -83,7 +83,7 @@ def _findings(survey: Survey) -> Iterator[Block]:
 
 
 def _finding(cell: SurveyCell) -> Cell:
-    """Show a mark for the claim on a mechanism and property, and the count of violations."""
+    """Return a mark for the claim on a mechanism and property, and the count of violations."""
     count = f"{cell.violations:,}/{cell.asked:,}" if cell.asked else "not asked"
     kind, mark = "" if cell.violations else "dim", ""
     if cell.refutations:

@@ -28,7 +28,7 @@ from fairlead_papers.surveys.random_problems import Distribution
 
 # Smaller relative violations may come from the tolerance of a certified answer.
 TOLERANCE = 1e-5
-# A shrinking witness keeps this fraction of its severity, or this severity if it is less.
+# A shrunk witness must keep this fraction of its severity, or this severity if that is less.
 KEPT_FRACTION, SUFFICIENT_SEVERITY = 0.5, 0.02
 LIES_WHILE_SHRINKING = 20
 ATTEMPTS = 250  # smaller problems to try for a witness
@@ -77,7 +77,7 @@ def audit_job(job: SurveyJob) -> JobFindings:
 
 
 def _audit_one(name: str, problem: Problem, job: SurveyJob, number: int) -> list[SurveyCell]:
-    """Audit a mechanism on one problem; a cell for each property whose premises it meets.
+    """Audit a mechanism on one problem; return a cell for each property with met premises.
 
     Raises RefusalError and CertificateError as the mechanism does.
     """
@@ -285,7 +285,7 @@ def survey(
     mechanisms : sequence of str
         Names from the catalogue.
     problems : int
-        Number of random problems, at least 1. Problem k is the same whatever this number is.
+        Number of random problems, at least 1. Problem k does not depend on this number.
     distribution : Distribution, optional
         That of the problems; the default one when absent.
     properties : sequence of str

@@ -46,7 +46,7 @@ class TradeOffPoint:
     tasks: float  # tasks of all users, ``sum_n x[n]``
     least_share: float  # least dominant share over weight, with weights scaled to a mean of 1
     envious: int  # users that could run more tasks with another user's bundle
-    largest_envy: float  # largest relative gain of tasks so; infinite if the user has none
+    largest_envy: float  # largest relative gain with it; infinite for a user without tasks
     utilization: dict[str, float]  # used fraction of each resource
     violation: float  # of the certificate (eq. 17)
 
@@ -59,7 +59,7 @@ class TradeOffPoint:
 
 @dataclass(frozen=True)
 class TradeOff:
-    """Points by alpha, and the alphas without a proved answer."""
+    """The points of all alphas, and the alphas without a proved answer."""
 
     problem: Problem
     time_shared: bool  # TDM, instead of RDM
@@ -132,7 +132,7 @@ _MEASURES = (
 
 
 def trade_off_document(trade_off: TradeOff, title: str) -> Document:
-    """Show tasks, the least share and envy for each alpha.
+    """Return the document of a trade-off: tasks, the least share and envy for each alpha.
 
     Parameters
     ----------
