@@ -233,9 +233,9 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
         raise InputError(fault, "", str(machine_file))
     with progress_bar(f"Reading {log.name}") as report:
         jobs = read_jobs(log, report)
-        park = read_machines(machine_file)
+        machine_list = read_machines(machine_file)
         try:
-            converted = problem_from_jobs(jobs, park)
+            converted = problem_from_jobs(jobs, machine_list)
         except InputError as error:
             raise (error if error.source else error.within(str(log))) from None
     dump(converted.problem, output)

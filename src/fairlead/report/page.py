@@ -53,7 +53,7 @@ DASH_LENGTHS = {
     "longdash": "14 6",
     "longdashdot": "14 4 2 4",
 }
-# Shapes of size 1 around the origin; a circle is drawn for all others.
+# Shapes of size 1 around the origin; all other symbols are circles.
 SHAPES = {
     "diamond": "M0-.65 .65 0 0 .65-.65 0Z",
     "square": "M-.45-.45H.45V.45H-.45Z",

@@ -253,10 +253,6 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     programme : LevelProgramme
         With at least one user or one row of positive slope.
 
-    Returns
-    -------
-    LevelSolution
-
     Raises
     ------
     NoConvergenceError

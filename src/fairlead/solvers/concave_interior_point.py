@@ -49,14 +49,6 @@ RELATIVE = _Stepping(least_centring=0.1, second_order=False, to_boundary=0.9, re
 def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
     """Find a split of the largest sum of utilities, and its prices.
 
-    Parameters
-    ----------
-    programme : ConcaveProgramme
-
-    Returns
-    -------
-    ConcaveSolution
-
     Raises
     ------
     NoConvergenceError

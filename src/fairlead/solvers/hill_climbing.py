@@ -35,10 +35,6 @@ def climb(
         Called with the number of candidates drawn so far, and `tries`.
     openings : iterable, optional
         Candidates to try first, within `tries`; the first climb starts from the highest.
-
-    Returns
-    -------
-    Candidate
     """
 
     def height_of(candidate: Candidate) -> float:

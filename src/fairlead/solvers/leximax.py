@@ -185,10 +185,6 @@ def lexicographic_max_min(
     capacity : (G, R) float
         Capacity of each whole group, in the units of `demand`.
 
-    Returns
-    -------
-    Leximax
-
     Raises
     ------
     NoConvergenceError

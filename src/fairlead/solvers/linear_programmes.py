@@ -57,10 +57,6 @@ def improve(
     capacity : (R, G) float
         Capacity of each whole group.
 
-    Returns
-    -------
-    Improvement
-
     Raises
     ------
     NoConvergenceError
@@ -253,10 +249,6 @@ def lexicographic_max_min_by_lp(
         As for `lexicographic_max_min`.
     score : (N, G) float, optional
         Score of one unit of a user on a group; 1 when absent. Levels and limits count scores.
-
-    Returns
-    -------
-    Leximax
 
     Raises
     ------

@@ -140,10 +140,6 @@ def trade_off_document(trade_off: TradeOff, title: str) -> Document:
         With at least one point.
     title : str
         Name of the problem, such as its file's.
-
-    Returns
-    -------
-    Document
     """
     points = trade_off.points
     most = max(point.tasks for point in points)
