@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 
 import fairlead
 from fairlead.report.page import to_page
-from fairlead.report.simulation import simulation_document
+from fairlead.report.simulation_document import simulation_document
 from fairlead.traces.generator import generate_day
 from live_page import check_access
 

@@ -227,7 +227,7 @@ def test_what_the_log_says_happened_is_a_policy(
             "1 of 2 runs are finished and kept in runs: drf/best-fit",
         ),
         (
-            "fairlead.report.simulation.simulation_document",
+            "fairlead.report.simulation_document.simulation_document",
             KeyboardInterrupt(),
             "2 of 2 runs are finished and kept in runs: drf/best-fit, slots:12",
         ),

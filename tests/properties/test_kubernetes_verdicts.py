@@ -10,7 +10,7 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.formats.kubernetes import read_kubernetes
 from fairlead.properties.audit import Audit, audit
-from fairlead.report.audit import share_limit_of
+from fairlead.report.audit_document import share_limit_of
 from kubernetes_dumps import container, node, pod, write
 
 GPU, AMD = "nvidia.com/gpu", "amd.com/gpu"

@@ -22,7 +22,7 @@ from fairlead.report._allocation_figures import (
     share_figure,
     user_colours,
 )
-from fairlead.report.allocation import allocation_document, comparison_document
+from fairlead.report.allocation_document import allocation_document, comparison_document
 from fairlead.report.changes import what_if_document
 from fairlead.report.charts import USERS_DRAWN
 from fairlead.report.document import Document, Listing

@@ -16,7 +16,7 @@ from fairlead.model.verdict import Verdict
 from fairlead.properties import efficiency, envy, feasibility, sharing
 from fairlead.properties.audit import Audit, audit
 from fairlead.report._fair_comparison import compare_with_fair, furthest_off
-from fairlead.report.audit import LISTED, audit_document, witness_table
+from fairlead.report.audit_document import LISTED, audit_document, witness_table
 from fairlead.report.charts import USERS_DRAWN, Dots
 from fairlead.report.document import Cell, Document, Table
 from fairlead.report.numbers import change

@@ -8,7 +8,7 @@ import pytest
 from fairlead.mechanisms.dynamic_run import DynamicRun, run_dynamic
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
-from fairlead.report.dynamic import dynamic_document
+from fairlead.report.dynamic_document import dynamic_document
 from fairlead.report.numbers import percent, precise_percent
 from fairlead.report.terminal import to_terminal
 

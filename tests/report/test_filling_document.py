@@ -9,7 +9,7 @@ import pytest
 from handmade_answers import HOSTILE
 
 from fairlead.model.problem import Problem
-from fairlead.report.filling import filling_document
+from fairlead.report.filling_document import filling_document
 from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
 from fairlead.scheduler.policies import find_policy

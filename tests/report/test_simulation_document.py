@@ -18,7 +18,7 @@ from fairlead.report._policy_comparison import HALF_SECOND, compare_with_referen
 from fairlead.report.document import Document
 from fairlead.report.numbers import duration
 from fairlead.report.page import to_page
-from fairlead.report.simulation import simulation_document
+from fairlead.report.simulation_document import simulation_document
 from fairlead.simulation._dedicated import replay_dedicated
 from fairlead.simulation.metrics.summary import summarise
 from fairlead.simulation.runs import recorded_run

@@ -15,7 +15,7 @@ import fairlead
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.report.study import change_figure
+from fairlead.report.study_document import change_figure
 from fairlead.scheduler.own_rules import ClusterView, GroupView
 from fairlead.simulation.simulate import simulate
 from fairlead.simulation.studies import MEASURES, Study, figures_of, interval_of, study

@@ -263,13 +263,13 @@ def _share_of_task(replay: Replay, criterion: str, user: int) -> Fraction:
     if criterion == "drf":
         shares = [Fraction(d, replay.total[r]) for r, d in taken if replay.total[r]]
         return max(shares, default=Fraction(0))
-    rooms = [min(Fraction(row[r], d) for r, d in taken) for row, _ in replay.groups]
+    tasks_per_server = [min(Fraction(row[r], d) for r, d in taken) for row, _ in replay.groups]
     counts = [count for _, count in replay.groups]
     if criterion == "tsf":
-        alone = sum(map(mul, rooms, counts), Fraction(0))
+        alone = sum(map(mul, tasks_per_server, counts), Fraction(0))
         return 1 / alone if alone else alone
-    kinds = zip(rooms, counts, replay.eligible[user].tolist(), strict=True)
-    return sum((count / room for room, count, may_run in kinds if may_run and room), Fraction(0))
+    kinds = zip(tasks_per_server, counts, replay.eligible[user].tolist(), strict=True)
+    return sum((count / fit for fit, count, may_run in kinds if may_run and fit), Fraction(0))
 
 
 class ResidualTaskShares:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray
 from fairlead.model.workload import Workload
-from fairlead.report.log_audit import HELD_TOO_MUCH, left_out_text
+from fairlead.report.log_audit_document import HELD_TOO_MUCH, left_out_text
 from fairlead.report.numbers import duration
 from fairlead.simulation.log_audit import AuditLimits, LogAudit
 from fairlead.traces.logs import slurm

@@ -92,7 +92,7 @@ class Replays:
 
 def run_study(replays: Replays, seeds: int | None) -> None:
     """Replay several traces, or random variations of them, and show the comparison."""
-    from fairlead.report.study import study_document
+    from fairlead.report.study_document import study_document
 
     workloads: dict[str, Workload] = {}
     for trace in replays.traces:
@@ -196,7 +196,7 @@ def _show(
 
     `reasons` explain the longest wait of the user `explained`, by run.
     """
-    from fairlead.report.simulation import simulation_document
+    from fairlead.report.simulation_document import simulation_document
 
     options, shown, reference = replays.options, outcomes, None
     if options["what_if"]:

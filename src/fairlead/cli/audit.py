@@ -199,7 +199,7 @@ def audit(
         if not isinstance(subject, str):
             subject = replace(subject, problem=problem)
     from fairlead.properties.audit import audit as find_verdicts
-    from fairlead.report.audit import audit_document, share_limit_of
+    from fairlead.report.audit_document import audit_document, share_limit_of
 
     title = ", ".join(map(options.title_of, sources))
     with streams.stages_bar() as on_progress:

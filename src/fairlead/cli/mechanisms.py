@@ -69,7 +69,7 @@ def allocate(
     changed = {text: change_problem(problem, text) for text in what_if or ()}
     allocation = solve(problem, mechanism, **given)
     if not changed:
-        from fairlead.report.allocation import allocation_document
+        from fairlead.report.allocation_document import allocation_document
 
         document = allocation_document(allocation, options.title_of(file))
         output.show(document, allocation.to_frame, left_out=left_out)
@@ -154,7 +154,7 @@ def compare(
     failed = {name: str(fault).removeprefix(f"{name}: ") for name, fault in faults.items()}
     if not answers:
         raise _no_answer(answers, failed)
-    from fairlead.report.allocation import comparison_document
+    from fairlead.report.allocation_document import comparison_document
 
     refused = answers.refused | failed
     document = comparison_document(answers, refused, options.title_of(file))
@@ -244,7 +244,7 @@ def dynamic(
     with streams.progress_bar(f"Arrivals, by {solver}") as on_progress:
         run = run_dynamic(problem, solver, on_progress)
     verdicts = _check_properties(run, lies, seed)
-    from fairlead.report.dynamic import dynamic_document
+    from fairlead.report.dynamic_document import dynamic_document
 
     document = dynamic_document(run, verdicts, options.title_of(file), all_steps=not last)
     streams.show(document, as_json, left_out=left_out)
@@ -371,7 +371,7 @@ def fill(
         executor = None if ray is None else stack.enter_context(options.executor_on(ray))
         on_progress = stack.enter_context(streams.progress_bar(f"Filling by {policy.name}"))
         answer = run_trials(problem, policy, trials, seed, on_progress, executor)
-    from fairlead.report.filling import filling_document
+    from fairlead.report.filling_document import filling_document
 
     document = filling_document(answer, options.title_of(file))
     output.show(document, answer.allocation.to_frame, left_out=left_out)

@@ -53,7 +53,7 @@ def info(
     from fairlead.traces.trace_summary import summarize
 
     figures = {"fairlead": 1, "trace": str(trace), "format": found, **summarize(workload)}
-    from fairlead.report.trace import trace_document
+    from fairlead.report.trace_document import trace_document
 
     show(trace_document(figures), as_json)
 

@@ -149,7 +149,7 @@ def audit(
         )
         if fault:
             raise InputError(f"no limit can be checked: {fault}", "", str(trace))
-    from fairlead.report.log_audit import log_audit_document
+    from fairlead.report.log_audit_document import log_audit_document
 
     streams.show(log_audit_document(found, trace.name, limits, trace_format), as_json, report)
     if any(found.breaches(limits)):

@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.mechanisms.comparison import UNCHANGED, ProblemComparison
 from fairlead.model.allocation import Allocation
 from fairlead.report._allocation_figures import comparison_figure
-from fairlead.report.allocation import share_picture, size_of, verdict_of
+from fairlead.report.allocation_document import share_picture, size_of, verdict_of
 from fairlead.report.document import (
     FAILS,
     HOLDS,

@@ -179,7 +179,7 @@ class Study(Shown):
     def plot(self, measure: str = DEFAULT_MEASURE) -> Drawn:
         """Draw the differences of a measure from the first policy, a row for each policy."""
         self._known(measure)
-        study = import_module("fairlead.report.study")  # which imports this module
+        study = import_module("fairlead.report.study_document")  # which imports this module
         drawn: Drawn = study.plot(self, measure)
         return drawn
 

@@ -16,7 +16,7 @@ from fairlead.model.allocation import FORMAT_VERSION, Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.reductions import restrict
-from fairlead.report.allocation import size_of
+from fairlead.report.allocation_document import size_of
 from fairlead.report.document import (
     FAILS,
     HOLDS,

@@ -95,8 +95,8 @@ def failing_properties(demand: FloatArray, lies: int, seed: int) -> list[str]:
     """Name the properties that dynamic DRF violates on a sequence."""
     n = len(demand)
     mechanism = dynamic_drf(float(n))
-    course = DynamicShares(demand, np.ones(n), float(n), mechanism(demand, np.ones(n)))
-    verdicts = [*check_dynamic(course), search_lies(course, mechanism, lies, seed)]
+    shares = DynamicShares(demand, np.ones(n), float(n), mechanism(demand, np.ones(n)))
+    verdicts = [*check_dynamic(shares), search_lies(shares, mechanism, lies, seed)]
     return [v.name for v in verdicts if v.name in PROPERTIES and v.verdict == "fails"]
 
 

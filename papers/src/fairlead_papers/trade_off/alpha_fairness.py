@@ -18,7 +18,7 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.problem import Problem
 from fairlead.model.reductions import active_part
 from fairlead.properties.envy import measure_envy
-from fairlead.report.allocation import size_of
+from fairlead.report.allocation_document import size_of
 from fairlead.report.document import (
     FAILS,
     HOLDS,

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.report.allocation import details, share_picture, size_of, users_table, verdict_of
+from fairlead.report.allocation_document import (
+    details,
+    share_picture,
+    size_of,
+    users_table,
+    verdict_of,
+)
 from fairlead.report.document import (
     Block,
     Content,

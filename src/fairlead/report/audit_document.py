@@ -14,7 +14,7 @@ from fairlead.model.verdict import Verdict
 from fairlead.properties import efficiency, envy, feasibility, sharing
 from fairlead.properties.audit import AUDITED, Audit
 from fairlead.report._fair_comparison import FairComparison, compare_with_fair, shares_figure
-from fairlead.report.allocation import DOMINANT_SHARE, size_of
+from fairlead.report.allocation_document import DOMINANT_SHARE, size_of
 from fairlead.report.charts import USERS_DRAWN
 from fairlead.report.document import (
     FAILS,
