@@ -45,6 +45,14 @@ def fault_of(quotas: Any, limits: Any = None) -> str:
             {"a": {"gpu": 6, **A100}, "b": {"gpu": 4, **A100}, "c": {"gpu": 1}},
             "10 gpu are guaranteed to a, b; the servers with type=a100 have 8",
         ),
+        (
+            {"c": {"gpu": 8}, "d": {"gpu": 3, "where": ["g1"]}},
+            "11 gpu are guaranteed to d, c; the servers have 10",
+        ),
+        (
+            {"p": {"gpu": 3}, "c": {"gpu": 2, "where": ["g0"]}, "d": {"gpu": 2, "where": ["g1"]}},
+            "quotas.p.gpu: 3 is less than the 4 that are guaranteed to c, d",
+        ),
         ({"a": {"gpu": 1, "where": ["g2"]}}, "1 gpu are guaranteed to a; the servers g2 have 0"),
     ],
 )
@@ -60,7 +68,12 @@ def test_quotas_that_can_be_met_are_taken() -> None:
     everywhere_and_there = [{"gpu": 6, **A100}, {"gpu": 8}]
     assert fault_of({"a": everywhere_and_there, "b": {"gpu": 2, "where": ["g1", "g0"]}}) == ""
     assert "11 gpu" in fault_of({"a": everywhere_and_there, "b": {"gpu": 3}})
+    own_and_below = {"p": {"gpu": 8, **A100}, "c": {"gpu": 6}, "d": {"gpu": 2, **A100}}
+    assert fault_of(own_and_below) == ""
     assert fault_of({"a": {"gpu": 4}}, {"a": {"gpu": 4}}) == ""
+    both = {"u": {"gpu": 3}, "d": {"gpu": 3}}
+    assert fault_of(both, {"p": {"gpu": 6}}) == ""
+    assert "quotas.u.gpu: 6 for u, d is more than" in fault_of(both, {"p": {"gpu": 5}})
     assert "4 is more than the limit of a, 3" in fault_of({"a": {"gpu": 4}}, {"a": {"gpu": 3}})
 
 

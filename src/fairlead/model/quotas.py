@@ -118,14 +118,15 @@ class _Need:
 
 
 def check_quotas(quotas: Quotas, parents: Parents, limits: Limits) -> None:
-    """Raise ProblemError for a quota above a limit, or below the sum of its children's quotas."""
-    for name, rows in quotas.items():
-        for quota in quotas_of(rows):
-            for resource, amount in quota.amounts.items():
-                limit = limits.get(name, {}).get(resource, np.inf)
-                if amount > limit:
-                    fault = f"{amount:.6g} is more than the limit of {name}, {limit:.6g}"
-                    raise ProblemError(fault, f"quotas.{name}.{resource}")
+    """Raise ProblemError for quotas above a limit, or below the sum of the quotas of children."""
+    children = _children_of(quotas, parents)
+    for name, row in limits.items():
+        for resource, limit in row.items():
+            least = _least_need(name, resource, quotas, children)
+            if least.amount > limit:
+                whose = "" if least.names == (name,) else f" for {', '.join(least.names)}"
+                fault = f"{least.amount:.6g}{whose} is more than the limit of {name}, {limit:.6g}"
+                raise ProblemError(fault, f"quotas.{least.names[0]}.{resource}")
     for _ in _needs(quotas, parents):
         pass
 
@@ -192,25 +193,33 @@ def _needs(quotas: Quotas, parents: Parents) -> Iterator[tuple[str, list[_Need]]
     resources = {
         name: None for rows in quotas.values() for q in quotas_of(rows) for name in q.amounts
     }
-    children: dict[str | None, list[str]] = {None: []}  # None is the root
+    children = _children_of(quotas, parents)
+    for resource in resources:
+        yield (
+            resource,
+            [
+                need
+                for name in children[None]
+                for need in _needs_of(name, resource, quotas, children).values()
+            ],
+        )
+
+
+def _children_of(quotas: Quotas, parents: Parents) -> dict[str | None, list[str]]:
+    """Return the children of each queue, by name; those of the root by None."""
+    children: dict[str | None, list[str]] = {None: []}
     for name in dict.fromkeys([*parents, *quotas]):
         children.setdefault(parents.get(name), []).append(name)
-    for resource in resources:
-        needs: list[_Need] = []
-        for name in children[None]:
-            found = _needs_of(name, resource, quotas, children)
-            everywhere = found.pop("", None)
-            needs += found.values()
-            if everywhere is not None:  # a quota on all servers includes those on some servers
-                rest = everywhere.amount - sum(need.amount for need in found.values())
-                needs.append(_Need(everywhere.names, None, max(rest, 0.0)))
-        yield resource, needs
+    return children
 
 
 def _needs_of(
     name: str, resource: str, quotas: Quotas, children: Mapping[str | None, list[str]]
 ) -> dict[str, _Need]:
-    """Return the needs of a queue for a resource; keys describe the servers, as `in_words`."""
+    """Return the needs of a queue for a resource; keys describe the servers, as `in_words`.
+
+    Amounts add up: the one on all servers is in addition to those on some servers.
+    """
     found: dict[str, _Need] = {}
     for child in children.get(name, ()):
         for place, need in _needs_of(child, resource, quotas, children).items():
@@ -220,15 +229,51 @@ def _needs_of(
                 found[place] = _Need(siblings.names + need.names, need.where, amount)
             else:
                 found[place] = need
+    rest = found.pop("", None)  # of the children, on any servers
+    spare = 0.0  # amounts on some servers, beyond those of the children there
+    everywhere = None
     for quota in quotas_of(quotas.get(name, ())):
-        if resource in quota.amounts:
-            amount, place = quota.amounts[resource], in_words(quota.where)
-            below = found.get(place)
-            if below is not None and below.amount > amount * (1 + 1e-12):
-                fault = f"{amount:.6g} is less than the {below.amount:.6g} that are guaranteed to "
-                raise ProblemError(fault + ", ".join(below.names), f"quotas.{name}.{resource}")
+        if resource not in quota.amounts:
+            continue
+        amount, place = quota.amounts[resource], in_words(quota.where)
+        if quota.where is None:
+            everywhere = amount
+            below = _least_below(name, resource, quotas, children)
+        else:
+            below = found.get(place, _Need((), quota.where, 0.0))
+            spare += amount - below.amount
             found[place] = _Need((name,), quota.where, amount)
+        if below.amount > amount * (1 + 1e-12):
+            fault = f"{amount:.6g} is less than the {below.amount:.6g} that are guaranteed to "
+            raise ProblemError(fault + ", ".join(below.names), f"quotas.{name}.{resource}")
+    if everywhere is not None:
+        elsewhere = sum(need.amount for need in found.values())
+        found[""] = _Need((name,), None, max(everywhere - elsewhere, 0.0))
+    elif rest is not None:
+        found[""] = _Need(rest.names, None, max(rest.amount - spare, 0.0))
     return found
+
+
+def _least_need(
+    name: str, resource: str, quotas: Quotas, children: Mapping[str | None, list[str]]
+) -> _Need:
+    """Return a lower bound of all amounts that a queue needs: its largest quota, or those below."""
+    below = _least_below(name, resource, quotas, children)
+    own = max(
+        (q.amounts[resource] for q in quotas_of(quotas.get(name, ())) if resource in q.amounts),
+        default=0.0,
+    )
+    return below if below.amount > own else _Need((name,), None, own)
+
+
+def _least_below(
+    name: str, resource: str, quotas: Quotas, children: Mapping[str | None, list[str]]
+) -> _Need:
+    """Return the sum of the `_least_need` of a queue's children."""
+    needs = [_least_need(child, resource, quotas, children) for child in children.get(name, ())]
+    needs = [need for need in needs if need.amount > 0]
+    names = tuple(name for need in needs for name in need.names)
+    return _Need(names, None, sum(need.amount for need in needs))
 
 
 def _find_shortage(may_use: BoolArray, amounts: FloatArray, capacity: FloatArray) -> BoolArray:
