@@ -139,6 +139,18 @@ def test_effects_are_those_of_each_difference_alone(problem: fairlead.Problem) -
         assert dict(effect.gains) == pytest.approx(expected)
 
 
+def test_rates_on_a_new_group_come_with_it() -> None:
+    rates = np.array([[4.0, 4.0], [2.0, 6.0]])
+    before, after = (
+        fairlead.Problem.from_arrays(np.full((k, 1), 4.0), [[1.0], [1.0]], rates=rates[:, :k])
+        for k in (1, 2)
+    )
+    found = compare_problems(before, after, "ps-dsf-tdm")
+    ((difference, gain),) = found.reasons("u2")
+    assert (difference.text, gain) == ("1 server g2", pytest.approx(found.gains["u2"]))
+    assert repr(found).endswith("1 differences: 2 users gain, 0 lose>")
+
+
 def test_shares_are_compared_where_a_demand_differs(problem: fairlead.Problem) -> None:
     """In the effects of each difference, too: tasks of other sizes are not alike."""
     users = problem.users

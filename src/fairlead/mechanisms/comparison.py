@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -212,7 +212,7 @@ class TwoProblems:
         for row in tables["users"].values():
             users.append(row | {"servers": [g for g in groups if self._may_run(row, g)]})
             if "rates" in row:
-                users[-1]["rates"] = {g: rate for g, rate in row["rates"].items() if g in groups}
+                users[-1]["rates"] = {g: self._rate(row, g) for g in groups}
         resources = {resource: unit or None for resource, unit in self._units.items()}
         servers = list(groups.values())
         return problem_of(
@@ -225,13 +225,20 @@ class TwoProblems:
         Then the user of this name in the other problem decides; without one, the user may run on
         the group if it may run on all groups of its problem.
         """
-        for known in (
-            user,
-            *(side["users"].get(user["name"]) for side in (self._before, self._after)),
-        ):
-            if known is not None and group in known["servers"]:
-                return bool(known["servers"][group])
-        return all(user["servers"].values())
+        known = next(self._users_knowing(user, group), None)
+        return all(user["servers"].values()) if known is None else bool(known["servers"][group])
+
+    def _rate(self, user: Row, group: str) -> float:
+        """Return the rate of a user on a group, as `_may_run`; 0 if neither problem has one."""
+        rows = (row for row in self._users_knowing(user, group) if "rates" in row)
+        return float(next((row["rates"].get(group, 0.0) for row in rows), 0.0))
+
+    def _users_knowing(self, user: Row, group: str) -> Iterator[Row]:
+        """Yield the rows of a user, its own first, from problems that have the group."""
+        others = (side["users"].get(user["name"]) for side in (self._before, self._after))
+        for row in (user, *others):
+            if row is not None and group in row["servers"]:
+                yield row
 
 
 def _rows_by_name(problem: Problem) -> dict[str, dict[str, Row]]:
@@ -275,9 +282,15 @@ def _describe_change(table: str, name: str, old: Row | None, new: Row | None) ->
         allowed = new["servers"]
         if any(may_run != allowed.get(g, may_run) for g, may_run in old["servers"].items()):
             parts.append("where it may run")
-        if old.get("rates") != new.get("rates"):
+        common = [g for g in old["servers"] if g in allowed]
+        if _rates_on(common, old) != _rates_on(common, new):
             parts.append("rates")
     return f"{name}: {', '.join(parts)}" if parts else ""
+
+
+def _rates_on(groups: Sequence[str], user: Row) -> list[float] | None:
+    """Return the rates of a user on these groups; None if rates are computed from its demand."""
+    return [user["rates"].get(g, 0.0) for g in groups] if "rates" in user else None
 
 
 def _describe_weights(old: Weight, new: Weight) -> list[str]:
