@@ -177,3 +177,14 @@ def test_an_audit_of_whole_tasks_knows_devices() -> None:
     found = audited(0.6, [[4], [0]])  # 1.6 GPUs are free, and no device has .6
     assert (found["non-wastefulness"], found["pareto-optimality"]) == ("unknown", "unknown")
     assert audited(0.6, [[0], [2]])["non-wastefulness"] == "fails"
+
+
+def test_parts_of_devices_fit_one_by_one() -> None:
+    """Of tasks of 0.6 GPUs one fits on each of two GPUs, not three on both."""
+    problem = Problem.from_arrays(
+        [[2.0, 9.0]], [[0.6, 1.0]], resources=["gpu", "cpu"], devices=["gpu"]
+    )
+    nothing = Holdings(problem, np.zeros((1, 1)), whole_tasks=True)
+    found = fairlead.audit(problem, nothing, properties=PROPERTIES, lies=0)
+    assert found["non-wastefulness"].witness["tasks"] == 2
+    assert found["pareto-optimality"].witness["better"] == {"u1": {"g1": 2.0}}

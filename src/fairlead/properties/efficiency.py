@@ -89,7 +89,21 @@ def _tasks_on_free(subject: Subject) -> FloatArray:
     if subject.time_shared:
         return np.maximum(1.0 - used_time(subject), 0.0)[None, :] * problem.gamma
     free = np.maximum(problem.group_capacity - subject.holdings.usage, 0.0)
-    return np.where(problem.runnable, tasks_within(free, problem.demand), 0.0)
+    fits = np.where(problem.runnable, tasks_within(free, problem.demand), 0.0)
+    return _limit_by_devices(subject.holdings, free, fits)
+
+
+def _limit_by_devices(holdings: Holdings, free: FloatArray, fits: FloatArray) -> FloatArray:
+    """Limit tasks (N, G) that fit to those on whole free devices, where no part is held."""
+    if not holdings.whole_tasks:
+        return fits
+    problem, groups = holdings.problem, ~holds_parts(holdings)
+    for r in device_columns(problem.cluster):
+        asked = problem.demand[:, r]
+        users = (asked > 0) & (asked < 1)
+        most = np.outer(round_down(1.0 / asked[users]), round_down(free[groups, r]))
+        fits[np.ix_(users, groups)] = np.minimum(fits[np.ix_(users, groups)], most)
+    return fits
 
 
 def _limited(subject: Subject, fits: FloatArray) -> FloatArray:
