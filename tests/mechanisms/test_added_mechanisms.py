@@ -6,14 +6,17 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fairlead import RefusalError, load, solve
+from fairlead import Problem, RefusalError, load, solve
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.mechanisms import added, catalogue
+from fairlead.mechanisms.added import mechanism
 from fairlead.mechanisms.catalogue import Mechanism, all_mechanisms, find_mechanism
+from fairlead.model.problem_changes import rebuilt
 
 GUIDE = Path(__file__).parents[2] / "docs" / "contributing" / "add-a-mechanism.md"
 (MODULE,) = re.findall(r"^```py\n(.*?)^```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
@@ -108,3 +111,38 @@ def test_mechanisms_of_fairlead_keep_their_names(folder: Path) -> None:
     install(folder, "drfh", "slices:SLICES")
     problem = load(folder / "cluster.yaml")
     assert solve(problem, "drfh").mechanism == "drfh"
+
+
+def test_an_allocation_is_of_the_problem_or_its_pool() -> None:
+    """Its certificate holds for no other problem, even of the same users and groups."""
+    problem = Problem.from_arrays([[4.0]], [[1.0], [1.0], [2.0]], weight=[2, 0, 1])
+    mechanism("pool")(lambda asked: solve(asked, "drf"))
+    mechanism("more")(lambda asked: solve(rebuilt(asked, count=[2]), "ps-dsf"))
+    mechanism("equal")(lambda asked: solve(rebuilt(asked, weight=asked.weight), "ps-dsf"))
+    mechanism("other")(lambda asked: solve(rebuilt(asked, weight=[1, 1]), "ps-dsf"))
+    for name in ("pool", "equal"):
+        assert solve(problem, name).user_tasks == pytest.approx([8 / 3, 0, 2 / 3])
+    for name in ("more", "other"):
+        with pytest.raises(InputError, match=f"{name}: is an allocation of another problem"):
+            solve(problem, name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ({"name": " x"}, "must be a name, not ' x'"),
+        ({"name": "drf"}, "fairlead has a mechanism named 'drf'"),
+        ({"name": "x", "accepts": ["queue"]}, "no feature is named 'queue'"),
+        ({"name": "x", "proved": ["envy"]}, "no property is named 'envy'"),
+    ],
+)
+def test_faults_of_added_mechanisms(arguments: Any, fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        mechanism(**arguments)
+    with pytest.raises(InputError, match="must be a function, not 3"):
+        mechanism("x")(3)  # type: ignore[type-var]
+
+
+def test_a_broken_entry_point_is_not_listed(folder: Path) -> None:
+    install(folder, "broken", "broken_module:row")
+    assert {"slices", "broken"} & {row.name for row in all_mechanisms()} == {"slices"}

@@ -18,6 +18,7 @@ from fairlead.certificates.overuse import (
 )
 from fairlead.errors import CertificateError, FairleadError, InputError, fault_of
 from fairlead.executors.executor import Processes
+from fairlead.formats.problem_file import document_of
 from fairlead.mechanisms.catalogue import (
     ADDED,
     CATALOGUE,
@@ -218,15 +219,18 @@ def _check_allocation(answer: Allocation, problem: Problem, time_shared: bool) -
 
     Raises InputError for another problem, and CertificateError for an infeasible allocation.
     """
-    solved = answer.problem
-    if solved is not problem:
-        groups = solved.cluster.groups
-        is_pool = groups == problem.pooled().cluster.groups
-        if solved.users.names != problem.users.names or not is_pool:
+    if answer.problem is not problem:
+        solved = document_of(answer.problem)
+        same = (asked for asked in (problem, problem.pooled()) if document_of(asked) == solved)
+        asked = next(same, None)
+        if asked is None:
             raise InputError(
                 "is an allocation of another problem", f"the answer of {answer.mechanism}"
             )
-    proof = certify_with_feasibility(FEASIBLE, {}, solved, answer.tasks, time_shared=time_shared)
+        answer = replace(answer, problem=asked)
+    proof = certify_with_feasibility(
+        FEASIBLE, {}, answer.problem, answer.tasks, time_shared=time_shared
+    )
     if not proof.holds:
         missed = f"{proof.violation:.3g} ({FEASIBLE})"
         fault = f"{answer.mechanism}: the answer violates feasibility by {missed}"
