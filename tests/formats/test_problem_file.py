@@ -271,6 +271,10 @@ SHAPE = {
     "fairlead: 2\n": "fairlead: unknown format version 2; this reader knows 1",
     HEAD: "the key 'servers' is missing",
     f"{HEAD}servers: []\n{USERS}": "servers: must list at least one",
+    f"{HEAD}servers: [a]\n{USERS}": "servers[0]: must be a mapping, not 'a'",
+    f"{HEAD}servers: [{{name: a, capacity: {{}}}}]\nusers: [{{name: ana, rates: {{a: 1}}}}]\n": (
+        "servers[0].capacity: no resource is named"
+    ),
     f"{HEAD}{SERVERS}{USERS}user: []\n": "user: unknown key; did you mean 'users'?",
     user(
         "demand: {cpu: 1}, servers: [b]", CPU.replace("]", ", {name: b, count: 0, capacity: {}}]")
@@ -285,6 +289,9 @@ OF_USERS = {
     "demand: {1.5: 3}": ".demand.1.5: must be text, not 1.5; put it in quotes",
     "demand: {cpu: 1, cpu: 2}": ".demand.cpu: the key 'cpu' appears twice in one mapping",
     "demand: {7: 1, '7': 1}": ".demand.7: the key 7 appears twice (user 'ana')",
+    "demand: 3": ".demand: must be a mapping, not 3",
+    "demand: {cpu: 1}, weight: {7: 1, '7': 1}": ".weight: the key '7' appears twice in one mapping",
+    "demand: {cpu: 1}, servers: []": f"{NO_SERVER} its placement constraint allows no group",
     "demand: {cpu: -1}": ".demand.cpu: must not be negative, not -1 (user 'ana')",
     "demand: {cpu: 1}, weight: -2": ".weight: must be a number from 0, not -2 (user 'ana')",
     "demand: {cpu: 1}, weight: {memory: 0}": ".weight: must be 0 for all resources or for none",
@@ -315,6 +322,9 @@ OF_SERVERS = {
     "name: 1.10, capacity: {cpu: 1}": "servers[0].name: must be text, not 1.1; put it in quotes",
     "name: 7, capacity: {cpu: 1}}, {name: '7', capacity: {cpu: 2}": (
         "servers[1].name: duplicate name '7', already the name of servers[0]"
+    ),
+    "name: a, capacity: {cpu: 1}, labels: {v: 1.5}": (
+        "servers[0].labels.v: must be text, not 1.5; put it in quotes"
     ),
     "name: a, count: 0, capacity: {cpu: 1}": "servers: there is no server: every group has a count",
     "name: a, count: 1.5, capacity: {cpu: 1}": "servers[0].count: must be a whole number from 0,",

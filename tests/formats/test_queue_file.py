@@ -37,6 +37,7 @@ def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
     [
         ("fairlead: 1", "", "the key 'fairlead' is missing"),
         ("fairlead: 1", "fairlead: 2", "fairlead: unknown format version 2"),
+        (CONTENT, "[]", "must be one mapping with queues, not a list"),
         ("users:", "user:", "user: unknown key; did you mean 'users'"),
         ("users: {", "users: [{}] #", "users: must be a mapping of users to queues"),
         ("{name: physics, weight: 2}", "physics", "queues[0]: must be a mapping, not 'physics'"),

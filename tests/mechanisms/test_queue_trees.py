@@ -42,6 +42,18 @@ def test_the_printed_trees_are_divided_as_printed(mechanism: str) -> None:
     assert solve(two, mechanism).user_tasks == pytest.approx([4, 4, 4, 6, 6])
 
 
+@pytest.mark.parametrize("mechanism", ["drf", "drfh", "ps-dsf"])
+def test_a_queue_grows_alone_while_its_level_stays(mechanism: str) -> None:
+    """The first two stop at level 2 of their queue, whose third user has 1 of the other resource.
+
+    It grows to 2 before the fourth goes on, and both then share the rest.
+    """
+    limit = [1, 1, np.inf, np.inf]
+    flat = Problem.from_arrays([[12, 12]], [CPU, CPU, GPU, [1, 1]], task_limit=limit)
+    problem = flat.with_queues([{"name": "q"}], ["q", "q", "q", None])
+    assert solve(problem, mechanism).user_tasks == pytest.approx([1, 1, 6, 6])
+
+
 def without_queues(problem: Problem) -> Problem:
     users = problem.users
     return Problem.from_arrays(

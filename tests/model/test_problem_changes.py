@@ -43,6 +43,8 @@ def test_a_change_is_one_number(problem: fairlead.Problem) -> None:
         ("weight:ana", "must be weight:USER=NUMBER"),
         ("weight:ana=x", "'x' is not a number"),
         ("weight:ana=-1", "must be a number from 0, not -1"),
+        ("tasks:cy=2", "no user is named 'cy'; known: ana, bo"),
+        ("servers:a", "must be servers:GROUP+NUMBER or servers:GROUP-NUMBER"),
         ("tasks:ana=-1", "must be a number from 0, not -1"),
         ("servers:a-3", "cannot remove 3: a has 2 servers"),
         ("servers:c+3", "no group is named 'c'"),

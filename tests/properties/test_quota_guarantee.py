@@ -8,8 +8,10 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
+from fairlead.model.verdict import Verdict
 from fairlead.properties.audit import audit
 from fairlead.properties.queue_guarantees import QUOTAS as NAME
+from fairlead.properties.queue_guarantees import SHARES
 
 
 def lab() -> Problem:
@@ -47,6 +49,22 @@ def test_whole_tasks_need_not_fill_a_quota() -> None:
 
 def test_a_queue_without_tasks_of_a_resource_is_owed_nothing() -> None:
     assert not verdict([[2, 1], [2, 1], [0, 0]], {"cy": [{"g": 3}]}).applies
+
+
+def test_a_queue_below_its_part_is_named() -> None:
+    """A third is due to the team, of at least one resource; a whole task less is rounding."""
+
+    def shares(tasks: int, *, whole: bool) -> Verdict:
+        held = np.array([[tasks, 0], [3, 2], [0, 0]], dtype=float)
+        return audit(lab(), Holdings(lab(), held, whole_tasks=whole), properties=[SHARES])[SHARES]
+
+    found = shares(1, whole=False)
+    assert found.verdict == "fails"
+    assert (found.witness["queue"], found.witness["short"]) == ("team", ["team"])
+    assert found.witness["dominant_share"] == pytest.approx(1 / 6)
+    assert found.witness["part"] == pytest.approx(1 / 3)
+    assert shares(2, whole=False).verdict == shares(1, whole=True).verdict == "holds"
+    assert shares(0, whole=True).verdict == "fails"
 
 
 def test_mechanisms_are_checked_and_faults_are_raised() -> None:

@@ -12,10 +12,14 @@ from fairlead import Problem
 from fairlead.certificates.max_min_duality import certify_max_min
 from fairlead.errors import NoConvergenceError
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS
+from fairlead.mechanisms.utility import AlphaUtility
+from fairlead.model.fitting import use_per_task
+from fairlead.solvers.concave_programme import ConcaveProgramme
 from fairlead.solvers.leximax import lexicographic_max_min
 from fairlead.solvers.linear_programmes import (
     improve,
     lexicographic_max_min_by_lp,
+    maximize_linear,
     measure_progress,
 )
 from strategies import problems
@@ -88,6 +92,29 @@ def test_progress_is_made_exactly_where_there_is_a_gain(programme):
         feasible = improve(use, allowed, have, have * (1 + 1e-12), capacity).split
         assert measure_progress(use, allowed, feasible, most, capacity) == pytest.approx(1)
     assert measure_progress(use, allowed, best.split, most, capacity) < 1e-2
+
+
+@settings(max_examples=25)
+@given(problems(features=(CONSTRAINTS, LIMITS)), st.sampled_from([0.0, 5.0]))
+def test_linear_worth_is_largest_and_prices_prove_it(problem: Problem, decades: float) -> None:
+    worth = 10.0 ** np.linspace(0.0, decades, problem.n_users)
+    alone = problem.gamma.sum(axis=1)
+    programme = ConcaveProgramme(
+        use=use_per_task(problem) * alone[:, None],
+        allowed=problem.runnable,
+        limit=problem.task_limit / alone,
+        start=np.full(problem.n_users, 0.5),
+        utility=AlphaUtility(0.0, worth),
+    )
+    found = maximize_linear(programme, worth)
+    total = found.split.sum(axis=1)
+    assert (total <= programme.limit * (1 + 1e-8)).all()
+    assert (np.einsum("rng,ng->rg", programme.use, found.split) <= 1 + 1e-8).all()
+    # By duality no division is worth more than its capacities and limits at any prices.
+    cost = np.where(problem.runnable, np.einsum("rg,rng->ng", found.prices, programme.use), np.inf)
+    rest = np.maximum(worth - cost.min(axis=1), 0.0)
+    most = np.where(np.isfinite(programme.limit), programme.limit, 1.0)
+    assert worth @ total >= (found.prices.sum() + rest @ most) * (1 - 1e-7)
 
 
 @settings(max_examples=25)
