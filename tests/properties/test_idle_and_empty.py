@@ -153,6 +153,17 @@ def test_what_an_idle_user_holds_is_infeasible() -> None:
     assert audit(problem, np.array([[8.0, 0], [0, 0]]))["feasibility"].verdict == "holds"
 
 
+def test_rates_of_an_idle_user_divide_no_server_by_time() -> None:
+    rates = [[np.nan], [np.nan], [3.0]]
+    problem = Problem.from_arrays(
+        [[4.0, 4.0]], [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], rates=rates, task_limit=[9, 9, 0]
+    )
+    for subject in ("drf", np.array([[4.0], [4.0], [0.0]])):
+        found = audit(problem, subject, lies=5, departures=3)
+        assert "fails" not in {v.verdict for v in found}
+        assert found["feasibility"].sentence.startswith("no server is used beyond its capacity")
+
+
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_users_of_weight_0_hold_counts_as_free(whole: bool) -> None:
     problem = Problem.from_arrays([[8.0]], [[1.0], [1.0]], weight=[0, 1], users=["cy", "ana"])

@@ -87,7 +87,7 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
             holdings=divide(problem),
             given=problem,
             divide=divide,
-            time_shared=row.time_shared or problem.users.rates is not None,
+            time_shared=row.time_shared or _is_divided_by_time(problem),
             knows_constraints=CONSTRAINTS in row.accepts,
             certified=is_ours,
         )
@@ -165,7 +165,13 @@ def active_subject(subject: Subject) -> tuple[Subject, bool]:
 
 def _is_time_shared(holdings: Holdings) -> bool:
     known = known_mechanism(holdings.source)
-    return (known is not None and known.time_shared) or holdings.problem.users.rates is not None
+    return (known is not None and known.time_shared) or _is_divided_by_time(holdings.problem)
+
+
+def _is_divided_by_time(problem: Problem) -> bool:
+    """Return whether rates are given for a user that is due something."""
+    rates = problem.users.rates
+    return rates is not None and not bool(np.isnan(rates[~problem.due_nothing, 0]).all())
 
 
 def _read_holdings(problem: Problem, answer: Any) -> Holdings:
