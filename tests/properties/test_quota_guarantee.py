@@ -47,6 +47,19 @@ def test_whole_tasks_need_not_fill_a_quota() -> None:
     assert verdict([[1, 0], [3, 2], [0, 0]], half).verdict == "fails"
 
 
+def test_a_task_beyond_one_amount_of_a_quota_is_beyond_it() -> None:
+    both = {"bo": [{"g": 3, "c": 2}]}
+    for whole in (False, True):
+        assert verdict([[0, 0], [2, 0], [0, 0]], both, whole_tasks=whole).verdict == "holds"
+        assert verdict([[0, 0], [1, 0], [0, 0]], both, whole_tasks=whole).verdict == "fails"
+    # A task that takes one of the resources only is guaranteed that one.
+    either = {"team": [{"c": 1, "g": 1}]}
+    problem = lab().with_queues([{"name": "team"}], ["team", None, "team"])
+    held = np.array([[0, 0], [8, 0], [0.5, 0]])
+    found = audit(problem, Holdings(problem, held), properties=[NAME], quotas=either)[NAME]
+    assert (found.verdict, found.witness["resource"]) == ("fails", "g")
+
+
 def test_a_queue_without_tasks_of_a_resource_is_owed_nothing() -> None:
     assert not verdict([[2, 1], [2, 1], [0, 0]], {"cy": [{"g": 3}]}).applies
 

@@ -4,7 +4,8 @@
   by weight of at least one resource of the cluster (Bhattacharya et al., SoCC 2013).
 - Quota guarantee: every queue with tasks left holds its quotas. A queue may hold less than its
   quota of a resource only if no user below it has a task left that takes that resource on the
-  servers of the quota; or, with whole tasks, if the next task would exceed the quota.
+  servers of the quota; or if more of the task, with whole tasks the next one, would exceed the
+  quota, of this resource or of another one that the task takes.
 """
 
 from __future__ import annotations
@@ -89,25 +90,33 @@ def check_queue_quotas(subject: Subject) -> Verdict:
                 continue
             wants = below & left & problem.users.eligible[:, groups].any(axis=1)
             held = holdings.held[below][:, groups].sum(axis=(0, 1))
-            for resource, amount in quota.amounts.items():
-                r = problem.cluster.resources.index(resource)
-                asked = problem.demand[wants, r]
-                asked = asked[asked > 0]
-                if not asked.size or amount <= 0:
+            columns = [problem.cluster.resources.index(name) for name in quota.amounts]
+            takes, amounts = problem.demand[:, columns], np.array(list(quota.amounts.values()))
+            has = held[columns]
+            if holdings.whole_tasks:
+                stays = has + takes <= amounts * (1 + NEGLIGIBLE)
+            else:
+                stays = np.broadcast_to(has < amounts * (1 - NEGLIGIBLE), takes.shape)
+            stays_within = wants & (stays | (takes == 0)).all(axis=1)
+            for k, (resource, amount) in enumerate(quota.amounts.items()):
+                asks = takes[:, k] > 0
+                if not (wants & asks).any() or amount <= 0:
                     continue
                 checked += 1
-                has = float(held[r])
-                # A whole task that would exceed the quota is not guaranteed.
-                next_start = float(asked.min()) if holdings.whole_tasks else 0.0
-                short = 1.0 - has / amount
-                if short > worst and has + next_start <= amount * (1 + NEGLIGIBLE):
+                short = 1.0 - float(has[k]) / amount
+                if short > worst and (stays_within & asks).any():
                     worst = short
-                    less, more = format_change(has, amount)
+                    less, more = format_change(float(has[k]), amount)
                     sentence = (
                         f"{name} holds {less} {resource}{in_words(quota.where)} while its tasks "
                         f"wait; {more} are guaranteed"
                     )
-                    witness = {"queue": name, "resource": resource, "held": has, "quota": amount}
+                    witness = {
+                        "queue": name,
+                        "resource": resource,
+                        "held": float(has[k]),
+                        "quota": amount,
+                    }
     if not checked:
         return Verdict.not_applicable(QUOTAS, "no queue with a quota has tasks left")
     if witness:
