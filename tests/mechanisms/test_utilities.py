@@ -12,6 +12,7 @@ from fairlead.certificates.bottleneck_theorems import certify_time_sharing
 from fairlead.certificates.utility_prices import Stage, certify_largest_utility
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES
 from fairlead.mechanisms.utility import AlphaUtility, maximize_utility
+from fairlead.model.problem_changes import rebuilt
 from oracles import definitions, examples, utility
 from spoilers import each_way
 from strategies import problems
@@ -188,3 +189,22 @@ def test_faults_of_utilities():
     limited = Problem.from_arrays([[4.0], [2.0]], [[1.0]], task_limit=[2])
     with pytest.raises(RefusalError, match="finite tasks with scores that differ by server"):
         maximize_utility(limited, *log, score=[[1, 2]])
+    rates = Problem.from_arrays([[12.0]], [[1.0], [2.0]], rates=[[12.0], [6.0]])
+    with pytest.raises(RefusalError, match="given rates say how a server's time is divided"):
+        maximize_utility(rates, *log)
+    assert maximize_utility(rates, *log, time_shared=True).user_tasks == pytest.approx([6, 3])
+    with pytest.raises(RefusalError, match="does not admit queues"):
+        maximize_utility(rates.with_queues([{"name": "q"}], ["q", None]), *log)
+
+
+def test_another_utility_gives_idle_users_nothing():
+    log = (lambda level: 1 / level, lambda level: -(level**-2.0))
+    problem = Problem.from_arrays(
+        [[12.0], [5.0]], [[1.0], [1.0], [2.0]], count=[1, 0], weight=[1, 0, 1]
+    )
+    answer = maximize_utility(problem, *log, score=[1, 5, 2])
+    assert answer.problem is problem
+    assert answer.user_tasks == pytest.approx([6, 0, 3])
+    assert maximize_utility(
+        rebuilt(problem, weight=[1, 1, 1], task_limit=[np.inf, 0, 2]), *log
+    ).user_tasks == pytest.approx([8, 0, 2])

@@ -26,13 +26,14 @@ from numpy.typing import ArrayLike
 
 from fairlead.certificates.overuse import TOLERANCE
 from fairlead.certificates.utility_prices import JUDGED_SPENDING, Stage, certify_largest_utility
-from fairlead.errors import InputError, NoConvergenceError, RefusalError
+from fairlead.errors import CertificateError, InputError, NoConvergenceError, RefusalError
 from fairlead.mechanisms.max_min import score_table
 from fairlead.model.allocation import Allocation
 from fairlead.model.arguments import number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.fitting import use_per_task
 from fairlead.model.problem import Problem
+from fairlead.model.reductions import active_part
 from fairlead.solvers.concave_interior_point import maximize_concave
 from fairlead.solvers.concave_programme import ConcaveProgramme, ConcaveSolution, System, Utility
 from fairlead.solvers.linear_programmes import maximize_linear, raise_together
@@ -126,11 +127,13 @@ def maximize_utility(
     RefusalError
         For queues, for given rates under RDM, and for finite tasks where scores differ from group
         to group.
-    NoConvergenceError
-        When no answer could be proved.
+    NoConvergenceError, CertificateError
+        When no answer could be found, or proved.
 
     Notes
     -----
+    Users without tasks or of weight 0 get nothing, and do not count in N above.
+
     Kesidis et al., eq. 5 and 6. Cost as `maximize_concave`. Totals are unique where g is strictly
     concave; splits over servers need not be, and the result is the centre of all of them.
 
@@ -143,8 +146,11 @@ def maximize_utility(
     """
     if problem.users.queues is not None:
         raise RefusalError("max-utility", "its definition does not admit queues")
-    utility = LevelUtility(problem.weight, marginal, curvature)
-    level = np.ones(problem.n_users)
+    table = score_table(problem, score)
+    part, users, groups = active_part(problem)
+    cells = np.ix_(users, groups)
+    utility = LevelUtility(part.weight, marginal, curvature)
+    level = np.ones(part.n_users)
     first, second = utility.marginal(level), utility.curvature(level)
     for name, values, has_sign, sign in (
         ("marginal", first, np.all(np.asarray(first) > 0), "positive"),
@@ -152,14 +158,23 @@ def maximize_utility(
     ):
         if np.shape(values) != level.shape or not has_sign:
             raise InputError(f"must return {level.size} {sign} numbers", name)
-    return divide_by_utility(
-        problem,
+    answer = divide_by_utility(
+        part,
         "max-utility",
         utility,
-        score=score_table(problem, score),
+        score=table[cells],
         time_shared=time_shared,
         what="no feasible allocation has sum phi g'(U*) (U - U*) > 0 (Corollary 1",
     )
+    if not answer.certificate.holds:
+        missed = f"{answer.certificate.violation:.3g}"
+        fault = f"max-utility: the answer misses its condition by {missed}"
+        raise CertificateError(fault, answer, answer.certificate.violation)
+    if part is problem:
+        return answer
+    tasks = np.zeros((problem.n_users, problem.n_groups))
+    tasks[cells] = answer.tasks
+    return replace(answer, problem=problem, tasks=tasks)
 
 
 def divide_by_utility(
