@@ -24,6 +24,8 @@ NAME = "sharing-incentive"
 def measure_slices(problem: Problem) -> FloatArray:
     """Return (N,) the tasks that each user could run with the uniform slice of every server.
 
+    Some user must be due something.
+
     A slice is the user's part by weight of every resource of every server, whether or not it may
     run there. The part is ``phi[n] / sum_m phi[m]`` over the users m that are due something; in
     queues it is `Problem.part`; with weights per resource, each resource has its own part. Task
@@ -31,8 +33,6 @@ def measure_slices(problem: Problem) -> FloatArray:
     Parkes et al. 2012. O(N G R).
     """
     weight, due = problem.users.resource_weight, ~problem.due_nothing
-    if not due.any():
-        return np.zeros(problem.n_users)
     if weight is None:
         could = problem.part[:, None] * problem.gamma
     else:

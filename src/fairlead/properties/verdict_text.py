@@ -55,13 +55,11 @@ def is_nearly_zero(fraction: float) -> bool:
 
 
 def format_percent(fraction: float) -> str:
-    """Return a fraction in percent, with at least two digits."""
+    """Return a positive fraction in percent, with at least two digits."""
     if not math.isfinite(fraction):
         return "infinitely"
-    if is_nearly_zero(fraction):
-        return NEARLY_ZERO
-    percent = 100 * fraction + 0.0  # makes 0 of -0
-    return f"{percent:,.0f} %" if abs(percent) >= 10 else f"{percent:.2g} %"
+    percent = 100 * fraction
+    return f"{percent:,.0f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
 def format_vacuous(names: Sequence[str], n_users: int, why: str) -> str:
