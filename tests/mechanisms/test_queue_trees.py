@@ -210,3 +210,12 @@ def test_three_mechanisms_admit_queues() -> None:
     rates = Problem.from_arrays([[1]], [[1], [1]], rates=[[1], [2]])
     with pytest.raises(RefusalError, match="given rates"):
         solve(rates.with_queues([{"name": "team"}], ["team", None]), "ps-dsf")
+
+
+def test_json_of_a_tree_has_parts_and_shares_of_queues() -> None:
+    flat = Problem.from_arrays([[12, 12]], [CPU, GPU, GPU], weight=[1, 0, 2])
+    rows = [{"name": "a", "weight": 3}, {"name": "b", "parent": "a"}, {"name": "idle"}]
+    found = solve(flat.with_queues(rows, ["b", "idle", None]), "drf").to_dict()
+    table = [(q["name"], q["parent"], q["part"], q["dominant_share"]) for q in found["queues"]]
+    assert table == [("a", None, 0.6, 1.0), ("b", "a", 0.6, 1.0), ("idle", None, 0.0, 0.0)]
+    assert [user["queue"] for user in found["users"]] == ["b", "idle", None]
