@@ -190,7 +190,7 @@ def test_faults_of_utilities():
     with pytest.raises(RefusalError, match="finite tasks with scores that differ by server"):
         maximize_utility(limited, *log, score=[[1, 2]])
     rates = Problem.from_arrays([[12.0]], [[1.0], [2.0]], rates=[[12.0], [6.0]])
-    with pytest.raises(RefusalError, match="given rates say how a server's time is divided"):
+    with pytest.raises(RefusalError, match="given rates divide the time of servers"):
         maximize_utility(rates, *log)
     assert maximize_utility(rates, *log, time_shared=True).user_tasks == pytest.approx([6, 3])
     with pytest.raises(RefusalError, match="does not admit queues"):
