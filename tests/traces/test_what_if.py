@@ -178,6 +178,17 @@ def test_a_quota_and_a_limit() -> None:
     assert change_workload(changed, "quota:ana.cpu=2").quotas["ana"][0] == {"cpu": 2.0}
     assert change_workload(workload, "limit:team.tasks=3").limits == {"team": {"tasks": 3.0}}
     assert change_workload(workload, "limit:bo=.cpu=3").limits == {"bo=": {"cpu": 3.0}}
+    limited = fault_of(change_workload, changed, "limit:ana.cpu=3")
+    assert "4 is more than the limit of ana, 3" in limited
+
+
+def test_names_of_resources_may_have_dots() -> None:
+    cluster = replace(small().cluster, resources=("nvidia.com/gpu",))
+    workload = replace(small(), cluster=cluster, users=("ana.b", "bo"))
+    changed = change_workload(workload, "quota:ana.b.nvidia.com/gpu=4")
+    assert changed.quotas == {"ana.b": [{"nvidia.com/gpu": 4.0}]}
+    limited = change_workload(workload, "limit:ana.b.tasks=4").limits
+    assert limited == {"ana.b": {"tasks": 4.0}}
 
 
 def jobs_of(workload: Workload) -> dict[str, tuple[object, ...]]:

@@ -105,28 +105,32 @@ def _with_weight(workload: Workload, rest: str) -> Workload:
 def _with_amount(workload: Workload, kind: str, rest: str) -> Workload:
     """Return the workload with another quota or limit of a queue or user."""
     key, _, text = rest.rpartition("=")
-    name, dot, resource = key.rpartition(".")
-    if not dot:
+    if "." not in key:
         raise InputError(f"must be {kind}:QUEUE.RESOURCE=NUMBER, such as {kind}:ana.gpu=4")
-    _index_of(name, _owners(workload), "queue or user", "queues and users")
     known = workload.cluster.resources
-    _index_of(resource, known if kind == "quota" else (*known, TASKS), "resource", "resources")
-    amount, queues = _parse_number(text), workload.queues
+    known = known if kind == "quota" else (*known, TASKS)
+    # Names of users and of resources, such as ``nvidia.com/gpu``, may have dots.
+    name, _, resource = key.rpartition(".")
+    if longer := [each for each in known if key.endswith(f".{each}")]:
+        resource = max(longer, key=len)
+        name = key.removesuffix(f".{resource}")
+    _index_of(name, _owners(workload), "queue or user", "queues and users")
+    _index_of(resource, known, "resource", "resources")
+    amount, limits, quotas = _parse_number(text), workload.limits, workload.quotas
+    parents = {} if workload.queues is None else workload.queues.parents(workload.users)
     try:
         if kind == "limit":
-            limit = {**workload.limits.get(name, {}), resource: amount}
-            return replace(workload, limits=read_limits({**workload.limits, name: limit}))
-        rows = workload.quotas.get(name, [])
-        everywhere = next((row for row in rows if WHERE not in row), {})
-        others = [row for row in rows if WHERE in row]
-        changed = [{**everywhere, resource: amount}, *others]
-        quotas = read_quotas({**workload.quotas, name: changed})
-        parents = {} if queues is None else queues.parents(workload.users)
-        check_quotas(quotas, parents, workload.limits)
-        check_quota_servers(quotas, parents, workload.cluster)
+            limits = read_limits({**limits, name: {**limits.get(name, {}), resource: amount}})
+        else:
+            rows = quotas.get(name, [])
+            everywhere = next((row for row in rows if WHERE not in row), {})
+            others = [row for row in rows if WHERE in row]
+            quotas = read_quotas({**quotas, name: [{**everywhere, resource: amount}, *others]})
+            check_quota_servers(quotas, parents, workload.cluster)
+        check_quotas(quotas, parents, limits)
     except ProblemError as error:
         raise InputError(f"{error.place}: {error.fault}") from None
-    return replace(workload, quotas=quotas)
+    return replace(workload, limits=limits, quotas=quotas)
 
 
 def with_load(workload: Workload, load: float) -> Workload:
