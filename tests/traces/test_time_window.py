@@ -74,6 +74,16 @@ def test_starts_are_left_out_where_earlier_jobs_ran(tmp_path: Path, capsys: Capt
     assert "no run compares with recorded" in capsys.readouterr().err
 
 
+def test_jobs_withdrawn_before_a_window_did_not_run_into_it() -> None:
+    """Its first job never started, and was withdrawn at 1000 s or later."""
+    workload = four_jobs()
+    start = np.array([np.inf, *workload.task_start[1:]])
+    for cancel, known in ((1000.0, True), (HOUR + 1, False), (np.inf, False)):
+        cancels = np.array([cancel, *workload.job_cancel[1:]])
+        part = time_window(replace(workload, task_start=start, job_cancel=cancels), HOUR)
+        assert part.has_starts == known
+
+
 def test_servers_begin_in_their_state_then() -> None:
     part = time_window(four_jobs(), HOUR)
     assert part.task_start[0] == 400

@@ -9,6 +9,7 @@ from math import inf
 import numpy as np
 
 from fairlead.errors import InputError
+from fairlead.model.cluster import IntArray
 from fairlead.model.workload import JOIN, Workload, excerpt, first_seconds
 
 NO_STARTS = "recorded starts left out, as earlier jobs ran or waited at the beginning (--from)"
@@ -25,17 +26,26 @@ def end_of_run(workload: Workload) -> float:
     """Return the last time of a trace, in seconds: of its events and recorded ends. O(tasks)."""
     if workload.recorded_until is not None:
         return workload.recorded_until
-    job = np.repeat(workload.set_job, workload.set_tasks)
-    ended = workload.task_start + workload.task_duration
-    end = np.where(np.isfinite(workload.task_start), ended, workload.job_cancel[job])
+    end = np.where(
+        np.isfinite(workload.task_start),
+        workload.task_start + workload.task_duration,
+        workload.job_cancel[_job_of_task(workload)],
+    )
     return max(workload.span, float(end[np.isfinite(end)].max(initial=0.0)))
 
 
 def runs_over(workload: Workload, begin: float) -> bool:
     """Return whether jobs submitted before a time may have waited or run at that time."""
-    job = np.repeat(workload.set_job, workload.set_tasks)
-    end = workload.task_start + workload.task_duration
+    job = _job_of_task(workload)
+    never_started = workload.task_start == inf
+    ended = workload.task_start + workload.task_duration
+    end = np.where(never_started, workload.job_cancel[job], ended)
     return bool(((workload.job_submit[job] < begin) & ~(end <= begin)).any())
+
+
+def _job_of_task(workload: Workload) -> IntArray:
+    """Return (T,) the job of each task."""
+    return np.repeat(workload.set_job, workload.set_tasks)
 
 
 def seconds_since_start(workload: Workload, time: float | datetime, place: str) -> float:
