@@ -390,6 +390,13 @@ def test_digests_depend_on_names_and_servers_not_on_notes() -> None:
         replace(workload, cluster=replace(cluster, groups=("new", *cluster.groups[1:]))),
     ):
         assert workload_digest(other) != digest
+    guaranteed = replace(workload, quotas={workload.users[0]: [{"where": {"zone": "a"}}]})
+    for there, change in (
+        (workload, {"devices": cluster.resources[:1]}),
+        (guaranteed, {"labels": ({"zone": "a"},) * len(cluster.groups)}),
+    ):
+        other = replace(there, cluster=replace(cluster, **change))
+        assert workload_digest(other) != workload_digest(there)
     wider = workload.job_names.astype(f"U{workload.job_names.itemsize}")
     same = replace(workload, origin="elsewhere", notes={"x": 1}, job_names=wider)
     assert same.job_names.dtype != workload.job_names.dtype

@@ -195,13 +195,16 @@ def workload_digest(workload: Workload) -> str:
     # Names are hashed as JSON, because equal arrays of names may differ in the width of items.
     names = [cluster.groups, cluster.resources, workload.users, workload.job_names.tolist()]
     digest.update(json.dumps(names).encode())
+    if cluster.devices:
+        digest.update(json.dumps(["devices", cluster.devices]).encode())
     if workload.queues is not None:
         tree = [workload.queues.rows(), workload.queues.user_queue()]
         digest.update(json.dumps(tree).encode())
     if workload.limits:
         digest.update(json.dumps(workload.limits).encode())
     if workload.quotas:
-        digest.update(json.dumps(["quotas", workload.quotas]).encode())
+        labels = [dict(row) for row in cluster.labels]  # they decide where a quota is
+        digest.update(json.dumps(["quotas", workload.quotas, labels]).encode())
     arrays = [(each.name, getattr(workload, each.name)) for each in fields(workload)]
     arrays += [("capacity", cluster.capacity), ("count", cluster.count)]
     for name, values in arrays:
