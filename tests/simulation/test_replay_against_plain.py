@@ -15,7 +15,7 @@ from effort import cases
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.queues import read_queues
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import Workload
+from fairlead.model.workload import LEAVE, Workload
 from fairlead.scheduler.event_loop import PORTION
 from fairlead.simulation import replay as replay_module
 from fairlead.simulation.replay import replay
@@ -122,6 +122,28 @@ def test_queues_limits_and_quotas_count_in_a_replay(
         assert_same_log(log, plain_replay(changed, policy))
         unlike += not np.array_equal(log.start, replay(drawn(seed), policy).start)
     assert unlike
+
+
+def test_limits_are_the_decimals_that_they_are_written_as() -> None:
+    """Three tasks of 1.1 are within 3.3, though the float of 3.3 is a little smaller."""
+    workload = jobs_on_a_server(9.9, [(0, 0.0, 1.1, 5.0)] * 4)
+    log = replay(replace(workload, limits={workload.users[0]: {"cpu": 3.3}}), "drf/first-fit")
+    assert log.start.tolist() == [0.0, 0.0, 0.0, 5.0]
+
+
+def test_withdrawn_tasks_do_not_wait_again_when_lost() -> None:
+    """The only task of a job runs at its withdrawal, and then loses its server."""
+    workload = jobs_on_a_server(1.0, [(0, 0.0, 1.0, 9.0)])
+    workload = replace(
+        workload,
+        cluster=replace(workload.cluster, count=np.array([2])),
+        job_cancel=np.array([3.0]),
+        server_time=np.array([5.0]),
+        server_event=np.array([LEAVE], dtype=np.int8),
+        server=np.array([0], dtype=np.int32),
+    )
+    log = replay(workload, "drf/first-fit")
+    assert (log.start.tolist(), log.end.tolist(), log.lost.tolist()) == ([0.0], [5.0], [True])
 
 
 def test_a_policy_without_quotas_refuses_them() -> None:

@@ -248,13 +248,16 @@ class Replay:
             self.groups[job].append(group)
 
     def _cancel_jobs(self) -> None:
-        """Withdraw the jobs of this time: drop their waiting tasks, and let running ones end."""
+        """Withdraw the jobs of this time: drop their waiting tasks, and let running ones end.
+
+        A running task that is lost later does not wait again.
+        """
         cancels = self.cancels
         while self.next_cancel < len(cancels) and cancels[self.next_cancel][0] == self.now:
             job = cancels[self.next_cancel][1]
             self.next_cancel += 1
             for group in self.groups.pop(job, []):
-                if group.waiting > 0:
+                if group.id in self.state.groups:  # else it has ended
                     self.state.withdraw(group)
 
     def _place_tasks(self) -> bool:

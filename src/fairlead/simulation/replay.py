@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
 from math import inf
 from time import monotonic
 
@@ -17,7 +16,7 @@ from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import switch
 from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.quanta import Quanta, to_quanta
-from fairlead.model.quantity import ratio
+from fairlead.model.quantity import exact, ratio
 from fairlead.model.queues import amounts_and_tasks
 from fairlead.model.quotas import Quota, groups_of, quotas_of
 from fairlead.model.run_log import RunLog
@@ -171,7 +170,7 @@ def _amounts_in_quanta(
 ) -> list[int]:
     """Return amounts (R,) in quanta; -1 for a resource without an amount."""
     return [
-        min(int(Fraction(amounts[name]) * per_unit), LARGEST) if name in amounts else -1
+        min(int(exact(amounts[name]) * per_unit), LARGEST) if name in amounts else -1
         for name, per_unit in zip(workload.cluster.resources, quanta.per_unit, strict=True)
     ]
 
