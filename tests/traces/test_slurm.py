@@ -220,6 +220,8 @@ def test_nodes_of_sinfo(tmp_path: Path) -> None:
     ("text", "fault"),
     [
         ("", "is empty"), ("hello", "is not the output of scontrol"),
+        ("NODELIST|CPUS|MEMORY", "lists no node"),
+        ("NODELIST|CPUS\nn1|2", "row 1: needs the columns %N, %c and %m"),
         ("NODELIST|CPUS|MEMORY\nn1|2", "row 2: has 2 columns, not 3"),
         ("NODELIST|CPUS|MEMORY\nn1|two|3", "row 2: %c: 'two' is not a whole number"),
         ("NodeName=n1 CPUTot=x RealMemory=1", "row 1: CPUTot: 'x' is not a whole number"),

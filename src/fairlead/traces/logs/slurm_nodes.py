@@ -73,6 +73,8 @@ def read_nodes(path: Path) -> NodeTable:
     else:
         fault = "is not the output of scontrol show node or of sinfo -N -o '%N|%c|%m|%G|%P'"
         raise InputError(fault, f"row {content[0][0]}", str(path))
+    if not nodes:
+        raise InputError("lists no node", "", str(path))
     kinds, numbers = group_equal(nodes)
     labels = [
         ({PARTITION: ",".join(sorted(node.partitions))} if node.partitions else {})
