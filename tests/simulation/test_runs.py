@@ -345,6 +345,9 @@ def test_each_run_is_planned_once() -> None:
     change = "weight:ana=3"
     asked = plan_runs(["ps-dsf/joint", "slots:14", "ps-dsf/joint"], what_if=[change, change])
     assert [run.name for run in asked] == ["ps-dsf/joint", "slots:14", "ps-dsf/joint, weight:ana=3"]
+    preempting = ["drf/best-fit", "drf/best-fit/over-share"]
+    asked = plan_runs(preempting, what_if=["preempt:over-share"])
+    assert [run.name for run in asked] == preempting
 
 
 def test_runs_without_meaning_are_refused() -> None:

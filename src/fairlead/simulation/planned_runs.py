@@ -154,13 +154,12 @@ def plan_runs(
         if asked and first is None:
             fault = f"a {RECORDED} run cannot be changed: name also a policy such as drf/best-fit"
             raise InputError(fault, option)
-    if first is None:
-        return tuple(runs.values())
-    return (
-        *runs.values(),
-        *(_changed_run(first, change) for change in dict.fromkeys(what_if)),
-        *([replace(first, dedicated=True)] if dedicated else []),
-    )
+    if first is not None:
+        changed = [_changed_run(first, change) for change in what_if]
+        alone = [replace(first, dedicated=True)] if dedicated else []
+        for run in (*changed, *alone):
+            runs.setdefault(run.name, run)
+    return tuple(runs.values())
 
 
 def _changed_run(run: PlannedRun, change: str) -> PlannedRun:
