@@ -195,8 +195,6 @@ def _machine(
         raise InputError(fault.fault, "--memory") from None
     cores = machine.cores() if cpu is None else cpu
     devices = len(found) if gpu is None else gpu
-    if not (cores or amount or devices):
-        raise InputError("a worker without cores, memory and devices can run nothing", "--cpu")
     capacity = {"cpu": cores, "memory": amount, "gpu": devices}
     return EngineNode(name or socket.gethostname(), capacity, known)
 
