@@ -84,6 +84,23 @@ def test_a_gang_stops_everywhere_before_any_of_it_starts_again() -> None:
     check(state)
 
 
+@pytest.mark.parametrize("lost", ["a", "b"])
+def test_a_server_is_lost_before_victims_of_a_gang_stop(lost: str) -> None:
+    """The gang has both servers, and waits for the last victim; then it waits to start again."""
+    state = with_servers("drf/best-fit/over-quota", a=1, b=1)
+    quotas = {"bo": [{"cpu": 2.0}]}
+    state.apply("queues", {"rows": [], "users": {}, "limits": {}, "quotas": quotas}, 0.0)
+    submit(state, user="ana", tasks=2)
+    assert place(state) == ["1.0.1 a", "1.1.1 b"]
+    submit(state, 1.0, user="bo", tasks=2, gang=True)
+    state.apply("preempt", {"limit": 10}, 1.0)
+    state.apply("lost", {"name": lost}, 2.0)
+    end(state, "1.1.1" if lost == "a" else "1.0.1", 143)
+    assert [job.state for job in state.jobs.values()] == ["pending", "pending"]
+    assert list(state.servers) == ["b" if lost == "a" else "a"]
+    check(state)
+
+
 @pytest.mark.parametrize("policy", ["drf/best-fit", "ps-dsf/first-fit", "easy/first-fit"])
 @pytest.mark.parametrize("seed", range(cases(1)))
 def test_forecast_starts_come_true(policy: str, seed: int) -> None:

@@ -664,9 +664,12 @@ class ServiceState:
         run.job_group.running -= 1
         for key in run.awaits:
             self._awaiting[key].remove(run)
-        for other in self._awaiting.pop(run.key, ()):
+        waiting = self._awaiting.pop(run.key, [])
+        for other in waiting:
             del other.awaits[run.key]
-            if not other.awaits:
+        for other in [other for other in waiting if not other.awaits]:
+            # The release of a stopped task may have ended the rest of its gang.
+            if self.find(other.key) is other:
                 self._release(other, now)
 
     def _stop(self, run: Running, why: str) -> None:
