@@ -201,6 +201,31 @@ def test_under_another_policy_tasks_last_as_long(policy: str, seed: int, write: 
     assert summarise(workload, log).to_dict()["tasks"] == workload.n_tasks
 
 
+def test_another_policy_preempts_recorded_tasks_at_once(tmp_path: Path) -> None:
+    """Both tasks of ana ran from 1 s to 9 s; with preemption, one stops for bo at 3 s."""
+    journal, state = Journal(tmp_path / "journal.db"), ServiceState(LIVE)
+
+    def tell(now: float, kind: str, **body: Any) -> None:
+        outcome, batch = state.apply(kind, body, now), Batch()
+        placed = {"placed": digest_of_placements(outcome)} if kind == "place" else {}
+        batch.add(now, kind, to_json(body | placed))
+        journal.commit(batch, state.take_effects())
+
+    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
+    tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
+    tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
+    tell(1.0, "place", limit=9)
+    tell(2.0, "submit", jobs=[a_job("bo")])
+    tell(3.0, "place", limit=9)
+    tell(9.0, "end", tasks=[[1, 0, 1, 0, ""], [1, 1, 1, 0, ""]])
+    tell(9.0, "place", limit=9)
+    tell(11.0, "end", tasks=[[2, 0, 1, 0, ""]])
+    journal.close()
+    log = replay_journal(read_journal(tmp_path / "journal.db"), f"{LIVE}/over-share")
+    runs = sorted(zip(log.start.tolist(), log.end.tolist(), log.lost.tolist(), strict=True))
+    assert runs == [(1.0, 3.0, True), (1.0, 9.0, False), (3.0, 5.0, False), (5.0, 13.0, False)]
+
+
 def check_room(workload: JournalWorkload, log: fairlead.RunLog) -> None:
     """Assert that no server holds more than it has, at any start."""
     sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)

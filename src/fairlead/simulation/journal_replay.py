@@ -48,8 +48,9 @@ def replay_journal(
     """Repeat the requests to a service under a policy, until no task runs.
 
     Requests about a job that has already ended in the replay are left out. A task that starts as in
-    the journal ends as recorded; any other task runs for its ``task_duration``. Tasks of a
-    cancelled job end at once; stopped tasks count as lost. Under another policy, a modified job has
+    the journal ends as recorded; any other task runs for its ``task_duration``. Under another
+    policy, preempted tasks and those of a cancelled job end at once; stopped tasks count as lost.
+    Under another policy, a modified job has
     its final request from the start. Seed 0 means the service's seed. Times count from the first
     event.
 
@@ -224,7 +225,10 @@ class _JournalReplay:
                 status = self.recording.completed_runs.get(run.key[:2], (0.0, 0))[1]
                 self._plan_end(now + self._duration(run), run, status)
         for run in effects.stops:
-            if not self._is_as_recorded(run):
+            # A task that waits for its victims' end has not started, and the state ends it then.
+            # The recorded end of a task is that of its stop only under the service's own policy.
+            is_stopped_later = self.is_own_policy and self._is_as_recorded(run)
+            if not run.awaits and not is_stopped_later:
                 self._plan_end(now, run, STOPPED)
         cancelled = {job.id for job in effects.ended if job.cancelled}
         for past in effects.attempts:
