@@ -97,6 +97,39 @@ def test_preemption_frees_one_device() -> None:
     check(s)
 
 
+def shared_gpus(*rows: tuple[str, float, int, float]) -> Scheduler:
+    """Return a server of two GPUs with tasks: queue, demand, number of the GPU, start."""
+    s = Scheduler(["gpu"], "drf/first-fit/over-quota", devices=["gpu"])
+    s.add_server("a", {"gpu": 2})
+    for queue in ("ana", "bo", "cy"):
+        s.add_queue(queue)
+    for queue, demand, device, since in rows:
+        s.assume(s.submit(queue, {"gpu": demand}), "a", since, devices={"gpu": [device]})
+    s.set_quota("bo", {"gpu": 2})
+    return s
+
+
+def test_the_victim_is_on_the_device_that_gets_room() -> None:
+    """The task on GPU 1 lost less work, but ana keeps one task, and its end is not enough."""
+    s = shared_gpus(("ana", 0.6, 0, 0.0), ("bo", 0.6, 1, 0.0), ("ana", 0.3, 1, 5.0))
+    s.set_quota("ana", {"gpu": 0.3})
+    s.submit("bo", {"gpu": 0.5})
+    ((starts, victims),) = s.preempt(9.0)
+    assert [s._state.running[task].since for task in victims] == [0.0]
+    assert s.devices(starts[0].task) == {"gpu": [0]}
+
+
+def test_a_gang_shares_the_device_of_one_victim() -> None:
+    """Both tasks fit on GPU 1, so the victim that the first one found on GPU 0 is not needed."""
+    s = shared_gpus(("ana", 0.5, 0, 5.0), ("cy", 0.5, 0, 0.0), ("ana", 1, 1, 0.0))
+    s.set_quota("cy", {"gpu": 0.5})
+    s.submit("bo", {"gpu": 0.5}, 2, gang=True)
+    ((starts, victims),) = s.preempt(9.0)
+    assert [s.devices(task) for task in victims] == [{"gpu": [1]}]
+    assert [s.devices(start.task) for start in starts] == [{"gpu": [1]}] * 2
+    check(s)
+
+
 def test_a_reserved_device_is_left() -> None:
     """A whole device is reserved for ana; bo's fraction takes the other, although it is emptier."""
     s = Scheduler(["gpu"], "drf/first-fit/reserve", devices=["gpu"])

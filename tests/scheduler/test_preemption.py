@@ -231,6 +231,68 @@ def test_a_gang_starts_whole_and_stops_whole() -> None:
     assert running(s) == {"bo": 1}
 
 
+def test_a_gang_on_two_servers_stops_once() -> None:
+    """Its end frees 1 of the 2 GPUs that the taker needs on s1; cy keeps the others."""
+    s = lab(servers=2)
+    s.submit_gang("ana", [({"gpu": 4}, 1, ["s0"]), ({"gpu": 1}, 1, ["s1"])])
+    s.submit("cy", {"gpu": 1}, 3, where=["s1"])
+    s.place()
+    s.set_quota("cy", {"gpu": 3})
+    s.set_quota("bo", {"gpu": 6})
+    group = s.submit_gang("bo", [({"gpu": 4}, 1, ["s0"]), ({"gpu": 2}, 1, ["s1"])])
+    assert taken(s) == []
+    s.cancel(group)
+    s.submit_gang("bo", [({"gpu": 4}, 1, ["s0"]), ({"gpu": 1}, 1, ["s1"])])
+    assert len(taken(s)) == 1
+    assert running(s) == {"bo": 2, "cy": 3}
+
+
+@pytest.mark.parametrize("quota", [0, 1])
+def test_each_task_of_a_gang_counts_where_it_starts(quota: int) -> None:
+    s = lab("drf/first-fit/over-quota", servers=2)
+    s.submit("ana", {"gpu": 1}, 4, where=["s0"])
+    s.place()
+    s.set_quota("bo", {"gpu": 4}, ["s0"])
+    s.set_quota("bo", {"gpu": quota}, ["s1"])
+    s.submit_gang("bo", [({"gpu": 3}, 1, ["s0"]), ({"gpu": 1}, 1, ["s1"])])
+    assert taken(s) == ["ana"] * 3 * quota
+
+
+def test_groups_of_a_queue_take_in_order() -> None:
+    s = lab(gpus=8)
+    s.submit("ana", {"gpu": 1}, 8)
+    s.place()
+    s.set_quota("bo", {"gpu": 8})
+    s.set_limit("bo", tasks=3)
+    groups = [s.submit("bo", {"gpu": gpus}, now=k) for k, gpus in enumerate([1, 2, 1, 1])]
+    assert [found.starts[0].group for found in s.preempt(9.0)] == groups[:3]
+
+
+def test_others_take_the_rest_of_a_victim() -> None:
+    s = lab()
+    s.submit("ana", {"gpu": 4})
+    s.place()
+    for queue in ("bo", "cy"):
+        s.set_quota(queue, {"gpu": 1})
+    s.submit("bo", {"gpu": 1})
+    s.preempt()
+    why = s.explain(s.submit("cy", {"gpu": 1}))
+    assert why.held_by == "preemption"
+    assert why.reason == "It starts once tasks that are being stopped have ended."
+    assert [found.victims for found in s.preempt()] == [[]]
+
+
+def test_no_taker_overflows_the_sums_of_amounts() -> None:
+    s = Scheduler(["gpu"], "drf/first-fit/over-quota", {"gpu": 1})
+    s.add_server("a", {"gpu": 2**62})
+    for queue in ("ana", "bo"):
+        s.add_queue(queue)
+        s.submit(queue, {"gpu": 2**62})
+    s.place()
+    s.set_quota("bo", {"gpu": 2**62})
+    assert s.preempt() == []
+
+
 def test_a_queue_of_weight_0_gives_way_first() -> None:
     """It holds a third of the amounts of ana, which also holds more than its quota."""
     s = lab("drf/first-fit/over-quota")

@@ -113,14 +113,6 @@ class DeviceColumns:
         unit = int(self.unit)
         return amount if amount < unit else amount // unit * unit
 
-    def is_overcommitted(self, free: vec[i64]) -> bool:
-        column = self.first
-        while column < len(free):
-            if free[column] < 0:
-                return True
-            column += self.step
-        return False
-
     def numbers(self, devices: vec[i64]) -> list[int]:
         """Return the numbers of a task's devices on its server, from 0."""
         return [int((c - self.first) // self.step) for c in devices if self.has_column(c)]

@@ -40,12 +40,11 @@ from fairlead.scheduler._entities import (
     Shape,
     Task,
     TaskGroup,
-    add_to,
+    choose_devices,
     fits,
     limit_reached,
     path_of,
     take_from,
-    zeros,
 )
 from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.criteria.criterion import ONE, ONE_BITS, weighted
@@ -360,6 +359,16 @@ class PreemptionRound:
         return share * int(1000.0 * max(0.0, min(self.state.now - task.since, LONGEST_RUN)))
 
 
+class Packing:
+    """Planned tasks on a server, their devices, and the amounts that they leave free."""
+
+    def __init__(self, server: Server, free: vec[i64]) -> None:
+        self.server = server
+        self.free = free
+        self.tasks: Plan = []
+        self.devices: list[vec[i64]] = []
+
+
 class Taker:
     """A waiting task or gang for which servers and victims are searched."""
 
@@ -529,7 +538,7 @@ class Taker:
         free = self.free_on(server)[:]
         found: list[Victim] = []
         for victim in victims:
-            if victim in self.chosen or not helps(victim, server, shape, free):
+            if self.is_chosen(victim) or not helps(victim, server, shape, free):
                 continue
             self.losses.add_victim(victim, 1)
             if not self.is_allowed(victim, server):
@@ -551,20 +560,24 @@ class Taker:
                 count_victim(free, victim, server, 1)
         return found
 
+    def is_chosen(self, victim: Victim) -> bool:
+        """Return whether a task or gang is a victim already; a gang is listed on each server."""
+        return any(chosen.tasks[0] is victim.tasks[0] for chosen in self.chosen)
+
     def freed_fraction(self, victim: Victim, server: Server, shape: Shape) -> int:
         """Return the fraction, times 2**64, of a task's lacking amounts that a victim frees.
 
-        Of several lacking resources, the smallest fraction.
+        Of several lacking resources, the smallest fraction. A resource in devices lacks room on one
+        device, or whole devices.
         """
-        freed = zeros(self.width)
-        for task in victim.tasks:
-            if task.server is server:
-                add_to(freed, task.shape.demand, 1)
-        free, fraction = self.free_on(server), 2 * ONE
-        for r in range(self.width):
-            lacking = int(shape.demand[r]) - int(free[r])
-            if shape.demand[r] > 0 and lacking > 0:
-                fraction = min(fraction, int(freed[r]) * ONE // lacking)
+        before = self.free_on(server)
+        after = before[:]
+        count_victim(after, victim, server, 1)
+        fraction = 2 * ONE
+        for r in range(len(shape.need)):
+            lacking = int(shape.need[r]) - int(before[r])
+            if lacking > 0:
+                fraction = min(fraction, (int(after[r]) - int(before[r])) * ONE // lacking)
         return fraction
 
     def is_allowed(self, victim: Victim, server: Server) -> bool:
@@ -651,21 +664,35 @@ class Taker:
 
     def prune(self) -> None:
         """Drop victims without which all planned tasks have room, the largest loss first."""
-        planned: dict[str, list[Shape]] = {}
-        for task in self.plan:
-            planned.setdefault(task.server.name, []).append(task.shape)
         for victim in sorted(self.chosen, key=loss_of, reverse=True):
-            is_needed = False  # without it, planned tasks would overcommit a server
-            for server in {task.server.name: task.server for task in victim.tasks}.values():
-                free = self.changeable_free(server)[:]
-                count_victim(free, victim, server, -1)
-                for shape in planned.get(server.name, []):
-                    is_needed = is_needed or is_overcommitted(free, shape)
-            if not is_needed:
+            found: list[Packing] = []
+            servers = {task.server.name: task.server for task in victim.tasks}
+            for server in servers.values():
+                packing = self.pack_without(victim, server)
+                if packing is not None:
+                    found.append(packing)
+            if len(found) == len(servers):
                 self.chosen.remove(victim)
-                for stopped in victim.tasks:
-                    free = self.changeable_free(stopped.server)
-                    take_from(free, stopped.shape, stopped.devices, 1)
+                self.losses.add_victim(victim, -1)
+                for packing in found:
+                    self.free[packing.server.name] = packing.free
+                    for task, devices in zip(packing.tasks, packing.devices, strict=True):
+                        task.devices = devices
+
+    def pack_without(self, victim: Victim, server: Server) -> Packing | None:
+        """Plan the tasks on a server again without a victim; None if they have no room there."""
+        packing = Packing(server, self.free_on(server)[:])
+        packing.tasks = [task for task in self.plan if task.server is server]
+        for task in packing.tasks:
+            task.take_from(packing.free, -1)
+        count_victim(packing.free, victim, server, -1)
+        for task in packing.tasks:
+            if not fits(task.shape.need, packing.free):
+                return None
+            devices = choose_devices(task.shape, packing.free)
+            take_from(packing.free, task.shape, devices, 1)
+            packing.devices.append(devices)
+        return packing
 
 
 def goes_after(other: Queue, score: int, own: Queue, own_score: int) -> bool:
@@ -696,14 +723,6 @@ def may_hold(server: Server, shape: Shape) -> bool:
     """Return whether a task could start on a server if the server were empty."""
     is_admitted = shape.constraint.admits[server.kind]
     return is_admitted and not server.is_draining and fits(shape.need, server.capacity)
-
-
-def is_overcommitted(free: vec[i64], shape: Shape) -> bool:
-    """Return whether a resource that a task takes, or a device, has a negative free amount."""
-    for r in range(len(shape.demand)):
-        if shape.demand[r] > 0 and free[r] < 0:
-            return True
-    return any(columns.is_overcommitted(free) for columns in shape.taken_columns)
 
 
 def count_victim(free: vec[i64], victim: Victim, server: Server, sign: i64) -> None:
