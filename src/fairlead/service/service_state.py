@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.queues import Limits, amounts_and_tasks, parents_of, read_limits, read_queues
-from fairlead.model.quotas import Quotas, ServerKind, check_servers, quotas_of, read_quotas
+from fairlead.model.quotas import WHERE, Quotas, ServerKind, check_servers, quotas_of, read_quotas
 from fairlead.scheduler.argument_checks import parse_constraint
 from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Placement, Scheduler
@@ -448,18 +448,22 @@ class ServiceState:
     ) -> str:
         """Describe quotas that the present servers cannot satisfy together; empty if they can.
 
-        For a trial, `changed` replaces the quotas of some queues and users, `like` gives the number
-        of equal servers to add, by server, and `removed` names servers to leave out.
+        For a trial, `changed` replaces the quotas of some queues and users on all servers, `like`
+        gives the number of equal servers to add, by server, and `removed` names servers to leave
+        out.
         """
-        quotas: Quotas = {**self.quotas, **{name: [row] for name, row in (changed or {}).items()}}
+        quotas: Quotas = dict(self.quotas)
+        for name, row in (changed or {}).items():
+            quotas[name] = [row, *[other for other in quotas.get(name, ()) if other.get(WHERE)]]
         if not quotas:
             return ""
         kinds = []
         for server in self.servers.values():
             if not server.lost and server.name not in removed:
-                number = 1 + (like or {}).get(server.name, 0)
-                total = {name: number * amount for name, amount in server.capacity.items()}
-                kinds.append(ServerKind(server.labels, [server.name], total))
+                kinds.append(ServerKind(server.labels, [server.name], server.capacity))
+                if number := (like or {}).get(server.name, 0):  # the new ones have other names
+                    total = {name: number * amount for name, amount in server.capacity.items()}
+                    kinds.append(ServerKind(server.labels, [], total))
         try:
             check_servers(quotas, parents_of(self.queue_rows, self.queue_of), kinds)
         except ProblemError as unmet:
