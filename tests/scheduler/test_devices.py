@@ -67,6 +67,14 @@ def test_fractions_of_two_devices_hold_no_task() -> None:
     assert s.place() == []
 
 
+def test_an_offer_of_one_server_holds_no_gang_beyond_its_devices() -> None:
+    """Three tasks of 0.6 take less than 2 GPUs, but only one fits on each GPU."""
+    s = two_servers("drf/rrr/oblivious")
+    groups = [s.submit("ana", {"gpu": 0.6}, tasks, gang=True) for tasks in (3, 2)]
+    assert [placed.group for placed in s.place()] == [groups[1]] * 2
+    assert s.explain(groups[0]).never
+
+
 def test_a_task_takes_no_device_and_a_half() -> None:
     s = two_servers("drf/first-fit")
     with pytest.raises(InputError, match="a part of one device, or a whole number"):

@@ -32,6 +32,7 @@ from fairlead.scheduler._entities import (
     has_room,
     limit_reached,
 )
+from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import first_active, hold_back, is_behind, is_valid, park, resume
 from fairlead.scheduler.criteria.criterion import TaskCriterion
@@ -257,7 +258,7 @@ class Offers(RoundRobin):
         for server in self.state.servers.values():
             pairs = zip(demand, server.capacity, strict=False)
             if all(amount <= capacity for amount, capacity in pairs if amount > 0) and all(
-                shape.constraint.admits[server.kind] for shape in shapes
+                fit_together([server], shape, tasks) for shape, tasks in shapes.items()
             ):
                 return None
         reason = "Servers are offered one by one, and none is large enough for all of its tasks."
