@@ -314,19 +314,40 @@ def test_a_snapshot_after_an_event_keeps_reservations(event: str) -> None:
         assert again.snapshot() == s.snapshot()
 
 
-def test_a_task_too_long_for_a_reservation_says_so() -> None:
+def test_a_predicted_end_survives_a_restore() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
+    s.add_server("u", {"cpu": 2})
+    s.add_queue("a")
+    s.submit("a", {"cpu": 1}, 2)
+    first, _ = s.place(0)
+    s.advance(10)
+    s.finish(first.task)
+    s.submit("a", {"cpu": 1})
+    s.place(10)  # the task is expected to run for 10 s, the other one of unknown length for ever
+    for each in (s, Scheduler.restore(s.snapshot())):
+        group = each.submit("a", {"cpu": 1})
+        each.place(11)
+        found = each.explain(group).reservation
+        assert found is not None
+        assert found.at == 20
+
+
+@pytest.mark.parametrize(("now", "end"), [(0, 10), (0.7, 2.9)])  # 0.7 + (2.9 - 0.7) exceeds 2.9
+def test_a_task_too_long_for_a_reservation_says_so(now: float, end: float) -> None:
     s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
     s.add_server("u", {"cpu": 4})
     for queue in "ab":
         s.add_queue(queue)
-    s.submit("a", {"cpu": 3}, time_limit=10)
+    s.submit("a", {"cpu": 3}, time_limit=end)
     s.place(0)
     s.submit("b", {"cpu": 4}, time_limit=10)
-    s.place(0)
+    s.place(now)
     long = s.submit("a", {"cpu": 1}, time_limit=11)
-    found = s.explain(long, 0)
+    found = s.explain(long, now)
     assert found.held_by == "reservation"
     (change,) = [change for change in found.would_change if change.kind == "limit"]
-    assert (change.starts, change.to) == (True, 10)
-    s.submit("a", {"cpu": 1}, time_limit=10)
-    assert len(s.place(0)) == 1
+    assert change.starts
+    assert change.to == pytest.approx(end - now, rel=1e-15)
+    assert now + change.to <= end
+    s.submit("a", {"cpu": 1}, time_limit=change.to)
+    assert len(s.place(now)) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import pytest
 
 from fairlead.errors import InputError
@@ -39,6 +41,16 @@ def test_the_same_events_give_the_same_bytes() -> None:
     assert a.snapshot() == b.snapshot() != data
 
 
+def test_the_server_that_is_cut_into_slots_is_kept() -> None:
+    s = Scheduler(["cpu"], "slots:4", largest={"cpu": 8})
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 0.5}, 4)
+    again = Scheduler.restore(s.snapshot())
+    assert len(again.place()) == len(s.place()) == 1
+    assert again.snapshot() == s.snapshot()
+
+
 def test_wrong_snapshots_are_refused_in_one_line() -> None:
     data = busy().snapshot()
     head = data.index(b"\n")
@@ -47,7 +59,10 @@ def test_wrong_snapshots_are_refused_in_one_line() -> None:
         data[:k] + bytes([data[k] ^ 1]) + data[k + 1 :]
         for k in range(0, len(data), len(data) // 97)
     ]
-    for wrong in [*cut, *flipped, data + b"x", data.decode(), None, 5, [data]]:
+    later = data.replace(b'"version":', b'"version":9')
+    digest = sha256(b"{}").hexdigest().encode()
+    empty = data[: data.index(b'"sha256":')] + b'"sha256":"' + digest + b'"}\n{}\n'
+    for wrong in [*cut, *flipped, later, empty, data + b"x", data.decode(), None, 5, [data]]:
         with pytest.raises(InputError, match=r"^data: ") as caught:
             Scheduler.restore(wrong)  # type: ignore[arg-type]
         assert "\n" not in str(caught.value)

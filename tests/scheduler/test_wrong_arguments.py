@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import inf, nan
 from typing import Any
 
@@ -11,7 +12,7 @@ from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
 
 NUMBERS = [nan, inf, -1, -0.5, 2**63, 10**400, "1", True, 1j, [1]]
-TIMES = [nan, inf, "0", True]
+TIMES = [nan, inf, "0", True, 10**400]
 WEIGHTS = [nan, inf, -1, "1", None, True, 1j, [1], 10**200, 1e-200]
 AMOUNTS = [*({"cpu": wrong} for wrong in NUMBERS), 5, "cpu", {"disk": 1}, [1, 1]]
 WHOLE = [-1, 1.5, 2**62 + 1, 10**400, "1", True, nan]
@@ -35,7 +36,7 @@ CALLS: list[tuple[str, list[Any], list[list[Any]]]] = [
     ("set_limit", ["n", ONE, 1], [NAMES, AMOUNTS, WHOLE]),
     ("set_quota", ["n", ONE, None], [NAMES, AMOUNTS, WHERE]),
     ("remove_queue", ["m"], [[*NAMES, "n", "team"]]),
-    ("submit", ["n", ONE, 1], [[*NAMES, "team"], [*AMOUNTS, None, {}], [0, *WHOLE]]),
+    ("submit", ["n", ONE, 1], [[*NAMES, "team"], [*AMOUNTS, None, {}], [0, *WHOLE, 2**62]]),
     ("submit_gang", ["n", [(ONE, 1)]], [NAMES, MEMBERS]),
     ("set_priority", [GROUP, 0], [IDS, WHOLE[1:]]),
     ("cancel", [GROUP], [IDS]),
@@ -53,7 +54,7 @@ OPTIONS = {
     "priority": [0.5, "1", None, 2**63, True],
     "where": WHERE,
     "attempts": [0, *WHOLE],
-    "time_limit": [0, -1, nan, inf, "1", True],
+    "time_limit": [0, -1, nan, inf, "1", True, 10**400, Fraction(1, 10**400)],
 }
 
 

@@ -197,16 +197,17 @@ class Explainer:
         return self.cycle.why_never(self.group) if isinstance(self.group, Gang) else None
 
     def why_unmatched(self) -> str:
-        """Return why the constraint allows no server: which labels or names are absent."""
-        labels, names = self.shape.constraint.key
+        """Return why the constraint allows no server: which labels or names are absent.
+
+        A constraint has either labels or names.
+        """
+        labels = self.shape.constraint.labels
         if not labels:
             return "None of the servers that it names is present."
         present = {label for server in self.state.servers.values() for label in server.labels}
         absent = labels - present
         wanted = list_in_words([label_in_words(label) for label in sorted(absent or labels)])
-        if absent or names is None:
-            return f"No server has {wanted}."
-        return f"None of the servers that it names has {wanted}."
+        return f"No server has {wanted}."
 
     def may_start(self, queue: Queue) -> bool:
         """Return whether a waiting task of a queue, or of one below it, fits on an empty server."""

@@ -916,8 +916,8 @@ class Scheduler:
             parse_float(now, "now"), whole_number(priority, "priority", -LARGEST, LARGEST)
         )
         if time_limit is not None:
-            parse_positive(time_limit, "time_limit")
             terms.time_limit = parse_float(time_limit, "time_limit")
+            parse_positive(terms.time_limit, "time_limit")  # as a float it may be 0
         if attempts is not None:
             terms.attempts = whole_number(attempts, "attempts", 1, LARGEST)
         total = sum([member.tasks for member in members])
