@@ -247,6 +247,19 @@ def test_a_gang_on_two_servers_stops_once() -> None:
     assert running(s) == {"bo": 2, "cy": 3}
 
 
+def test_a_gang_of_which_tasks_start_is_no_victim() -> None:
+    """The task of ana on s0 was a possible victim of bo until the second one started."""
+    s = lab(servers=2)
+    s.set_weight("ana", 10)
+    s.assume(s.submit("ana", {"gpu": 2}, 2, gang=True), "s0")
+    for queue, server in (("bo", "s0"), ("cy", "s1"), ("cy", "s1")):
+        s.assume(s.submit(queue, {"gpu": 2}), server)
+    s.set_quota("bo", {"gpu": 4})
+    s.submit("bo", {"gpu": 2}, where=["s0"])
+    assert taken(s, 1.0) == ["cy"]
+    assert running(s) == {"ana": 2, "bo": 1, "cy": 1}
+
+
 @pytest.mark.parametrize("quota", [0, 1])
 def test_each_task_of_a_gang_counts_where_it_starts(quota: int) -> None:
     s = lab("drf/first-fit/over-quota", servers=2)

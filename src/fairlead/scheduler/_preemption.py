@@ -293,6 +293,9 @@ class PreemptionRound:
         self.cycle.book_plan(group, plan, starts)
         for task in starts:
             self.count(task, 1)
+        if isinstance(group, Gang):  # tasks of it that ran before are no victims now
+            for task in (group.tasks or {}).values():
+                self.victims.pop(task.server.name, None)
         return Preempted(starts, victims)
 
     def is_countable(self, plan: Plan) -> bool:
