@@ -1,11 +1,11 @@
-"""The scheduler of whole tasks: it adds and removes servers, queues and tasks, and places tasks.
+"""The scheduler of whole tasks: it places the tasks of queues on servers by a policy.
 
-Plain typed Python, compiled by mypyc where there is a C compiler.
+Typed Python; mypyc compiles most modules where there is a C compiler.
 
 - `scheduler`: the public class.
 - `policies`: policies by name; `random_order`: random orders of servers.
-- `event_loop`: the core of replays; `own_rules`: user-defined policies, for replays only.
-- `explanation`, `live_shares`: answers about waiting tasks and about shares.
+- `event_loop`: the loop of replays; `own_rules`: user-defined policies, for replays only.
+- `explanation`: why a task waits; `live_shares`: the shares of queues and their fair shares.
 - `argument_checks`: exact amounts, names and constraints from arguments.
 """
 

@@ -1,13 +1,13 @@
-"""The numbered steps of a placement.
+"""The steps of a placement; docstrings of cycles begin with their numbers.
 
 1. Who: choose the queue to serve.
 2. What: choose the group of that queue from which a task starts.
 3. Where: choose the server on which it starts.
 4. Book: start the task, count its amounts in its queue and server, and re-rank the queue.
 
-Cycles differ in the order of these steps. `QueueCycle` chooses the queue first, for scores that do
-not depend on tasks or servers. `TaskCycle` first chooses a task of each queue, for scores that do.
-In round-robin and offers (`selection`), a round gives the server first.
+Cycles differ in the order of these steps. `QueueCycle` chooses the queue first; its scores do not
+depend on tasks or servers. `TaskCycle` first chooses a task of each queue; its scores do depend on
+tasks. In `selection.round_robin` a round gives the server first.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ AHEAD: Final = WaitReason("order", "Tasks ahead of it take the free capacity.")
 OUT_OF_TURN: Final = WaitReason(
     "strict order", "The first group of its queue waits, and no other group may pass it."
 )
-NO_POOL: Final = Fraction(2**200)  # the share of a demanded resource that no server has
+NO_POOL: Final = Fraction(2**200)  # the share that a task takes of a resource that no server has
 
 # A group with the server of its next task, or a gang with its plan; all None for no group.
 NextStart = tuple[TaskGroup | None, Server | None, Plan | None]
@@ -55,7 +55,7 @@ class Cycle:
 
     makes_reservations = False  # whether waiting groups get reserved starts
     preempts: str = ""  # the kind of preemption, as in `Policy`; empty for none
-    min_run: float = 0.0  # seconds that a task runs at least before it is preempted
+    min_run: float = 0.0  # seconds that a task has run before it may be preempted
 
     def __init__(self, state: State, is_strict: bool) -> None:
         self.state = state
@@ -66,7 +66,7 @@ class Cycle:
         return [placement_of(task) for task in self.start_tasks(limit)]
 
     def start_tasks(self, limit: int) -> list[Task]:
-        """Start tasks until no other task fits, or at least `limit` are started."""
+        """Start tasks until no other task fits, or at least `limit` have started; return them."""
         state = self.state
         state.calls += 1
         self.prepare()
@@ -109,7 +109,7 @@ class Cycle:
     def plan_gang(self, gang: Gang) -> Plan:
         """Return the server of each waiting task of a gang; empty if not all fit.
 
-        Each planned task is taken from its server until the plan is complete.
+        While it plans, each planned task is taken from its server.
         """
         plan: Plan = []
         indices = largest_first(gang, self.state.criterion.total)
@@ -126,7 +126,7 @@ class Cycle:
         return plan if len(plan) == len(indices) else []
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:  # noqa: ARG002
-        """Return the server for the next task of a gang; `plan` has those of earlier tasks."""
+        """Return the server for the next task of a gang; `plan` has the tasks planned before."""
         return self.find(gang.waiting_list.queue, shape)
 
     def plan_task(self, index: int, shape: Shape, server: Server) -> PlannedTask:
@@ -146,10 +146,7 @@ class Cycle:
     # For explanations
 
     def has_room_now(self, group: TaskGroup) -> bool:
-        """Return whether a group's next task, or all tasks of a gang, fit now.
-
-        A gang that did not fit is skipped until a server with room for a task of it is freed.
-        """
+        """Return whether a group's next task, or a whole gang that is not parked, fits now."""
         if isinstance(group, Gang):
             return not group.is_parked and len(self.plan_gang(group)) > 0
         return self.find(group.waiting_list.queue, group.shape) is not None
@@ -181,8 +178,8 @@ class QueueCycle(Cycle):
     def start_below(self, queue: Queue, started: list[Task]) -> bool:
         """1. Who: start a task of the first child that can start one; return whether one started.
 
-        Children are tried by rank. As servers only fill up during a call of `place`, a child
-        without a task that fits is passed for the rest of the call.
+        Children are tried by rank. Free amounts only fall during a call of `place`, so a child
+        without a task that fits is skipped for the rest of the call.
         """
         if queue.passed_in != self.state.calls:
             queue.passed_in = self.state.calls
@@ -268,13 +265,13 @@ class Candidate:
 class TaskCycle(Cycle):
     """Serves the queue with the least score, where the score depends on the queue's next task.
 
-    A score never falls while tasks start, so an earlier score is a lower bound. The least score is
-    recomputed until the least one is exact.
+    A score never falls while tasks start, so an earlier score is a lower bound. The least of these
+    is recomputed, until the least one is exact.
     """
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        # The candidates of queues during a call of `place`; None for a queue without room.
+        # The candidate of each queue during a call of `place`; None if no group of it fits.
         self.candidates: dict[Queue, Candidate | None] = {}
 
     def prepare(self) -> None:
@@ -379,7 +376,7 @@ class TaskCycle(Cycle):
 
 
 def reason_without_room(group: TaskGroup, had_room: bool) -> WaitReason:
-    """Return why a group waits if it has no room after other groups were placed."""
+    """Return why a group waits that has no room after other groups were placed."""
     if had_room or not isinstance(group, Gang):
         return AHEAD
     tasks = tasks_in_words(int(group.waiting))
@@ -388,9 +385,9 @@ def reason_without_room(group: TaskGroup, had_room: bool) -> WaitReason:
 
 
 def largest_first(group: TaskGroup, total: vec[i64]) -> list[int]:
-    """Return the indices of a group's tasks that start together, in the order of placement.
+    """Return the indices of a group's tasks to start together: the next one, or all of a gang.
 
-    Tasks of a gang are ordered by dominant demand, the largest first, ties by index.
+    Those of a gang are ordered by dominant demand, the largest first, ties by index.
     """
     if not isinstance(group, Gang):
         return [group.first_index()]
@@ -405,9 +402,9 @@ def largest_first(group: TaskGroup, total: vec[i64]) -> list[int]:
 def plan_together(
     group: TaskGroup, servers: list[Server], selection: Selection, total: vec[i64]
 ) -> Plan:
-    """Plan a group's next task, or all of a gang, on servers that a selection finds among some.
+    """Plan a group's next task, or a whole gang, on those of `servers` that a selection finds.
 
-    Empty if any task finds no server. Unlike `Cycle.plan_gang`, it changes no index of servers.
+    Empty if no server is found for a task. Unlike `Cycle.plan_gang`, it changes no index.
     """
     plan: Plan = []
     indices = largest_first(group, total)
@@ -435,7 +432,7 @@ def release_tasks(plan: Plan) -> None:
 
 
 def dominant_demand(shape: Shape, total: vec[i64]) -> Fraction:
-    """Return the largest share of a resource of the pool that a task takes."""
+    """Return the largest share that a task takes of the total of any resource."""
     largest = Fraction(0)
     for demand, capacity in zip(shape.demand, total, strict=True):
         if demand > 0:

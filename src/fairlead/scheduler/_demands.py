@@ -1,6 +1,6 @@
 """Held and demanded amounts of queues, and the usable capacity, summed for fair shares.
 
-Usable is the capacity of open servers, and what tasks still hold on draining servers.
+Usable are the capacity of open servers, and the amounts that tasks still hold on draining ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ServersKey = tuple[int, tuple[int, ...]]  # the number of a kind of servers, and
 
 
 class TaskKind:
-    """Tasks of a queue, all waiting or all running, with one constraint and one `Pattern`.
+    """Tasks of a queue with one constraint and one `Pattern`, all waiting or all running.
 
     Waiting tasks that fit on no open server, not even on an empty one, are left out.
     """
@@ -27,7 +27,7 @@ class TaskKind:
 
 
 class UsableServers:
-    """Servers of one kind with equal amounts: their capacity, or what is still held on them."""
+    """Servers of one kind with equal usable amounts: their capacity, or their held amounts."""
 
     def __init__(self, kind: int, amounts: list[int]) -> None:
         self.kind = kind  # the number of the kind
@@ -127,7 +127,7 @@ class Demands:
 
 
 def unplaceable_groups(state: State, most: int) -> dict[int, str]:
-    """Return groups with waiting tasks that fit on no empty server, with the reason, by id.
+    """Return, by id, groups with waiting tasks that fit on no empty server, with the reason.
 
     At most `most` of each queue. The reason is ``"where"`` if no server satisfies the constraint,
     else ``"size"``.
@@ -149,7 +149,7 @@ def unplaceable_groups(state: State, most: int) -> dict[int, str]:
 
 
 def is_allowed(servers: list[UsableServers], shape: Shape) -> bool:
-    """Return whether a shape's constraint admits any of some servers."""
+    """Return whether a shape's constraint admits one of the servers."""
     return any(shape.constraint.admits[row.kind] for row in servers)
 
 
@@ -165,7 +165,7 @@ def count_server(
 
 
 def fits_on_some(table: dict[ServersKey, UsableServers], shape: Shape) -> bool:
-    """Return whether a task fits on any of some servers when that is empty."""
+    """Return whether a task fits on one of the servers if it is empty."""
     for servers in table.values():
         if shape.constraint.admits[servers.kind]:
             rows = zip(shape.given, servers.amounts, strict=True)

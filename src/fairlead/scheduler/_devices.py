@@ -7,8 +7,8 @@ fits is a comparison by columns, as for other amounts, and indexes of servers ne
 devices.
 
 A fraction is taken from the fullest device with room, whole devices in the order of their numbers.
-A task keeps its devices until it ends. A task that was assumed to run where it has no room may have
-fewer devices than it takes, or none.
+A task keeps its devices until it ends. `Scheduler.assume` may put a task on a server without room;
+it may then have fewer devices than it demands, or none.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DeviceColumns:
         return demand < self.unit
 
     def are_enough(self, demand: int, numbers: list[int]) -> bool:
-        """Return whether numbers name exactly as many different devices as a task takes."""
+        """Return whether `numbers` are distinct, and as many as the devices that a task takes."""
         wanted = max(demand // int(self.unit), 1)
         return len(numbers) == wanted == len(set(numbers))
 
@@ -52,7 +52,7 @@ class DeviceColumns:
         return free[self.whole_at] >= demand // self.unit
 
     def summarise(self, free: vec[i64]) -> None:
-        """Update the columns of the largest free amount and of the number of free devices."""
+        """Update the columns of the largest free amount and the number of wholly free devices."""
         largest: i64 = 0
         whole: i64 = 0
         column = self.first
@@ -65,7 +65,7 @@ class DeviceColumns:
         free[self.whole_at] = whole
 
     def choose(self, demand: i64, free: vec[i64]) -> list[i64]:
-        """Choose devices for a task; return their columns, too few where it has no room."""
+        """Choose devices for a task; return their columns, too few if the task has no room."""
         is_fraction = self.is_fraction(demand)
         wanted = 1 if is_fraction else demand // self.unit
         found: list[i64] = []
@@ -92,7 +92,7 @@ class DeviceColumns:
         return (column - self.first) % self.step == 0
 
     def count_fitting(self, demand: i64, free: vec[i64]) -> i64:
-        """Return how many tasks of a demand fit on the free devices."""
+        """Return how many tasks with a demand fit on the free devices."""
         if not self.is_fraction(demand):
             return free[self.whole_at] * self.unit // demand
         fitting: i64 = 0

@@ -3,10 +3,10 @@
 Arrays of amounts have one of three lengths:
 
 - R: one number for each resource, in whole quanta.
-- W: the numbers that the policy counts. Usually these are the R quanta; ``slots:N`` counts slots
-  first, and quanta only of resources that are not in a slot.
-- C: W and, where resources come in devices (`_devices`), two more columns for each of these. A
-  task fits on a server if all C columns suffice.
+- W: the amounts that the policy counts. Usually these are the R quanta. Under ``slots:N`` the first
+  is a number of slots, and the others are the R quanta, 0 for resources that a slot contains.
+- C: the W amounts, and two more columns for each resource that comes in devices (`_devices`). A
+  task fits on a server if the server has enough in all C columns.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
     from fairlead.scheduler.selection.best_fit import Lot
     from fairlead.scheduler.selection.first_fit import Block
 
-NOT_TAKEN: Final = -(2**62)  # the need of a resource that is not demanded: every server has more
-NO_LIMIT: Final = 2**63 - 1  # the limit of an amount or a number of tasks without one
-NO_QUOTA: Final = -1  # the quota of a resource without one
-UNLIMITED: Final = float("inf")  # the time limit of tasks without one, in seconds
-MANY: Final = 2**62  # more tasks than any group has
+NOT_TAKEN: Final = -(2**62)  # below any free amount: the need of a resource not demanded
+NO_LIMIT: Final = 2**63 - 1  # for an amount or a number of tasks without a limit
+NO_QUOTA: Final = -1  # for a resource without a quota
+UNLIMITED: Final = float("inf")  # seconds, for tasks without a time limit
+MANY: Final = 2**62  # no group has more tasks
 
 Labels = frozenset[tuple[str, str]]
 ConstraintKey = tuple[Labels, frozenset[str] | None]
 # The key of a `Constraint` in `ServerKinds.constraints`: the constraint, and a demand (R,) or
 # ``()``. Under `/spare`, servers with the spared resource are kept for tasks that ask for it.
-# Whether other tasks may go elsewhere depends on their demand, so their key contains it; else it is
-# empty.
+# Whether other tasks fit elsewhere depends on their demand, so only their key has the demand.
 TableKey = tuple[ConstraintKey, tuple[int, ...]]
 
-# Sort keys, of which no single element is read. Their types have a variable length, because mypyc
-# keeps such a tuple as one object.
+# Sort keys. Their types have a variable length, because mypyc keeps such a tuple as one object.
 Order = tuple[float, ...]  # of a group in its queue: minus the priority, time of submission, id
-Rank = tuple[float, ...]  # of a queue: 1 for weight 0, the score, the order of equal queues
+# Of a queue: 1 for weight 0, else 0; the score; its place among equal queues. Under fifo and easy:
+# the time of submission and the id of its first group.
+Rank = tuple[float, ...]
 
 
 def zeros(width: i64) -> vec[i64]:
@@ -62,7 +62,7 @@ def less_than_any_need(width: i64) -> vec[i64]:
 
 
 def largest_of(rows: vec[i64], width: i64) -> vec[i64]:
-    """Return the maximum of each column of packed rows of a width."""
+    """Return the maximum of each column; `rows` are rows of `width`, one after the other."""
     largest = less_than_any_need(width)
     at: i64 = 0
     while at < len(rows):
@@ -97,7 +97,7 @@ def choose_devices(shape: Shape, free: vec[i64]) -> vec[i64]:
 
 
 def restore_columns(server: Server, devices: vec[i64]) -> None:
-    """Restore the columns of a task's devices on a server that lost them when it shrank."""
+    """Restore the columns of a task's devices, which a server lost if its capacity fell."""
     for column in devices:
         server.free = extend_to(server.free, column)
 
@@ -128,7 +128,7 @@ class Constraint:
         self.table_key = table_key
         self.key = key
         self.demand = table_key[1]
-        self.is_kept_off = False  # whether its tasks may not use servers with the spared resource
+        self.is_kept_off = False  # whether servers with the spared resource refuse its tasks
         self.labels = key[0]
         self.names = key[1]  # names of servers or groups, of which one must match; None for any
         self.admits = vec[bool]()  # whether it admits servers of a kind, by the kind's number
@@ -166,7 +166,7 @@ class Server:
         self, name: str, order: i64, joined: i64, given: list[int], labels: Labels, group: str = ""
     ) -> None:
         self.name = name
-        self.group = group  # the group of equal servers, which constraints may name; or empty
+        self.group = group  # its group of equal servers, which constraints may name; or empty
         self.order = order  # its position in the order of servers, as given
         self.joined = joined  # number of servers that joined before it
         self.given = given  # (R,) capacity in quanta
@@ -204,11 +204,11 @@ class Shape:
         # (C,) the amounts that a server must have free; `NOT_TAKEN` for resources not demanded.
         self.need = demand
         self.devices = devices  # the columns of all resources that come in devices
-        # Of those resources that the task demands.
+        # Those of the resources that the task demands.
         self.taken_columns = [columns for columns in devices if demand[columns.resource] > 0]
         self.lead: i64 = 0  # the first demanded resource
         self.proportions = vec[float]()  # (W,) demand over that of the first demanded resource
-        # The share of one running task, where a queue's share is a sum; negative if unknown.
+        # Where a queue's share is a sum over tasks: that of a running task; negative if unknown.
         self.task_share = -1
         # Under fifo and easy: whether a task fits on an empty server, and the version of the
         # servers at which that was found.
@@ -217,8 +217,8 @@ class Shape:
         # Under easy: the smallest number of tasks that did not fit on all open servers together
         # since a server with room for one task was last freed.
         self.no_room_for: i64 = MANY
-        # Under first-fit: the number of the last search, and how many blocks, counted from the
-        # first, it found without room.
+        # Under first-fit: the number of the last search, and how many blocks it passed because
+        # they had no room.
         self.searched_at: i64 = -1
         self.passed: i64 = 0
         self.count_as(demand)
@@ -241,14 +241,14 @@ class Shape:
 
 
 class Counting:
-    """The units in which a policy counts amounts: here quanta, as given; slots in a subclass."""
+    """The units in which a policy counts amounts: here quanta; in `Slots`, slots."""
 
     def __init__(self, resources: i64, device_quanta: dict[int, int] | None = None) -> None:
         """Count R resources; `device_quanta` has the quanta of one device, by resource."""
         self.resources = resources  # R
         self.width = resources  # W, the number of amounts
         device_quanta = device_quanta or {}
-        self.compared = resources + 2 * len(device_quanta)  # C, the columns that decide what fits
+        self.compared = resources + 2 * len(device_quanta)  # C, the number of compared columns
         self.devices = columns_of(resources, device_quanta, self.compared)
 
     def of_server(self, given: list[int]) -> vec[i64]:
@@ -264,7 +264,7 @@ class Counting:
         return False
 
     def names(self, resources: list[str]) -> list[str]:
-        """Return (C,) the names of the columns that decide what fits."""
+        """Return (C,) the names of the compared columns."""
         names = resources[:]
         for columns in self.devices:
             name = resources[columns.resource]
@@ -272,16 +272,16 @@ class Counting:
         return names
 
     def units(self, quanta: list[Fraction]) -> list[Fraction]:
-        """Return (C,) the units of the columns that decide what fits."""
+        """Return (C,) the units of the compared columns."""
         units = quanta[:]
         for columns in self.devices:
             units += [quanta[columns.resource], Fraction(1)]
         return units
 
     def fitting_amount(self, shape: Shape, free: vec[i64], r: i64, above: int) -> int:
-        """Return the largest demand of a resource, below the task's, with which the task would fit.
+        """Return the largest smaller demand of a resource with which the task would fit.
 
-        0 if another resource does not fit either, or if that demand is not above `above`.
+        0 if another resource is lacking, too, or if that demand is not above `above`.
         """
         fitting = int(free[r])
         own = [r]
@@ -347,7 +347,7 @@ class TaskGroup:
     returned: list[int] | None = None  # indices of started tasks that wait again, ascending
     tasks: dict[int, Task] | None = None  # running tasks by id, which is the order of starts
     starts: dict[int, int] | None = None  # number of earlier starts of each task in `returned`
-    # Failures of tasks by index, of a gang all under 0, if `attempts` limits them.
+    # Number of failures by index of the task (of a gang all under 0), if `attempts` limits them.
     failures: dict[int, int] | None = None
     is_over: bool = False  # cancelled or failed too often, so that stopped tasks do not wait again
     is_listed: bool = False  # whether it is in the heap of its waiting list
@@ -395,7 +395,7 @@ class TaskGroup:
         return {self.shape: 1}
 
     def demand_together(self) -> list[int]:
-        """Return (W,) the sum of the demands of these tasks."""
+        """Return (W,) the sum of the demands of the waiting tasks that must start together."""
         total = [0] * len(self.shape.demand)
         for shape, tasks in self.tasks_together().items():
             for r in range(len(total)):
@@ -556,9 +556,9 @@ def placement_of(task: Task) -> Placement:
 class WaitingList:
     """The waiting groups of one shape in a queue, or one gang.
 
-    Under easy and ``/reserve`` a list has groups of one time limit only. A list is active if its
+    Under easy and ``/reserve`` all groups of a list have one time limit. A list is active if its
     first group may fit on some server. It is parked if that group fits on no server, except perhaps
-    on servers that were freed since.
+    on those that were freed since.
     """
 
     active_order: Order | None = None  # the order of its valid entry in `queue.active`, if active
@@ -626,18 +626,19 @@ class Queue:
         self.passed: i64 = 0
         self.passed_in: i64 = -1  # the call of `place` in which `passed` was counted
         self.waiting_lists: dict[WaitingListKey, WaitingList] = {}
-        # A heap of waiting lists; stale entries are skipped.
+        # A heap of active waiting lists; stale entries are skipped.
         self.active: list[tuple[Order, WaitingList]] = []
         self.max_active: i64 = 64  # entries of that heap beyond which stale ones are dropped
         self.parked: list[WaitingList] = []
         self.needs = vec[i64]()  # (parked lists * C,) the need of each, one after the other
         self.gangs_parked: dict[int, Gang] = {}  # by id
         self.priorities: dict[int, int] = {}  # number of its groups, by priority
-        # Where past use counts: (W,) the past use in quanta at the time `past_use_at`, in seconds;
-        # empty for zeros.
+        # Under `/half-life`: (W,) the past use in quanta at the time `past_use_at`, in seconds;
+        # empty if all are 0.
         self.past_use: list[float] = []
         self.past_use_at = 0.0
-        self.last_runs: list[float] = []  # seconds; at most two, where run times are predicted
+        # Under `/reserve`: the last run times of its tasks in seconds, at most two.
+        self.last_runs: list[float] = []
         self.longest_limit = UNLIMITED  # longest time limit of tasks that may start now, in seconds
         self.quotas: list[Quota] = []  # guarantees of running tasks here and below
         self.limit: Limit | None = None  # of running tasks here and below
@@ -685,28 +686,29 @@ Starts = list[tuple[Shape, Server]]  # the shapes of tasks, and where they start
 
 
 def is_within_quotas(queue: Queue, starts: Starts) -> bool | None:
-    """Return whether a queue holds at most its quotas after some starts.
+    """Return whether a queue is within its quotas after some starts.
 
-    Of a quota, only the resources count that the starting tasks take on its servers. None if no
-    quota has such a resource.
+    Only resources count that the starting tasks take on the servers of the quota. None if no quota
+    has such a resource.
     """
-    is_named = False
+    is_counted = False
     for quota in queue.quotas:
         for r in range(len(quota.amounts)):
             if quota.amounts[r] == NO_QUOTA:
                 continue
             asked = sum([int(shape.demand[r]) for shape, server in starts if quota.is_on(server)])
             if asked > 0:
-                is_named = True
+                is_counted = True
                 if int(quota.held[r]) + asked > int(quota.amounts[r]):
                     return False
-    return True if is_named else None
+    return True if is_counted else None
 
 
 def limit_reached(group: TaskGroup) -> Queue | None:
     """Return the lowest queue whose limit keeps a group from starting, or None.
 
-    A time limit beyond `longest_limit` counts, too: the task would delay a reserved start.
+    A time limit above the queue's `longest_limit` counts, too: the task would delay a reserved
+    start.
     """
     node = group.waiting_list.queue
     if group.time_limit > node.longest_limit:
@@ -737,7 +739,7 @@ def is_beyond_limits(group: TaskGroup) -> bool:
 
 
 def exceeds(limit: Limit, held: vec[i64], running: i64, group: TaskGroup) -> bool:
-    """Return whether the next task of a group, or all of a gang, would be beyond a limit."""
+    """Return whether the next task of a group, or a whole gang, would exceed a limit."""
     if not isinstance(group, Gang):
         demand = group.shape.demand
         for r in range(len(limit.amounts)):

@@ -1,4 +1,7 @@
-"""The placement constraints of all shapes, and kinds: servers that the same constraints admit."""
+"""Placement constraints, and the kinds of servers: those that the same constraints admit.
+
+A constraint is compared once with each kind, instead of with each server.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from fairlead.scheduler._entities import (
 
 
 class ServerKinds:
-    """The constraints of all shapes, and the kinds of all servers."""
+    """The constraints of all shapes and quotas, and the kinds of all servers."""
 
     def __init__(self, spared: int = -1) -> None:
         # The resource whose servers are kept for tasks that ask for it; -1 for none.
@@ -25,18 +28,18 @@ class ServerKinds:
         self.constraints: dict[TableKey, Constraint] = {}
         # The constraints that name each server, present or not.
         self.naming: dict[str, set[Constraint]] = {}
-        # By the labels, the constraints that name the servers, and whether they have the resource.
+        # By labels, constraints that name the servers, and whether they have the spared resource.
         self.kinds: dict[tuple[Labels, frozenset[Constraint], bool], ServerKind] = {}
         self.by_number: list[ServerKind] = []
-        self.free_numbers: list[int] = []  # of kinds that have no servers any more
+        self.free_numbers: list[int] = []  # numbers of kinds without servers, to use again
 
     def key_of(self, key: ConstraintKey, demand: list[int]) -> TableKey:
         """Return the key of the constraint of tasks with a demand (R,); see `TableKey`."""
-        is_without = self.spared >= 0 and demand[self.spared] == 0
-        return (key, tuple(demand) if is_without else ())
+        depends_on_demand = self.spared >= 0 and demand[self.spared] == 0
+        return (key, tuple(demand) if depends_on_demand else ())
 
     def find_constraint(self, key: TableKey) -> Constraint:
-        """Return the constraint of a key; a new one is not added."""
+        """Return the constraint of a key; if it is new, `add_constraint` enters it."""
         return self.constraints.get(key) or Constraint(key)
 
     def has_spared(self, server: Server) -> bool:
@@ -71,7 +74,7 @@ class ServerKinds:
         return True
 
     def remove_constraint(self, constraint: Constraint) -> None:
-        """Uncount a use of a constraint, and remove it after the last one."""
+        """Subtract a use of a constraint, and remove the constraint after its last use."""
         constraint.uses -= 1
         if constraint.uses > 0:
             return
@@ -109,7 +112,7 @@ class ServerKinds:
         server.kind = kind.number
 
     def remove_server(self, server: Server) -> None:
-        """Uncount a server in its kind, and free the kind's number after the last one."""
+        """Subtract a server from its kind; free the kind's number after the last server."""
         kind = self.by_number[server.kind]
         kind.servers -= 1
         if kind.servers == 0:

@@ -1,4 +1,4 @@
-"""The amounts that servers lack for a task, counted by one scan of all servers.
+"""The amounts that servers lack for a task, and how many tasks fit on servers together.
 
 Only demanded resources can be lacking, even on an overcommitted server.
 """
@@ -28,20 +28,21 @@ ONE: Final = 2**64  # a fraction of 1: the whole demand
 
 
 class Shortage:
-    """The amounts that servers lack for a task of a shape."""
+    """The amounts that servers lack for a task of a shape, counted by one scan of all servers."""
 
     def __init__(self, servers: Iterable[Server], shape: Shape, counting: Counting) -> None:
         width = counting.compared
         self.shape = shape
         self.counting = counting
         self.width = width
-        self.open = 0  # number of allowed servers that do not drain
-        self.fitting = 0  # number of these with room now
-        self.lacking = zeros(width)  # (C,) number of these with too little in each column
-        # (R,) for each resource, the largest smaller demand with which the task would fit on some
-        # of these servers, in quanta; 0 if there is none.
+        # Of the servers that the constraint admits and that are open:
+        self.open = 0  # their number
+        self.fitting = 0  # number of those with room now
+        self.lacking = zeros(width)  # (C,) number of those with too little in each column
+        # (R,) for each resource, the largest smaller demand with which the task would fit on one of
+        # them, in quanta; 0 if there is none.
         self.smaller_demand = [0] * int(counting.resources)
-        # Allowed open servers without room, with the largest lacking fraction of the demand.
+        # Those without room, each with the largest lacking fraction of the demand.
         self.without_room: list[tuple[int, Server]] = []
         self.allowed_servers = [s for s in servers if shape.constraint.admits[s.kind]]
         for server in self.allowed_servers:
@@ -70,7 +71,7 @@ class Shortage:
         """Return the resources of which no allowed server has enough, with the largest capacities.
 
         Empty if a server is large enough. If each resource suffices on some server, but not all on
-        one, return those that are too small on the server with the fewest of them.
+        one server, return those that are too small on the server that has the fewest such ones.
         """
         need = self.shape.need
         capacities = [server.capacity for server in sorted(self.allowed_servers)]
@@ -87,7 +88,7 @@ class Shortage:
 
 
 def nearest_server(servers: Iterable[Server], shape: Shape) -> Server | None:
-    """Return the server that lacks the smallest fraction of a task's demand, the first of equals.
+    """Return the server that lacks the smallest fraction of a task's demand; ties by order.
 
     Allowed open servers come first, then allowed draining ones, then all others.
     """
@@ -117,9 +118,9 @@ def lacks(shape: Shape, amounts: vec[i64]) -> list[int]:
 def fit_together(
     servers: Iterable[Server], shape: Shape, tasks: int, free: dict[str, vec[i64]] | None = None
 ) -> bool:
-    """Return whether that many tasks of a shape fit on the servers, if all were empty and open.
+    """Return whether so many tasks of a shape fit on the servers if all are empty and open.
 
-    With `free`, the servers have these free amounts, by name.
+    With `free`, the servers have these free amounts, by name, instead of their capacity.
     """
     rest = tasks
     for server in servers:
@@ -132,7 +133,7 @@ def fit_together(
 
 
 def count_fitting(shape: Shape, amounts: vec[i64]) -> int:
-    """Return how many tasks of a shape fit in amounts; negative for negative amounts."""
+    """Return how many tasks of a shape fit in free amounts; negative if these are negative."""
     lead = shape.lead
     fitting = amounts[lead] // shape.demand[lead]
     for r in range(len(shape.demand)):
@@ -152,20 +153,22 @@ class FittingTogether:
 
     def __init__(self, group: TaskGroup, servers: Iterable[Server]) -> None:
         self.wanted = group.tasks_together()  # number of tasks of each shape
-        self.fitting = dict.fromkeys(self.wanted, 0)  # counting at most `wanted` on each server
+        self.fitting = dict.fromkeys(
+            self.wanted, 0
+        )  # summed over servers, at most `wanted` of each
         if isinstance(group, Gang):
             for server in servers:
                 if not server.is_draining:
                     self.count(server, 1)
 
     def count(self, server: Server, sign: int) -> None:
-        """Count the tasks that fit on a server (1), or uncount them (-1)."""
+        """Add the number of tasks that fit on a server (1), or subtract it (-1)."""
         for shape, wanted in self.wanted.items():
             if has_room(server, shape):
                 self.fitting[shape] += sign * min(wanted, count_fitting(shape, server.free))
 
     def is_enough(self) -> bool:
-        """Return whether all tasks of each shape fit, for one shape at a time."""
+        """Return whether all tasks of each shape fit, each shape for itself."""
         for shape, wanted in self.wanted.items():  # noqa: SIM110 (a loop that is compiled)
             if self.fitting[shape] < wanted:
                 return False

@@ -3,8 +3,8 @@
 Every change has an inverse: stopping undoes starting, leaving undoes joining. `WhatIf` collects the
 inverse of each event, and calls them in reverse order at its end. That is exact, because decisions
 depend on whole numbers and sort keys only. Inverse events update derived data (indexes, ranks,
-parked waiting lists) like any other event. Of derived data only the parking of a gang is undone
-explicitly, because it decides which gangs are tried.
+parked waiting lists) like any other event. Only the parking of gangs is undone explicitly, because
+it decides which gangs are tried.
 """
 
 from __future__ import annotations
@@ -85,11 +85,12 @@ class State:
 
     # The inverse of each event inside `WhatIf`, in the order of the events; None outside.
     undo_steps: list[partial[None]] | None = None
-    is_undoing: bool = False  # whether events are being undone: then parked gangs stay parked
-    is_stale: bool = False  # whether scores are older than a change of servers or of the time
+    is_undoing: bool = False  # whether events are being undone; meanwhile parked gangs stay parked
+    # Whether servers, past use or the time changed since all scores were computed.
+    is_stale: bool = False
     now: float = 0.0  # the time of events, in seconds; see `set_time`
     calls: i64 = 0  # number of calls of `Cycle.start_tasks`
-    ids: int = 0  # number of ids given so far; groups and tasks share the numbers
+    ids: int = 0  # number of ids given so far, to groups and to starts of tasks
     joined: int = 0  # number of servers added so far
     added: int = 0  # number of queues added so far
     number_of_quotas: i64 = 0  # of all queues
@@ -117,9 +118,9 @@ class State:
         self.queues: dict[str, Queue] = {}
         self.groups: dict[int, TaskGroup] = {}
         self.running: dict[int, Task] = {}
-        self.stopping: dict[int, Task] = {}  # running victims of preemption
-        # If the criterion keeps them: the expected ends of running tasks, ascending; the same by
-        # the name of the server.
+        self.stopping: dict[int, Task] = {}  # victims of preemption that have not stopped yet
+        # If the criterion `keeps_ends`: the expected ends of running tasks, ascending; and the same
+        # by the name of the server.
         self.ends: list[ExpectedEnd] = []
         self.ends_on: dict[str, list[ExpectedEnd]] = {}
         self.reserved: list[PlannedStart] = []
@@ -127,7 +128,7 @@ class State:
         self.server_kinds = ServerKinds(spared)
         self.gangs_parked: dict[int, Gang] = {}  # of all queues, by id
         self.freed = FreedServers(compared)
-        self.rounds = rounds  # of round-robin and offers
+        self.rounds = rounds  # the rounds and declined offers of rrr
         # (R,) quanta: an upper bound of the sum over servers of max(capacity, held amounts). It
         # must not exceed `LARGEST`.
         self.amount_sums = [0] * int(counting.resources)
@@ -152,7 +153,7 @@ class State:
         at: float,
         numbers: list[dict[int, list[int]]],
     ) -> None:
-        """Add a reserved start: indices and servers of tasks, and their devices by resource."""
+        """Add a reserved start: the index, server and devices (by resource) of each task."""
         plan: Plan = []
         for (index, server), numbers_of_task in zip(servers, numbers, strict=True):
             task = PlannedTask(index, group.shape_of(index), server, server.free)
@@ -178,7 +179,7 @@ class State:
         return server
 
     def join(self, server: Server) -> None:
-        """Enter a server in the tables, closed; `open` lets tasks start on it."""
+        """Enter a server in the tables, draining; `open` lets tasks start on it."""
         self.servers[server.name] = server
         self.rounds.note_new_servers()
         self.server_kinds.add_server(server)
@@ -314,14 +315,14 @@ class State:
             self.free_up(server)
 
     def free_up(self, server: Server) -> None:
-        """Try waiting tasks on a server again: it has more free, or admits other tasks."""
+        """Mark a server as freed: more is free or admitted, so waiting tasks are tried again."""
         self.rounds.free_up(server.name)
         if server.is_draining:
             return
         self.freed.add(server)
         if self.gangs_parked and not self.is_undoing:
             for gang in list(self.gangs_parked.values()):
-                # Without running tasks, all of a gang waits.
+                # If no task of a gang runs, all wait: then `parts` are their shapes.
                 for shape in gang.parts if gang.tasks is None else gang.tasks_together():
                     if has_room(server, shape):
                         self.unpark_gang(gang)
@@ -434,7 +435,7 @@ class State:
         self.book(task, -1 if waits else 0)
 
     def book(self, task: Task, waiting: i64) -> None:
-        """Enter a running task in all tables; add `waiting` (-1 or 0) to its queue's waiting."""
+        """Enter a running task in all tables; add `waiting` (-1 or 0) to its queue's `waiting`."""
         group, server = task.group, task.server
         self.running[task.id] = task
         if task.is_stopping:
@@ -455,7 +456,7 @@ class State:
         if self.number_of_quotas > 0:
             count_in_quotas(task, 1)
         if waiting < 0 and isinstance(group, Gang) and group.waiting > 0:
-            self.activate_group(group)  # with fewer waiting tasks it may fit
+            self.activate_group(group)  # fewer tasks of the gang wait now, so they may fit
         self.rerank(queue)
         if queue.is_limited and self.criterion.ranks_groups:
             self.refresh_limited_leaves(queue, may_start=False)
@@ -463,7 +464,7 @@ class State:
             self.unpark_empty(group.waiting_list)
 
     def unbook(self, task: Task, waiting: i64) -> None:
-        """Remove a running task from all tables; add `waiting` (1 or 0) to its queue's waiting."""
+        """Undo `book`: remove a task from all tables; add `waiting` (1 or 0) to its queue's."""
         group, server = task.group, task.server
         queue = group.waiting_list.queue
         del self.running[task.id]
@@ -538,7 +539,7 @@ class State:
     def replace_in_sums(self, resources: list[str], before: list[int], after: list[int]) -> None:
         """Replace a server's amounts (R,) in the sums; raise InputError if a sum would overflow."""
         sums = [s - b + a for s, b, a in zip(self.amount_sums, before, after, strict=True)]
-        if max(sums) > LARGEST:  # tasks on overcommitted servers may have ended since
+        if max(sums) > LARGEST:  # sums may be too high: tasks on overcommitted servers ended since
             recounted = self.recount_sums()
             sums = [s - b + a for s, b, a in zip(recounted, before, after, strict=True)]
         for name, amount in zip(resources, sums, strict=True):
@@ -819,7 +820,7 @@ class State:
         self.recount_quotas()
 
     def has_quotas_on_some(self) -> bool:
-        """Return whether any quota holds on some servers only."""
+        """Return whether a quota is restricted to some servers."""
         for queue in self.queues.values():
             for quota in queue.quotas:
                 if quota.constraint.labels or quota.constraint.names is not None:
@@ -837,7 +838,7 @@ class State:
             count_in_quotas(task, 1)
 
     def refresh_limited_leaves(self, queue: Queue, *, may_start: bool) -> None:
-        """Refresh the leaves below the highest limited queue among a queue and those above it."""
+        """Refresh the leaves below the highest queue with a limit on the path to a queue."""
         highest: Queue | None = None
         node = queue
         while node.parent is not None:
@@ -891,9 +892,7 @@ class State:
                 return
         at = 0
         if before is not None:
-            at = int(
-                parent.passed
-            )  # the position of the queue that is being served: the usual case
+            at = int(parent.passed)  # usually the position of this queue, as it is being served
             if at >= len(ranks) or ranks[at] is not before:
                 at = bisect_left(ranks, before)
             del ranks[at]
@@ -922,7 +921,7 @@ class State:
 
 
 def count_in_quotas(task: Task, sign: i64) -> None:
-    """Count a task that starts (1) or ends (-1), in the quotas of its queue and of those above."""
+    """Count a task that starts (1) or ends (-1) in the quotas of its queue and of those above."""
     for node in path_of(task.group.waiting_list.queue):
         for quota in node.quotas:
             if quota.is_on(task.server):
@@ -934,13 +933,13 @@ class WhatIf:
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.mark = 0  # number of inverse events that the enclosing blocks have noted
+        self.mark = 0  # number of inverse events that were noted before this block
         self.is_outermost = False
         # Restored as a whole: `now`, `ids`, `joined`, `added`, `amount_sums` and `rounds`.
         self.before: tuple[float, int, int, int, list[int], RoundsRow] | None = None
         self.first_new_id = 0
         self.reserved: list[PlannedStart] = []
-        # Where past use counts: the past use of each queue, and its time.
+        # Under `/half-life`: the past use of each queue, and its time.
         self.past_use: dict[Queue, tuple[list[float], float]] = {}
 
     def __enter__(self) -> None:
@@ -983,7 +982,7 @@ def end_of(entry: ExpectedEnd) -> float:
 
 
 def count_priority(queue: Queue, priority: int, sign: int) -> None:
-    """Count a group of a priority that a queue gets (1) or loses (-1)."""
+    """Count a group that is added to a queue (1) or removed from it (-1) under its priority."""
     groups = queue.priorities.get(priority, 0) + sign
     if groups:
         queue.priorities[priority] = groups

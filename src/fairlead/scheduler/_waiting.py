@@ -28,7 +28,7 @@ from fairlead.scheduler._entities import (
 
 
 class FreedServers:
-    """Servers with more free than when parked waiting lists were last compared with them.
+    """Servers with larger free amounts than when parked waiting lists were last compared with them.
 
     Some may be draining by now.
     """
@@ -39,7 +39,7 @@ class FreedServers:
         self.max_free = less_than_any_need(width)  # (C,) an upper bound of their free amounts
 
     def add(self, server: Server) -> None:
-        """Add a server, if it is not there, and raise the bound to its free amounts."""
+        """Add a server if it is not listed yet, and raise the bound to its free amounts."""
         if not server.is_freed:
             server.is_freed = True
             self.servers.append(server)
@@ -85,7 +85,7 @@ def activate(waiting_list: WaitingList) -> None:
 
 
 def drop_stale(queue: Queue) -> None:
-    """Drop stale entries of `queue.active`, which may then double in size before the next time."""
+    """Drop stale entries of `queue.active`; let it double in size before this is done again."""
     queue.active = sorted([entry for entry in queue.active if entry[1].active_order == entry[0]])
     queue.max_active = 2 * len(queue.active) + 64
 
@@ -130,7 +130,7 @@ def first_active(queue: Queue) -> TaskGroup | None:
     active = queue.active
     while active:
         order, waiting_list = active[0]
-        # A stale entry, as in `is_valid`; identity is compared first because it is faster.
+        # Drop a stale entry. This repeats `is_valid` inline; the comparison of identity is faster.
         if waiting_list.active_order is not order and waiting_list.active_order != order:
             heappop(active)
             continue
@@ -193,7 +193,7 @@ def first_parked(queue: Queue, freed: FreedServers) -> TaskGroup | None:
         r: i64 = 0
         while r < width and needs[at + r] <= max_free[r]:
             r += 1
-        if r < width:  # this check comes before the waiting list is read, which is slower
+        if r < width:  # checked first, because reading the waiting list is slower
             continue
         waiting_list = queue.parked[row]
         group = waiting_list.first()

@@ -19,8 +19,8 @@ QUANTUM: Final = Fraction(1, 1_024_000_000)
 
 
 def parse_number(value: object, what: str) -> Fraction:
-    """Return a finite number as a fraction; floats as `exact` reads them."""
-    # First the usual type, because checks of abstract classes are slow.
+    """Return a finite number as a fraction; `exact` converts floats."""
+    # Floats are checked first, because checks of abstract classes are slow.
     if type(value) is float and isfinite(value):
         return exact(value)
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -78,7 +78,7 @@ def parse_names(values: object, what: str) -> list[str]:
 
 
 def parse_members(values: object, where: object) -> list[tuple[object, object, object]]:
-    """Return the members of a gang as demand, tasks and constraint, `where` by default."""
+    """Return demand, tasks and constraint of each member of a gang; `where` if it has none."""
     message = "must be a list of (demand, tasks) or (demand, tasks, where)"
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
         raise InputError(message, "members")
@@ -102,7 +102,7 @@ def parse_labels(labels: object) -> Labels:
 
 
 def parse_constraint(where: object) -> ConstraintKey:
-    """Return the labels a server must have, and names of which one must match; None for any."""
+    """Return a constraint: labels that a server must have, and allowed names (None for all)."""
     if where is None:
         return frozenset(), None
     if isinstance(where, Mapping):
@@ -127,9 +127,9 @@ class Amounts:
         self.device_quanta: dict[int, int] = {}
 
     def set_devices(self, names: object) -> dict[int, int]:
-        """Set the resources that come in devices; return the quanta of one device by resource."""
-        is_none = isinstance(names, Sequence) and not isinstance(names, str) and not names
-        for name in [] if is_none else parse_names(names, "devices"):
+        """Set the resources that come in devices; return the quanta of one device, by index."""
+        is_empty = isinstance(names, Sequence) and not isinstance(names, str) and not names
+        for name in [] if is_empty else parse_names(names, "devices"):
             if name not in self.resources:
                 raise InputError(f"there is no resource {name!r:.60}", "devices")
             r = self.resources.index(name)
@@ -159,7 +159,7 @@ class Amounts:
         return counted
 
     def parse_amounts(self, amounts: object, what: str) -> dict[int, Fraction]:
-        """Return the given amounts, not negative, by the index of their resource."""
+        """Return the given amounts by the index of their resource; refuse negative ones."""
         if not isinstance(amounts, Mapping):
             raise InputError("must give amounts by resource", what)
         found: dict[int, Fraction] = {}

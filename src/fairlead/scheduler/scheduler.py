@@ -1,6 +1,6 @@
-"""The scheduler: it places tasks on servers by a policy, in response to events.
+"""The public class: it records events and, when asked, places tasks on servers by a policy.
 
-A state machine without clock, files or threads: the same events give the same placements.
+It has no clock, files or threads, so the same calls give the same placements.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class Scheduler:
     strict_fifo : bool
         Whether a group waits until all earlier groups of its queue have started.
     largest : mapping of str to number, optional
-        Capacity of the server that ``slots:N`` cuts into slots; by default the maximum over the
-        servers of each resource that all servers have.
+        Under ``slots:N``: the capacity that is cut into N slots. By default, of each resource that
+        all servers have, the largest capacity of any server.
     refuse_seconds : number
         Under ``/oblivious``: seconds for which a queue gets no further offer of a server that it
         declined.
@@ -152,15 +152,10 @@ class Scheduler:
         labels : mapping of str to str, optional
         order : int, optional
             Its position in the order of servers; the last one by default.
-
-        Raises
-        ------
-        InputError
-            When there is a server of that name, or an amount is malformed or overflows.
         """
         state = self._state
         if parse_name(name, "server") in state.servers:
-            raise InputError(f"there is a server {name!r:.60}", "server")
+            raise InputError(f"there is a server {name!r:.60} already", "server")
         number = state.joined if order is None else whole_number(order, "order", -LARGEST, LARGEST)
         amounts = self._amounts.count_server(capacity)
         found = parse_labels(labels)
@@ -200,9 +195,9 @@ class Scheduler:
             self._state.open(server)
 
     def remove_server(self, name: str) -> list[int]:
-        """Remove a server; return the ids of its tasks and the rest of their gangs.
+        """Remove a server; return the ids of its tasks and of the rest of their gangs.
 
-        The ids are in order of start. These tasks wait again.
+        The ids are in order of start. The tasks wait again unless their group was cancelled.
         """
         state = self._state
         server = self._server(name)
@@ -232,15 +227,17 @@ class Scheduler:
         InputError
             When there is a queue of that name, no such parent, or the parent has tasks.
         RefusalError
-            When the policy has no trees of queues.
+            When `parent` is given, and the policy has no trees of queues.
         """
         state = self._state
         if parse_name(name, "queue") in state.queues:
-            raise InputError(f"there is a queue {name!r:.60}", "queue")
+            raise InputError(f"there is a queue {name!r:.60} already", "queue")
         ratio = parse_weight(weight)
         above = state.root if parent is None else self._queue(parent, "parent")
         if parent is not None and not above.children and (above.waiting or above.running):
-            raise InputError(f"tasks of {parent!r:.60} wait or run", "parent")
+            raise InputError(
+                f"tasks of {parent!r:.60} wait or run, so it can have no children", "parent"
+            )
         if parent is not None:
             self.policy.require_trees()
         state.make_queue(name, ratio, above)
@@ -252,7 +249,7 @@ class Scheduler:
     def set_limit(
         self, name: str, amounts: Mapping[str, float] | None = None, tasks: int | None = None
     ) -> None:
-        """Limit the amounts and the number of running tasks of a queue and the queues below it.
+        """Limit the amounts and the number of running tasks of a queue and of the queues below it.
 
         A task beyond a limit waits until other tasks of the queue end. Later groups may pass it,
         except with `strict_fifo`. Running tasks continue.
@@ -298,8 +295,8 @@ class Scheduler:
     ) -> None:
         """Guarantee amounts to the tasks of a queue and of the queues below it.
 
-        Among the children of one queue, those whose next start stays within their quotas go first.
-        Other queues may use the unused rest of a quota.
+        Of the children of one queue, those whose next start stays within their quotas go first.
+        Other queues may use the unused part of a quota.
 
         Parameters
         ----------
@@ -319,7 +316,7 @@ class Scheduler:
         Notes
         -----
         Each call replaces the queue's quota with the same `where`; without amounts, it removes it.
-        A queue without quotas is within its quota if the child that would be served next is.
+        A queue without quotas counts as within its quotas if its child to be served next does.
 
         Examples
         --------
@@ -340,7 +337,7 @@ class Scheduler:
         self._state.guarantee(queue, key, rows if is_given else None)
 
     def quotas(self) -> list[QuotaUse]:
-        """Return the quotas of all queues, and the amounts that running tasks hold of each."""
+        """Return all quotas, each with the amounts that running tasks hold of it."""
         found: list[QuotaUse] = []
         for queue in self._state.queues.values():
             for quota in queue.quotas:
@@ -388,18 +385,13 @@ class Scheduler:
         priority : int
             Higher priorities go first in their queue.
         gang : bool
-            Whether the tasks start together, and stop together when one is lost.
+            Whether the tasks start together, and all stop when one is lost.
         time_limit : float, optional
             Longest run of a task in seconds.
         attempts : int, optional
             Failures after which a task does not wait again; of a gang, of all its tasks together.
         now : float
             The time of submission in seconds; of groups of equal priority, the earlier goes first.
-
-        Raises
-        ------
-        InputError
-            When an argument is malformed, or there is no such queue.
         """
         is_gang = switch(gang, "gang")
         members = [self._parse_member(demand, tasks, parse_constraint(where))]
@@ -433,7 +425,7 @@ class Scheduler:
         return self._submit(queue, found, True, priority, time_limit, attempts, now)
 
     def set_priority(self, group: int, priority: int) -> None:
-        """Change the priority of the waiting tasks of a group in their queue."""
+        """Change the priority of a group: its place in its queue, and among possible victims."""
         found = self._group(group)
         self._state.set_priority(found, whole_number(priority, "priority", -LARGEST, LARGEST))
 
@@ -453,9 +445,9 @@ class Scheduler:
         self._state.stop(self._task(task), False)
 
     def fail(self, task: int) -> list[int]:
-        """End a failed task, which waits again unless its attempts are used up.
+        """End a failed task; return the ids of the task and of the rest of its gang, which stops.
 
-        Return the ids of the stopped tasks: the task and the rest of its gang.
+        They wait again unless the attempts are used up, or the group was cancelled.
         """
         found = self._task(task)
         group = found.group
@@ -468,7 +460,10 @@ class Scheduler:
         return self._stop_with_gangs([found], waits_again=not is_last)
 
     def evict(self, task: int) -> list[int]:
-        """Stop a task, which waits again; return the ids of the task and the rest of its gang."""
+        """Stop a task; return the ids of the task and of the rest of its gang, which stops too.
+
+        They wait again unless the group was cancelled.
+        """
         return self._stop_with_gangs([self._task(task)], waits_again=True)
 
     def assume(
@@ -522,6 +517,21 @@ class Scheduler:
             state.unpark_gang(found)
         return task.id
 
+    def devices(self, task: int) -> dict[str, list[int]]:
+        """Return the devices of a running task: their numbers on its server, by resource.
+
+        Examples
+        --------
+        >>> s = Scheduler(["gpu"], "drf/first-fit", devices=["gpu"])
+        >>> s.add_server("a", {"gpu": 4})
+        >>> s.add_queue("ana")
+        >>> _ = s.submit("ana", {"gpu": 0.5}), s.submit("ana", {"gpu": 2})
+        >>> [s.devices(start.task) for start in s.place()]
+        [{'gpu': [0]}, {'gpu': [1, 2]}]
+        """
+        found = self._task(task).device_numbers()
+        return {self.resources[r]: numbers for r, numbers in found.items()}
+
     def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
         """Place tasks until no other task fits, or at least `limit` are placed.
 
@@ -530,7 +540,7 @@ class Scheduler:
         now : float
             The time at which they start: seconds from any origin, so it may be negative.
         limit : int, optional
-            The last gang is placed whole, even beyond it.
+            A number of tasks; a gang that reaches it is placed whole, even beyond it.
         """
         time = parse_float(now, "now")
         most = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
@@ -544,13 +554,13 @@ class Scheduler:
     def preempt(self, now: float = 0.0, limit: int | None = None) -> list[Preemption]:
         """Start tasks in place of running ones, so that queues get their quotas or their shares.
 
-        Call it after `place`, under a policy with preemption. Under ``drf/best-fit/over-quota`` a
-        queue within its quotas may take from queues beyond theirs. Under
-        ``drf/best-fit/over-share`` it may also take from a queue that keeps at least as large a
-        share. With ``over-share:600`` only tasks that have run for 600 s are stopped.
+        Call it after `place`, under a policy with preemption. Under ``drf/best-fit/over-quota``,
+        tasks of a queue within its quotas may replace tasks of queues beyond theirs. Under
+        ``drf/best-fit/over-share`` they may also replace tasks of a queue whose share then stays at
+        least as large. With ``over-share:600`` only tasks that have run for 600 s are stopped.
 
-        The victims hold their amounts until the caller has stopped them and calls `evict` or
-        `finish`. Run a started task only when all victims on its server have stopped.
+        The tasks to stop, the victims, hold their amounts until the caller has stopped them and
+        calls `evict` or `finish`. Run a started task only after all victims on its server stopped.
 
         Parameters
         ----------
@@ -569,10 +579,10 @@ class Scheduler:
         Notes
         -----
         A task that started after the last event from outside, such as a submission or the end of a
-        task, is not a victim, so rounds come to an end. Every victim is needed. Victims are taken
-        from the queue with the largest share first; there by lowest priority, then by least lost
-        work. In each queue, only the first four waiting groups of different shapes are tried.
-        O(servers and running tasks) for each start.
+        task, is not a victim, so repeated calls come to an end. No more victims are chosen than a
+        start needs: first from the queue with the largest share; there by lowest priority, then by
+        least lost work. Of each queue, only groups of the first four shapes are tried; each gang
+        counts as a shape. O(servers and running tasks) for each start.
 
         Examples
         --------
@@ -615,7 +625,7 @@ class Scheduler:
     def past_use(self) -> dict[str, dict[str, float]]:
         """Return the past use of all queues by resource, in units, at the time of the last event.
 
-        It approaches the held amounts while these do not change. Empty unless past use counts.
+        Past use approaches the held amounts while these do not change. Empty unless it counts.
         """
         state = self._state
         if not state.criterion.half_life:
@@ -675,13 +685,8 @@ class Scheduler:
         now : float, optional
             In seconds; by default the time last given to `place`, `preempt` or `advance`.
         most : int
-            Maximum number of other tasks that start in a trial. If more start before the group,
-            that is the explanation, and no change is tried.
-
-        Raises
-        ------
-        InputError
-            When there is no such group.
+            Other tasks that may start in a trial. If so many start before a task of the group, that
+            is the explanation, and no change is tried.
 
         Notes
         -----
@@ -706,8 +711,8 @@ class Scheduler:
     def shares(self, mechanism: str | None = None) -> LiveShares:
         """Return the shares of all queues and their fair shares, with a proof.
 
-        Shares are of the usable capacity: that of open servers, and on draining servers the amounts
-        that still run there.
+        Shares are of the usable capacity: that of open servers, and the amounts that tasks still
+        hold on draining servers.
 
         Parameters
         ----------
@@ -720,7 +725,7 @@ class Scheduler:
         InputError, RefusalError
             When the mechanism is unknown, or its definition does not admit the tasks.
         CertificateError, NoConvergenceError
-            When no answer could be proved, or none was found.
+            When no answer was found, or none could be proved.
 
         Examples
         --------
@@ -734,7 +739,7 @@ class Scheduler:
         return self.shares_question(mechanism).answer()
 
     def shares_question(self, mechanism: str | None = None) -> SharesQuestion:
-        """Return a copy of the data of `shares`, from which any thread may compute them later.
+        """Return a copy of the data from which `shares` computes; any thread may answer it later.
 
         Raises
         ------
@@ -746,15 +751,10 @@ class Scheduler:
         return copy_for_shares(state, self._amounts.quanta, asked)
 
     def unplaceable_groups(self, most: int) -> dict[int, str]:
-        """Return groups with waiting tasks that fit on no server, even an empty one.
+        """Return the ids of groups with waiting tasks that fit on no server, even an empty one.
 
         At most `most` groups of each queue are returned, each with the reason: ``"where"`` if no
-        server satisfies its constraint, ``"size"`` if all that satisfy it are too small. O(groups).
-
-        Raises
-        ------
-        InputError
-            When `most` is below 1.
+        server satisfies its constraint, ``"size"`` if all allowed servers are too small. O(groups).
 
         Examples
         --------
@@ -826,46 +826,6 @@ class Scheduler:
 
     # Lookups
 
-    def devices(self, task: int) -> dict[str, list[int]]:
-        """Return the devices of a running task: their numbers on its server, by resource.
-
-        Raises
-        ------
-        InputError
-            When no such task runs.
-
-        Examples
-        --------
-        >>> s = Scheduler(["gpu"], "drf/first-fit", devices=["gpu"])
-        >>> s.add_server("a", {"gpu": 4})
-        >>> s.add_queue("ana")
-        >>> _ = s.submit("ana", {"gpu": 0.5}), s.submit("ana", {"gpu": 2})
-        >>> [s.devices(start.task) for start in s.place()]
-        [{'gpu': [0]}, {'gpu': [1, 2]}]
-        """
-        found = self._task(task).device_numbers()
-        return {self.resources[r]: numbers for r, numbers in found.items()}
-
-    def _parse_device_numbers(self, devices: object, shape: Shape) -> dict[int, list[int]]:
-        """Return the numbers of a task's devices by the index of the resource."""
-        error = InputError("must give numbers of devices by resource", "devices")
-        if not isinstance(devices, Mapping):
-            raise error
-        found: dict[int, list[int]] = {}
-        for columns in shape.taken_columns:
-            name, demand = self.resources[columns.resource], int(shape.demand[columns.resource])
-            numbers = devices.get(name, ())
-            if isinstance(numbers, str | bytes) or not isinstance(numbers, Sequence):
-                raise error
-            given = [whole_number(number, "devices", 0, MOST_DEVICES - 1) for number in numbers]
-            if not columns.are_enough(demand, given):
-                message = f"must name as many different {name} devices as the task takes"
-                raise InputError(message, "devices")
-            found[int(columns.resource)] = given
-        if len(devices) > len(found):
-            raise InputError("names a resource of which the task takes no devices", "devices")
-        return found
-
     def _server(self, name: object) -> Server:
         return require(self._state.servers.get(str_of(name)), "server", name)
 
@@ -890,6 +850,26 @@ class Scheduler:
         given = self._amounts.parse_amounts(amounts, what)
         counted = self._amounts.count(amounts, what)
         return [counted[r] if r in given else -1 for r in range(len(counted))]
+
+    def _parse_device_numbers(self, devices: object, shape: Shape) -> dict[int, list[int]]:
+        """Return the numbers of a task's devices by the index of the resource."""
+        error = InputError("must give numbers of devices by resource", "devices")
+        if not isinstance(devices, Mapping):
+            raise error
+        found: dict[int, list[int]] = {}
+        for columns in shape.taken_columns:
+            name, demand = self.resources[columns.resource], int(shape.demand[columns.resource])
+            numbers = devices.get(name, ())
+            if isinstance(numbers, str | bytes) or not isinstance(numbers, Sequence):
+                raise error
+            given = [whole_number(number, "devices", 0, MOST_DEVICES - 1) for number in numbers]
+            if not columns.are_enough(demand, given):
+                message = f"must name as many different {name} devices as the task takes"
+                raise InputError(message, "devices")
+            found[int(columns.resource)] = given
+        if len(devices) > len(found):
+            raise InputError("names a resource of which the task takes no devices", "devices")
+        return found
 
     def _parse_member(self, demand: object, tasks: object, where: ConstraintKey) -> Member:
         amounts = self._amounts.count_task(demand)
@@ -941,7 +921,7 @@ def require(found: Found | None, what: str, key: object) -> Found:
 
 
 def str_of(value: object) -> str:
-    """Return a name, or for any other value the empty text, which is no name."""
+    """Return a text as it is; for any other value the empty text, which names nothing."""
     return value if isinstance(value, str) else ""
 
 
