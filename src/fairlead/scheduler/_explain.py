@@ -5,7 +5,7 @@
 3. Place tasks on the live state, inside `WhatIf`: does a task of the group start?
 4. Try each change on the live state in the same way, and undo it.
 
-Criteria give the order of queues (`service_order`), the cycle gives the reason (`why_waits`).
+The criterion gives the order of queues (`service_order`), the cycle the reason (`why_waits`).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from fairlead.scheduler.explanation import (
     tasks_in_words,
 )
 
-MAX_CLASSES: Final = 32  # classes of servers that are tried, the most common ones
-PORTION: Final = 256  # tasks to place between checks whether the group has started
+MAX_CLASSES: Final = 32  # number of server classes that are tried, the most common ones
+PORTION: Final = 256  # tasks that are placed between checks whether the group has started
 
 
 class Explainer:
@@ -88,7 +88,7 @@ class Explainer:
         self.fitting: dict[Shape, bool] = {}  # whether a task fits on some emptied server
 
     def explain(self) -> Explanation:
-        """Return the explanation. Of several reasons, "never" precedes preemption, then a limit."""
+        """Return the explanation; of several reasons, never precedes preemption, then a limit."""
         state, group, shortage = self.state, self.group, self.shortage
         with WhatIf(state):  # because `prepare` may start a round
             self.cycle.prepare()
@@ -151,7 +151,7 @@ class Explainer:
         return float(quanta * self.units[r])
 
     def named_columns(self, lacking: list[int]) -> list[int]:
-        """Return the columns to name: lacking device columns replace the resource itself."""
+        """Return the columns to name: without a resource if its device columns are lacking."""
         found = lacking[:]
         for columns in self.shape.taken_columns:
             if columns.largest_at in lacking or columns.whole_at in lacking:
@@ -167,9 +167,9 @@ class Explainer:
         return ServerShortage(server.name, lacking)
 
     def too_small(self) -> dict[str, tuple[float, float]]:
-        """Return the demand and the largest capacity of each resource of which none is enough.
+        """Return the demand and the largest capacity of each resource of `Shortage.too_small`.
 
-        Empty if any allowed server is large enough.
+        Empty if an allowed server is large enough.
         """
         demand = self.shape.demand
         return {
@@ -197,7 +197,7 @@ class Explainer:
         return self.cycle.why_never(self.group) if isinstance(self.group, Gang) else None
 
     def why_unmatched(self) -> str:
-        """Return why the constraint allows no server: which labels or names are absent.
+        """Return why the constraint allows no server: the labels or names that are absent.
 
         A constraint has either labels or names.
         """
@@ -229,12 +229,13 @@ class Explainer:
         return True
 
     def place(self) -> WaitReason:
-        """Place tasks on trial; return why the group does not start, or "nothing" if it does."""
+        """Place tasks on trial; return why the group still waits, or "nothing" if it starts."""
         shortage, group, cycle = self.shortage, self.group, self.cycle
         had_room = shortage.fitting > 0 and cycle.has_room_now(group)
         reason: WaitReason | None = None
         with WhatIf(self.state):
-            # Placing frees no amounts, so a first task that does not fit now need not be tried.
+            # Placing frees no amounts, so a task that fits nowhere now is not tried. But the trial
+            # also makes reservations.
             is_tried = shortage.fitting > 0 or cycle.makes_reservations
             if is_tried and self.starts(group):
                 return WaitReason("nothing", "It starts when tasks are placed next.")
@@ -302,7 +303,7 @@ class Explainer:
         return None
 
     def starts(self, group: TaskGroup) -> bool:
-        """Place tasks until one of a group or `max_others` others start; return whether it does."""
+        """Place tasks until a group or `max_others` others start; return whether the group does."""
         self.state.set_time(self.now)
         waiting = group.waiting
         placed = PORTION
@@ -340,11 +341,11 @@ class Explainer:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether no allowed open server has room: then the order of tasks does not matter."""
+        """Whether no allowed open server has room, so that the order of tasks does not matter."""
         return self.shortage.fitting == 0
 
     def try_smaller_demands(self) -> None:
-        """Try the largest demand of each resource that fits on a server that lacks no other."""
+        """Try for each resource the largest demand that fits where no other one is lacking."""
         for r, smaller in enumerate(self.shortage.smaller_demand):
             if smaller == 0:
                 continue
@@ -405,7 +406,7 @@ class Explainer:
             return self.starts(state.submit(queue, members, is_gang, terms, group.order))
 
     def try_queue_limits(self) -> None:
-        """Try to lift the limit of its queue, and of each queue above it."""
+        """Try no limit for the group's queue, then for each queue above it."""
         for queue in reversed(path_of(self.group.waiting_list.queue)):
             if queue.limit is not None:
                 starts = self.starts_after(partial(self.state.set_limit, queue, None))
@@ -413,7 +414,7 @@ class Explainer:
                 self.note(starts, words, "queue limit", queue.name)
 
     def try_weights(self) -> None:
-        """Try twice the weight of its queue, and of each queue above it; 1 for a weight of 0."""
+        """Try twice the weight (1 for 0) of the group's queue, then of each queue above it."""
         for queue in reversed(path_of(self.group.waiting_list.queue)):
             numerator, denominator = queue.weight
             weight = (2 * numerator, denominator) if numerator > 0 else (1, 1)
@@ -428,7 +429,7 @@ class Explainer:
         self.note(starts, words, "priority", self.group.waiting_list.queue.name)
 
     def try_drained(self) -> None:
-        """Try to end the drain of the first allowed draining server that has room."""
+        """Try to open the first allowed draining server that has room."""
         need = self.shape.need
         servers = self.shortage.allowed_servers
         with_room = [s for s in servers if s.is_draining and fits(need, s.free)]
@@ -462,7 +463,7 @@ class Explainer:
         return is_admitted and fits(self.shape.need, like.capacity)
 
     def add_server(self, like: Server, name: str) -> bool:
-        """Add a copy of a server unless sums of amounts would overflow; return whether it did."""
+        """Add a copy of a server; return False, without it, if a sum of amounts would overflow."""
         state = self.state
         try:
             state.replace_in_sums(self.resources, [0] * len(like.given), like.given)

@@ -4,13 +4,14 @@ A round serves waiting tasks that fit nowhere, first those of the queue with the
 each such *taker* it looks for a server, and for running tasks there whose end makes room: the
 *victims*.
 
-- No queue falls below a quota.
-- The queues of the taker and of a victim are compared below the lowest queue above both: each by
-  the child of that queue on its path. The taker may take if it stays within its quotas. By shares,
-  it may also take if the victim's queue has at least as large a share afterwards.
+- No queue falls below a quota by losing victims.
+- The queues of a taker and of a victim are compared as siblings: each by the queue on its path that
+  is directly below the lowest queue above both.
+- The taker may start if its queue stays within its quotas. Under ``over-share`` it may also start
+  if the victim's queue has at least as large a share afterwards.
 - Victims come first from the queue with the largest share. In a queue, tasks of lower priority come
   first, then tasks whose end loses less work.
-- Every victim is needed.
+- A victim without which the taker fits is not stopped.
 - A task that started after the last change from outside is never a victim. So in a sequence of
   rounds each task is a victim at most once, and the sequence ends.
 
@@ -53,12 +54,14 @@ from fairlead.scheduler.criteria.criterion import ONE, ONE_BITS, weighted
 # weight is 0, its score, and its serial.
 Key = list[tuple[bool, int, int]]
 
-OVER_QUOTA: Final = "over-quota"  # a queue within its quota takes from one beyond its own
-OVER_SHARE: Final = "over-share"  # also a queue with a smaller share from one with a larger share
+# Queues within their quotas preempt tasks of queues beyond theirs. Under `OVER_SHARE` queues with
+# smaller shares also preempt tasks of queues with larger ones.
+OVER_QUOTA: Final = "over-quota"
+OVER_SHARE: Final = "over-share"
 LARGEST_SCORE: Final = 2**200  # more than any score
 LONGEST_RUN: Final = 2.0**40  # seconds; the lost work of longer runs counts as this
-# Largest number of waiting lists of a queue that are tried in a round, so that a user with many
-# jobs of different shapes, none of which may take, costs others little.
+# Largest number of waiting lists of a queue that are tried in a round, so that a user with jobs of
+# many shapes, none of which may start, costs others little.
 MAX_TRIED: Final = 4
 
 
@@ -80,7 +83,7 @@ class Preempted:
 
 
 class HeldAmounts:
-    """(W,) amounts that queues and quotas hold, or would lose by victims."""
+    """(W,) amounts that queues and quotas hold, or that they would lose with victims."""
 
     def __init__(self) -> None:
         self.of_queue: dict[Queue, list[int]] = {}
@@ -115,16 +118,16 @@ class PreemptionRound:
         self.min_run = cycle.min_run  # seconds; a task that has run for less is no victim
         self.width = state.width
         self.total = [int(amount) for amount in state.criterion.total]  # (W,) of all servers
-        self.shared = state.criterion.shared  # the leading amounts that count in shares
+        self.shared = state.criterion.shared  # how many of these, from the first, count in shares
         self.servers = sorted(state.servers.values())
         # The amounts that queues and quotas hold, without victims that have not stopped yet.
         self.holdings = HeldAmounts()
         self.held = self.holdings.of_queue
         self.stopping: dict[str, list[Task]] = {}  # victims that have not stopped yet, by server
         self.children: dict[Queue, list[Queue]] = {}
-        # By parent: the two leaves with the largest scores, and the inner queues.
+        # By parent, some children; see `to_compare`.
         self.compared: dict[Queue, list[Queue]] = {}
-        self.keys: dict[Queue, Key] = {}  # of leaves that may take
+        self.keys: dict[Queue, Key] = {}  # of leaves with groups to try
         self.on_server: dict[str, list[Task]] | None = None  # running tasks that are not stopping
         self.victims: dict[str, list[Victim]] = {}  # see `victims_on`, by server
         self.queues_on: dict[str, list[Queue]] = {}  # the queues of these, by server
@@ -132,9 +135,12 @@ class PreemptionRound:
         self.next_time = UNLIMITED  # when the next task will have run for `min_run`, in seconds
 
     def run(self, limit: int) -> list[Preempted]:
-        """Start tasks that may take, from the queue of least score, until `limit` have started."""
+        """Start tasks in place of victims until `limit` have started; return all of these.
+
+        The queue with the least score is served first.
+        """
         self.count_all()
-        waiting: dict[Queue, list[TaskGroup]] = {}  # groups to try of each leaf, the next one last
+        waiting: dict[Queue, list[TaskGroup]] = {}  # by leaf: groups to try, the next one last
         for leaf in self.state.queues.values():
             if not leaf.children and leaf.waiting > 0:
                 waiting[leaf] = self.groups_to_try(leaf)
@@ -172,7 +178,7 @@ class PreemptionRound:
             self.count_stopping(task)
 
     def count_stopping(self, task: Task) -> None:
-        """Count a victim as if it had stopped."""
+        """Count a victim as stopped, although it still runs."""
         self.count(task, -1)
         self.stopping.setdefault(task.server.name, []).append(task)
 
@@ -200,7 +206,7 @@ class PreemptionRound:
     # The taker
 
     def to_compare(self, parent: Queue) -> list[Queue]:
-        """Return the children with which a sibling is compared to see if it may take from any.
+        """Return the children of a queue to compare with the taker's, as one may lose tasks.
 
         These are all inner queues, because their scores depend on the taker, and the two leaves
         with the largest scores, because one of them may be the taker's.
@@ -222,7 +228,7 @@ class PreemptionRound:
         return found
 
     def has_more(self, other: Queue, asked: list[int], node: Queue, own_score: int) -> bool:
-        """Return whether a sibling holds anything and has at least the score of a taker's queue."""
+        """Return whether `other` holds any amount, and has at least the score of its sibling."""
         score = self.score(other, self.held[other], asked)
         return score > 0 and goes_after(other, score, node, own_score)
 
@@ -257,7 +263,7 @@ class PreemptionRound:
         """Return the score of a queue that holds `amounts`, for a taker that asks for `asked` (W,).
 
         For a leaf this is the dominant share by weight. For an inner queue only the resources that
-        the taker asks for count: its members may hold others that are no use to the taker.
+        the taker asks for count, because the queues below it may hold others, useless to the taker.
         """
         share = 0
         for r in range(self.shared):
@@ -268,7 +274,7 @@ class PreemptionRound:
     # The victims
 
     def serve(self, group: TaskGroup) -> Preempted | None:
-        """Start a group's next task, or all of a gang, in place of victims; None if it may not."""
+        """Start a group's next task, or a whole gang, in place of victims; None if it may not."""
         if limit_reached(group) is not None:
             return None
         taker = Taker(self, group)
@@ -299,7 +305,7 @@ class PreemptionRound:
         return Preempted(starts, victims)
 
     def is_countable(self, plan: Plan) -> bool:
-        """Add planned amounts, which overcommit servers, to the state's sums; False on overflow."""
+        """Add planned amounts to the state's sums; return False, without change, on overflow."""
         asked = [0] * len(self.resources)
         for task in plan:
             for r in range(len(asked)):
@@ -311,7 +317,7 @@ class PreemptionRound:
         return True
 
     def victims_on(self, server: Server) -> list[Victim]:
-        """Return the possible victims on a server by priority, then by loss, then by start."""
+        """Return the possible victims on a server, sorted by priority, loss and start."""
         found = self.victims.get(server.name)
         if found is not None:
             return found
@@ -383,7 +389,7 @@ class Taker:
         self.width = round.width
         self.indices = largest_first(group, round.state.criterion.total)
         self.asked = group.demand_together()  # (W,) the demand of all of these tasks
-        self.plan: Plan = []  # the first of these tasks
+        self.plan: Plan = []  # of the tasks that have a server so far
         self.chosen: list[Victim] = []
         self.losses = HeldAmounts()  # amounts that queues and quotas lose by the chosen victims
         # Free amounts of the servers of the plan and of victims, after both.
@@ -405,7 +411,7 @@ class Taker:
         return self.plan
 
     def may_take(self) -> bool:
-        """Return whether the taker might take from any queue; a quick necessary condition."""
+        """Return whether any queue might lose tasks to the taker: a quick necessary condition."""
         round = self.round
         for depth, node in enumerate(self.path):
             if self.is_guaranteed(depth, None):
@@ -432,9 +438,9 @@ class Taker:
     def find_server(self, index: int) -> bool:
         """Plan a task on the first server with room, or else on the one with the best victims.
 
-        Servers are searched in the order of lower bounds of their victims' keys, which are minus
-        the score of the poorest queue and then the lost work. The search ends when the next bound
-        is not below the best key. Return whether a server was found.
+        The key of some victims is minus the least score of their queues, then their lost work. The
+        best victims have the least key. Servers are searched by lower bounds of these keys, until
+        the next bound is not below the best key. Return whether a server was found.
         """
         shape = self.group.shape_of(index)
         best: Server | None = None
@@ -479,7 +485,7 @@ class Taker:
     def victim_score(self, queue: Queue) -> int:
         """Return the score by which a victim's queue is compared; the largest for weight 0.
 
-        It is that of the child of the lowest queue above both the taker and the victim.
+        It is that of the queue on its path directly below the lowest queue above victim and taker.
         """
         score = self.victim_scores.get(queue)
         if score is None:
@@ -521,7 +527,8 @@ class Taker:
     def find_victims(self, server: Server, shape: Shape) -> list[Victim]:
         """Return victims on a server that make room for a task; empty if there are none.
 
-        They are tried in the order of choice; if these free too little, in order of freed amounts.
+        They are tried by descending score of their queues; if that makes no room, by the fraction
+        of the lacking amounts that each frees.
         """
         victims = self.round.victims_on(server)
         ordered = [(-self.victim_score(victim.queue), k) for k, victim in enumerate(victims)]
@@ -534,9 +541,9 @@ class Taker:
         return found
 
     def try_victims(self, victims: list[Victim], server: Server, shape: Shape) -> list[Victim]:
-        """Return allowed victims that make room for a task, tried in order, without needless ones.
+        """Try victims in order; return those that make room for a task, without needless ones.
 
-        Empty if they make no room. The chosen victims and `losses` do not change.
+        Empty if they make no room. `chosen` does not change, and `losses` is restored.
         """
         free = self.free_on(server)[:]
         found: list[Victim] = []
@@ -570,8 +577,8 @@ class Taker:
     def freed_fraction(self, victim: Victim, server: Server, shape: Shape) -> int:
         """Return the fraction, times 2**64, of a task's lacking amounts that a victim frees.
 
-        Of several lacking resources, the smallest fraction. A resource in devices lacks room on one
-        device, or whole devices.
+        If several resources are lacking, it is the smallest fraction. A resource in devices lacks
+        room on one device, or whole devices.
         """
         before = self.free_on(server)
         after = before[:]
@@ -586,7 +593,7 @@ class Taker:
     def is_allowed(self, victim: Victim, server: Server) -> bool:
         """Return whether a victim's queue may lose it, together with all others in `losses`.
 
-        `server` is where the taker's task would start.
+        The taker's task would start on `server`.
         """
         round, path = self.round, path_of(victim.queue)
         common = self.common_depth(path)
@@ -608,7 +615,7 @@ class Taker:
     def keeps_quotas(self, node: Queue, server: Server, *, gains: bool) -> bool:
         """Return whether a queue that loses victims does not fall below its quotas.
 
-        `gains` is whether the taker is below it, too; its amounts are then added.
+        If it `gains`, the taker is below it, too, and the taker's amounts are added.
         """
         for quota in node.quotas:
             lost = self.losses.of_quota.get(quota)
@@ -623,14 +630,14 @@ class Taker:
                     return False
         return True
 
-    def is_guaranteed(self, common: int, server: Server | None) -> bool:
+    def is_guaranteed(self, depth: int, server: Server | None) -> bool:
         """Return whether the taker stays within the quotas that concern it.
 
-        These are the quotas of the first queue, from `common` down its path, that has any for
-        resources that the taker asks for. Tasks of a gang without a server yet count on `server`.
-        Without `server`, return whether that is possible at all.
+        These are the quotas of the first queue, from `depth` down the taker's path, that has any
+        for resources that the taker asks for. Tasks without a planned server count on `server`. If
+        that is None, return whether the taker could stay within them on any servers.
         """
-        for node in self.path[common:]:
+        for node in self.path[depth:]:
             is_within = False
             for quota in node.quotas:
                 held = self.round.holdings.of_quota[quota]
@@ -651,8 +658,8 @@ class Taker:
     def asked_of(self, quota: Quota, server: Server, *, with_rest: bool) -> list[int]:
         """Return (W,) the amounts of the taker's tasks on the servers of a quota.
 
-        Planned tasks count on their servers; of the others the next one, or all `with_rest`, on the
-        given server.
+        Planned tasks count on their servers. Of the others, the next one counts on the given
+        server; all of them do if `with_rest`.
         """
         asked = [0] * int(self.width)
         for k, index in enumerate(self.indices):
@@ -699,7 +706,7 @@ class Taker:
 
 
 def goes_after(other: Queue, score: int, own: Queue, own_score: int) -> bool:
-    """Return whether the other queue has at least the own score; weight 0 is above any score."""
+    """Return whether `other` has at least the score of `own`; weight 0 is above any score."""
     if (other.weight[0] == 0) != (own.weight[0] == 0):
         return other.weight[0] == 0
     return score >= own_score

@@ -1,18 +1,18 @@
 """Reserved starts, so that large tasks and gangs do not wait behind small ones for ever.
 
-When nothing else fits, the first waiting group in the policy's order gets a reservation: servers
+When no other task fits, the first waiting group in the policy's order gets a reservation: servers
 for its next task, or for all tasks of a gang, and the earliest time at which it fits if running
 tasks end at their limits. Later tasks start only if they end by then, or leave the reserved amounts
 free. So the group starts no later than the reserved time, as long as no server leaves.
 
-Tasks without a time limit are expected to run as long as the mean of the last two of their queue
-(Tsafrir, Etsion and Feitelson 2007); reservations that depend on them may be late. With several
+A task without a time limit is expected to run for the mean of the last two run times in its queue
+(Tsafrir, Etsion and Feitelson 2007); reservations that depend on it may be late. With several
 reservations, each respects all others. Groups that have no server in common, such as those of two
 partitions, have separate reservations.
 
-Another cycle, of any policy, places tasks around the reservations in steps. First the reserved
-amounts are taken from the servers, and tasks of any length are placed. Then, for each reserved
-start, they are returned, and only tasks that end before that start are placed.
+The policy's own cycle places other tasks around the reservations, in steps. First the
+amounts that tasks of any length must leave free are taken from servers, and such tasks are placed.
+Then, for each reserved start, the last one first, the same is done for tasks that end by then.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from fairlead.scheduler._state import PlannedStart, State
 from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.explanation import Reservation, WaitReason, duration
 
-# Factor from the maximum of reservations for one server to that of all. Each reservation is planned
-# again at every call of `place`, and without a limit there may be one for every server.
+# At most `MAX_SETS * per_server` groups have reservations. All are planned again at every call of
+# `place`, and without a limit there might be one for every server.
 MAX_SETS: Final = 16
 
 # After a call of `place`, at most MAX_CONSIDERED first groups of different shapes of each queue,
@@ -57,7 +57,7 @@ MAX_TRIED: Final = 64
 
 
 class Step:
-    """A task whose amounts are taken from a server (1) or returned to it (-1) at a time."""
+    """A task that takes its amounts from a server (1) or returns them (-1) at a time."""
 
     def __init__(
         self, time: float, server: Server, shape: Shape, devices: vec[i64], sign: i64
@@ -76,7 +76,7 @@ class Step:
 
 
 class Timeline:
-    """The free amounts of servers with reservations, from now on."""
+    """The free amounts, from now on, of servers with reservations."""
 
     def __init__(self, state: State, reserved: list[PlannedStart]) -> None:
         self.now = state.now
@@ -129,7 +129,7 @@ def order_of(step: Step) -> tuple[float, int]:
 
 
 class ReservingCycle(Cycle):
-    """Starts reserved groups, and places other tasks by another cycle around them."""
+    """Starts reserved groups, and places other tasks around them by an inner cycle."""
 
     makes_reservations = True
 
@@ -137,8 +137,8 @@ class ReservingCycle(Cycle):
         super().__init__(inner.state, inner.is_strict)
         self.inner = inner
         self.per_server = per_server  # maximum number of reserved groups that may run on one server
-        # During a call of `start_tasks`: servers from which reserved amounts were taken for some
-        # tasks, so that parked tasks must be compared with them again.
+        # During a call of `start_tasks`: servers from which amounts were taken for a while. Waiting
+        # lists that were parked meanwhile must be compared with them again.
         self.reduced: dict[str, Server] = {}
 
     def start_tasks(self, limit: int) -> list[Task]:
@@ -151,8 +151,8 @@ class ReservingCycle(Cycle):
             for until in self.placing_bounds():
                 if len(started) < limit:
                     started += self.place_before(until, limit - len(started))
-            # Again after any start: short tasks may have taken amounts that reserved starts left to
-            # longer ones. Under strict order, groups behind the started ones may start now.
+            # Repeat after any start: short tasks may have taken amounts that reserved starts left
+            # for longer ones. Under strict order, groups behind the started ones may start now.
             if len(started) == before or len(started) >= limit or not state.reserved:
                 break
         for server in self.reduced.values():
@@ -173,8 +173,8 @@ class ReservingCycle(Cycle):
     def start_reserved(self, started: list[Task], limit: int) -> None:
         """Start reserved groups that fit now; plan the others again, earlier if possible.
 
-        A start becomes later only if it is overdue, as time passes between calls, or if servers
-        changed. An overdue start goes before later ones, which may become later, too.
+        A start becomes later only if its time has passed between calls, or if servers changed. Such
+        an overdue start goes before later ones, which may become later, too.
         """
         state = self.state
         if state.is_stale:
@@ -197,7 +197,7 @@ class ReservingCycle(Cycle):
             at += len(replanned)
 
     def is_waiting(self, planned: PlannedStart) -> bool:
-        """Return whether the tasks of a reservation are still the next ones of their group."""
+        """Return whether the reserved tasks are still the next ones of their group."""
         group = planned.group
         if group.waiting == 0 or limit_reached(group) is not None:
             return False
@@ -230,7 +230,7 @@ class ReservingCycle(Cycle):
         return PlannedStart(group, plan, self.state.now) if plan else None
 
     def plan_due(self, planned: PlannedStart) -> PlannedStart | None:
-        """Return a reservation whose time has come, with its devices, if its servers have room."""
+        """Return a reserved start with devices chosen now, if its time has come and it has room."""
         if planned.at > self.state.now or not self.has_servers(planned):
             return None
         plan: Plan = []
@@ -243,7 +243,7 @@ class ReservingCycle(Cycle):
         return PlannedStart(planned.group, plan, planned.at)
 
     def plan_later(self, planned: PlannedStart, others: list[PlannedStart]) -> PlannedStart | None:
-        """Return an earlier start if there is one, else the same if possible, else any, or None."""
+        """Return an earlier start; else the same if still possible, else a later one, or None."""
         at = max(planned.at, self.state.now)
         is_overdue = at > planned.at  # then it goes before reservations of a later time
         before = [other for other in others if other.at <= planned.at] if is_overdue else others
@@ -279,8 +279,8 @@ class ReservingCycle(Cycle):
     def reserve_more(self) -> None:
         """Reserve starts for the first waiting groups, as long as more reservations are allowed.
 
-        First for the first group of each queue in the policy's order, then for the second of each,
-        and so on.
+        The first groups of all queues are tried in the policy's order, then their second ones, and
+        so on.
         """
         state = self.state
         counts = self.count_by_kind()
@@ -349,7 +349,7 @@ class ReservingCycle(Cycle):
         return True
 
     def plan_on(self, group: TaskGroup, servers: list[Server]) -> Plan:
-        """Plan a group on some servers: a gang of one shape in their order, others by selection."""
+        """Plan a group on servers: a gang of one shape in their order, others by the selection."""
         if not isinstance(group, Gang) or not group.has_one_shape():
             selection, total = self.state.selection, self.state.criterion.total
             return plan_together(group, servers, selection, total)
@@ -364,12 +364,12 @@ class ReservingCycle(Cycle):
     # Other groups
 
     def placing_bounds(self) -> list[float]:
-        """Return the times before which placed tasks must end, from infinity down."""
+        """Return the times by which placed tasks must end, from infinity down."""
         starts = {planned.at for planned in self.state.reserved if planned.at > self.state.now}
         return sorted({UNLIMITED, *starts}, reverse=True)
 
     def place_before(self, until: float, limit: int) -> list[Task]:
-        """Place tasks by the policy that end by a time, around the starts reserved before it.
+        """Place tasks that end by a time, around the starts reserved before it; return them.
 
         With an infinite time, tasks of any length are placed.
         """
@@ -395,7 +395,7 @@ class ReservingCycle(Cycle):
     def take_reserved(
         self, reserved: list[PlannedStart], until: float
     ) -> list[tuple[Server, vec[i64]]]:
-        """Take from servers the amounts that tasks which run from now until a time may not use.
+        """Take from servers the amounts that tasks running until a time must leave free.
 
         Return the taken amounts of each server, for `release`.
         """
@@ -476,9 +476,9 @@ def find_start(
 ) -> PlannedStart | None:
     """Return the earliest start of a group before a time; None if there is none.
 
-    Walk through the times at which running tasks end, and at which `others`, the reserved ones,
+    Walk through the times at which running tasks end, and at which the reserved tasks of `others`
     start and end. At each, change the free amounts of servers to those of that time, and try to
-    plan the group there by `plan_on`. At the end all changes are undone.
+    plan the group by `plan_on`. At the end undo all changes.
     """
     timeline = Timeline(state, others)
     fitting = FittingTogether(group, state.servers.values())
@@ -531,7 +531,7 @@ def plan_at(
     timeline: Timeline,
     plan_on: Callable[[TaskGroup, list[Server]], Plan],
 ) -> Plan:
-    """Plan a group on some servers at a time, to which free amounts were changed."""
+    """Plan a group on some servers at a time; their free amounts must be those of that time."""
     reserved = list(timeline.servers.values())
     free = [server.free for server in reserved]
     for server in reserved:
@@ -561,7 +561,7 @@ def start_of(planned: PlannedStart) -> float:
 def seconds_until(time: float, now: float) -> float:
     """Return the longest run from now that ends by a time, in seconds.
 
-    The difference of two floats, added to one of them, may exceed the other.
+    With rounding, ``now + (time - now)`` may exceed ``time``.
     """
     longest = time - now
     while now + longest > time:

@@ -1,4 +1,4 @@
-"""A cycle that asks a user-defined rule for the next start and its server."""
+"""The cycle of user-defined rules: it asks a rule for the next start and its server."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class RuleCycle(Cycle):
         self.server_groups: list[str] = []  # the name of the group of each server
         self.view = ClusterView(self)
         self.job_of: dict[int, int] = {}  # the index of a group's job, by the group's id
-        self.groups: dict[int, GroupView] = {}  # views made so far, by id
-        self.servers: dict[str, ServerView] = {}  # views made so far, by name
+        self.groups: dict[int, GroupView] = {}  # views made so far, by id of the group
+        self.servers: dict[str, ServerView] = {}  # views made so far, by name of the server
         self.choose: Choose | None = None  # the rule's choice of servers, during `plan`
 
     def set_rule(
@@ -52,7 +52,7 @@ class RuleCycle(Cycle):
         jobs: list[str],
         server_groups: list[str],
     ) -> None:
-        """Set the rule, and the names that its views show; `quanta` are per unit."""
+        """Set the rule, and the names that its views show; `quanta` are quanta per unit."""
         self.rule, self.name = rule, name
         self.units.names, self.units.quanta = list(resources), list(quanta)
         self.jobs, self.server_groups = jobs, server_groups
@@ -80,9 +80,9 @@ class RuleCycle(Cycle):
         return True
 
     def start_chosen(self, chosen: GroupView, servers: object, started: list[Task]) -> None:
-        """Start a group's next task, or a whole gang; refuse bad choices.
+        """Start a group's next task, or a whole gang; raise InputError for an invalid choice.
 
-        It starts on the chosen servers, else on the first with room.
+        It starts on the chosen servers, or on the first ones with room if the rule chose none.
         """
         group = chosen._group
         if group.waiting == 0 or group.id not in self.state.groups:

@@ -1,11 +1,8 @@
-"""Snapshots: a scheduler as text, from which another process continues with the same placements.
+"""Snapshots: the state of a scheduler as text, from which another process can continue.
 
 A snapshot is two lines of JSON. The first has the format, its version and a digest of the second,
-which detects damage. Derived data (indexes, ranks, parked waiting lists) is rebuilt. The same
-events give the same bytes.
-
-This module is never compiled: pydantic is not installed when the scheduler is built, and mypyc
-compiles only the TypedDict of ``typing``, which pydantic rejects before Python 3.12.
+which detects damage. Derived data (indexes, ranks, parked waiting lists of shapes) is rebuilt. The
+same events give the same bytes, and a restored scheduler makes the same placements.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from typing import Final, NotRequired
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # pydantic rejects that of typing before Python 3.12
 
 from fairlead.errors import InputError
 from fairlead.scheduler._entities import (
@@ -73,7 +70,7 @@ class QuotaRow(TypedDict):
 
 
 class QueueRow(TypedDict):
-    """A queue; its weight is a numerator and a denominator, ``parent`` is null at the top."""
+    """A queue; ``weight`` is a numerator and a denominator, ``parent`` is null below the root."""
 
     name: str
     serial: int
@@ -96,10 +93,10 @@ class ShapeRow(TypedDict):
 class GroupRow(TypedDict):
     """A group of tasks.
 
-    ``parts`` has, for each shape of the group, its index and its number of tasks. Tasks from
-    ``fresh`` up to ``end`` never ran. ``returned`` has the tasks that wait again, with their number
-    of starts; ``failures`` has tasks with their number of failures. A parked gang waits until a
-    server is freed. ``time`` and ``limit`` are in seconds.
+    ``parts`` has the index of each shape of the group in ``shapes``, and its number of tasks. Tasks
+    from ``fresh`` up to ``end`` never ran. ``returned`` has the tasks that wait again, with their
+    number of starts; ``failures`` has tasks with their number of failures. A ``parked`` gang waits
+    until a server is freed. ``time`` and ``limit`` (of one run) are in seconds.
     """
 
     id: int
@@ -148,7 +145,7 @@ class RoundsRow(TypedDict):
     visit, the next one last. ``idle`` is whether it has placed no task; under ``/oblivious``,
     whether it has made no offer. ``taker`` is the queue and the server of the current offer.
     ``declined`` has server, queue, numerator and denominator of the time of the next offer, and
-    whether more of the server was freed since. ``now`` is a numerator and a denominator.
+    whether the server was freed since. ``now``, in seconds, is a numerator and a denominator.
     """
 
     random: tuple[int, int, int, int]
@@ -175,8 +172,8 @@ class Settings(TypedDict):
 class Body(TypedDict):
     """The second line of a snapshot.
 
-    ``ids``, ``joined`` and ``added`` are the numbers of ids, servers and queues so far. Tasks with
-    ids from ``settled`` on started after the last change from outside, and are not preempted.
+    ``ids``, ``joined`` and ``added`` are the numbers of ids, servers and queues added so far. Tasks
+    with ids from ``settled`` on started after the last change from outside, and are not preempted.
     """
 
     settings: Settings
@@ -251,8 +248,8 @@ def read_snapshot(data: object) -> Body:
 def restore_state(state: State, body: Body) -> None:
     """Fill an empty state with the content of a snapshot.
 
-    The order matters: a server, queue, shape or group comes before what refers to it. Counters and
-    the time come last, because adding entities changes them.
+    The order matters: servers, queues, shapes and groups come before the rows that refer to them.
+    Counters and the time come last, because adding entities changes them.
     """
     for server in body["servers"]:
         restore_server(state, server)
@@ -386,7 +383,7 @@ def constraint_rows(constraint: Constraint) -> tuple[list[tuple[str, str]], list
 
 
 def group_row(group: TaskGroup, shape_numbers: dict[Shape, int]) -> GroupRow:
-    """Return the row of a group; `shape_numbers` are the indices of shapes."""
+    """Return the row of a group; `shape_numbers` has the index of each shape in ``shapes``."""
     starts, failures = group.starts or {}, group.failures or {}
     ends = group.ends if isinstance(group, Gang) else [int(group.end)]
     rows = zip(group.shapes(), [0, *ends], ends, strict=False)

@@ -1,9 +1,9 @@
-"""The event loop of a replay: a workload under a policy, from one event time to the next.
+"""The event loop of a replay: it runs a workload under a policy from one event time to the next.
 
 At each time, tasks end first, then servers change, jobs arrive, and jobs are withdrawn. Then tasks
-are placed until no other task fits. Under a policy with preemption, rounds follow, whose victims
-end at once. The log has a row for each start. Between event times tasks are placed only when
-declined offers are made again, or when running tasks may become victims.
+are placed until no other task fits. Under a policy with preemption, rounds follow whose victims
+stop at once. The log has a row for each start. Event times are also those at which declined
+servers are offered again, and at which running tasks may become victims.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fairlead.scheduler._rule_cycle import RuleCycle
 from fairlead.scheduler.explanation import Explanation
 from fairlead.scheduler.selection.round_robin import Offers
 
-JOIN, LEAVE = 0, 1  # events of servers, as in `model.workload`; 2 is a drain
+JOIN, LEAVE = 0, 1  # events of servers, as in `model.workload`, where 2 is `DRAIN`
 PORTION: Final = 64  # tasks placed in one step, before the loop may return to Python
 
 
@@ -61,13 +61,13 @@ class JobArrivals:
         self.first_set = vec[i64](first_set)  # (J + 1,) index of the first set; at the end K
         self.demand = demand  # (K, R) of one task of each set, in quanta
         self.where = where  # (K,) the placement constraint of its tasks
-        self.tasks = tasks  # (K,) number of tasks; 0 for a set that fits on no server
+        self.tasks = tasks  # (K,) number of tasks; 0 if they fit on no server
         self.first_task = vec[i64](first_task)  # (K,) index of the set's first task
         self.duration = vec[float](duration)  # (T,) seconds
 
 
 class ServerEvents:
-    """S servers, and X events in the order of time."""
+    """S servers, and X events of servers in the order of time."""
 
     def __init__(
         self,
@@ -83,16 +83,16 @@ class ServerEvents:
     ) -> None:
         self.name = name  # (S,)
         self.group = group  # (S,) name of its group
-        self.labels = labels  # (S,) servers of a group share a set
-        self.capacity = capacity  # (S, R) in quanta; servers of a group share a list
+        self.labels = labels  # (S,) one object for all servers of a group
+        self.capacity = capacity  # (S, R) in quanta; one object for all servers of a group
         self.is_there = vec[bool](is_there)  # (S,) whether present at the start
         self.time = vec[float](time)  # (X,) in seconds, ascending
         self.event = vec[i64](event)  # (X,) `JOIN`, `LEAVE`, or 2 for a drain
-        self.server = vec[i64](server)  # (X,) index
+        self.server = vec[i64](server)  # (X,) index of the server
 
 
 class Replay:
-    """A replay in progress; the state of its cycle has all queues, and no servers at first."""
+    """A replay in progress; the state of its cycle must have all queues, and no servers yet."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Replay:
         self.jobs = jobs
         self.cancels = cancels  # times of withdrawals in seconds, ascending, and indices of jobs
         self.now = 0.0
-        self.is_placing = False  # whether the last step may have left tasks that fit
+        self.is_placing = False  # whether tasks may still fit after the last step
         self.makes_offers = isinstance(cycle, Offers)
         # Indices of the next server event, job, and withdrawal.
         self.next_change: i64 = 0
@@ -120,16 +120,17 @@ class Replay:
         self.start = vec[float]()  # in seconds
         self.end = vec[float]()  # when it ended or was lost, in seconds
         self.is_lost = vec[bool]()  # whether it was lost with its server, or preempted
-        self.ends: list[tuple[float, int, Task]] = []  # a heap; lost tasks are skipped
+        # A heap: the end in seconds, the id and the task; tasks that were lost before are skipped.
+        self.ends: list[tuple[float, int, Task]] = []
         self.first_task: dict[int, int] = {}  # index of the first task of each group, by id
-        # Groups of the jobs that will be withdrawn, or are explained, by job.
+        # By job: the groups of jobs that will be withdrawn, or that are to be explained.
         self.groups: dict[int, list[TaskGroup]] = {job: [] for _, job in cancels}
         for server in range(len(events.group)):
             if events.is_there[server]:
                 self._join(server)
 
     def advance(self, steps: i64, until: float = UNLIMITED) -> bool:
-        """Make at most `steps` steps, of an event time or of more placements at it.
+        """Make at most `steps` steps: each goes to the next event time, or places more tasks.
 
         Return whether all events up to the time `until`, in seconds, are over.
         """
@@ -152,7 +153,7 @@ class Replay:
     def explain(
         self, group: TaskGroup, resources: list[str], quanta: list[Fraction], now: float
     ) -> Explanation:
-        """Explain why a group waits; `quanta` is one quantum of each resource, in its unit."""
+        """Return why a group waits at a time; `quanta` has a quantum of each resource, in units."""
         return Explainer(self.cycle, resources, quanta, group, now).explain()
 
     def _next_time(self) -> float:
@@ -179,7 +180,7 @@ class Replay:
                 self.state.stop(task, False)
 
     def _change_servers(self) -> None:
-        """Let servers join, drain or leave at this time; a server that leaves drains first."""
+        """Apply the server events of this time; a server that leaves is drained first."""
         events = self.events
         while self.next_change < len(events.time) and events.time[self.next_change] == self.now:
             number = events.server[self.next_change]
@@ -194,7 +195,7 @@ class Replay:
                 self._leave(server)
 
     def _join(self, number: i64) -> None:
-        """Add a server, or undrain one."""
+        """Add a server, or open it again if it drains."""
         state, events = self.state, self.events
         name = events.name[number]
         server = state.servers.get(name)
@@ -205,7 +206,7 @@ class Replay:
             state.open(server)
 
     def _leave(self, server: Server) -> None:
-        """Remove a closed server; its tasks and the rest of their gangs wait again."""
+        """Remove a draining server; its tasks and the rest of their gangs wait again."""
         state = self.state
         for task in state.with_gangs(state.running_on(server)):
             self.end[task.row] = self.now
@@ -237,7 +238,7 @@ class Replay:
             self._submit_group(job, members, int(jobs.first_task[jobs.first_set[job]]))
 
     def _submit_group(self, job: int, members: list[Member], first: int) -> None:
-        """Submit a group of a job, whose first task has the index `first`."""
+        """Submit a group of a job; `first` is the index of its first task in the workload."""
         jobs, state = self.jobs, self.state
         queue, is_gang, limit = state.queues[jobs.queue[job]], jobs.is_gang[job], jobs.limit[job]
         group = state.submit(queue, members, is_gang, Terms(jobs.submit[job], time_limit=limit))
@@ -281,7 +282,7 @@ class Replay:
         return len(found) > 0
 
     def _log_starts(self, started: list[Task]) -> None:
-        """Log starts, with the ends of tasks that are not lost before."""
+        """Log starts, each with the end that the task has if it is not lost before."""
         duration = self.jobs.duration
         for task in started:
             number = self.first_task[task.group.id] + task.index

@@ -1,7 +1,4 @@
-"""An explanation of a waiting group of tasks, as fields and in sentences.
-
-This module is never compiled, so that users can compare, copy and pickle these values.
-"""
+"""An explanation of a waiting group of tasks, as fields and in sentences."""
 
 from __future__ import annotations
 
@@ -10,8 +7,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-NAMED = 10  # servers and queues that a list names at most; counts are of all of them
-PRINTED = 3  # servers and queues that a sentence names at most
+NAMED = 10  # largest number of servers or queues in a list; counts are of all of them
+PRINTED = 3  # largest number of servers or queues in a sentence
 UNITS = (("d", 86400.0), ("h", 3600.0), ("min", 60.0))
 
 
@@ -41,19 +38,20 @@ class WaitReason(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """A reserved start: of the explained group, or else of the first group on its servers.
+    """The reserved start of the explained group, or else of the first group on its servers.
 
-    It is for all tasks of a gang, or for the next task of another group.
+    It is for all tasks of a gang, or for the next task of a group that is not a gang.
 
     Attributes
     ----------
     queue, group : str, int
         The group with the reservation, and its queue.
     at : float
-        Time in seconds if running tasks end at their limits; infinite if one in its way has none.
+        Time in seconds if running tasks end at their limits; infinite if it fits at no such
+        time.
     servers : tuple of str
     sure : bool
-        Whether all tasks that must end before have time limits; otherwise it may start later.
+        Whether all tasks that must end before it have time limits; if not, it may start later.
     """
 
     queue: str
@@ -69,7 +67,7 @@ class Change(NamedTuple):
     Attributes
     ----------
     change : str
-        In words, after "if".
+        As text that follows "if".
     kind : str
         ``"resource"``, ``"where"``, ``"limit"`` (of time), ``"queue limit"``, ``"weight"``,
         ``"priority"``, ``"drain"`` or ``"server"``.
@@ -119,18 +117,18 @@ class Explanation:
     score, measure : float, str
         The queue's score, and its meaning.
     ahead, n_ahead : tuple of QueueScore, int
-        The first queues before it with waiting tasks that fit on some empty server, in order; and
-        the number of all of these.
+        The first queues before the group's own with waiting tasks that fit on some empty server, in
+        order; and the number of all such queues.
     above : tuple of QueueScore
         The queues above the group's own, from the root down; none under fifo and easy.
     would_change : tuple of Change
         The tried changes; empty if it starts anyway.
     never : bool
-        Whether it fits on no present server, even if empty and open, or exceeds a queue's limit.
+        Whether it could not start even on empty open servers, or alone exceeds a queue's limit.
     short : dict of str to (float, float)
         If no allowed server is large enough: by resource, the demand and the largest capacity.
     reservation : Reservation or None
-        That of the group, or else of the first group on its servers.
+        See `Reservation`; None if there is none.
     is_time : bool
         Whether scores are times of submission.
     """
@@ -225,7 +223,7 @@ class Explanation:
                 yield f"{words} if {'; or if '.join(changes)}."
 
     def _describe_order(self) -> str:
-        """Return the queues ahead, and the own path, with their scores, as a sentence."""
+        """Return the queues ahead, and those on the path to the group's, with scores, in words."""
         now = self.now if self.is_time else None
         first = ", ".join(f"{row.queue} ({row.in_words(now)})" for row in self.ahead[:PRINTED])
         more = f" and {self.n_ahead - PRINTED:,} more" if self.n_ahead > PRINTED else ""

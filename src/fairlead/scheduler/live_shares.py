@@ -1,9 +1,7 @@
 """The current shares of queues, and their fair shares by a mechanism.
 
-Shares are of the usable capacity: that of open servers, and on draining servers the amounts that
-still run there. The fair share of a queue of weight 0 is 0.
-
-This module is never compiled: its types are NumPy's.
+Shares are of the usable capacity: that of open servers, and the amounts that tasks still hold on
+draining servers. The fair share of a queue of weight 0 is 0.
 """
 
 from __future__ import annotations
@@ -26,7 +24,8 @@ from fairlead.scheduler._demands import Demands, UsableServers
 from fairlead.scheduler._entities import Queue, path_of, sorted_by_serial
 from fairlead.scheduler._state import State
 
-# A larger fraction of the fair share counts as fair: rounding and whole tasks cost a little.
+# A queue with at least this fraction of its fair share is not short, because of rounding and whole
+# tasks.
 FAIR_ENOUGH = 0.999
 
 
@@ -44,7 +43,7 @@ class QueueShare(NamedTuple):
     waiting, running : int
         Numbers of tasks.
     weight : float
-        A leaf below a queue of weight 0 has 0; an inner queue of weight 0 has 1.
+        0 for a leaf that has weight 0 or is below a queue of weight 0; 1 for such an inner queue.
     """
 
     name: str
@@ -73,7 +72,7 @@ class QueueShare(NamedTuple):
 
 @dataclass(frozen=True)
 class LiveShares:
-    """The shares of all queues and their fair shares, with a proof.
+    """The shares of all queues, and their fair shares with a proof.
 
     Waiting tasks that fit on no open server, not even on an empty one, do not count.
 
@@ -110,7 +109,7 @@ class LiveShares:
 class SharesQuestion:
     """A copy of the data from which `LiveShares` are computed, perhaps by another thread.
 
-    There are N leaf queues, K kinds of tasks of a queue, G groups of equal servers, and P sets of
+    There are N leaf queues, K kinds of tasks (`TaskKind`), G groups of equal servers, and P sets of
     groups where tasks may run. Amounts are in units.
     """
 
@@ -120,11 +119,11 @@ class SharesQuestion:
     waiting: IntArray  # (N,) numbers of tasks
     running: IntArray  # (N,) numbers of tasks
     user: IntArray  # (K,) the queue of each kind
-    server_set: IntArray  # (K,) where its tasks may run: a row of `server_sets`
+    server_set: IntArray  # (K,) the row of `server_sets` where tasks of each kind may run
     server_sets: BoolArray  # (P, G)
-    demand: FloatArray  # (K, R) the mean demand of its tasks
-    active: IntArray  # (K,) its tasks that count
-    active_running: IntArray  # (K,) its running tasks
+    demand: FloatArray  # (K, R) the mean demand of the tasks of each kind
+    active: IntArray  # (K,) the number of tasks of each kind
+    active_running: IntArray  # (K,) the same if they run, else 0
     capacity: FloatArray  # (G, R) usable amounts of one server of each group
     servers: IntArray  # (G,) number of servers
     total_capacity: FloatArray  # (R,) capacity of all servers
@@ -133,7 +132,7 @@ class SharesQuestion:
     # Waiting tasks that fit on no server, not even on an empty one; each task of a gang counts.
     too_large: int
     tree: Queues | None  # the tree of the inner queues; None if all queues are leaves
-    # Positions, in order of adding, of the inner queues and then of the N leaves.
+    # The positions, in the order of adding, of the inner queues, then of the N leaves.
     order: IntArray
 
     def answer(self) -> LiveShares:
@@ -252,5 +251,5 @@ def capacities(rows: list[UsableServers], unit: FloatArray) -> tuple[FloatArray,
 
 
 def matrix(rows: Sequence[Sequence[Any]], width: int) -> FloatArray:
-    """Return rows as an array (rows, width), which may have no row."""
+    """Return rows as an array (rows, width); there may be no rows."""
     return np.array(rows, dtype=np.float64).reshape(len(rows), width)

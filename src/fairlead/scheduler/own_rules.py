@@ -1,9 +1,7 @@
 """User-defined policies: a rule in plain Python chooses the next start and its server.
 
-The rule sees the state through views: waiting groups and their times, amounts that users hold and
-have used, and servers with room. At each event time of a replay it is called until it returns None.
-
-This module is not compiled, so that ``help(ClusterView)`` has the docstrings: mypyc drops them.
+The rule sees the state through views of users, groups of waiting tasks, and servers. At each event
+time of a replay it is called until it returns None.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ class ServerView:
 
     @property
     def free(self) -> Amounts:
-        """Its amounts that no task holds; inside `ClusterView.plan`, less those planned so far."""
+        """The amounts that no task holds; inside `ClusterView.plan`, minus those planned so far."""
         return self._units.amounts(self._server.free)
 
     @property
@@ -185,7 +183,7 @@ class ClusterView:
 
     @property
     def total(self) -> Amounts:
-        """Capacity of all present servers together."""
+        """Capacity of all present servers together, draining ones included."""
         return self._cycle.units.amounts(self._cycle.state.criterion.total)
 
     def fits(self, group: GroupView) -> bool:
@@ -193,7 +191,7 @@ class ClusterView:
         return self._cycle.has_room_now(group._group)
 
     def fits_idle(self, group: GroupView) -> bool:
-        """Return whether a group's next task, or a whole gang, would fit if all servers were empty.
+        """Return whether a group's next task, or a whole gang, fits if all open servers are empty.
 
         O(servers).
         """
@@ -204,7 +202,7 @@ class ClusterView:
         group: GroupView,
         choose: Choose | None = None,
     ) -> list[ServerView] | None:
-        """Return servers for the next task of a group, or for all tasks of a gang; else None.
+        """Return servers for the next task of a group or a whole gang; None if it does not fit.
 
         `choose` gets the servers with room for a task, in order, and the task's amounts, and
         returns one of these servers; by default the first. It is called for each task of a gang,

@@ -1,4 +1,4 @@
-"""The table of policies: a criterion ranks queues, a selection finds servers, a cycle places."""
+"""The table of policies: each has a criterion for queues, a selection of servers, and a cycle."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from fairlead.scheduler.selection.joint import Joint
 from fairlead.scheduler.selection.round_robin import Offers, RoundRobin
 from fairlead.scheduler.selection.rounds import Rounds
 
-REFUSE_SECONDS: Final = Fraction(5)  # for which a queue is not offered a declined server again
+REFUSE_SECONDS: Final = Fraction(5)  # until a queue is offered a declined server again
 
 Row = tuple[type[Criterion], type[Selection], type[Cycle]]
 ROWS: dict[str, Row] = {
@@ -90,7 +90,7 @@ WITH_QUOTAS = "drf/first-fit or drf/best-fit"  # in error messages
 RESERVE = "reserve"
 SPARE = "/spare:"
 PREEMPTION = (OVER_QUOTA, OVER_SHARE)
-# Suffixes of names except `SPARE`, and what a policy needs to have one, in error messages.
+# Suffixes of names except `SPARE`, each with the policies that may have it, for error messages.
 SUFFIXES = {
     OVER_QUOTA: WITH_QUOTAS,
     OVER_SHARE: f"{WITH_QUOTAS}, or slots:S",
@@ -114,12 +114,12 @@ class Policy:
     is_random : bool
         Whether another seed may give other placements.
     slots : int
-        The slots of the largest server; 0 if tasks take amounts.
+        Number of slots of the largest server; 0 if tasks take amounts.
     preempts : str
-        From which queues running tasks are preempted: ``over-quota`` or ``over-share``; empty
+        The queues whose running tasks may be preempted: ``over-quota`` or ``over-share``; empty
         without preemption.
     min_run : float
-        Seconds that a task runs at least before it is preempted.
+        Seconds that a task has run before it may be preempted.
     half_life : float
         Half-life of past use in seconds; 0 if past use does not count.
     reserves : int
@@ -178,7 +178,7 @@ class Policy:
             raise RefusalError(self.name, f"quotas need {WITH_QUOTAS}")
 
     def add_suffix(self, option: str, value: str | None) -> None:
-        """Add a suffix of the name, and its option; raise RefusalError where not defined."""
+        """Set an option, and add its suffix to the name; raise RefusalError if not defined."""
         cycle = self.row[2]
         if option == RESERVE:
             is_defined = not self.is_oblivious and not issubclass(cycle, SubmissionCycle)
@@ -187,9 +187,8 @@ class Policy:
         else:
             is_defined = cycle is TreeCycle and not (option == OVER_QUOTA and self.slots)
         if option != HALF_LIFE and (self.preempts or self.reserves):
-            raise RefusalError(
-                self.name, "preemption would break reservations, and neither is given twice"
-            )
+            message = "give preemption or reserve once, not both: preemption breaks reservations"
+            raise RefusalError(self.name, message)
         if not is_defined:
             raise RefusalError(self.name, f"{option} needs {SUFFIXES[option]}")
         if option == RESERVE:
@@ -220,7 +219,7 @@ class Policy:
 
         `order` gives orders for round-robin. `largest` (R,), in quanta, is the server that is
         cut into slots. `devices` has the quanta of one device by the index of the resource; slots
-        ignore it. Raise InputError if the spared resource does not exist.
+        ignore it. Raise InputError if there is no resource of the name in ``/spare``.
         """
         make_criterion, make_selection, make_cycle = self.row
         if self.spares and self.spares not in resources:
@@ -248,7 +247,7 @@ class Policy:
 
 
 class OwnPolicy(Policy):
-    """A user-defined rule under a name."""
+    """A user-defined rule, with a name."""
 
     def __init__(self, name: str, rule: Rule) -> None:
         super().__init__(name, "own", "first-fit", (ServiceTime, FirstFit, RuleCycle))
@@ -282,8 +281,8 @@ def parse_policy(name: object) -> Policy:
     Suffixes after ``drf/best-fit``, for instance: ``/over-share:600`` preempts tasks that have run
     for at least 600 s. With ``/half-life:604800`` past use counts, halved every week. Under
     ``/reserve`` the first waiting group of each set of servers has a reserved start, under
-    ``/reserve:4`` the first four. ``/spare:gpu``, always the last one, keeps servers with GPUs for
-    tasks that ask for them.
+    ``/reserve:4`` the first four. ``/spare:gpu``, always the last suffix, keeps servers with GPUs
+    for tasks that ask for GPUs.
 
     Raises
     ------
@@ -297,7 +296,7 @@ def parse_policy(name: object) -> Policy:
         if spare:
             policy = parse_policy(plain)
             if not resource:
-                raise InputError("spare: needs the name of a resource", "policy")
+                raise InputError("spare: give the name of a resource, as in /spare:gpu", "policy")
             policy.name += f"{SPARE}{resource}"
             policy.spares = resource
             return policy

@@ -1,7 +1,4 @@
-"""Random orders from a seed, by NumPy's generator.
-
-This module is never compiled, because NumPy is not installed when the scheduler is built.
-"""
+"""Random orders from a seed, by NumPy's generator."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ Seed = int | SeedSequence
 
 
 class Permuter(Protocol):
-    """The method used of NumPy's generator, whose own types contain Any."""
+    """The one method of NumPy's generator that is used; NumPy's own types contain Any."""
 
     def permutation(self, x: int) -> Iterable[SupportsInt]:
         """Return the numbers from 0 to x - 1 in random order."""
