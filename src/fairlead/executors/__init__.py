@@ -1,3 +1,3 @@
-"""Run independent jobs on this machine's processors or on a Ray cluster."""
+"""Executors run independent jobs, on the processors of this machine or on a Ray cluster."""
 
 __all__ = ["executor", "ray_tasks"]

@@ -1,6 +1,6 @@
-"""Run jobs on the processors of this machine, and the interface that other executors have, too.
+"""The interface of executors, and the executor that runs jobs in processes of this machine.
 
-Worker processes end when their parent ends. They ignore interruptions, which the parent handles.
+These processes end when their parent ends. They ignore interruptions, which the parent handles.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 
 
 class Executor(Protocol):
-    """Runs several jobs at a time."""
+    """Runs jobs, several at a time; a job is an argument of a function."""
 
     @property
     def starts_processes(self) -> bool:
@@ -46,9 +46,9 @@ class Executor(Protocol):
         Parameters
         ----------
         work : callable
-            A function at the top level of a module. It, the jobs and the answers may be pickled.
+            A function at the top level of a module. It, jobs, answers and reports may be pickled.
         jobs : sequence
-            Any arguments; a job's number is its index.
+            The arguments of the calls; the number of a job is its index.
         on_finished : callable
             Called with the number of a job and its answer, in the order in which they finish.
         on_report : callable, optional
@@ -57,9 +57,9 @@ class Executor(Protocol):
         Raises
         ------
         FairleadError
-            If a job raised one; other errors of jobs are raised as well.
+            If a job raised one. Other errors of jobs are raised as well.
         WorkerDiedError
-            If a process ended without an answer.
+            If a process ended without an answer to its job.
 
         Notes
         -----
@@ -82,8 +82,8 @@ def do_in_order(
     on_next: Callable[[Answer], None],
 ) -> None:
     """Run all jobs, and call `on_next` with their answers in the order of the jobs."""
-    early: dict[int, Answer] = {}  # by job: answers that came before those of earlier jobs
-    expected = 0
+    early: dict[int, Answer] = {}  # by number: answers that came before those of earlier jobs
+    expected = 0  # the number of the next job for `on_next`
 
     def finish(number: int, answer: Answer) -> None:
         nonlocal expected
@@ -96,9 +96,9 @@ def do_in_order(
 
 
 class Processes:
-    """Processes of this machine; see `Executor`.
+    """Runs jobs in processes of this machine; see `Executor`.
 
-    Where processes are not forked, as on macOS, functions that no other process can load run in
+    Where processes are not forked, as on macOS, functions that other processes cannot load run in
     this process.
     """
 
@@ -106,7 +106,7 @@ class Processes:
     needs_fork: ClassVar[bool] = False
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = count or os.cpu_count() or 1
+        self.count = count or os.cpu_count() or 1  # number of processes
 
     @property
     def starts_processes(self) -> bool:
@@ -114,7 +114,7 @@ class Processes:
         return self.count > 1
 
     def _can_send(self, *given: Any) -> bool:
-        """Return whether the work and its jobs can be sent to other processes."""
+        """Return whether other processes can get the work and its jobs."""
         if FORKS:
             return True
         with suppress(pickle.PicklingError, AttributeError, TypeError):
@@ -135,8 +135,8 @@ class Processes:
                 reporters = () if on_report is None else (partial(on_report, number),)
                 on_finished(number, work(job, *reporters))
             return
-        # A forked process shares the jobs and imported modules at no cost. The child only
-        # computes; what needs threads, such as writing files, stays in this process.
+        # A forked child shares the jobs and the imported modules at no cost. It only computes: work
+        # that needs threads, such as writing files, stays in this process.
         context: Any = get_context("fork" if FORKS else None)
         waiting = iter(range(len(jobs)))
         running: dict[Any, tuple[Any, int]] = {}  # by connection: the process and its job's number
@@ -222,7 +222,7 @@ def _send_job(connection: Any, number: int | None) -> None:
 
 
 def _receive(connection: Any, process: Any, number: int) -> tuple[bool, Any]:
-    """Return whether the job has ended, and its answer; while it runs, a report.
+    """Return whether the job has ended, and its answer if so, else a report.
 
     Raises the error of the job, or WorkerDiedError.
     """
@@ -252,8 +252,8 @@ def follow_parent() -> None:
 def interruptions_blocked() -> Iterator[None]:
     """Block interruptions while child processes start.
 
-    An interrupted child would print a traceback until it has called `follow_parent`, which also
-    drops the interruptions blocked so far.
+    A child that is interrupted before it calls `follow_parent` would print a traceback.
+    `follow_parent` also drops the interruptions blocked so far.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

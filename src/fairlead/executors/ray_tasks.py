@@ -1,7 +1,7 @@
-"""Run jobs on the nodes of a Ray cluster; jobs of a lost node run again elsewhere.
+"""An executor on the nodes of a Ray cluster; jobs of a lost node run again elsewhere.
 
-Ray holds at most two jobs for each processor. Jobs and answers are pickled. A node unpickles jobs
-only if it has the same versions of fairlead and Python as this process.
+At most two jobs for each processor are submitted to Ray at a time. Jobs and answers are pickled. A
+node runs jobs only if it has the same versions of fairlead and Python as this process.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ LOCAL = "local"
 REACH_SECONDS = 5.0  # timeout of a connection to an address
 NO_NODE_SECONDS = 60.0  # timeout for a node to return when none is left
 POLL_SECONDS = 0.2  # between checks for finished jobs
-COUNT_SECONDS = 1.0  # between counts of processors
+COUNT_SECONDS = 1.0  # between counts of the cluster's processors
 SECONDS_BETWEEN_REPORTS = 0.5
 # Jobs submitted to Ray for each processor: one runs, and one waits.
 JOBS_PER_CPU = 2
-# Number of workers that may die in one job. After that the job is the cause, not the nodes.
+# Number of deaths of its worker after which a job fails: the job is the cause, not the nodes.
 MOST_DEATHS = 5
 
 Version = tuple[str, str, str]  # version of fairlead, digest of its sources, version of Python
@@ -73,7 +73,7 @@ def joined_ray(address: str) -> Iterator[None]:
 
 
 def join_cluster(address: str, place: str = "", **options: Any) -> None:
-    """Join a Ray cluster, with options of `ray.init`; raise InputError if that fails."""
+    """Join a Ray cluster, with options of `ray.init`; raise InputError at `place` if it fails."""
     resolved = address
     if address == "auto":  # Ray would try the recorded address of a stopped cluster for minutes
         try:
@@ -101,13 +101,13 @@ def join_cluster(address: str, place: str = "", **options: Any) -> None:
 
 
 def check_listener(address: str) -> None:
-    """Raise OSError where nothing listens: Ray would try for minutes."""
+    """Raise OSError if nothing listens at an address, because Ray would try for minutes."""
     host, _, port = address.rpartition(":")
     socket.create_connection((host, int(port)), REACH_SECONDS).close()
 
 
 def reason_of(fault: Exception) -> str:
-    """Return the reason of a failed connection in a few words."""
+    """Return the reason of a failed connection as text."""
     return (getattr(fault, "strerror", None) or str(fault)).lower()
 
 
@@ -128,7 +128,7 @@ def ray_executor(address: str) -> Iterator[RayExecutor]:
 
 
 class RayExecutor:
-    """The nodes of the joined Ray cluster; see `fairlead.executors.executor.Executor`.
+    """Runs jobs on the nodes of the joined Ray cluster; see `fairlead.executors.executor.Executor`.
 
     Raises InputError when a job arrives at a node without fairlead, or with another version of
     fairlead or Python.
@@ -144,7 +144,7 @@ class RayExecutor:
         )(_node_function())
 
     def _job_limit(self) -> int:
-        """Return the largest number of jobs that Ray holds at a time."""
+        """Return the largest number of jobs to submit to Ray at a time."""
         # Without its head node Ray does not respond for a minute, and then kills this process.
         try:
             check_listener(ray.get_runtime_context().gcs_address)
@@ -161,11 +161,11 @@ class RayExecutor:
         on_report: Callable[..., None] | None = None,
     ) -> None:
         """Run the work for each job; see `Executor`."""
-        # Ray passes a reference in a list on unresolved, so each process fetches the object once.
+        # Ray does not fetch references in lists, so each process fetches the object itself, once.
         given = [ray.put(cloudpickle.dumps((work, list(jobs))))]
         reports = None if on_report is None else _queue_here()
         waiting = list(range(len(jobs)))[::-1]
-        running: dict[Any, int] = {}
+        running: dict[Any, int] = {}  # by reference: the number of the job
         limit, counted_at, last_nonzero_at = 0, -COUNT_SECONDS, monotonic()
         try:
             while waiting or running:
@@ -220,12 +220,12 @@ def _queue_here() -> Queue:
 
 
 def _node_function() -> Callable[..., tuple[str, bytes]]:
-    """Return the function that nodes run; it is pickled by value, so it starts without fairlead."""
+    """Return the function that nodes run; it is pickled by value, so a node needs no fairlead."""
 
     def attempt_on_node(
         wanted: Version, given: Any, number: int, reports: Any
     ) -> tuple[str, bytes]:
-        """Return this node's version if it differs, else an empty text; and the pickled answer."""
+        """Return how this node's version differs, or an empty text; and the pickled answer."""
         import platform  # noqa: PLC0415
 
         import ray  # noqa: PLC0415
@@ -272,6 +272,6 @@ def _unpickle(given: Any) -> tuple[Callable[..., Any], Sequence[Any]]:
 
 
 def last_line(fault: Exception) -> str:
-    """Return the last line of an error: Ray puts the cause there."""
+    """Return the last line of an error, where Ray names the cause."""
     lines = str(fault).strip().splitlines() or [type(fault).__name__]
     return lines[-1].strip()[:300]

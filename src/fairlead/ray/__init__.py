@@ -1,4 +1,4 @@
-"""Fair shares inside one Ray cluster; see docs/ray.md.
+"""Fair shares for the users of one Ray cluster; see docs/ray.md.
 
 import fairlead
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Import a name of the public API when it is first used, because agents need none."""
+        """Import a public name at its first use, because agents need none and start faster."""
         if name in ("start", "stop"):
             return getattr(import_module("fairlead.ray.connection"), name)
         if name in __all__:

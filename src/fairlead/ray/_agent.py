@@ -1,9 +1,12 @@
-"""An agent: an actor of a driver that runs the driver's calls when the dispatcher starts them.
+"""The agent: an actor of a driver that runs the driver's calls when the dispatcher orders starts.
 
 The agent belongs to the driver's job in Ray, so tasks have the code and environment of that job,
-and end with it. A task is submitted to Ray only when the dispatcher starts it, so no task queues in
-Ray. Short calls of a function share a start: a start also runs waiting calls, one after another,
-for up to `LEASE_SECONDS`.
+and end with it. A task is submitted to Ray only when the dispatcher orders its start, so no task
+waits in Ray. A start of short calls also runs other waiting calls of the same function, one after
+another, for up to `LEASE_SECONDS`.
+
+`run` and `map` gather calls, `_submit` makes them tasks of jobs, `_start` submits these to Ray, and
+`_finish` sets the outcomes of the calls, or `_lose` lets them run again.
 """
 
 from __future__ import annotations
@@ -47,15 +50,15 @@ from fairlead.service.engines.protocol import Ending, Key
 from fairlead.service.engines.worker_loop import repeat
 
 LOG = logging.getLogger("fairlead.ray")
-LEASE_SECONDS = 0.05  # the longest run of short calls that share a start
-GATHER_SECONDS = 0.002  # calls that arrive in this time become one job
-# Seconds until the loss of a task is reported, doubled at each loss of it. Ray may take seconds to
-# notice a lost node, and until then the task would start on the same node again.
+LEASE_SECONDS = 0.05  # longest run of all calls that share a start
+GATHER_SECONDS = 0.002  # calls that arrive within this time become one job
+# Seconds until the loss of a task is reported, doubled at each further loss. Ray may take seconds
+# to notice a lost node, and until then the task would start on the same node again.
 LOSS_REPORT_SECONDS = 0.5
 # Between checks for ended actors and placement groups, and between tries to find a dispatcher.
-LOOK_SECONDS = 0.5
-REPLACEMENT_SECONDS = 6.0  # to wait for a dispatcher that replaces a stopped one
-MOST_TASKS = 100_000  # of a job
+CHECK_SECONDS = 0.5
+REPLACEMENT_SECONDS = 6.0  # for which a dispatcher that replaces a stopped one is awaited
+MOST_TASKS = 100_000  # largest number of tasks of a job
 RESULTS_AT_ONCE = 64  # largest number of results of a map in one message
 LOST = (
     exceptions.NodeDiedError,
@@ -73,7 +76,7 @@ class Agent:
     def __init__(self, name: str, user: str, dispatcher: Any) -> None:
         self.name, self.user, self.dispatcher = name, user, dispatcher
         self.session = ""  # the id that the dispatcher gave at the last join
-        self.wait = 0.0  # seconds for which the dispatcher may wait for orders before it answers
+        self.wait = 0.0  # seconds after which the dispatcher answers without orders
         self.seen = 0  # the number of the last order that was carried out
         self.grace = 0.0  # seconds until a preempted call is killed
         self._functions: dict[int, bytes] = {}  # pickled, by number
@@ -85,29 +88,30 @@ class Agent:
         self._waiting: dict[CallOptions, deque[RayCall]] = {}  # calls that wait for a start
         self._is_submitting = False  # whether gathered calls are being submitted
         self._awaits_ids = False  # whether the dispatcher is about to return ids of jobs
-        self._early_starts: list[tuple[Key, str]] = []  # key and node's id; jobs without ids yet
-        # By start: the reference of its task, or its actor, the actor's id, or its placement group;
-        # None until that is made.
+        # Ordered starts of jobs whose ids are not known yet: key and node's id.
+        self._early_starts: list[tuple[Key, str]] = []
+        # By start: the reference of its task in Ray, its actor, later only the actor's id, or its
+        # placement group; None until that is made.
         self._runs: dict[Key, Any] = {}
         self._calls_of_key: dict[Key, list[RayCall]] = {}  # by start
         self._ended: dict[Key, Ending] = {}  # by start, until the dispatcher acknowledges the end
-        self._repeated: dict[Key, str] = {}  # stopped tasks whose calls run again, and the reason
-        self._skipped: dict[str, list[int]] = {}  # to report; by job: tasks that need no start
-        self._cancelled: list[str] = []  # to report: jobs all of whose calls were abandoned
+        self._repeated: dict[Key, str] = {}  # by start that was stopped to run again: the reason
+        self._skipped: dict[str, list[int]] = {}  # to report, by job: tasks that need no start
+        self._cancelled: list[str] = []  # to report: jobs without a call whose result is awaited
         self._running: Counter[CallOptions] = Counter()  # number of tasks in Ray
-        self._seconds_of_call: dict[int, float] = {}  # seconds of a call, by function
-        self._awaited: dict[Any, list[asyncio.Future[None]]] = {}  # by argument that is not ready
+        self._seconds_of_call: dict[int, float] = {}  # mean of recent calls, by function
+        self._awaited: dict[Any, list[asyncio.Future[None]]] = {}  # waits, by unready argument
         self._has_reports = asyncio.Event()
         self._join_lock, self._find_lock = asyncio.Lock(), asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
-        # Ray cancels a task together with the call of this actor that submitted the task. So all
-        # work runs in the context of a call that is never cancelled.
+        # Ray cancels tasks together with the call of this actor that submitted them. So all work
+        # runs in the context of a call that is never cancelled.
         self._context = copy_context()
 
     # Calls by the driver
 
     async def begin(self) -> str:
-        """Join the dispatcher; return its reason for refusal, or an empty text."""
+        """Join the dispatcher; return why it refuses, or an empty text."""
         self._context = copy_context()
         fault = await self._join()
         if not fault:
@@ -189,9 +193,9 @@ class Agent:
 
     async def _watch_arguments(self) -> None:
         """Wake the calls that wait for arguments, as these become ready."""
-        await asyncio.sleep(0)  # so that one wait has the arguments of all calls made at this time
+        await asyncio.sleep(0)  # so that the first wait has the arguments of all calls made now
         while self._awaited:
-            # References that are added meanwhile join the next wait, so this one is short.
+            # This wait is short, because references that are added meanwhile join the next one.
             ready, _ = await asyncio.to_thread(
                 ray.wait, list(self._awaited), timeout=GATHER_SECONDS * 10, fetch_local=False
             )
@@ -201,14 +205,14 @@ class Agent:
                         wait.set_result(None)
 
     def _gather(self, options: CallOptions, calls: Sequence[RayCall]) -> None:
-        """Submit calls with the next jobs."""
+        """Gather calls, which are submitted with the next jobs."""
         self._gathered.setdefault(options, []).extend(calls)
         if not self._is_submitting:
             self._is_submitting = True
             self._spawn(self._submit_gathered())
 
     async def _submit_gathered(self) -> None:
-        """Submit gathered calls until none is left; under load, jobs get more calls."""
+        """Submit gathered calls until none is left; under load, more calls become one job."""
         try:
             while self._gathered:
                 # While short calls run, wait longer: more calls may arrive before a start ends,
@@ -269,7 +273,7 @@ class Agent:
             self._start(*start)
 
     def _give_up(self, calls: Sequence[RayCall]) -> None:
-        """Stop abandoned calls, or prevent their start."""
+        """Stop those of the calls that were abandoned, or prevent their start."""
         abandoned = [call for call in calls if not call.outcome.done() or call.outcome.cancelled()]
         for call in abandoned:
             call.outcome.cancel()
@@ -304,7 +308,7 @@ class Agent:
                 self.name, self.user, PROTOCOL, list(self._batches), handle
             )
             if "fault" in answer:
-                await asyncio.sleep(LOOK_SECONDS)  # delays the next try of a driver
+                await asyncio.sleep(CHECK_SECONDS)  # delays the driver's next try
                 return str(answer["fault"])
             if self.session != answer["session"]:
                 self.session, self.wait, self.seen = answer["session"], answer["wait"], 0
@@ -327,7 +331,7 @@ class Agent:
                     fault = NoDispatcherError("the dispatcher of this Ray cluster was stopped")
                     self._fail_waiting(fault)
                     raise fault
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(CHECK_SECONDS)
 
     def _fail_waiting(self, fault: NoDispatcherError) -> None:
         """Fail all waiting calls, because nothing will start them."""
@@ -375,7 +379,7 @@ class Agent:
                 self._has_reports.set()
 
     async def _apply(self, session: str, orders: Sequence[tuple[int, str, Any]] | None) -> None:
-        """Carry out orders, each a number, a kind and a content; join again if they are None."""
+        """Carry out orders, each a number, a kind and a content; join again if given None."""
         if orders is None and (fault := await self._join()):
             self._fail_waiting(NoDispatcherError(fault))
         if orders is None or session != self.session:
@@ -406,7 +410,7 @@ class Agent:
     # Tasks
 
     def _start(self, key: Key, node_id: str) -> None:
-        """Run the call of a start, unless this attempt has started already."""
+        """Run the call of an ordered start, unless this attempt has started already."""
         if key in self._runs or key in self._ended:
             return
         batch = self._batches.get(str(key[0]))
@@ -425,7 +429,7 @@ class Agent:
         call = batch.calls[key[1]]
         if call.key is not None and call.key[:2] == key[:2] and not call.outcome.done():
             call.key = None  # the dispatcher detected the loss of that attempt first
-        if not call.waits:  # it shared another start, so this start is used for another call
+        if not call.waits:  # another start ran it, so this start is used for another call
             other = self._next_call(batch.options)
             if other is not None:
                 self._skip(other)
@@ -436,13 +440,13 @@ class Agent:
             call.key, self._calls_of_key[key] = key, [call]
             self._spawn(self._start_actor(call, key, node_id))
         else:
-            # Set now, so that `_next_call` skips it: a lost call may be in `_waiting` repeatedly.
+            # Set now, so that `_next_call` skips it: a lost call may be in `_waiting` twice.
             call.key = key
             more = [] if call.is_alone else self._calls_to_share(batch, key)
             self._submit_to_ray(batch, key, [call, *more], node_id)
 
     def _calls_to_share(self, batch: CallBatch, key: Key) -> list[RayCall]:
-        """Return waiting calls that share the start `key`, if calls of the function are short."""
+        """Return waiting calls to share the start `key`; none unless the function is short."""
         waiting = self._waiting[batch.options]
         if not (waiting and self._is_short(batch.options)):
             return []
@@ -467,7 +471,7 @@ class Agent:
         return self._seconds_of_call.get(options.function, LEASE_SECONDS) < LEASE_SECONDS / 2
 
     def _next_call(self, options: CallOptions) -> RayCall | None:
-        """Take the next call that still waits; None if there is none."""
+        """Remove and return the next call that still waits; None if there is none."""
         waiting = self._waiting[options]
         while waiting:
             call = waiting.popleft()
@@ -495,7 +499,7 @@ class Agent:
         self._spawn(self._finish(batch, key, calls, outcomes, values))
 
     def _remote_function(self, batch: CallBatch, node_id: str) -> Any:
-        """Return a batch's function as a remote function of Ray on a node, with its amounts."""
+        """Return the function of a batch as Ray's remote function on a node, with its demand."""
         which = (batch.options, node_id)
         if which not in self._remote_functions:
             function, name = batch.options.function, self._names[batch.options.function]
@@ -554,10 +558,10 @@ class Agent:
     async def _lose(
         self, batch: CallBatch, key: Key, calls: list[RayCall], fault: Exception
     ) -> None:
-        """Repeat calls that were preempted, or whose worker or node was lost.
+        """Let calls run again that were preempted, or whose worker or node was lost.
 
-        Any of several calls may have caused a loss. So a loss counts as a try only for a single
-        call; a preemption never counts.
+        A loss counts as a try only if the task had a single call, because any of several may have
+        caused it. A preemption never counts.
         """
         again = []
         is_preempted = self._repeated.get(key) == PREEMPTED
@@ -622,7 +626,7 @@ class Agent:
             ray.cancel(run, force=True)
 
     def _end_task(self, key: Key, status: int | None, reason: str) -> None:
-        """Record the end of a start, to be reported; a status of None asks for another start."""
+        """Record the end of a start to report it; a status of None asks for another start."""
         if key in self._ended:
             return
         self._runs.setdefault(key, None)
@@ -633,7 +637,7 @@ class Agent:
             batch.starts_left -= 1
 
     def _end_job(self, job: str) -> None:
-        """Handle the end of a job: its waiting calls were cancelled."""
+        """Handle the end of a job: fail its waiting calls, which were cancelled."""
         batch = self._batches.get(job)
         for call in batch.calls if batch is not None else ():
             if call.waits and call.batch is batch:
@@ -673,7 +677,7 @@ class Agent:
             ray.kill(actor)
         else:
             call.outcome.set_result(actor)
-        # Drop this handle, because only the driver's handle should keep the actor alive.
+        # Drop this handle, so that only the driver's handle keeps the actor alive.
         self._runs[key] = _ActorId(actor._actor_id.hex())
 
     async def _start_group(self, batch: CallBatch, attempt: int) -> None:
@@ -705,11 +709,11 @@ class Agent:
 
     async def _watch_runs(self) -> None:
         """Detect the ends of actors and placement groups."""
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(CHECK_SECONDS)
         runs = [(key, run) for key, run in self._runs.items() if key not in self._ended]
         held = [(key, run) for key, run in runs if isinstance(run, _ActorId | PlacementGroup)]
         over = await asyncio.to_thread(lambda: [key for key, run in held if _is_over(run)])
-        # Reported together, because all bundles of a group are freed at once.
+        # Without a pause between them, because all bundles of a group are freed at once.
         for key in over:
             self._end_task(key, 0, "")
 
@@ -742,7 +746,7 @@ def _drop(run: Any) -> None:
     if isinstance(run, PlacementGroup):
         ray.util.remove_placement_group(run)
     elif isinstance(run, _ActorId):
-        core = ray._private.worker.global_worker.core_worker  # a handle would keep it alive
+        core = ray._private.worker.global_worker.core_worker  # a new handle would keep it alive
         with suppress(ValueError, exceptions.RayError):
             core.kill_actor(ray.ActorID.from_hex(str(run)), True)
     else:

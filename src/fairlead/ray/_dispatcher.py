@@ -1,9 +1,9 @@
-"""The dispatcher: a detached actor in a Ray cluster that decides which task starts where.
+"""The dispatcher: a detached actor in a Ray cluster through which a service starts tasks there.
 
-The dispatcher runs its own service, with the journal next to Ray's logs, or follows a `fairlead
-serve` elsewhere. For the service it is a worker whose engine is the cluster. The agents of drivers
-submit jobs to the dispatcher, and it orders them to start tasks. Its state is in the service, and
-outlives restarts.
+The service decides which task starts where. The dispatcher runs its own service, with the journal
+next to Ray's logs, or follows a `fairlead serve` elsewhere. For the service it is a worker whose
+engine is the cluster. The agents of drivers submit jobs to the dispatcher, and it orders agents to
+start tasks. Its state is in the service, and outlives restarts.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from fairlead.service.service import Service, Settings
 LOG = logging.getLogger("fairlead.ray")
 VERSION = version("fairlead")
 KILL_AFTER = 10.0  # default seconds until a preempted call is killed
-POLL_SECONDS = 5.0  # for which an agent waits for orders
-AT_ONCE = 2000  # orders in an answer
-LOOK_SECONDS = 2.0  # between notices to agents of their jobs that have ended
+POLL_SECONDS = 5.0  # for which an agent's request waits for orders
+MOST_ORDERS = 2000  # largest number of orders in an answer
+CHECK_SECONDS = 2.0  # between checks for jobs of agents that have ended
 Answer = tuple[int, bytes]  # status, content
 
 
 class Dispatcher:
-    """Divides a Ray cluster; its methods are called by agents and clients, through Ray.
+    """Divides a Ray cluster among its users; agents and clients call its methods through Ray.
 
     `fairlead.ray.connection.start` documents the arguments. For the policy and the seed, None means
-    the journal's, or the default in a new journal.
+    those of the journal, or the defaults in a new journal.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class Dispatcher:
     async def join(
         self, name: str, user: str, protocol: int, jobs: Sequence[str], handle: Any
     ) -> dict[str, Any]:
-        """Register or re-register an agent; `handle` is its actor, whose end is detected.
+        """Register an agent, perhaps again; `handle` is its actor, whose end is detected.
 
         Returns `session`, its id; `wait`, the seconds for which a `sync` should wait; and `grace`,
-        the seconds until a preempted call is killed. A refusal returns only `fault`, the reason.
+        the seconds until a preempted call is killed. A refusal has only `fault`, the reason.
         """
         await self._ready()
         fault = ""
@@ -133,11 +133,11 @@ class Dispatcher:
         cancelled: Sequence[str] = (),
         wait: float = 0.0,
     ) -> list[tuple[int, str, Any]] | None:
-        """Record an agent's report; return numbered orders: start and stop tasks, forget jobs.
+        """Record an agent's report; return numbered orders: start or stop a task, or end a job.
 
-        Returns None if the agent has to join again; else the ends are in the journal. `skipped`
-        has, by job, tasks that need no start, because another start ran their calls. If there is
-        no order after number `seen`, one is awaited for `wait` seconds.
+        Returns None if the agent has to join again; else the service has recorded the ends.
+        `skipped` has, by job, tasks that need no start, because another start ran their calls. If
+        there is no order after number `seen`, one is awaited for `wait` seconds.
         """
         await self._ready()
         agent = self._engine.agents.get(name)
@@ -145,7 +145,7 @@ class Dispatcher:
             return None
         agent.session.note_seen(seen)
         if any(status is None for _, status, _ in ended):
-            await self._engine.update_nodes()  # else the tasks would restart on a lost node
+            await self._engine.update_nodes()  # so that the tasks do not restart on a lost node
         skips = [calls.skip(job, indices) for job, indices in skipped.items()]
         await self._try_all(*skips, *(calls.act_on_job(job, "cancel") for job in cancelled))
         await self._engine.report(name, ended)
@@ -155,14 +155,14 @@ class Dispatcher:
                     await agent.session.wake_up.wait()
         if self._engine.agents.get(name) is not agent:
             return None
-        orders = islice(agent.session.messages, AT_ONCE)
+        orders = islice(agent.session.messages, MOST_ORDERS)
         return [(message.number, message.kind, message.content) for message in orders]
 
     async def leave(self, name: str) -> None:
         """Remove an agent: drop its waiting tasks, and end its running ones."""
         await self._ready()
         agent = self._engine.leave(name)
-        if agent is not None:  # on failure, waiting tasks end when they start
+        if agent is not None:  # if a request fails, its waiting tasks end when they start
             await self._try_all(*(calls.act_on_job(job, "cancel") for job in sorted(agent.jobs)))
         self._engine.end_all(name)
 
@@ -177,7 +177,7 @@ class Dispatcher:
         return reply.status, reply.content
 
     async def state(self) -> dict[str, Any]:
-        """Return the options of this dispatcher, the nodes and the agents."""
+        """Return the options and the usage of this dispatcher, the nodes and the agents."""
         await self._ready()
         ready = json.loads((await self.ask("GET", "/readyz"))[1])
         times = os.times()
@@ -201,7 +201,7 @@ class Dispatcher:
         }
 
     async def allow(self, users: Mapping[str, float]) -> None:
-        """Restrict submission to these users, with these weights."""
+        """Allow these users, with these weights, to submit; from then on, only allowed ones may."""
         await self._ready()
         for name, weight in users.items():
             try:
@@ -279,9 +279,9 @@ class Dispatcher:
             os._exit(1)
 
     async def _report_ended_jobs(self) -> None:
-        """Notify agents of their jobs that have ended, for ever."""
+        """Notify agents of ended jobs, at regular times, without end."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             jobs_of = {agent.name: set(agent.jobs) for agent in self._engine.agents.values()}
             if not any(jobs_of.values()):
                 continue
@@ -297,7 +297,7 @@ class Dispatcher:
                             agent.session.queue("over", job)
 
     async def _watch(self, name: str, handle: Any) -> None:
-        """Remove an agent when its actor is gone, because then the call of `live` fails."""
+        """Remove an agent when its actor is gone; the call of `live` fails then."""
         with suppress(ray.exceptions.RayError):
             await handle.live.remote()
         await self.leave(name)

@@ -1,4 +1,4 @@
-"""Calls and their batches, in agents (of drivers), dispatchers and Ray workers.
+"""Calls of drivers, batches of calls, and the function with which Ray workers run them.
 
 This module does not import the dispatcher, so that agents start in half the time.
 """
@@ -22,10 +22,10 @@ PROTOCOL = 2  # the version of the messages between agents and dispatchers
 NAME = NAMESPACE = "fairlead"  # of the dispatcher's actor
 AGENT = "ray"  # the first word of a job's command; the second is the agent's name
 MOVED = "it runs elsewhere, or has ended"  # a reason to stop an agent's task
-STOPPED_STATUS = 143  # the exit status of a stopped task, as in a shell
+STOPPED_STATUS = 143  # the exit status of a stopped task, as after SIGTERM in a shell
 GIB = 2**30
-SMALL = (type(None), bool, int, float, complex)  # types of results that are sent in messages
-SHORT = 4096  # texts and bytes below this length are sent in messages, too
+SMALL = (type(None), bool, int, float, complex)  # types of results that are returned directly
+SHORT = 4096  # texts and bytes below this length are returned directly, too
 
 
 class NoDispatcherError(FairleadError):
@@ -37,16 +37,16 @@ class LostError(FairleadError):
 
 
 class CallOptions(NamedTuple):
-    """The options of a call; calls of one job have the same."""
+    """The options of a call; all calls of a job have the same options."""
 
     kind: str  # tasks, actor or group
     function: int  # its number in `Agent.define`
     request: str  # the amounts and the placement constraint of a job request; JSON
-    attempts: int  # how often a call is started at most if it is lost each time
+    attempts: int  # maximum number of starts of a call that is lost each time
 
 
 class StoredResult:
-    """A result that stays on its node until the driver unpickles this reference."""
+    """A reference to a result that stays on its node until the driver unpickles the reference."""
 
     def __init__(self, values: Any, index: int, kind: str) -> None:
         self.values, self.index, self.kind = values, index, kind
@@ -71,7 +71,7 @@ class RayCall:
     index: int = 0  # in the batch
     key: Key | None = None  # the start under which it runs
     tries: int = 0  # number of lost starts
-    is_alone: bool = False  # whether it gets a separate start, as a shared one was lost
+    is_alone: bool = False  # whether it must not share a start, as a shared one was lost
 
     @property
     def waits(self) -> bool:
@@ -79,7 +79,7 @@ class RayCall:
         return self.key is None and not self.outcome.done()
 
     def take(self) -> Any:
-        """Return its result, and drop all references, so that Ray can free the objects."""
+        """Return its result or raise its error; drop all references, so that Ray frees objects."""
         value = self.outcome.result()
         self.args, self.kwargs = (), {}
         self.outcome = asyncio.get_running_loop().create_future()
@@ -94,17 +94,16 @@ class RayCall:
 
 @dataclass(eq=False)
 class CallBatch:
-    """A job and its calls."""
+    """The calls of a job; each is a task of it."""
 
     options: CallOptions
     request: Mapping[str, Any]  # the parsed `options.request`
     calls: list[RayCall]  # by index of the task
     job: str = ""  # the job's id; empty until it is submitted
     starts_left: int = 0  # number of tasks that have neither ended nor been skipped
-    starts: dict[int, str] = field(
-        default_factory=dict
-    )  # of a placement group: nodes' ids, by bundle
-    is_gone: bool = False  # whether the dispatcher reported its end
+    # Of a placement group: the node's id of each bundle whose start was ordered.
+    starts: dict[int, str] = field(default_factory=dict)
+    is_gone: bool = False  # whether the dispatcher has reported the end of the job
 
     def __post_init__(self) -> None:
         for index, call in enumerate(self.calls):

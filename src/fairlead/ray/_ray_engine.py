@@ -1,8 +1,8 @@
-"""A Ray cluster as an engine: Ray has the nodes, and agents of drivers start the tasks.
+"""A Ray cluster as an engine: Ray's nodes are the servers, and agents of drivers start the tasks.
 
 An agent is an actor of the driver that submitted the tasks. So tasks have that driver's code and
-environment, belong to it, and end with it. A `Session` keeps the orders that an agent has not seen,
-as it does for a worker.
+environment, belong to it, and end with it. A `Session` keeps the orders that an agent has not seen
+yet, as it does for a worker.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from fairlead.service.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.service.engines.worker_loop import do_all
 from fairlead.service.sessions import Session
 
-LOOK_SECONDS = 0.5  # between checks of nodes and time limits
+CHECK_SECONDS = 0.5  # between checks of nodes and time limits
 REJOIN_SECONDS = 10.0  # for agents to join a restarted dispatcher
-NOT_COUNTED = ("object_store_memory", "node:", "accelerator_type:")  # resources of Ray itself
+NOT_COUNTED = ("object_store_memory", "node:", "accelerator_type:")  # Ray's own, by prefix
 NAMES = {"CPU": "cpu", "GPU": "gpu"}  # fairlead's names of Ray's resources
 
 
@@ -56,7 +56,7 @@ class AgentState:
 
 
 def live_nodes(rows: Sequence[Mapping[str, Any]]) -> dict[str, RayNode]:
-    """Return the live nodes of `ray.nodes` by name; append the start of the id to equal names."""
+    """Return the live nodes of `ray.nodes` by name; names that are equal get a part of the id."""
     alive = [row for row in rows if row["Alive"]]
     names = Counter(row["NodeName"] for row in alive)
     found = {}
@@ -149,10 +149,10 @@ class RayEngine:
         return {"fault": f"{what}: Ray has the output of tasks; see the driver, or ray logs"}
 
     async def attend(self) -> None:
-        """Watch nodes, enforce time limits, and end tasks of agents that do not rejoin."""
+        """Update nodes, enforce time limits, and end tasks of agents that do not rejoin."""
         while True:
             await self.update_nodes()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             if monotonic() - self._started_at > REJOIN_SECONDS:
                 for key, run in self.runs.items():
                     if run.agent not in self.agents:
@@ -186,7 +186,7 @@ class RayEngine:
         return agent.session.id
 
     async def report(self, name: str, endings: Sequence[Ending]) -> None:
-        """Record an agent's ended tasks; return when the service has acknowledged them."""
+        """Record an agent's ended tasks; return once the service has acknowledged them."""
         waits = []
         for key, status, reason in endings:
             run = self.runs.get(key)
@@ -199,7 +199,7 @@ class RayEngine:
             await asyncio.wait(waits)
 
     def leave(self, name: str) -> AgentState | None:
-        """Remove an agent."""
+        """Remove an agent; return it, or None if it is not registered."""
         agent = self.agents.pop(name, None)
         if agent is not None:
             agent.session.wake_up.set()

@@ -21,7 +21,7 @@ from fairlead.service.bounds import NAME as NAME_OF_USER
 from fairlead.service.bounds import check_weight
 from fairlead.service.client.exchange import TIMEOUT, Reply
 
-AT_ONCE = 100_000  # concurrent calls of the dispatcher
+MOST_CALLS = 100_000  # largest number of concurrent calls of the dispatcher or an agent
 BEGIN_SECONDS = 60.0  # for a dispatcher or an agent to start
 LONGEST_GRACE = 86400.0  # seconds
 HEAD = "node:__internal_head__"  # a resource of the head node only
@@ -51,7 +51,8 @@ def start(
     policy : str, optional
         A policy of `Scheduler`; when absent, the journal's, or ``drf/best-fit``.
     users : mapping of str to float, optional
-        The users that may submit, with their weights. When absent all users may, with weight 1.
+        The users that may submit, with their weights, besides those admitted before. When absent, a
+        new dispatcher admits all users, with weight 1.
     service, token : str, optional
         The address of a ``fairlead serve`` that schedules instead, and a token for it.
     journal : str, optional
@@ -111,7 +112,7 @@ def _create(*arguments: Any) -> Any:
         get_if_exists=True,
         max_restarts=-1,
         max_task_retries=-1,
-        max_concurrency=AT_ONCE,
+        max_concurrency=MOST_CALLS,
         num_cpus=0,
         scheduling_strategy=where,
     )
@@ -119,7 +120,7 @@ def _create(*arguments: Any) -> Any:
 
 
 def check_user(name: object, weight: object = None) -> None:
-    """Raise `InputError` for a name or a weight that a user cannot have."""
+    """Raise `InputError` for an invalid name or weight of a user."""
     if not isinstance(name, str) or not name.strip() or not fullmatch(NAME_OF_USER, name):
         raise InputError(f"{name!r:.60} is not a valid name of a user", "user")
     if weight is not None:
@@ -142,7 +143,7 @@ def running_dispatcher(address: str | None = None) -> Any:
 
 
 def answer_of(ref: Any, seconds: float) -> Any:
-    """Return a dispatcher's answer; raise `InputError` if refused, else `NoDispatcherError`."""
+    """Return an answer; raise `InputError` if refused, `NoDispatcherError` if there is none."""
     try:
         return ray.get(ref, timeout=seconds)
     except exceptions.RayTaskError as fault:
@@ -150,7 +151,7 @@ def answer_of(ref: Any, seconds: float) -> Any:
             raise fault.cause from None
         raise NoDispatcherError(f"the dispatcher failed: {last_line(fault)}") from None
     except exceptions.GetTimeoutError:
-        raise NoDispatcherError(f"the dispatcher does not answer in {seconds:.0f} s") from None
+        raise NoDispatcherError(f"the dispatcher did not answer in {seconds:.0f} s") from None
     except exceptions.RayError as fault:
         raise NoDispatcherError(f"the dispatcher is gone: {last_line(fault)}") from None
 

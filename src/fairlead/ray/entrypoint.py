@@ -1,4 +1,4 @@
-"""Run a driver and all of its Ray tasks in a placement group."""
+"""Run a command in a placement group; a Python script with all of its Ray tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairlead.ray.fair import Fair
 
 
 class Entrypoint:
-    """Runs a command; a Python script runs in this actor, so that Ray captures its tasks."""
+    """An actor that runs a command; a Python script runs in it, so that Ray captures its tasks."""
 
     def run(self, words: Sequence[str], directory: str, environment: Mapping[str, str]) -> int:
         """Run a command to its end; return its exit status."""
@@ -80,8 +80,8 @@ def run_captured(
 ) -> int:
     """Run a command in a fair placement group; return its exit status, 137 if its node was lost.
 
-    A Python script is captured: its tasks run in the bundles, too. Its exception is raised as
-    `ray.exceptions.RayTaskError`. `bundles` and `where` are as in `Fair.placement_group`. Call
+    A Python script is captured: its Ray tasks run in the bundles, too, and its exception is raised
+    as `ray.exceptions.RayTaskError`. `bundles` and `where` are as in `Fair.placement_group`. Call
     `check_command` before.
     """
     group = fair.placement_group(bundles, where)

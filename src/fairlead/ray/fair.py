@@ -20,8 +20,8 @@ from fairlead.ray._agent import Agent
 from fairlead.ray._ray_calls import AGENT, CallOptions, demand_of
 from fairlead.ray._ray_engine import live_nodes
 from fairlead.ray.connection import (
-    AT_ONCE,
     BEGIN_SECONDS,
+    MOST_CALLS,
     RayExchange,
     answer_of,
     check_user,
@@ -51,7 +51,7 @@ Options = Mapping[str, Any]
 def connect(
     user: str, address: str | None = None, policy: str | None = None, weight: float | None = None
 ) -> Fair:
-    """Connect as a user of a Ray cluster whose users have fair shares.
+    """Connect to a Ray cluster, whose users have fair shares, as one of its users.
 
     The first connection starts the dispatcher; `fairlead.ray.start` has more options.
 
@@ -77,7 +77,7 @@ def connect(
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
     name = f"{user}-{secrets.token_hex(8)}"
     made = ray.remote(Agent).options(
-        num_cpus=0, max_concurrency=AT_ONCE, scheduling_strategy=here, name=f"fairlead {name}"
+        num_cpus=0, max_concurrency=MOST_CALLS, scheduling_strategy=here, name=f"fairlead {name}"
     )
     agent = made.remote(name, user, dispatcher)
     fault = answer_of(agent.begin.remote(), BEGIN_SECONDS)
@@ -91,7 +91,7 @@ def connect(
 
 
 class Fair:
-    """A user of a Ray cluster; from `connect`. A task that gets it as an argument may submit, too.
+    """The connection of a user, from `connect`; a task that gets it as an argument may submit, too.
 
     Options of calls, actors and bundles:
 
@@ -105,7 +105,7 @@ class Fair:
     def __init__(self, user: str, agent: Any) -> None:
         self.user = user
         self._agent = agent
-        # The agent's numbers of functions and classes; by digest of those that may change.
+        # The agent's numbers of functions and classes; of callables that may change, by digest.
         self._numbers: dict[Any, int] = {}
         self._nodes: list[EngineNode] = []  # as of the last look-up
 
@@ -166,11 +166,11 @@ class Fair:
         timeout: float | None = None,
         **options: Any,
     ) -> Any:
-        """Return a placement group once all of its bundles fit and it is the user's turn.
+        """Return a placement group once the scheduler has placed all of its bundles.
 
-        A bundle is a mapping such as ``{"cpu": 1, "memory": "2Gi"}``. Ray places it on the node
-        where the scheduler placed it. `ray.util.remove_placement_group`, or the end of the driver,
-        frees the amounts.
+        A bundle is a mapping such as ``{"cpu": 1, "memory": "2Gi"}``; Ray puts it on the node that
+        the scheduler chose. `ray.util.remove_placement_group`, or the end of the driver, frees the
+        amounts.
 
         Raises
         ------
@@ -216,7 +216,7 @@ class Fair:
         """Stop running calls, and drop waiting ones."""
         with suppress(exceptions.RayActorError):
             ray.get(self._agent.close.remote(), timeout=BEGIN_SECONDS)
-        ray.kill(self._agent)  # some of its calls never return, so it would not end by itself
+        ray.kill(self._agent)  # it would not end by itself, as some of its calls never return
 
     def _scheduled(self, what: Any, options: Options) -> Any:
         """Return a function or class whose calls or actors are scheduled fairly."""
@@ -265,7 +265,7 @@ class Fair:
         return request
 
     def _options(self, kind: str, number: int, options: Options) -> CallOptions:
-        """Return checked options; `number` is the agent's number of the function or class."""
+        """Check and return options; `number` is the agent's number of the function or class."""
         attempts = options.get("attempts", ATTEMPTS)
         if type(attempts) is not int or attempts < 1:
             raise InputError("must be a whole number of at least 1", "attempts")
@@ -279,7 +279,7 @@ class Fair:
 
 
 class _FairCallable:
-    """A function or class with options."""
+    """A function or class with options; base of `FairFunction` and `FairClass`."""
 
     def __init__(self, fair: Fair, what: Any, options: Options) -> None:
         if not callable(what):
@@ -341,8 +341,8 @@ def _with_where(demand: Options | None, where: object) -> dict[str, Any]:
 def why_never_fits(nodes: Sequence[EngineNode], request: Mapping[str, Any]) -> str:
     """Return why no node can ever hold a task of a request, or an empty text.
 
-    The nearest node has the smallest sum, over resources, of the lacking amount divided by the
-    demand.
+    The nearest node, which the text names, has the least sum over resources of the lacking amount
+    divided by the demand.
     """
     where = request.get("where") or {}
     for bundle in request.get("bundles") or [request]:
@@ -378,7 +378,7 @@ def _describe(where: Any) -> str:
 
 
 def _amounts(options: Options) -> dict[str, Any]:
-    """Return the amounts of a job request; unknown options are other resources."""
+    """Return the amounts of options for a job request; unknown options are other resources."""
     if not isinstance(options, Mapping):
         raise InputError("must give amounts by resource", "demand")
     if not isinstance(options.get("resources") or {}, Mapping):

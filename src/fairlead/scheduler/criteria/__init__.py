@@ -1,1 +1,1 @@
-"""Criteria: the order of queues. One file each."""
+"""Criteria: the order in which queues are served. Cycles of one criterion are in its module."""

@@ -1,8 +1,8 @@
 """The base of all criteria: a score for each queue, kept up to date as tasks start and end.
 
 A score is the whole number ``floor(share / weight * 2**64)``, computed from integer amounts and a
-weight that is a ratio of integers. So equal shares have equal scores. Of equal scores the queue
-that was added earlier goes first; under best-fit-first, the later one.
+weight that is a ratio of integers. So equal shares have equal scores. Of queues with equal scores
+the one added earlier goes first; under best-fit-first, the one added later.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ONE: Final = 2**64
 
 
 class ServiceOrder:
-    """The order in which queues are served, if their first tasks could start; and their scores."""
+    """The order in which queues are served if their first tasks can start, and their scores."""
 
-    is_flat = False  # whether it has the leaves only, in one order
+    is_flat = False  # whether it has only leaves, all in one order
     measure = ""  # the meaning of scores, in words
 
     def served(self, parent: Queue) -> list[Queue]:
@@ -36,14 +36,14 @@ class ServiceOrder:
         return queue.score / ONE
 
     def leaves(self, parent: Queue) -> list[Queue]:
-        """Return the leaves with waiting tasks below a queue, the next one first on each level."""
+        """Return the leaves with waiting tasks below a queue, on each level the next one first."""
         found: list[Queue] = []
         for child in self.served(parent):
             found += self.leaves(child) if child.children else [child]
         return found
 
     def ahead(self, path: list[Queue]) -> list[Queue]:
-        """Return the queues served before each queue of a path, from the top down."""
+        """Return the siblings that are served before the queues of a path, from the top down."""
         found: list[Queue] = []
         for queue in path:
             if queue.parent is not None and queue.rank is not None:
@@ -53,7 +53,7 @@ class ServiceOrder:
 
 
 class FlatOrder(ServiceOrder):
-    """Leaves by their sort keys, with their shares."""
+    """An order of leaves by sort keys, with their shares."""
 
     is_flat = True
 
@@ -90,7 +90,7 @@ class Criterion:
         self.shared = width  # how many columns, from the first, count in shares
         self.total = zeros(width)  # (W,) capacity of all servers, draining ones included
         self.servers: dict[str, Server] = {}  # `State.servers`, draining ones included
-        self.version: i64 = 0  # how often a server joined, changed, left, opened or closed
+        self.version: i64 = 0  # how often a server joined, changed, left, or was (un)drained
 
     def count_server(self, server: Server, sign: i64) -> None:
         """Count a server that joins (1) or leaves (-1)."""
@@ -107,7 +107,7 @@ class Criterion:
             node = node.parent
 
     def forget_shares(self, shapes: Iterable[Shape]) -> None:
-        """Forget the stored shares of shapes, because servers changed; all queues are rescored."""
+        """Forget the stored shares of shapes, which depend on the servers."""
 
     def score(self, queue: Queue) -> int:
         """Return a queue's score for the present servers."""
@@ -118,10 +118,10 @@ class Criterion:
         return (0 if queue.weight[0] else 1, queue.score, serial)
 
     def service_order(self, root: Queue, group: TaskGroup | None = None) -> ServiceOrder:  # noqa: ARG002
-        """Return the order in which queues are served, if their first tasks could start.
+        """Return the order in which queues are served if their first tasks can start.
 
-        With `group`, it is the first one of its queue, and scores of tasks are those on the server
-        that lacks least of it.
+        If given, `group` counts as the first one of its queue. Scores that depend on a server are
+        then those on the server that lacks the smallest fraction of its demand.
         """
         order = ServiceOrder()
         order.measure = self.measure
@@ -135,18 +135,18 @@ class Criterion:
         return queue.score
 
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:  # noqa: ARG002
-        """Return the score of a queue whose next task, of a shape, could start on a server."""
+        """Return the score of a queue for its next task, of a shape, on a server."""
         return queue.score
 
 
 class TaskCriterion(Criterion):
-    """Scores a queue for its next task, or for the server of this task.
+    """Scores a queue for its next task, or for this task and a server.
 
     A score never falls while tasks start, as queues hold more then, and servers have less free.
-    A queue without a task has no score. So `rank` has the order of adding, weight 0 last.
+    Without a task all queues score 0. So `rank` is the order of adding, with weight 0 last.
     """
 
-    def score(self, queue: Queue) -> int:  # noqa: ARG002 (there is none)
+    def score(self, queue: Queue) -> int:  # noqa: ARG002 (only tasks have scores)
         return 0
 
     def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:
@@ -156,7 +156,7 @@ class TaskCriterion(Criterion):
         raise NotImplementedError
 
     def service_order(self, root: Queue, group: TaskGroup | None = None) -> ServiceOrder:
-        """Return queues by score, each on the server nearest to its task, or to the group's."""
+        """Return queues by score, each on the server nearest to its task, or to that of `group`."""
         order = FlatOrder(self.measure)
         servers = self.servers.values()
         own = None if group is None else group.waiting_list.queue
@@ -197,7 +197,7 @@ def next_shape(group: TaskGroup) -> Shape:
 
 
 def weighted(share: int, bits: int, queue: Queue) -> int:
-    """Return the score of a share that is given in units of ``2**-bits``, rounded down.
+    """Return the score of a queue from its share in units of ``2**-bits``, rounded down.
 
     Queues of weight 0 are served last, and among themselves as if of weight 1.
     """
@@ -208,7 +208,7 @@ def weighted(share: int, bits: int, queue: Queue) -> int:
 
 
 def dominant_score(queue: Queue, demand: vec[i64], pool: vec[i64]) -> int:
-    """Return the score of a queue's dominant share of a pool, of the resources that a task takes.
+    """Return the score of a queue's dominant share of a pool, by the resources that a task takes.
 
     The share is ``max over r of held[r] / pool[r]``, for ``demand[r] > 0`` and ``pool[r] > 0``.
     """

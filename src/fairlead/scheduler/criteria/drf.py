@@ -5,19 +5,20 @@ present servers. Trees of queues have the scores of hierarchical DRF (Bhattachar
 Friedman, Ghodsi, Shenker and Stoica, SoCC 2013). The share of an inner queue is that of a sum over
 its children:
 
-- A child below which no task can start counts with its holdings.
-- Any other child counts with its holdings too, but at most up to the least score of these other
-  children plus the child's next start. So children with large holdings take nothing from siblings.
+- A child below which no task can start counts with all its holdings.
+- A child below which a task can start counts with holdings up to a score: the least score of such
+  children, plus the share of its own next start. So children with large holdings take nothing from
+  siblings.
 - Saturated resources, of which no waiting task can get more, do not count.
 
-The paper counts children only up to the least score, for divisible tasks. With whole tasks a team
-of a thousand members would then get a thousand tasks before another team gets its second.
+The paper, whose tasks are divisible, counts only up to the least score. With whole tasks a team of
+a thousand members would then get a thousand tasks before another team gets its second.
 
-Under ``/half-life`` past use counts, too: a queue that used much lately is served after others.
+Under ``/half-life`` past use counts, too: queues that used much lately are served after others.
 The past use U of a queue approaches its holdings s with a half-life h. After a time D with constant
 s, U becomes ``U 2**(-D/h) + s (1 - 2**(-D/h))``, which is exact between events, not sampled. The
-share of a queue is ``max over r of (s[r] + U[r]) / total[r]``. With U only, a queue that has used
-nothing yet could take everything at once. In trees `QueueCycle` ranks the siblings level by level
+share of a queue is ``max over r of (s[r] + U[r]) / total[r]``. With U alone, a queue that has used
+nothing yet could take all servers at once. In trees `QueueCycle` ranks the siblings level by level
 from the top, as in Slurm's Fair Tree; an inner queue has the holdings and the use of its subtree.
 """
 
@@ -111,10 +112,10 @@ class PastUse(Criterion):
 class TreeScores(ServiceOrder):
     """The scores of the queues of a tree.
 
-    Shares and scores count units of ``2**-64`` of the pool, rounded down. A child that counts with
-    at most a score `highest` has shares of ``share * highest // score``. Children of weight 0 count
-    with all their holdings while others can start tasks. A child that stays within its quotas goes
-    before its siblings, whatever the scores.
+    Shares and scores are in units of ``2**-64`` of the pool, rounded down. A child that counts up
+    to a score `highest` below its own has the shares ``share * highest // score``. Children of
+    weight 0 count with all their holdings while others can start tasks. A child that stays within
+    its quotas goes before its siblings, whatever the scores.
     """
 
     def __init__(self, total: vec[i64], width: i64) -> None:
@@ -123,17 +124,18 @@ class TreeScores(ServiceOrder):
         self.able: set[Queue] = set()  # leaves that can start a task, and all queues above them
         self.saturated = [False] * int(width)  # by resource
         self.scores: dict[Queue, int] = {}
-        # Of queues in `able`: the dominant share of the next start; the largest of those below.
+        # Of queues in `able`: the dominant share of the next start; of inner queues the largest of
+        # those below.
         self.next_shares: dict[Queue, int] = {}
         self.shares: dict[Queue, list[int]] = {}  # (width,) the shares that each queue counts with
         self.starts: dict[Queue, Starts] = {}  # of leaves in `able`: the next starts
         self.leaf: dict[Queue, Queue] = {}  # of queues in `able`: the leaf to be served next
-        # Of queues in `able`: whether the next start stays within the quotas of the queue, or of
-        # the next queue below it that has some.
+        # Of queues in `able`: whether the next start stays within the quotas of the queue, or, if
+        # these do not concern it, of the queues below.
         self.is_within: dict[Queue, bool] = {}
 
     def update(self, queue: Queue) -> None:
-        """Compute a queue's score from those of its children, and whether it is within quotas."""
+        """Compute a queue's score, its next leaf, and whether it stays within quotas."""
         self.update_score(queue)
         if queue in self.able:
             next_below = self.least(queue)
@@ -172,11 +174,11 @@ class TreeScores(ServiceOrder):
         self.scores[queue] = weighted(dominant, ONE_BITS, queue)
 
     def held_of(self, queue: Queue) -> vec[i64]:
-        """Return (W,) the holdings that a queue counts with."""
+        """Return (W,) the holdings with which a queue counts."""
         return queue.held
 
     def score_of_leaf(self, leaf: Queue) -> int:
-        """Return the score of a leaf; on a server, another one than `Queue.score`."""
+        """Return the score of a leaf; `ServerTreeScores` returns that on a server instead."""
         return leaf.score
 
     def candidates(self, queue: Queue) -> list[Queue]:
@@ -194,7 +196,7 @@ class TreeScores(ServiceOrder):
         return found
 
     def shares_of(self, held: vec[i64]) -> list[int]:
-        """Return (width,) the shares of the pool that some amounts are."""
+        """Return (width,) some amounts as shares of the pool."""
         found: list[int] = []
         for r in range(self.width):
             pool = int(self.total[r])
@@ -215,7 +217,7 @@ class TreeScores(ServiceOrder):
     def add_waiting(self, queue: Queue, servers: list[Server]) -> None:
         """Count all queues below a queue as able to start their first waiting tasks.
 
-        Each task counts as started on the first server that its constraint admits, even a full one.
+        The start of each counts on the first server that its constraint admits, even a full one.
         """
         for child in queue.ranked:
             self.able.add(child)
@@ -237,7 +239,7 @@ class TreeScores(ServiceOrder):
 
 
 def supposed_starts(group: TaskGroup, servers: list[Server]) -> Starts:
-    """Return a group's next tasks, each on the first server that admits it."""
+    """Return the starts of a group's next tasks, each on the first server that admits it."""
     starts: Starts = []
     for shape, tasks in group.tasks_together().items():
         for server in servers:

@@ -1,11 +1,11 @@
 """EASY backfilling: first in, first out, but later groups may start if they delay no reservation.
 
-The first group without room, the head, gets a reservation: the earliest time at which it would fit
-if running tasks ended at their limits, and the servers that the selection would choose then. An
-overdue task is expected to end now; a task without a limit, never. A later group may start now if
-it fits, and either ends by the reserved time or leaves room for the reserved tasks. The reservation
-is recomputed after each start. (Mu'alem and Feitelson 2001, for one pool.) Groups too large for
-the empty servers never start, as under `criteria.fifo`.
+The first group without room, the head, gets a reservation: the earliest time at which it fits if
+running tasks end at their limits, and the servers that the selection chooses then. A task beyond
+its limit is expected to end now, a task without a limit never. A later group may start now if it
+fits, and either ends by the reserved time or leaves room for the reserved tasks. The reservation is
+recomputed after each start. (Mu'alem and Feitelson 2001, for one pool.) Oversized groups do not
+start, as under `criteria.fifo`.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class ReservedStart:
         self.at = UNLIMITED  # in seconds; infinite if the head fits at no expected end
         # By name of a reserved server: its free amounts at that time, less the reserved tasks.
         self.spare: dict[str, vec[i64]] = {}
-        # By shape: the least number of tasks that were found to delay the head if started together.
+        # By shape: the least number of tasks that, started together, would delay the head.
         self.no_spare_for: dict[Shape, int] = {}
 
     def plan_on(self, group: TaskGroup, servers: list[Server]) -> Plan:
-        """Plan the head on some servers at a time, and keep the amounts that it leaves there."""
+        """Plan the head on some servers at a time; store in `spare` the amounts that it leaves."""
         state = self.state
         plan = plan_together(group, servers, state.selection, state.criterion.total)
         for task in plan:
@@ -64,7 +64,7 @@ class ReservedStart:
         return plan
 
     def has_spare(self, server: Server, shape: Shape) -> bool:
-        """Return whether a task of a shape on a server leaves enough for the reserved tasks."""
+        """Return whether a task of a shape on a server leaves room for the reserved tasks."""
         if server.name not in self.spare:
             return True
         return fits(shape.need, self.spare_on(server, shape))
@@ -86,9 +86,9 @@ class ReservedStart:
         return least
 
     def use(self, task: PlannedTask, sign: i64) -> None:
-        """Subtract the amounts of a task from `spare` (`sign` 1), or add them back (-1).
+        """Take a task from `spare` (1), or give it back (-1).
 
-        The task still runs at the reserved time.
+        It must be a task that still runs at the reserved time.
         """
         spare = self.spare.get(task.server.name)
         if spare is not None:
@@ -190,7 +190,7 @@ class BackfillingCycle(SubmissionCycle):
     # Later groups that start before the head
 
     def start_later(self, head: TaskGroup, reserved: ReservedStart, started: list[Task]) -> bool:
-        """Start the earliest group that does not delay the head; return whether there is one."""
+        """Start the earliest later group that does not delay the head; return whether one did."""
         best: TaskGroup | None = None
         best_key: Order = ()  # `latest_submission`, then the order in its queue
         best_plan: Plan = []
@@ -252,8 +252,8 @@ class BackfillingCycle(SubmissionCycle):
     ) -> Server | None:
         """Return the server for a task that still runs at the reserved time.
 
-        This is `first`, the choice of the selection, if it leaves enough for the reserved tasks.
-        Otherwise the selection chooses among the servers that do.
+        This is `first`, the choice of the selection, if the task there leaves room for the reserved
+        tasks. Otherwise the selection chooses among the servers where it does.
         """
         if first is None or reserved.has_spare(first, shape):
             return first
@@ -290,10 +290,10 @@ class BackfillingCycle(SubmissionCycle):
             self.protected.use(task, sign)
 
     def latest_submission(self, group: TaskGroup) -> tuple[float, float]:
-        """Return the latest submission of a group and the waiting groups before it in its queue.
+        """Return the latest submission among a group and the waiting groups before it in its queue.
 
-        The groups of all queues are tried in this order, so that each comes after all groups that
-        its queue puts before it.
+        Groups of all queues are tried in this order, so that each comes after all groups that are
+        before it in its queue.
         """
         latest = submitted(group)
         queue = group.waiting_list.queue

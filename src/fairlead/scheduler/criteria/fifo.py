@@ -2,9 +2,9 @@
 
 Inside a queue a higher priority goes first. Of the first groups of all queues, the earliest is
 next, and no other group may pass it. Oversized groups, for which the selection finds no servers
-even when all are empty, are skipped and never start. That includes a gang of several shapes that
+even if all are empty, are skipped and do not start. That includes a gang of several shapes that
 fits now only because running tasks change the choices of the selection. A gang that did not fit is
-tried again when a server is freed for it.
+tried again when a server with room for one of its tasks is freed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SubmissionTime(Criterion):
     def __init__(self, width: i64) -> None:
         super().__init__(width)
         self.oversized: list[WaitingList] = []  # waiting lists whose first group is oversized
-        self.selection = Selection(width, self.total)  # `Policy.make_cycle` sets the policy's
+        self.selection = Selection(width, self.total)  # `Policy.make_cycle` sets the real one
 
     def score(self, queue: Queue) -> int:  # noqa: ARG002 (all queues score alike)
         return 0
@@ -112,7 +112,7 @@ def fits_when_empty(
 ) -> bool:
     """Return whether servers, if empty, have room for a group's next task, or for a whole gang.
 
-    Tasks of several shapes go where the selection puts them.
+    A gang of several shapes must fit on the servers that the selection chooses.
     """
     if isinstance(group, Gang) and not group.has_one_shape():
         empty = [empty_copy(server) for server in servers]
@@ -150,7 +150,7 @@ class SubmissionCycle(Cycle):
             for waiting_list in oversized:
                 activate(waiting_list)
             self.state.rerank_all()
-        self.state.freed.clear()  # each call tries the next group anyway
+        self.state.freed.clear()  # not used: each call tries the next group anyway
 
     def place_next(self, started: list[Task]) -> bool:
         group = self.next_group()

@@ -1,13 +1,15 @@
-"""Places tasks of a tree of queues by hierarchical DRF; tasks within quotas go first.
+"""Cycles that serve trees of queues by hierarchical DRF; tasks within quotas go first.
 
 From the root down, of the children below which a task can start, the one with the least score is
-served. The next start of each leaf is stored. After a start, the served leaf is searched again, and
-so are leaves whose next start may no longer fit (all leaves if some quota holds on some servers
-only). Only queues above these leaves get new scores, unless other resources are saturated now.
+served. The next start of each leaf is stored. After a start, it is searched again for the served
+leaf, and for leaves whose next start may no longer fit (for all leaves if a quota is restricted to
+some servers). Only these leaves and the queues above them get new scores, unless other resources
+become saturated.
 
-Under PS-DSF the pool is the server of the round. A leaf that can start a task there counts with its
-tasks on all servers, as if they ran there. Any other leaf counts with its tasks on this server
-only; otherwise a team whose members hold much elsewhere would get nothing here.
+Under PS-DSF (`ServerTreeCycle`) the pool is one server, the next one of the round. A leaf that can
+start a task there counts with its tasks on all servers, as if they ran there. Any other leaf counts
+only with its tasks on this server; otherwise a team whose members hold much elsewhere would get
+nothing here.
 docs/design/queues.md has the same definition for divisible tasks.
 """
 
@@ -43,7 +45,7 @@ from fairlead.scheduler.criteria.tsf_and_ps_dsf import ServerShare
 from fairlead.scheduler.selection.round_robin import RoundRobin
 
 NextTask = tuple[TaskGroup, Shape]  # the next group of a leaf, and the shape of its next task
-NO_DEMAND: Final = 2**63  # of a resource that no waiting task demands; more than any amount
+NO_DEMAND: Final = 2**63  # for a resource that no waiting task demands; above any amount
 
 
 class TreeCycle(QueueCycle):
@@ -53,7 +55,7 @@ class TreeCycle(QueueCycle):
         super().__init__(state, is_strict)
         self.uses_tree = False  # whether there are inner queues or quotas
         # During a call of `place` that uses a tree:
-        # Whether some quota holds on some servers only: then the order of queues depends on the
+        # Whether a quota is restricted to some servers: then the order of queues depends on the
         # servers of the next starts.
         self.depends_on_servers = False
         self.tree = TreeScores(state.criterion.total, state.width)
@@ -68,7 +70,7 @@ class TreeCycle(QueueCycle):
     def prepare(self) -> None:
         super().prepare()
         state = self.state
-        # More queues than children of the root: some queues are inner ones.
+        # If there are more queues than children of the root, some queues have children.
         self.uses_tree = state.root.children < len(state.queues) or state.number_of_quotas > 0
         if self.uses_tree:
             self.find_all_next_starts()
@@ -182,9 +184,9 @@ def as_starts(group: TaskGroup, server: Server | None, plan: Plan | None) -> Sta
 
 
 def still_fits(next_start: NextStart, touched: dict[str, Server]) -> bool:
-    """Return whether a next start still fits after tasks started on the servers of `touched`.
+    """Return whether a next start still fits after tasks started on the servers in `touched`.
 
-    False for a gang, which is always planned anew: its tasks may choose other servers now.
+    False for a gang, because the selection may choose other servers for its tasks now.
     """
     group, server, _ = next_start
     if group is None or server is None or limit_reached(group) is not None:
@@ -220,10 +222,10 @@ class ServerTreeScores(TreeScores):
         held_on: dict[Queue, vec[i64]],
         next_tasks: dict[Queue, NextTask],
     ) -> None:
-        """Count all holdings of leaves with a next task, and `held_on` the server of others."""
+        """Count all holdings of leaves with a next task, and those in `held_on` of other leaves."""
         super().__init__(server.capacity[: int(width)], width)
         self.next_tasks = next_tasks
-        self.counted: dict[Queue, vec[i64]] = {}  # (W,) the holdings that each queue counts with
+        self.counted: dict[Queue, vec[i64]] = {}  # (W,) the holdings with which each queue counts
         for leaf, (group, _) in next_tasks.items():
             self.next_shares[leaf] = self.next_share(group)
             self.able.update(path_of(leaf))
@@ -252,7 +254,7 @@ class ServerTreeScores(TreeScores):
 
 
 class TreeServerShare(ServerShare):
-    """Scores queues by the dominant share on a server, in trees by hierarchical DRF there."""
+    """Scores queues by their dominant shares of a server; trees by hierarchical DRF on it."""
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
@@ -337,8 +339,8 @@ class ServerTreeCycle(RoundRobin):
     def saturated_on(self, server: Server) -> list[bool]:
         """Return (W,) whether each resource of a server is saturated.
 
-        It is if less is free than the least demand of a waiting task that may run there; without
-        such a demand, if none is free.
+        It is if less is free than the least demand of any waiting task that may run there; if no
+        such task demands it, it is if none is free.
         """
         width = self.state.width
         least: list[i64 | None] = [None] * int(width)

@@ -1,11 +1,11 @@
 """Residual criteria: shares of the free amounts of all servers, for the next task of a queue.
 
-drf: ``max over r of held[r] / free[r]``, over the resources that the task takes; ``free[r]`` is the
-sum of the free amounts of all servers, of which overcommitted ones add 0.
+Residual drf: ``max over r of held[r] / free[r]``, over the resources that the task takes.
+``free[r]`` is the sum of the free amounts of all servers, to which overcommitted ones add 0.
 
-tsf: ``(max over r of held[r] / d[r]) / fitting``, over the same resources; ``fitting`` counts the
-tasks, whole or not, that still fit without constraints: the sum over all servers of
-``min over r of free[r] / d[r]``.
+Residual tsf: ``(max over r of held[r] / d[r]) / fitting``, over the same resources of the demand d.
+``fitting`` is the number of tasks, whole or not, that still fit without constraints: the sum over
+all servers of ``min over r of free[r] / d[r]``.
 
 Draining servers count, too. While tasks are placed, only tasks with room on some server are scored.
 """
@@ -21,7 +21,7 @@ from fairlead.scheduler.criteria.criterion import TaskCriterion, dominant_score,
 
 
 class Residual(TaskCriterion):
-    """Stores counts of free amounts; forgets them when more may be free. Base of both criteria.
+    """Base of both criteria: stores counts of free amounts, until these may have grown.
 
     While tasks only start, an earlier count still gives a lower bound of the score.
     """

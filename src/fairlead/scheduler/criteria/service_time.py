@@ -1,4 +1,4 @@
-"""The amounts that user-defined rules see: by resource in units, and multiplied by seconds."""
+"""The amounts that user-defined rules see: in units, and used amounts times seconds."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Units:
 class UsedTime:
     """Quanta times seconds of each resource (R,), of running and ended tasks.
 
-    Running tasks have used `held` * now - `since`, so nothing is updated while time passes.
+    Running tasks have used ``held * now - since``, so no number changes while time passes.
     """
 
     def __init__(self, width: i64) -> None:
-        self.held = [0] * int(width)  # sum of amounts, of running tasks
-        self.since = [0.0] * int(width)  # sum of amounts times time of start, of running tasks
-        self.ended = [0.0] * int(width)  # of ended tasks
+        self.held = [0] * int(width)  # the amounts of running tasks
+        self.since = [0.0] * int(width)  # these, each times the start of its task in seconds
+        self.ended = [0.0] * int(width)  # quanta times seconds of ended tasks
 
     def count(self, task: Task, sign: i64, now: float) -> None:
         """Count a task that starts (1) or ends (-1)."""
@@ -66,7 +66,7 @@ class UsedTime:
 
 
 class ServiceTime(Criterion):
-    """Counts the amounts times seconds that groups and queues have used; ranks no queue."""
+    """Counts the amounts times seconds that groups and queues have used; all queues score 0."""
 
     measure = "a user-defined rule"
 
@@ -76,24 +76,20 @@ class ServiceTime(Criterion):
         self.of_queue: dict[str, UsedTime] = {}
 
     def score(self, queue: Queue) -> int:  # noqa: ARG002 (there is no score)
-        """Return 0 for every queue."""
         return 0
 
     def count_task(self, task: Task, sign: i64) -> None:
-        """Count a task that starts (1) or ends (-1)."""
         super().count_task(task, sign)
         group = task.group
         self.time_of_group(group.id).count(task, sign, self.time)
         self.time_of_queue(group.waiting_list.queue.name).count(task, sign, self.time)
 
     def time_of_group(self, id: int) -> UsedTime:
-        """Return the used time of a group."""
         if id not in self.of_group:
             self.of_group[id] = UsedTime(self.width)
         return self.of_group[id]
 
     def time_of_queue(self, name: str) -> UsedTime:
-        """Return the used time of a queue."""
         if name not in self.of_queue:
             self.of_queue[name] = UsedTime(self.width)
         return self.of_queue[name]

@@ -2,8 +2,8 @@
 
 A slot is ``1/N`` of the largest server. This is not a real server: it has, of each resource that
 all servers have, the largest capacity of any. A server has the whole slots that fit in it; a task
-takes the whole slots that cover its demand. Other resources are counted as amounts.
-(Wang, Liang and Li.)
+takes the whole slots that cover its demand. Other resources are counted as amounts. (Wang, Liang
+and Li 2014, VI.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairlead.scheduler._entities import Counting, Queue, Server, Shape
 from fairlead.scheduler.criteria.criterion import dominant_score
 from fairlead.scheduler.criteria.drf import DominantShare
 
-# The limit of slots of a server, so that the sum over all servers fits in 64 bits. A task that
+# Largest number of slots of a server, so that the sum over all servers fits in 64 bits. A task that
 # needs more slots fits on no server.
 SERVER_SLOTS: Final = 2**40
 
@@ -32,7 +32,7 @@ class Slots(Counting):
         self.width = resources + 1
         self.compared = resources + 1
         self.number = number  # slots of the largest server
-        self.is_given = largest is not None  # whether `largest` is given, or follows the servers
+        self.is_given = largest is not None  # whether `largest` is given; else servers determine it
         # (R,) capacity of the largest server, in quanta; 0 for resources that are not in slots.
         self.largest = largest or [0] * int(resources)
 

@@ -1,12 +1,12 @@
-"""TSF and PS-DSF: shares of the tasks that a queue could run alone.
+"""TSF and PS-DSF: running tasks of a queue as shares of the tasks that it could run alone.
 
-TSF is task share fairness: the queue with the least share of those tasks is next. A running
-task adds ``1 / gamma``, where gamma is the number of such tasks, whole or not, that fit on all
-servers without constraints: ``sum over servers of min over r of c[r] / d[r]``. So a queue with
-tasks of one shape has the share ``tasks / gamma``.
+TSF is task share fairness: the queue with the least such share is next. A running task of demand d
+adds ``1 / gamma``, where gamma is the number of such tasks, whole or not, that fit on all servers
+without constraints: with capacities c, ``sum over servers of min over r of c[r] / d[r]``. So a
+queue with tasks of one shape has the share ``tasks / gamma``.
 
-PS-DSF is per-server dominant share fairness, summed over servers, or on the server of the next
-task.
+PS-DSF is per-server dominant share fairness. Shares are summed over servers, or are those on the
+server of the next task.
 
 Summed (Kesidis et al.), for selections that choose the queue before the server: a running task of
 demand d adds ``max over r of d[r] / c[i,r]`` for each server i of capacity c[i] where it may run. A
@@ -30,9 +30,9 @@ from mypy_extensions import i64
 from fairlead.scheduler._entities import Queue, Server, Shape, Task, add_to
 from fairlead.scheduler.criteria.criterion import Criterion, TaskCriterion, dominant_score, weighted
 
-# Shares of tasks are counted in units of 2**-192, rounded up. So equal sums have equal scores,
-# whatever the shapes of the tasks: rounding adds less than 2**-130 to a sum of 2**62 shares, which
-# changes the score only if the exact sum has a denominator above 2**66.
+# Shares of tasks are counted in units of 2**-192, rounded up. So equal sums of shares of different
+# shapes have equal scores: rounding adds less than 2**-130 to a sum of 2**62 shares, which changes
+# the score only if the exact sum has a denominator above 2**66.
 SHARE_BITS: Final = 192
 
 

@@ -1,1 +1,1 @@
-"""Selections: the server for a task. One file each."""
+"""Selections: the choice of the server for a task. Cycles of one selection are in its module."""

@@ -5,9 +5,9 @@ H measures how much the proportions of a task's demand d and of a server's free 
 that the task takes, and t the total of the pool; the sum is over the resources of which the pool
 has any. H is a double, computed in exactly this order. (Wang, Liang and Li 2015.)
 
-Open servers of one kind with equal free amounts form a lot, and lots with similar ratios of the
-first two resources a band. A search goes from the band of the task's ratio up and down. It ends at
-bands where the term ``|d[1]/d[0] - f[1]/f[0]| * (t[0]/t[1])`` of H alone is above the best H.
+Open servers of one kind with equal free amounts form a lot. Lots with similar ratios of the first
+two free amounts form a band. A search goes from the band of the task's ratio up and down. It ends
+at bands where the term ``|d[1]/d[0] - f[1]/f[0]| * (t[0]/t[1])`` of H alone exceeds the best H.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ ABOVE: Final = 1.0 + 1e-12
 
 
 class Scales:
-    """The factors ``t[q]/t[r]`` of H; t, the total capacity, changes as servers come and go."""
+    """The factors ``t[q]/t[r]`` of H; the total t changes when servers join, change or leave."""
 
     def __init__(self) -> None:
-        self.total = vec[i64]()  # (W,) the t of these factors
+        self.total = vec[i64]()  # (W,) the total t for which they were computed
         self.rows: list[vec[float]] = []  # (W, W) by q and r; 0 where the pool has nothing of r
 
     def update(self, total: vec[i64]) -> bool:
@@ -57,11 +57,11 @@ class Scales:
         return True
 
     def shape_difference(self, shape: Shape, server: Server) -> float:
-        """Return H of the free amounts of a server."""
+        """Return H for a task and the free amounts of a server."""
         return shape_difference(shape, self.rows[shape.lead], server.free, 0)
 
     def best(self, servers: list[Server], shape: Shape) -> Server | None:
-        """Return the server with the least H, the first of equals."""
+        """Return the server with the least H; ties by order."""
         best: Server | None = None
         least = INFINITE
         for server in servers:
@@ -73,7 +73,7 @@ class Scales:
 
 
 def shape_difference(shape: Shape, scale: vec[float], free: vec[i64], at: i64) -> float:
-    """Return H for the free amounts from index `at`; infinite if none of resource q is free."""
+    """Return H for the free amounts that begin at `at`; infinite if none of resource q is free."""
     proportions, lead = shape.proportions, shape.lead
     free_lead = float(free[at + lead])
     if free_lead <= 0.0:
@@ -116,7 +116,7 @@ class Lot:
 
 
 class Band:
-    """Lots with similar ratios; free amounts are packed, so that a search reads memory in order."""
+    """Lots with similar ratios; their free amounts are packed for searches to read in order."""
 
     def __init__(self, number: i64, width: i64) -> None:
         self.number = number
@@ -170,7 +170,7 @@ class Search:
         self.lot: Lot | None = None  # the best one so far
 
     def visit(self, band: Band) -> bool:
-        """Search a band for a better lot; return whether any lot has room, admitted or not."""
+        """Search a band for a better lot; return whether any lot has room, even if not admitted."""
         shape = self.shape
         rows, need, admits = band.free, shape.need, shape.constraint.admits
         width: i64 = len(need)
@@ -190,7 +190,7 @@ class Search:
         return is_roomy
 
     def keep(self, lot: Lot, h: float) -> None:
-        """Keep a lot with an H of at most `least`, unless H is equal and its servers are later."""
+        """Keep a lot with an H of at most `least`; of equal H, that with the first server."""
         best = self.lot
         if best is None or h < self.least or lot.first() < best.first():
             self.least = h
@@ -203,11 +203,11 @@ class BestFit(Selection):
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
         self.scales = Scales()
-        self.has_new_scales = False  # whether the total changed since the bands were checked
+        self.has_new_scales = False  # whether the scales changed since the bands were checked
         self.make_bands(1.0)
 
     def make_bands(self, ratio: float) -> None:
-        """Create empty bands for a ratio ``t[0] / t[1]`` of the pool."""
+        """Make empty bands for a ratio ``t[0] / t[1]`` of the total."""
         self.ratio = ratio
         edges = vec[float]()  # the ratio free[1] / free[0] at which each band starts, and infinity
         for band in range(BANDS):
@@ -247,12 +247,11 @@ class BestFit(Selection):
         self.open(server)
 
     def update_scales(self) -> None:
-        """Update the scales if the pool's total changed."""
         if self.scales.update(self.total):
             self.has_new_scales = True
 
     def rescale(self) -> None:
-        """Update the scales; make new bands if the pool's ratio halved or doubled since."""
+        """Update the scales; make new bands if the ratio of the total halved or doubled since."""
         self.update_scales()
         total = self.total
         if not self.has_new_scales or len(total) < 2 or total[0] <= 0 or total[1] <= 0:
@@ -274,7 +273,7 @@ class BestFit(Selection):
         """
         self.rescale()
         search = Search(shape, self.scales.rows[shape.lead])
-        # Unless the task takes the first resource, bands do not bound H, and all are visited.
+        # If the task does not take the first resource, bands do not bound H, and all are visited.
         proportion = 0.0
         scale = 0.0
         up: i64 = 0
@@ -285,7 +284,7 @@ class BestFit(Selection):
         down = up - 1
         edges, bounds, need, width = self.edges, self.bounds, shape.need, self.width
         while up < BANDS or down >= 0:
-            # The least distance of this proportion from those in the next band up, and down.
+            # The least distances of `proportion` from the ratios in the next band up, and down.
             above = edges[up] * BELOW - proportion
             below = INFINITE if down < 0 else proportion - edges[down + 1] * ABOVE
             if min(above, below) * scale > search.least:

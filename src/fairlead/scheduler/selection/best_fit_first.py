@@ -1,8 +1,8 @@
-"""Best-fit-first: the server with the least H of best-fit, whether it has room or not.
+"""Best-fit-first: the server with the least H (see `best_fit`), whether it has room or not.
 
 A task that does not fit on that server waits, even if it fits elsewhere. Of queues with equal
-scores the later one goes first. When other tasks start, another server may become the best one of a
-shape, and have room. So waiting lists are not parked until a server is freed; only gangs are.
+scores the one added later goes first. When other tasks start, another server may become the best
+one of a shape, and have room. So waiting lists are not parked; only gangs are.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class BestFitFirst(Selection):
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
         self.servers: dict[str, Server] = {}  # open ones
-        self.best: dict[Shape, Server] = {}  # of shapes searched since their best server changed
+        self.best: dict[Shape, Server] = {}  # by shape; shapes without one are searched again
         self.scales = Scales()
 
     def open(self, server: Server) -> None:
@@ -91,7 +91,7 @@ class BestFitFirst(Selection):
 
 
 class BestFitFirstCycle(TaskCycle):
-    """Finds anew, for each start, the first group of each queue whose best server has room."""
+    """Searches, for each start, the first group of each queue whose best server has room."""
 
     def candidate(self, queue: Queue) -> Candidate | None:
         """1. What: return the first group of a queue whose best server has room."""

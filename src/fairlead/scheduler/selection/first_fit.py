@@ -1,8 +1,8 @@
 """The base of all selections; and first-fit: the first server, in the order of servers, with room.
 
-Servers are stored in blocks. A block has upper bounds of the free amounts of its servers. A shape
-has the block in which its last search ended. Of the earlier blocks, only those with a server that
-was freed since are searched. Time is counted in searches.
+Servers are stored in blocks. A block has upper bounds of the free amounts of its servers. For each
+shape, the next search skips the blocks in which the last one found no room, except blocks with a
+server that was freed since. The number of searches serves as the clock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mypy_extensions import i64
 
 from fairlead.scheduler._entities import Server, Shape, fits, has_room, largest_of
 
-LARGEST_BLOCK: Final = 128  # servers; a larger one is split
+LARGEST_BLOCK: Final = 128  # number of servers beyond which a block is split
 
 
 class Selection:
@@ -57,7 +57,7 @@ class Block:
         self.servers = servers
         self.free = vec[i64]()  # the free amounts of each server, one after the other
         self.bounds = vec[i64]()  # (C,) upper bounds of the free amounts of its servers
-        self.is_tight = False  # whether `bounds` are the largest free amounts
+        self.is_tight = False  # whether `bounds` equal the largest free amounts
         self.capacity = vec[i64]()  # (C,) the largest capacity of any server
         self.freed_at: i64 = 0  # `FirstFit.searches` when one of its servers was last freed
         self.rebuild()
@@ -86,7 +86,7 @@ class Block:
             self.is_tight = True
 
     def change(self, server: Server, searches: i64) -> None:
-        """Copy the free amounts of a server; the number of searches so far serves as a clock."""
+        """Copy the free amounts of a server; `searches` is the number of searches so far."""
         free, bounds = self.free, self.bounds
         self.is_tight = False
         at = server.slot * self.width
@@ -100,7 +100,7 @@ class Block:
             at += 1
 
     def find(self, shape: Shape) -> Server | None:
-        """Return the first server of the block with room; lower the bounds if they are too high."""
+        """Return the first server of the block with room; tighten the bounds if none has room."""
         width, free, need = self.width, self.free, shape.need
         is_roomy = False
         at: i64 = 0
@@ -159,7 +159,7 @@ class FirstFit(Selection):
         server.block.change(server, self.searches)
 
     def find(self, shape: Shape) -> Server | None:
-        """Return the first server with room; skip blocks without room unless freed since."""
+        """Return the first server with room; skip blocks that had none, unless freed since."""
         need, since = shape.need, shape.searched_at
         passed = shape.passed if since > self.rebuilt_at else 0  # blocks that had no room then
         self.searches += 1

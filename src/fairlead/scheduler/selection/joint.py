@@ -8,8 +8,8 @@ The best pair of each queue is stored. Its score rises only when the queue is se
 ``/residual``, when its server has less free. Then the old score is a lower bound (see `TaskCycle`).
 
 A search computes few scores. A server has a lower score than the best one so far, s, exactly if
-``floor(held[r] / pool[r] * scale) < s`` for all resources r that the task takes: if its ``pool[r]``
-is above ``held[r] * scale / s``. So each better server raises the amounts to beat.
+``floor(held[r] / pool[r] * scale) < s`` for all resources r that the task takes, that is, if
+``pool[r]`` is above ``held[r] * scale / s``. So each better server raises the amounts to beat.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ class Pair:
     def __init__(self, width: i64) -> None:
         self.server: Server | None = None
         self.score = 0
-        self.to_beat = vec[i64]([NOT_TAKEN] * int(width))  # (W,) least amounts of a better server
+        # (W,) the least amounts that a server must have to be better.
+        self.to_beat = vec[i64]([NOT_TAKEN] * int(width))
 
     def update(self, server: Server, pool: vec[i64], queue: Queue, shape: Shape) -> None:
-        """Store a better server, whose amounts are `pool`, and the least amounts to beat it."""
+        """Store a better server, its score for the amounts `pool`, and the amounts to beat it."""
         self.server = server
         self.score = dominant_score(queue, shape.demand, pool)
         if self.score == 0:

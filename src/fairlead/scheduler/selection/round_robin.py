@@ -8,7 +8,7 @@ Under round-robin, a visited server gets at most one task:
 4. Book: as in all cycles.
 
 `place` ends after a round without placements. The first task of a gang starts on the visited
-server, the others by first-fit. A gang that does not fit is tried again on each server.
+server, the others by first-fit. A gang that does not fit is tried again on the next servers.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ NOT_ON_ONE: Final = WaitReason(
 
 
 class RoundRobin(TaskCycle):
-    """Starts a task of the queue with the least score on each server of a round."""
+    """Starts on each server of a round a task of the queue with the least score, if any fits."""
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        # Whether scores depend on tasks: then `waiting_queues` are not sorted by score.
+        # Whether scores depend on tasks; if so, `waiting_queues` are not sorted by score.
         self.scores_depend_on_tasks = isinstance(state.criterion, TaskCriterion)
         self.visited: Server | None = None  # the server on which a gang is tried
         self.has_active = True  # whether some waiting group is not parked
 
     def prepare(self) -> None:
-        """Find whether some waiting group is not parked; if not, only freed servers are tried."""
+        """Update `has_active`; if all waiting groups are parked, only freed servers are tried."""
         super().prepare()
         self.has_active = False
         for queue in self.waiting_queues():
@@ -163,7 +163,7 @@ class RoundRobin(TaskCycle):
         Lists whose first group is beyond a limit are held back instead.
         """
         if self.is_strict:
-            return  # most waiting lists were not tried
+            return  # most waiting lists were not tried, so they may fit
         for queue in self.waiting_queues():
             for waiting_list in [waiting_list for _, waiting_list in queue.active]:
                 # Skip lists of gangs, parked lists and empty ones.

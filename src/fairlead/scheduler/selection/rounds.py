@@ -1,4 +1,4 @@
-"""The current round, and declined offers: the state of round-robin between calls of `place`."""
+"""The state of round-robin between calls of `place`: the current round, and declined offers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Decline:
 
     def __init__(self, until: Fraction, is_freed: bool = False) -> None:
         self.until = until  # the earliest time of the next offer, in seconds
-        self.is_freed = is_freed  # whether the server was freed since: else it is not offered again
+        self.is_freed = is_freed  # whether the server was freed since; if not, there is no offer
 
 
 class Rounds:
     """A round visits every server once, in a fresh random order, over several calls of `place`."""
 
     def __init__(self, random: RandomOrder, refuse_seconds: Fraction) -> None:
-        self.refuse_seconds = refuse_seconds  # for which a queue is not offered a server again
+        self.refuse_seconds = refuse_seconds  # until a queue is offered a declined server again
         self.random = random
         self.left: list[str] = []  # servers that the round has still to visit, the next one last
         self.is_idle = False  # whether this round has placed no task (`/oblivious`: made no offer)
@@ -64,7 +64,7 @@ class Rounds:
         return decline is not None and (not decline.is_freed or decline.until > self.now)
 
     def free_up(self, server: str) -> None:
-        """Allow offers of a freed server to queues that declined it, each from its `until`."""
+        """Allow offers of a freed server to queues that declined it, each from `until` on."""
         for decline in self.declines.get(server, {}).values():
             decline.is_freed = True
 
@@ -76,7 +76,7 @@ class Rounds:
     def time_of_next_offer(self, queues: set[str], servers: set[str]) -> float:
         """Return the first time at which one of some servers may be offered to one of some queues.
 
-        Only servers that the queue declined, and that were freed since, count; infinite if none.
+        Only servers count that the queue declined, and that were freed since; infinite if none.
         """
         least: Fraction | None = None
         for server in servers & set(self.declines):
@@ -87,11 +87,10 @@ class Rounds:
         return inf if least is None else not_before(least)
 
     def note_new_servers(self) -> None:
-        """Let the next round sort the servers again; the current one visits no new server."""
+        """Sort the servers again before the next round; this round visits no new server."""
         self.order = None
 
     def remove_server(self, server: str) -> None:
-        """Forget a server that leaves."""
         self.order = None
         if server in self.left:
             self.left.remove(server)
@@ -100,7 +99,6 @@ class Rounds:
         self.declines.pop(server, None)
 
     def remove_queue(self, queue: str) -> None:
-        """Forget a queue that is removed."""
         if self.current_offer is not None and self.current_offer[0] == queue:
             self.current_offer = None
         self.forget_declines(queue)
