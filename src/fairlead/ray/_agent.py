@@ -558,7 +558,7 @@ class Agent:
     async def _lose(
         self, batch: CallBatch, key: Key, calls: list[RayCall], fault: Exception
     ) -> None:
-        """Let calls run again that were preempted, or whose worker or node was lost.
+        """Let calls run again that were preempted, or lost with their worker or node.
 
         A loss counts as a try only if the task had a single call, because any of several may have
         caused it. A preemption never counts.

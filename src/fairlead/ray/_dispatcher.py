@@ -286,10 +286,10 @@ class Dispatcher:
             if not any(jobs_of.values()):
                 continue
             with suppress(FairleadError):
-                live, beyond = set[str](), "0"
-                while beyond is not None:
-                    part = await self._link.ask(calls.list_jobs(None, False, beyond))
-                    live, beyond = live | {row["id"] for row in part["jobs"]}, part["next"]
+                live, after = set[str](), "0"
+                while after is not None:
+                    part = await self._link.ask(calls.list_jobs(None, False, after))
+                    live, after = live | {row["id"] for row in part["jobs"]}, part["next"]
                 for name, jobs in jobs_of.items():
                     if (agent := self._engine.agents.get(name)) is not None:
                         for job in sorted(jobs - live):

@@ -87,12 +87,12 @@ def start(
         dispatcher = ray.get_actor(NAME, namespace=NAMESPACE)
     except ValueError:
         dispatcher = _create(policy, seed, service, token, journal, listed, grace)
-    there = answer_of(dispatcher.state.remote(), BEGIN_SECONDS)
+    state = answer_of(dispatcher.state.remote(), BEGIN_SECONDS)
     asked = {"policy": policy, "seed": seed, "service": service, "grace": grace}
     asked |= {"journal": None if journal is None else str(Path(journal))}
     for what, wanted in asked.items():
-        if wanted is not None and there.get(what) != wanted:
-            fault = f"a dispatcher with {there.get(what)} runs already; fairlead ray stop ends it"
+        if wanted is not None and state.get(what) != wanted:
+            fault = f"a dispatcher with {state.get(what)} runs already; fairlead ray stop ends it"
             raise InputError(fault, what)
     if users is not None:
         answer_of(dispatcher.allow.remote(dict(users)), BEGIN_SECONDS)

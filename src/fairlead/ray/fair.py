@@ -154,7 +154,7 @@ class Fair:
     ) -> Iterator[Any]:
         """Schedule a call of a function for each item; yield the results in order.
 
-        Calls that take less than 25 ms run one after another in one task of Ray.
+        Calls that take less than 25 ms share tasks of Ray, in which they run one after another.
         """
         options = _with_where(demand, where)
         return FairFunction(self, function, options).map(items)

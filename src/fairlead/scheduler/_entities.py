@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fairlead.scheduler.selection.best_fit import Lot
     from fairlead.scheduler.selection.first_fit import Block
 
-NOT_TAKEN: Final = -(2**62)  # below any free amount: the need of a resource not demanded
+NOT_TAKEN: Final = -(2**62)  # the need of a resource not demanded; no free amount is less
 NO_LIMIT: Final = 2**63 - 1  # for an amount or a number of tasks without a limit
 NO_QUOTA: Final = -1  # for a resource without a quota
 UNLIMITED: Final = float("inf")  # seconds, for tasks without a time limit
@@ -139,10 +139,10 @@ class ServerKind:
     """Servers that the same constraints admit."""
 
     def __init__(
-        self, labels: Labels, naming: frozenset[Constraint], has_spared: bool, number: i64
+        self, labels: Labels, named_by: frozenset[Constraint], has_spared: bool, number: i64
     ) -> None:
         self.labels = labels
-        self.naming = naming  # the constraints that name these servers
+        self.named_by = named_by  # the constraints that name these servers
         self.has_spared = has_spared  # whether they have the spared resource
         self.number = number
         self.servers: i64 = 0  # number of servers of this kind
@@ -151,7 +151,7 @@ class ServerKind:
         """Return whether a constraint admits these servers."""
         if constraint.is_kept_off and self.has_spared:
             return False
-        is_named = constraint.names is None or constraint in self.naming
+        is_named = constraint.names is None or constraint in self.named_by
         return is_named and constraint.labels <= self.labels
 
 

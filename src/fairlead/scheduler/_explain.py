@@ -90,7 +90,7 @@ class Explainer:
     def explain(self) -> Explanation:
         """Return the explanation; of several reasons, never precedes preemption, then a limit."""
         state, group, shortage = self.state, self.group, self.shortage
-        with WhatIf(state):  # because `prepare` may start a round
+        with WhatIf(state):  # because `prepare` may set the time of offers
             self.cycle.prepare()
             queue = group.waiting_list.queue
             order = state.criterion.service_order(state.root, group)
@@ -318,7 +318,7 @@ class Explainer:
 
     def starts_after(self, change: partial[None]) -> bool:
         """Return whether a task of the group starts after a change; undo the change."""
-        if self.is_hopeless:
+        if self.has_no_room:
             return False
         with WhatIf(self.state):
             change()
@@ -340,7 +340,7 @@ class Explainer:
         self.changes.append(Change(words, kind, of, to, starts))
 
     @property
-    def is_hopeless(self) -> bool:
+    def has_no_room(self) -> bool:
         """Whether no allowed open server has room, so that the order of tasks does not matter."""
         return self.shortage.fitting == 0
 
@@ -376,7 +376,7 @@ class Explainer:
         if not 0 < limit < self.group.time_limit:
             return
         key = self.shape.constraint.key
-        starts = not self.is_hopeless and self.starts_as(self.demand, key, limit)
+        starts = not self.has_no_room and self.starts_as(self.demand, key, limit)
         words = f"its time limit were at most {rounded_down(limit)} s"
         self.note(starts, words, "limit", "time_limit", limit)
 
@@ -445,7 +445,7 @@ class Explainer:
         for like in server_classes(self.state)[:MAX_CLASSES]:
             name = self.unused_name(like)
             starts = False
-            if not self.is_hopeless or self.would_fit(like, name):
+            if not self.has_no_room or self.would_fit(like, name):
                 with WhatIf(self.state):
                     starts = self.add_server(like, name) and self.starts(self.group)
             self.note(starts, f"there were one more server like {like.name}", "server", like.name)

@@ -27,7 +27,7 @@ class ServerKinds:
         self.spared = spared
         self.constraints: dict[TableKey, Constraint] = {}
         # The constraints that name each server, present or not.
-        self.naming: dict[str, set[Constraint]] = {}
+        self.named_by: dict[str, set[Constraint]] = {}
         # By labels, constraints that name the servers, and whether they have the spared resource.
         self.kinds: dict[tuple[Labels, frozenset[Constraint], bool], ServerKind] = {}
         self.by_number: list[ServerKind] = []
@@ -69,7 +69,7 @@ class ServerKinds:
             return False
         self.constraints[constraint.table_key] = constraint
         for name in constraint.names or ():
-            self.naming.setdefault(name, set()).add(constraint)
+            self.named_by.setdefault(name, set()).add(constraint)
         constraint.admits = vec[bool]([kind.is_admitted(constraint) for kind in self.by_number])
         return True
 
@@ -80,15 +80,15 @@ class ServerKinds:
             return
         del self.constraints[constraint.table_key]
         for name in constraint.names or ():
-            naming = self.naming[name]
-            naming.remove(constraint)
-            if not naming:
-                del self.naming[name]
+            named_by = self.named_by[name]
+            named_by.remove(constraint)
+            if not named_by:
+                del self.named_by[name]
 
     def find_kind(self, server: Server) -> ServerKind:
         """Return the kind of a server by its labels and names; add a new one if needed."""
-        naming = self.naming.get(server.name, set()) | self.naming.get(server.group, set())
-        key = (server.labels, frozenset(naming), self.has_spared(server))
+        named_by = self.named_by.get(server.name, set()) | self.named_by.get(server.group, set())
+        key = (server.labels, frozenset(named_by), self.has_spared(server))
         kind = self.kinds.get(key)
         if kind is None:
             number = self.free_numbers.pop() if self.free_numbers else len(self.by_number)
@@ -116,5 +116,5 @@ class ServerKinds:
         kind = self.by_number[server.kind]
         kind.servers -= 1
         if kind.servers == 0:
-            del self.kinds[(kind.labels, kind.naming, kind.has_spared)]
+            del self.kinds[(kind.labels, kind.named_by, kind.has_spared)]
             self.free_numbers.append(int(kind.number))

@@ -174,20 +174,20 @@ class Search:
         shape = self.shape
         rows, need, admits = band.free, shape.need, shape.constraint.admits
         width: i64 = len(need)
-        is_roomy = False
+        found_room = False
         at: i64 = 0
         for kind in band.kinds:
             r: i64 = 0
             while r < width and rows[at + r] >= need[r]:
                 r += 1
             if r == width:
-                is_roomy = True
+                found_room = True
                 if admits[kind]:
                     h = shape_difference(shape, self.scale, rows, at)
                     if h <= self.least:
                         self.keep(band.lots[at // width], h)
             at += width
-        return is_roomy
+        return found_room
 
     def keep(self, lot: Lot, h: float) -> None:
         """Keep a lot with an H of at most `least`; of equal H, that with the first server."""

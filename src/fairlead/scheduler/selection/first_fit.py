@@ -102,7 +102,7 @@ class Block:
     def find(self, shape: Shape) -> Server | None:
         """Return the first server of the block with room; tighten the bounds if none has room."""
         width, free, need = self.width, self.free, shape.need
-        is_roomy = False
+        found_room = False
         at: i64 = 0
         for server in self.servers:
             r: i64 = 0
@@ -111,9 +111,9 @@ class Block:
             if r == width:
                 if shape.constraint.admits[server.kind]:
                     return server
-                is_roomy = True
+                found_room = True
             at += width
-        if not is_roomy:
+        if not found_room:
             self.tighten()
         return None
 

@@ -75,7 +75,7 @@ class Joint(TaskCycle):
             if not fits(need, block.bounds) or not fits(to_beat, block.capacity):
                 continue
             free = block.free
-            is_roomy = False
+            found_room = False
             at: i64 = 0
             for server in block.servers:
                 r: i64 = 0
@@ -84,7 +84,7 @@ class Joint(TaskCycle):
                 at += width
                 if r < width:
                     continue
-                is_roomy = True
+                found_room = True
                 if not admits[server.kind] or not fits(to_beat, server.capacity):
                     continue
                 pair.update(server, self.criterion.pool(server), queue, shape)
@@ -93,7 +93,7 @@ class Joint(TaskCycle):
                 if is_residual:  # scores are of free amounts, which are compared with `need`
                     for k in range(len(to_beat)):
                         need[k] = max(need[k], to_beat[k])
-            if not is_roomy:
+            if not found_room:
                 block.tighten()
         return pair
 
