@@ -438,47 +438,56 @@ class Taker:
     def find_server(self, index: int) -> bool:
         """Plan a task on the first server with room, or else on the one with the best victims.
 
-        The key of some victims is minus the least score of their queues, then their lost work. The
-        best victims have the least key. Servers are searched by lower bounds of these keys, until
-        the next bound is not below the best key. Return whether a server was found.
+        Return whether a server was found.
         """
         shape = self.group.shape_of(index)
-        best: Server | None = None
-        best_victims: list[Victim] = []
-        bounds: list[tuple[int, int, int]] = []  # of the key, and the position of the server
-        for k, server in enumerate(self.round.servers):
+        found: Server | None = None
+        with_victims: list[Server] = []
+        for server in self.round.servers:
             if may_hold(server, shape):
                 if fits(shape.need, self.free_on(server)):
-                    best = server
+                    found = server
                     break
                 if self.round.victims_on(server):
-                    bounds.append((*self.lower_bound(server), k))
-        if best is None:
-            best_key: tuple[int, int] | None = None
-            for min_poorest, min_loss, k in sorted(bounds):
-                if best_key is not None and (min_poorest, min_loss) >= best_key:
-                    break
-                server = self.round.servers[k]
-                victims = self.find_victims(server, shape)
-                if victims:
-                    poorest = max([-self.victim_score(victim.queue) for victim in victims])
-                    key = (poorest, sum([victim.loss for victim in victims]))
-                    if best_key is None or key < best_key:
-                        best = server
-                        best_victims = victims
-                        best_key = key
-        if best is None:
+                    with_victims.append(server)
+        if found is None:
+            found = self.add_best_victims(with_victims, shape)
+        if found is None:
             return False
-        for victim in best_victims:
-            self.add_victim(victim)
-        free = self.changeable_free(best)
-        task = PlannedTask(index, shape, best, free)
+        free = self.changeable_free(found)
+        task = PlannedTask(index, shape, found, free)
         task.take_from(free, 1)
         self.plan.append(task)
         return True
 
+    def add_best_victims(self, servers: list[Server], shape: Shape) -> Server | None:
+        """Choose the best victims that make room for a task; return their server, or None.
+
+        Victims are best if their key is least: minus the least score of their queues, then their
+        lost work. Servers are searched by lower bounds of the keys, until the next bound is not
+        below the best key.
+        """
+        bounds = [(*self.lower_bound(server), k) for k, server in enumerate(servers)]
+        best: Server | None = None
+        best_victims: list[Victim] = []
+        best_key: tuple[int, int] | None = None
+        for score_bound, loss_bound, k in sorted(bounds):
+            if best_key is not None and (score_bound, loss_bound) >= best_key:
+                break
+            victims = self.find_victims(servers[k], shape)
+            if victims:
+                score = max([-self.victim_score(victim.queue) for victim in victims])
+                key = (score, sum([victim.loss for victim in victims]))
+                if best_key is None or key < best_key:
+                    best = servers[k]
+                    best_victims = victims
+                    best_key = key
+        for victim in best_victims:
+            self.add_victim(victim)
+        return best
+
     def lower_bound(self, server: Server) -> tuple[int, int]:
-        """Return a lower bound of the key of victims on a server; see `find_server`."""
+        """Return a lower bound of the key of victims on a server; see `add_best_victims`."""
         scores = [self.victim_score(queue) for queue in self.round.queues_on[server.name]]
         return -max(scores), self.round.least_loss[server.name]
 
