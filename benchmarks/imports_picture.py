@@ -73,7 +73,9 @@ def main() -> None:
     for name, others in reduce_to_needed(imports, order).items():
         for other in others:
             (x, y), (to_x, to_y) = place[name], place[other]
-            bend = 0.0 if abs(y - to_y) == 1 else 0.25 if x != to_x else 0.6
+            bend = 0.25 if x != to_x else 1.0
+            if abs(y - to_y) == 1 or (x != to_x and (x, y - 1) in place.values()):
+                bend = 0.0  # else through the package below
             axes.annotate(
                 "",
                 (to_x, to_y + 0.2),
