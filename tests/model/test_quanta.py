@@ -16,10 +16,10 @@ from fairlead.errors import ProblemError
 from fairlead.model.quanta import LARGEST_QUANTA, to_quanta
 from fairlead.model.quantity import (
     exact,
+    number_from_text,
     parse_quantity,
     read_amount,
     show,
-    typed_number,
     unit_size,
 )
 from faults import fault_of
@@ -166,7 +166,7 @@ def test_what_is_shown_stays_short() -> None:
 
 
 def test_a_typed_number_is_of_plain_digits() -> None:
-    assert [typed_number(text) for text in ("2", "-0.5", "1e3")] == [2, -0.5, 1000]
+    assert [number_from_text(text) for text in ("2", "-0.5", "1e3")] == [2, -0.5, 1000]
     for text in ("1_0", "\u0663", " 2", "2\n"):
         with pytest.raises(ValueError, match="is not a plain number"):
-            typed_number(text)
+            number_from_text(text)

@@ -195,5 +195,5 @@ def test_a_node_without_fairlead_is_refused() -> None:
         check=False,
         timeout=180,
     )
-    said = rb"node [\d.]+ has no fairlead that works on Ray, with Python [\d.]+\n"
+    said = rb"node [\d.]+, with Python [\d.]+, has no fairlead that can run jobs of Ray\n"
     assert re.fullmatch(said, done.stdout), done.stderr

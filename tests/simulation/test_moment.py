@@ -36,19 +36,19 @@ def test_the_moment_is_that_of_the_replay(policy: str) -> None:
         for time in moments(workload, log):
             stopped = StartedReplay(workload, policy, strict)
             stopped.run(until=time)
-            state = stopped.under_way.state
+            state = stopped.loop.state
             running = (log.start <= time) & (log.end > time)
             counts = np.bincount(log.server[running], minlength=workload.n_servers)
             assert len(state.running) == running.sum()
             for server in state.servers.values():
                 assert server.running == counts[server.order]
             with WhatIf(state):
-                assert stopped.under_way.cycle.start_tasks(1) == []  # all was decided
+                assert stopped.loop.cycle.start_tasks(1) == []  # all was decided
             waited += any(queue.waiting for queue in state.queues.values())
             stopped.run()
-            assert list(stopped.under_way.task) == log.task.tolist()
-            assert list(stopped.under_way.start) == log.start.tolist()
-            assert list(stopped.under_way.server) == log.server.tolist()
+            assert list(stopped.loop.task) == log.task.tolist()
+            assert list(stopped.loop.start) == log.start.tolist()
+            assert list(stopped.loop.server) == log.server.tolist()
     assert waited >= 10
 
 

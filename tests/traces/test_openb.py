@@ -74,7 +74,8 @@ def test_left_out_records_are_counted(tmp_path: Path) -> None:
     )
     assert workload.job_names.tolist() == ["p0", "p5"]
     assert workload.notes == {
-        openb.NEVER_SCHEDULED: 1, openb.NO_LIFE: 1, openb.NO_DEMAND: 1, openb.UNKNOWN_MODEL: 1,
+        openb.NEVER_SCHEDULED: 1, openb.ENDED_BEFORE_START: 1,
+        openb.NO_DEMAND: 1, openb.UNKNOWN_MODEL: 1,
         openb.NO_MEMORY: 1,
     }  # fmt: skip
 
@@ -193,7 +194,8 @@ def test_each_instance_is_what_its_row_says(table: Path) -> None:
     np.testing.assert_array_equal(workload.task_start, starts)
     assert (workload.task_server == -1).all()
     assert workload.notes == {
-        openb.CREATED_BEFORE: 3, openb.DELETED_AFTER: 2, openb.NEVER_SCHEDULED: 1, openb.NO_LIFE: 1,
+        openb.CREATED_BEFORE: 3, openb.DELETED_AFTER: 2, openb.NEVER_SCHEDULED: 1,
+        openb.ENDED_BEFORE_START: 1,
         openb.NO_DEMAND: 1, openb.NO_START: 1, openb.ROUNDED_UP: 1, openb.DENSITY: 2,
         OUT_OF_ORDER: 1,
     }  # fmt: skip

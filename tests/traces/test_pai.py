@@ -100,7 +100,8 @@ def test_jobs_come_by_submission_with_their_instances(folder: Path) -> None:
     assert workload.task_duration.tolist() == [290, 285, 270, 255, 40, 0.5, 1, 60]
     assert workload.task_server.tolist() == [2, 0, 1, 0, 3, -1, -1, 3]
     assert workload.notes == {
-        pai.NEVER_RAN: 1, pai.NOT_ENDED: 2, pai.NO_LIFE: 1, pai.NO_TASK: 1, pai.NO_JOB: 1,
+        pai.NEVER_RAN: 1, pai.NOT_ENDED: 2, pai.ENDED_BEFORE_START: 1,
+        pai.NO_TASK: 1, pai.NO_JOB: 1,
         pai.NO_INSTANCE: 2, pai.NO_DEMAND: 1, pai.EARLIER_RUNS: 1, pai.JOBS_AGAIN: 1,
         pai.TASKS_AGAIN: 1, pai.ROUNDED_UP: 1, pai.FAILED: 2, pai.UNKNOWN_TYPE: 1,
         pai.NO_SERVER: 2, pai.NOT_TOGETHER: 1, pai.NO_SUBMISSION: 1, pai.LATE_SUBMISSION: 1,

@@ -23,7 +23,7 @@ from fairlead.traces.logs.slurm import (
 )
 from fairlead.traces.logs.slurm_nodes import amounts_of, host_names, read_nodes
 from fairlead.traces.readers import SLURM, MachineOptions, read_workload
-from fairlead.traces.time_window import end_of_run
+from fairlead.traces.time_window import last_time
 from faults import fault_of, spoil
 
 HEADING = "JobID|User|Account|Partition|Submit|Start|End|State|ReqTRES|AllocTRES|NNodes|NodeList|Timelimit"
@@ -112,7 +112,7 @@ def test_each_job_is_what_its_row_says(files: tuple[Path, Path]) -> None:
         slurm.EARLIER_RUNS: 1,
         slurm.ROUNDED_UP: 1,
         slurm.UNKNOWN_PARTITION: 1,
-        slurm.NO_LIMIT_NAMED: 2,
+        slurm.PARTITION_LIMIT: 2,
     }
 
 
@@ -310,7 +310,7 @@ def test_jobs_that_had_not_ended_count_at_a_time(files: tuple[Path, Path]) -> No
         *workload.notes
     }
     assert workload.notes[slurm.CUT_ARRAY] == 1
-    assert end_of_run(workload) == 7200  # the last time of the table, as cy submits
+    assert last_time(workload) == 7200  # the last time of the table, as cy submits
     # Job 5 and the jobs of array 3 wait from 600 s on, job 5 until 1200 s; job 2 starts at 1800 s.
     waiting = [active(workload, seconds)[1] for seconds in (599, 600, 1199, 1200)]
     assert waiting == [2, 6, 6, 5]

@@ -29,7 +29,9 @@ class ArrivalReplay:
     """
 
     overuse: float  # the largest of any step, relative to the budget
-    could_rise: float  # the largest relative rise that was still possible for an agent
+    # The largest distance of an agent from being stopped: the least, over its demanded resources,
+    # of the free fraction and the fraction by which it is below the highest level that rose there.
+    could_rise: float
     shrunk: float  # the largest relative fall of a level
     worst: float  # the largest overuse or possible rise
     worst_step: i64  # the step of `worst`
@@ -41,7 +43,7 @@ class ArrivalReplay:
     _used: vec[float]  # (R,) the used part of each resource
     _lost: vec[float]  # (R,) the compensation for rounding errors of `_used`
     _left: vec[float]  # (R,) the fraction of the budget that is free after the step
-    _rose: vec[float]  # (R,) the highest level of the demanding kinds that rose in the step
+    _rose: vec[float]  # (R,) the highest level to which a demanding kind rose in the step, or 0
 
     def __init__(self, demands: Iterable[bool], use: Iterable[float], resources: i64) -> None:
         self.overuse = self.could_rise = self.shrunk = self.worst = 0.0
@@ -102,7 +104,7 @@ class ArrivalReplay:
                     rose[r] = max(rose[r], target)
 
     def _raise_to(self, kind: i64, target: float) -> None:
-        """Raise all agents of a kind that are lower to a level."""
+        """Raise to a level all agents of a kind that are below it."""
         level, use, width = self._level, self._use, len(self._used)
         stair = self._lowest[kind]
         while True:
@@ -143,13 +145,13 @@ class ArrivalReplay:
                 continue
             level = self._level[lowest[kind]]
             least = min(least, level)
-            missing = 1.0
+            distance = 1.0
             row = kind * len(rose)
             for r in range(len(rose)):
                 if demands[row + r]:
-                    higher = (rose[r] - level) / rose[r] if rose[r] > level else 0.0
-                    missing = min(missing, max(left[r], higher))
-            could_rise = max(could_rise, missing)
+                    below = (rose[r] - level) / rose[r] if rose[r] > level else 0.0
+                    distance = min(distance, max(left[r], below))
+            could_rise = max(could_rise, distance)
         self.overuse = max(self.overuse, overuse)
         self.could_rise = max(self.could_rise, could_rise)
         worst = max(overuse, could_rise)

@@ -5,7 +5,8 @@ whole number ``floor(share / weight * 2**64)``, and H of best-fit is a double. E
 ties, so each placement is either right or wrong.
 
 During a filling no amount is freed. So a task that does not fit on a server never fits there again,
-and no score ever falls: an earlier score is a lower bound of the current one.
+and no score falls while a task of its user fits: an earlier score is a lower bound of the current
+one.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _CONDITIONS = {
 
 # (user, server) -> score; the server matters only for shares of one server.
 Score = Callable[[int, int], int]
-# (user, groups (K,) of servers, free amounts (C, K)) -> keys (K,); the lowest key is chosen.
+# (user, groups (K,) of servers, free amounts (C, K)) -> keys (K,); the lowest key is chosen. C
+# counts the rows of `Replay.capacity`.
 Keys = Callable[[int, IntArray, IntArray], FloatArray | BoolArray]
 
 
@@ -66,10 +68,10 @@ def certify_filling(
 
     Notes
     -----
-    Kesidis et al., IV. Any order of the servers in a round is accepted. NumPy's part is O(P N R)
-    with ``first-fit``, ``best-fit`` and ``rrr``, O(P S R) with ``joint``, and O(P (N + S) R) with
-    ``best-fit-first``, which keeps (N, S) doubles. The rest is O(P) steps in Python, and O(P N)
-    with ``rrr``, ``best-fit-first`` and residual tsf.
+    Kesidis et al., IV. Any order of the servers in a round is accepted. NumPy's part is
+    O(P (N R + S)) with ``first-fit``, ``best-fit`` and ``rrr``, O(P S R) with ``joint``, and
+    O(P (N + S) R) with ``best-fit-first``, which keeps (N, S) doubles. The rest is O(P) steps in
+    Python, and O(P N) with ``rrr``, ``best-fit-first`` and residual tsf.
     """
     users_and_servers = [problem.n_users, problem.count.sum()]
     holds = bool(((order >= 0) & (order < users_and_servers)).all())
@@ -239,7 +241,7 @@ def _score_function(replay: Replay, criterion: str, select: str, residual: bool)
 
 
 def _dominant_score(replay: Replay, user: int, amounts: IntArray) -> int:
-    """Return the score of a user's dominant share of `amounts` (C,), the first R of them."""
+    """Return the score of a user's dominant share of `amounts` (C,); only the first R count."""
     scale, under = replay.scale(user)
     there = amounts.tolist()
     return max(
@@ -273,7 +275,9 @@ def _share_of_task(replay: Replay, criterion: str, user: int) -> Fraction:
 
 
 class ResidualTaskShares:
-    """Scores of residual TSF: by the tasks, fractions included, that still fit on all servers.
+    """Scores of residual TSF, by the tasks that still fit on all servers together.
+
+    Fractions of tasks count.
 
     Tasks are counted in parts, so small that each quantum of a resource holds a whole number of
     parts.
@@ -288,7 +292,7 @@ class ResidualTaskShares:
         taken = zip(replay.demanded, self.parts, strict=True)
         # Each demanded resource, and the number of parts that one quantum holds.
         self.factors = [[(r, parts // d) for r, d in pairs] for pairs, parts in taken]
-        self.fitting = [  # parts of each user that fit on all servers
+        self.fitting = [  # parts of each user that fit on all servers together
             sum(count * _count_parts(row, factors) for row, count in replay.groups)
             for factors in self.factors
         ]
@@ -323,7 +327,7 @@ def _are_placed(replay: Replay, keys: Keys) -> bool:
         key = keys(user, replay.group, replay.capacity)  # (S,) of each server
         key_after = keys(user, group, replay.after)  # (P,) of each placement's server
         for k in of_shape.tolist():
-            key[replay.servers[done:k]] = key_after[done:k]  # the last value of a repeated server
+            key[replay.servers[done:k]] = key_after[done:k]  # a repeated server keeps the last one
             done = k
             if key.argmin() != replay.servers[k]:
                 return False
@@ -357,13 +361,13 @@ class BestFit:
 
 
 def _shape_difference(
-    wanted: FloatArray, scale: FloatArray, free: IntArray, over: IntArray
+    wanted: FloatArray, scale: FloatArray, free: IntArray, first_free: IntArray
 ) -> FloatArray:
-    """Return H, infinite where nothing of the first resource is free (`over`)."""
-    h: FloatArray = np.where(over > 0, 0.0, np.inf)
-    over = np.maximum(over, 1)
+    """Return H, infinite where nothing of the user's first demanded resource is free."""
+    h: FloatArray = np.where(first_free > 0, 0.0, np.inf)
+    divisor = np.maximum(first_free, 1)
     for r in range(len(wanted)):
-        h += abs(wanted[r] - free[r] / over) * scale[r]
+        h += abs(wanted[r] - free[r] / divisor) * scale[r]
     return h
 
 
@@ -397,7 +401,7 @@ def _serves_pairs(replay: Replay, amounts: IntArray, score: Score) -> bool:
     """Return whether each task is of the user, and on the server, with the least score.
 
     The heap has each user's best server at an earlier time. It stays the best until its own score
-    rises or it lacks room, as no score falls.
+    rises or it lacks room, as no score falls while a task fits.
     """
     waiting = np.flatnonzero(replay.waits).tolist()
     heap = sorted((replay.is_last[user], -1, user, -1) for user in waiting)

@@ -113,13 +113,17 @@ class WindowOptions(LogOptions):
         workload, found = self.read(trace)
         if begin is None and end is None:
             return workload, found
-        from fairlead.traces.time_window import runs_over, seconds_since_start, time_window
+        from fairlead.traces.time_window import (
+            has_unfinished_jobs_at,
+            seconds_since_start,
+            time_window,
+        )
 
         plain = plain_trace(workload)
         first = 0.0 if begin is None else max(0.0, seconds_since_start(plain, begin, "--from"))
         last = inf if end is None else seconds_in(plain, end, "--to")
         window = time_window(plain, first, last)
-        if compares_recorded and runs_over(plain, first):
+        if compares_recorded and has_unfinished_jobs_at(plain, first):
             fault = (
                 "earlier jobs ran or waited then, and are left out, so that no run compares with "
                 "recorded; replay the whole trace with --warm-up, or leave recorded out"

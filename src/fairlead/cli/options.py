@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import check_report, complain, redirected, show
 from fairlead.errors import InputError
-from fairlead.model.quantity import typed_number
+from fairlead.model.quantity import number_from_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -275,7 +275,7 @@ def parse_pairs(texts: list[str], option: str, *, may_be_empty: bool = False) ->
 def parse_number(text: str, option: str) -> float:
     """Parse a finite number, a whole one as an integer; raise InputError for another text."""
     try:
-        value = typed_number(text)
+        value = number_from_text(text)
     except ValueError:
         value = nan
     if not isfinite(value):
@@ -389,7 +389,7 @@ def parse_time(text: str, option: str) -> float | datetime:
 def parse_fraction(text: str, option: str) -> float:
     """Parse ``20%`` or ``0.2`` into a fraction from 0 to 1; raise InputError for another text."""
     try:
-        fraction = typed_number(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+        fraction = number_from_text(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError:
         fraction = -1.0
     if not 0.0 <= fraction <= 1.0:

@@ -17,7 +17,7 @@ from types import NoneType, UnionType
 from typing import NamedTuple, NoReturn, get_args
 
 from fairlead.errors import InputError
-from fairlead.model.quantity import show, typed_number
+from fairlead.model.quantity import number_from_text, show
 
 REQUIRED = Signature.empty  # the default of a parameter without one
 VERBATIM = "\b\n"  # starts a paragraph of a docstring whose lines the help keeps
@@ -222,7 +222,7 @@ def _parse_value(parameter: Parameter, text: str) -> object:
     if isinstance(declared, Argument) or kind in (str, Path):
         return kind(text)
     try:
-        value = typed_number(text)
+        value = number_from_text(text)
         if kind is int:
             value = int(text)
     except ValueError:

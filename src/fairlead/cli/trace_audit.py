@@ -101,7 +101,7 @@ def audit(
     from fairlead.simulation.log_audit import audit_log
     from fairlead.simulation.simulate import check_fair
     from fairlead.traces.readers import SLURM
-    from fairlead.traces.time_window import end_of_run, why_no_starts
+    from fairlead.traces.time_window import last_time, why_no_starts
 
     streams.check_report(report, str(trace), "trace")
     if log_options.machines is not None:
@@ -121,7 +121,7 @@ def audit(
         fault = f"{why_no_starts(workload)}; fairlead simulate replays it under a policy"
         raise InputError(fault, "", str(trace))
     # `since` and `until` bound the audited period, in seconds of the trace.
-    until = end_of_run(workload)
+    until = last_time(workload)
     if to_time is not None:
         requested_end = instant_in(workload, to_time, "--to")
         if date is None and requested_end > until:

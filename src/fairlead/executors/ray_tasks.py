@@ -161,8 +161,8 @@ class RayExecutor:
         on_report: Callable[..., None] | None = None,
     ) -> None:
         """Run the work for each job; see `Executor`."""
-        # Ray does not fetch references in lists, so each process fetches the object itself, once.
-        given = [ray.put(cloudpickle.dumps((work, list(jobs))))]
+        # In a list, so that Ray does not fetch it for each job: each process fetches it once.
+        work_and_jobs = [ray.put(cloudpickle.dumps((work, list(jobs))))]
         reports = None if on_report is None else _queue_here()
         waiting = list(range(len(jobs)))[::-1]
         running: dict[Any, int] = {}  # by reference: the number of the job
@@ -173,7 +173,9 @@ class RayExecutor:
                     limit, counted_at = self._job_limit(), monotonic()
                 while waiting and len(running) < limit:
                     number = waiting.pop()
-                    running[self._attempt.remote(self._version, given, number, reports)] = number
+                    running[self._attempt.remote(self._version, work_and_jobs, number, reports)] = (
+                        number
+                    )
                 if limit:
                     last_nonzero_at = monotonic()
                 elif monotonic() - last_nonzero_at > NO_NODE_SECONDS:
@@ -220,10 +222,13 @@ def _queue_here() -> Queue:
 
 
 def _node_function() -> Callable[..., tuple[str, bytes]]:
-    """Return the function that nodes run; it is pickled by value, so a node needs no fairlead."""
+    """Return the function that nodes run.
+
+    It is pickled by value, so that a node without fairlead can run it, and report that.
+    """
 
     def attempt_on_node(
-        wanted: Version, given: Any, number: int, reports: Any
+        wanted: Version, work_and_jobs: list[Any], number: int, reports: Any
     ) -> tuple[str, bytes]:
         """Return how this node's version differs, or an empty text; and the pickled answer."""
         import platform  # noqa: PLC0415
@@ -235,11 +240,14 @@ def _node_function() -> Callable[..., tuple[str, bytes]]:
             from fairlead.executors import ray_tasks  # noqa: PLC0415, PLW0406
         except ImportError:
             version = platform.python_version()
-            return f"node {node} has no fairlead that works on Ray, with Python {version}", b""
+            return (
+                f"node {node}, with Python {version}, has no fairlead that can run jobs of Ray",
+                b"",
+            )
         here = ray_tasks.installed_version()
         if here != wanted:
             return f"node {node} has {ray_tasks.format_version(here)}", b""
-        return "", ray_tasks.run_job(given[0], number, reports)
+        return "", ray_tasks.run_job(work_and_jobs[0], number, reports)
 
     return attempt_on_node
 
@@ -254,9 +262,9 @@ def format_version(version: Version) -> str:
     return f"fairlead {version[0]} (sources {version[1][:8]}) with Python {version[2]}"
 
 
-def run_job(given: Any, number: int, reports: Any) -> bytes:
+def run_job(reference: Any, number: int, reports: Any) -> bytes:
     """On a node: run job `number`, and return its pickled answer or error."""
-    work, jobs = _unpickle(given)
+    work, jobs = _unpickle(reference)
     reporters = []
     if reports is not None:
         send = reports.put_nowait
@@ -265,9 +273,9 @@ def run_job(given: Any, number: int, reports: Any) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _unpickle(given: Any) -> tuple[Callable[..., Any], Sequence[Any]]:
+def _unpickle(reference: Any) -> tuple[Callable[..., Any], Sequence[Any]]:
     """Return the work and the jobs from a reference to their pickled pair."""
-    work, jobs = pickle.loads(ray.get(given))
+    work, jobs = pickle.loads(ray.get(reference))
     return work, jobs
 
 

@@ -42,7 +42,7 @@ from typing_extensions import TypedDict
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.file_faults import short
 from fairlead.model.arguments import name_text
-from fairlead.model.quantity import parse_quantity, read_amount, show, typed_number
+from fairlead.model.quantity import number_from_text, parse_quantity, read_amount, show
 
 PODS = "pods"
 
@@ -317,7 +317,7 @@ def part_of_one_gpu(annotations: Mapping[str, Any], place: str) -> float:
         return 0.0
     where = f"{place}.metadata.annotations.{FRACTION}"
     try:
-        part = typed_number(str(annotations[FRACTION]))
+        part = number_from_text(str(annotations[FRACTION]))
     except ValueError:
         part = 0.0
     if not 0 < part < 1:

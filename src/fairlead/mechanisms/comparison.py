@@ -14,12 +14,12 @@ from fairlead.mechanisms.catalogue import CATALOGUE, COMPARED, all_mechanisms, f
 from fairlead.model.allocation import Allocation
 from fairlead.model.arguments import one_or_several
 from fairlead.model.cluster import FloatArray
-from fairlead.model.notebooks import Shown, frame_of
+from fairlead.model.notebooks import Plottable, frame_of
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.problem_changes import format_servers
 
 
-class Allocations(dict[str, Allocation], Shown):
+class Allocations(dict[str, Allocation], Plottable):
     """Allocations of one problem by mechanism.
 
     Attributes
@@ -320,7 +320,7 @@ class Effect:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ProblemComparison(Shown):
+class ProblemComparison(Plottable):
     """Allocations of two problems by one mechanism.
 
     Attributes

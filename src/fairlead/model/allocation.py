@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, ReadOnlyArrays, sealed
-from fairlead.model.notebooks import Shown, labelled
+from fairlead.model.notebooks import Plottable, labelled
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest_of_rows
 
@@ -66,7 +66,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Allocation(ReadOnlyArrays, Shown):
+class Allocation(ReadOnlyArrays, Plottable):
     """Tasks of each user on each group, with a certificate.
 
     - `to_frame` has a row for each user.

@@ -1,4 +1,7 @@
-"""The fraction of a server that one task takes, and the whole tasks that fit on one server."""
+"""The fraction of a group of servers that a task takes; the tasks that fit on one server.
+
+Both count fractions of tasks.
+"""
 
 from __future__ import annotations
 

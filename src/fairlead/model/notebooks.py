@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Plot:
     """A picture of an answer, which notebooks show.
 
     Attributes
@@ -67,12 +67,12 @@ class Tabular:
         raise NotImplementedError
 
 
-class Shown(Tabular):
+class Plottable(Tabular):
     """Base of answers that can also be drawn."""
 
-    def plot(self) -> Drawn:
+    def plot(self) -> Plot:
         """Return a picture."""
-        drawn: Drawn = import_module("fairlead.report.plots").plot(self)  # imports this package
+        drawn: Plot = import_module("fairlead.report.plots").plot(self)  # imports this module
         return drawn
 
 

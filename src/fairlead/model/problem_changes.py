@@ -11,7 +11,7 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.problem import Problem
-from fairlead.model.quantity import typed_number
+from fairlead.model.quantity import number_from_text
 from fairlead.model.workload_checks import usable_amounts
 
 SYNTAX = "weight:USER=NUMBER, tasks:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
@@ -95,7 +95,7 @@ def _with_number(problem: Problem, quantity: str, rest: str) -> Problem:
         raise InputError(f"must be {quantity}:USER=NUMBER, such as {quantity}:ana=3")
     users = problem.users
     try:
-        number = typed_number(text)
+        number = number_from_text(text)
     except ValueError:
         raise InputError(f"{text!r:.60} is not a number") from None
     if quantity == "weight":

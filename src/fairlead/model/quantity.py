@@ -38,7 +38,7 @@ _QUANTITY = re.compile(
 
 
 def _unit_sizes() -> dict[str, Fraction]:
-    """Return the size of each unit in cores, bytes or bits a second."""
+    """Return the size of each unit in its base unit."""
     sizes = {"millicores": Fraction(1, 1000), "millicore": Fraction(1, 1000)}
     for word in ("core", "cpu", "vcpu", "gpu", "device", "piece", "byte", "bit"):
         sizes[word] = sizes[f"{word}s"] = Fraction(1)
@@ -111,7 +111,7 @@ def read_amount(value: object, unit: str = "") -> tuple[float, bool]:
     return amount, suffixed
 
 
-def typed_number(text: str) -> float:
+def number_from_text(text: str) -> float:
     """Read a number from the command line; raise ValueError for other text.
 
     Unlike ``float``, this refuses ``1_0``, digits of other scripts, and blanks around a number.
@@ -122,7 +122,10 @@ def typed_number(text: str) -> float:
 
 
 def read_number(value: object, wanted: str = "a number", place: str = "") -> float:
-    """Return a finite number of usable size; ProblemError, naming `wanted`, for anything else."""
+    """Return a finite number of usable size; raise ProblemError for anything else.
+
+    The error names `wanted` if the value is not a number.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ProblemError(f"must be {wanted}, not {show(value)}", place)
     try:

@@ -91,8 +91,8 @@ def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
 
     It returns
 
-    - the problem, in which a merged group has the name and labels of its first one; it is the same
-      object when no two groups are equal;
+    - the problem, in which a merged group has the name and labels of the first of its groups; if no
+      two groups are equal, `problem` itself;
     - (G,) the index of the merged group of each group.
 
     O(G (N / 8 + R)), as constraints are compared as bits; with rates O(G (N + R)).
@@ -114,7 +114,7 @@ def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
 def group_equal_servers(problem: Problem) -> Problem:
     """Merge groups as `merge_groups` does, with other names and labels.
 
-    A merged group has the name `name_of_group`, and the labels that all its groups have.
+    A merged group is named by `name_of_group`, and has the labels that all its groups have.
     """
     merged, index = merge_groups(problem)
     cluster = problem.cluster
@@ -138,9 +138,9 @@ def merge_users(problem: Problem) -> tuple[Problem, IntArray, FloatArray]:
 
     It returns
 
-    - the problem, in which a merged user has the name of its first one and the sums of weights and
-      limits; it is the same object when no two users are equal, weights are per resource, or there
-      are queues;
+    - the problem, in which a merged user has the name of the first of its users, and the sums of
+      their weights and limits; `problem` itself if no two users are equal, weights are per
+      resource, or there are queues;
     - (N,) the index of the merged user of each user;
     - (N,) the fraction of the merged user's tasks that each user gets.
 

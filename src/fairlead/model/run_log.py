@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.notebooks import Shown
+from fairlead.model.notebooks import Plottable
 from fairlead.model.workload import IndexArray, Workload
 
 # The policy name of the log of the trace itself, without a replay.
@@ -18,7 +18,7 @@ RECORDED = "recorded"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RunLog(Shown):
+class RunLog(Plottable):
     """Every start of a task, in the order of the decisions.
 
     Letters: P starts, T tasks, K sets. A task whose run was lost starts again. Tasks that never ran

@@ -12,7 +12,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
 
-# Relative tolerance. Different answers are rarely closer, and no verdict depends on less than this.
+# Relative tolerance. Different answers are rarely closer.
 TIE = 1e-8
 
 

@@ -16,7 +16,7 @@ from fairlead.model.allocation import FORMAT_VERSION, Allocation
 from fairlead.model.arguments import text, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.holdings import Holdings, IdleUser
-from fairlead.model.notebooks import Shown
+from fairlead.model.notebooks import Plottable
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quotas import Quotas, check_cluster, check_quotas, read_quotas
 from fairlead.model.reductions import active_part
@@ -69,7 +69,7 @@ PROPERTIES = tuple(AUDITED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(Sequence[Verdict], Shown):
+class Audit(Sequence[Verdict], Plottable):
     """The verdicts of an audit, by position or by name of the property.
 
     `to_frame` has a row for each property; `plot` draws held and due shares.

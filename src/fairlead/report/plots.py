@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairlead.errors import InputError
 from fairlead.mechanisms.comparison import Allocations
 from fairlead.model.allocation import Allocation
-from fairlead.model.notebooks import Drawn
+from fairlead.model.notebooks import Plot
 from fairlead.model.run_log import RunLog
 from fairlead.properties.audit import Audit
 from fairlead.report._allocation_figures import comparison_figure, share_figure
@@ -29,7 +29,7 @@ from fairlead.simulation.simulate import Outcome, Outcomes
 AROUND_PICTURE = 190  # pixels: title, legend and margins
 
 
-def plot(answer: object) -> Drawn:
+def plot(answer: object) -> Plot:
     """Draw an answer.
 
     - allocation, filling, or several allocations: users' shares
@@ -48,14 +48,14 @@ def plot(answer: object) -> Drawn:
     return drawn(*figure_of(answer))
 
 
-def drawn(title: str, figure: Figure | None, why_empty: str = "nothing to draw") -> Drawn:
+def drawn(title: str, figure: Figure | None, why_empty: str = "nothing to draw") -> Plot:
     """Return a picture as a page of its own, with a title."""
     block: Block = Prose(f"{title}: {why_empty}.")
     height = 0
     if figure is not None:
         block, height = Picture("", figure, title, heading=title), figure.height
     page = to_page(Document("", "", "", None, [block], dict))
-    return Drawn(title, page, height + AROUND_PICTURE)
+    return Plot(title, page, height + AROUND_PICTURE)
 
 
 def figure_of(answer: object) -> tuple[str, Figure | None]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.model.notebooks import Drawn
+from fairlead.model.notebooks import Plot
 from fairlead.report.charts import Axis, Dots, Figure, Line, Trace, between, rows
 from fairlead.report.document import (
     MUTED,
@@ -123,7 +123,7 @@ def _signed(value: float) -> str:
     return text if text == "0" else f"{'−' if value < 0 else '+'}{text}"
 
 
-def plot(found: Study, name: str) -> Drawn:
+def plot(found: Study, name: str) -> Plot:
     """Draw differences of the figure `name` from the first policy."""
     title = f"Change of the {in_words(name)} from {found.policies[0]}"
     why_empty = "nothing to draw without values of two policies in two variations"

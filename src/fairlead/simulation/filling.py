@@ -15,7 +15,7 @@ from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.arguments import switch, whole_number
 from fairlead.model.cluster import FloatArray, IntArray, choose_devices
-from fairlead.model.notebooks import Shown, labelled
+from fairlead.model.notebooks import Plottable, labelled
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.quantity import ratio
@@ -31,7 +31,7 @@ LATE = 1e-12  # replaces a weight of 0: users of weight 0 are served after all o
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Filling(Shown):
+class Filling(Plottable):
     """Whole tasks on servers, in the order in which they were placed.
 
     `to_frame` has a row for each user; ``to_frame("tasks")`` the tasks of users by groups, and

@@ -21,7 +21,7 @@ from fairlead.simulation.metrics.summary import plain, rows_of
 from fairlead.simulation.metrics.task_outcomes import TaskOutcomes, follow_tasks
 from fairlead.simulation.metrics.utilization import capacity_over_time
 from fairlead.simulation.runs import recorded_run
-from fairlead.traces.time_window import end_of_run
+from fairlead.traces.time_window import last_time
 
 INSTANTS = 500
 OWED_FRACTION = 0.8  # fraction of the largest amount owed to a user that `worst_time` locates
@@ -205,7 +205,7 @@ def audit_log(
     True
     """
     log = recorded_run(workload)
-    until = end_of_run(workload) if until is None else until
+    until = last_time(workload) if until is None else until
     if not since < until:
         raise InputError("is not before the end of the time to audit", "--from")
     # Tasks that fit no server are left out, as they do not wait because of other users.

@@ -64,14 +64,15 @@ def replay(
         Under ``/oblivious``: seconds for which a user gets no further offer of a server that it
         declined.
     on_progress : callable, optional
-        Called regularly with the starts so far and the time in seconds.
+        Called regularly with the number of starts so far and the time of the replay, in seconds.
 
     Raises
     ------
     InputError
         When the policy is not known.
     RefusalError
-        When the policy is not defined, or does not support the queues, limits or quotas.
+        When the parts of the policy cannot be combined, or it does not support the queues, limits
+        or quotas.
 
     Notes
     -----
@@ -80,20 +81,20 @@ def replay(
     """
     started = StartedReplay(workload, policy, strict_fifo, seed, refuse_seconds)
     started.run(on_progress)
-    under_way, n = started.under_way, len(started.under_way.task)
+    loop, n = started.loop, len(started.loop.task)
     return RunLog(
         policy=started.policy.name,
-        task=np.fromiter(under_way.task, dtype=np.int32, count=n),
-        server=np.fromiter(under_way.server, dtype=np.int32, count=n),
-        start=np.fromiter(under_way.start, dtype=np.float64, count=n),
-        end=np.fromiter(under_way.end, dtype=np.float64, count=n),
-        lost=np.fromiter(under_way.is_lost, dtype=np.bool_, count=n),
+        task=np.fromiter(loop.task, dtype=np.int32, count=n),
+        server=np.fromiter(loop.server, dtype=np.int32, count=n),
+        start=np.fromiter(loop.start, dtype=np.float64, count=n),
+        end=np.fromiter(loop.end, dtype=np.float64, count=n),
+        lost=np.fromiter(loop.is_lost, dtype=np.bool_, count=n),
         set_unplaceable=started.unplaceable,
     )
 
 
 class StartedReplay:
-    """A replay under way, which can stop at a time; parameters and errors are as of `replay`."""
+    """A replay that can be stopped at a given time; parameters and errors are those of `replay`."""
 
     def __init__(
         self,
@@ -137,21 +138,21 @@ class StartedReplay:
                 state.guarantee(state.queues[name], _servers_of(quota, workload), amounts)
         jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
         events, cancels = _server_events_of(workload, quanta), _cancels_of(workload)
-        self.under_way = Replay(cycle, events, jobs, cancels)
+        self.loop = Replay(cycle, events, jobs, cancels)
         self.policy, self.quanta = chosen, quanta
         self.unplaceable: BoolArray = unplaceable  # (K,) the sets that are left out
 
     def run(self, on_progress: Progress | None = None, until: float = inf) -> None:
         """Replay all events up to a time, with regular reports of progress."""
-        under_way, reported, is_over = self.under_way, monotonic(), False
+        loop, reported, is_over = self.loop, monotonic(), False
         with garbage_collection_paused():
             while not is_over:
-                is_over = under_way.advance(STEPS, until)
+                is_over = loop.advance(STEPS, until)
                 now = monotonic()
                 is_due = is_over or now > reported + SECONDS_BETWEEN_REPORTS
                 if on_progress is not None and is_due:
                     reported = now
-                    on_progress(len(under_way.task), under_way.now)
+                    on_progress(len(loop.task), loop.now)
 
 
 def _limit_of(
@@ -257,7 +258,7 @@ def _labels_of_places(workload: Workload) -> list[frozenset[tuple[str, str]]]:
 
 
 def _group_name(group: int) -> str:
-    """Return a name of a group of servers that no server has."""
+    """Return a name for a group of servers that differs from all names of servers."""
     return f"group {group}"
 
 

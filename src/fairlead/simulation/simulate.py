@@ -16,7 +16,7 @@ from fairlead.formats.queue_file import load_queues
 from fairlead.formats.run_log_file import server_names
 from fairlead.mechanisms.catalogue import CATALOGUE, known_mechanism
 from fairlead.model.arguments import file_name, number, one_or_several, switch, whole_number
-from fairlead.model.notebooks import Shown
+from fairlead.model.notebooks import Plottable
 from fairlead.model.queues import JOBS, TASKS
 from fairlead.model.quotas import check_cluster
 from fairlead.model.run_log import RECORDED, RunLog
@@ -39,7 +39,7 @@ FAIR = ("drfh", "tsf", "ps-dsf")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Outcome(Shown):
+class Outcome(Plottable):
     """A run of a policy, and its figures.
 
     `to_frame` has a row for each user; ``to_frame("jobs")`` for each job after the warm-up, and
@@ -155,7 +155,7 @@ FIGURES = (
 TIME_FIGURES = ("makespan", "mean_wait", "mean_completion_time")
 
 
-class Outcomes(dict[str, Outcome], Shown):
+class Outcomes(dict[str, Outcome], Plottable):
     """Outcomes by policy; `to_frame` has a row for each, and `plot` draws how soon jobs complete.
 
     ``to_frame("figures")`` has further figures of each, as ``docs/run-figures.md`` defines them.

@@ -26,7 +26,7 @@ from fairlead.model.arguments import (
     whole_number,
 )
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.notebooks import Drawn, Shown
+from fairlead.model.notebooks import Plot, Plottable
 from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
 from fairlead.simulation.metrics.distribution import margin_of_mean, mean, percentile
@@ -107,7 +107,7 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Study(Shown):
+class Study(Plottable):
     """Figures of P policies in V variations.
 
     `to_frame` has a row for each run and measure. ``to_frame("means")`` has the mean figures,
@@ -176,11 +176,11 @@ class Study(Shown):
         ]
         return tuple(found)
 
-    def plot(self, measure: str = DEFAULT_MEASURE) -> Drawn:
+    def plot(self, measure: str = DEFAULT_MEASURE) -> Plot:
         """Draw the differences of a measure from the first policy, a row for each policy."""
         self._known(measure)
         study = import_module("fairlead.report.study_document")  # which imports this module
-        drawn: Drawn = study.plot(self, measure)
+        drawn: Plot = study.plot(self, measure)
         return drawn
 
     def to_dict(self) -> dict[str, Any]:

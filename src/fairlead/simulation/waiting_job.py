@@ -78,15 +78,15 @@ def explain_job(
     j = _find_job(workload, job)
     check_explained(log.policy)
     started = StartedReplay(workload, log.policy, strict_fifo, seed)
-    under_way = started.under_way
-    groups = under_way.groups.setdefault(j, [])
+    loop = started.loop
+    groups = loop.groups.setdefault(j, [])
     started.run(on_progress, time)
     sets = np.arange(workload.first_set[j], workload.first_set[j + 1])
     if workload.job_submit[j] <= time < workload.job_cancel[j]:
         left_out = np.where(started.unplaceable, workload.set_tasks, 0)
-        under_way.submit(j, left_out.tolist())
+        loop.submit(j, left_out.tolist())
     waiting = {
-        under_way.first_task[group.id] + group.first_index(): group
+        loop.first_task[group.id] + group.first_index(): group
         for group in groups
         if group.waiting > 0
     }
@@ -96,10 +96,10 @@ def explain_job(
     first = _set_of(workload, task)
     starts = _start_times(workload, log, sets if _is_gang(workload, j) else np.array([first]))
     quanta = [1 / per_unit for per_unit in started.quanta.per_unit]
-    explanation = under_way.explain(group, list(workload.cluster.resources), quanta, time)
+    explanation = loop.explain(group, list(workload.cluster.resources), quanta, time)
     reserved_for = None
     if explanation.reservation is not None:
-        k = _set_of(workload, under_way.first_task[explanation.reservation.group])
+        k = _set_of(workload, loop.first_task[explanation.reservation.group])
         reserved_for = str(workload.job_names[workload.set_job[k]])
     return WaitingJob(
         job,

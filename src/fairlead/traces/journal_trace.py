@@ -39,8 +39,9 @@ class Recording:
     """The events of a journal, and their relation to the workload; times are seconds since 1970."""
 
     path: Path
-    # Number of the event before the first kept one; 0 if no event was deleted.
-    last_deleted: int = 0
+    # Number of the event after which replays start, from the snapshot taken there; 0: they start
+    # from the first event, without a snapshot.
+    replays_after: int = 0
     # Names of policies with their seeds, in the order in which they were in force.
     policies: list[tuple[str, int]] = field(default_factory=list)
     # Time of the first event, or of the first job or start if that is earlier.
@@ -64,24 +65,24 @@ class Recording:
         return max(number for from_time, number in self.servers[name] if from_time <= time)
 
     def first_state(self) -> ServiceState | None:
-        """Return the state before the first kept event.
+        """Return the state from which replays start.
 
-        None if no event was deleted, or the snapshot of that state is damaged.
+        None if they start from the first event, or the snapshot is damaged.
         """
         from fairlead.service.journal.event_journal import reading
 
         with reading(self.path) as journal:
-            if not self.last_deleted:
+            if not self.replays_after:
                 return None
-            found = journal.snapshots.first_readable([self.last_deleted])
+            found = journal.snapshots.first_readable([self.replays_after])
         return None if found is None else found[1]
 
     def events(self) -> Iterator[Event]:
-        """Yield the kept events up to the last one, in order."""
+        """Yield the events of replays, in order."""
         from fairlead.service.journal.event_journal import reading
 
         with reading(self.path) as journal:
-            for event in journal.events(self.last_deleted):
+            for event in journal.events(self.replays_after):
                 if event[1] > self.end:
                     return  # a running service wrote it after the journal was read
                 yield event
@@ -120,9 +121,9 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     - Each server is a group of its own, and a new group when its amounts or labels change.
     - The arrays do not show that servers stopped responding or drained, or that jobs were held; a
       replay of the `recording` does.
-    - Amounts are cores, GiB and GPU devices; times are from the first event.
+    - Amounts are cores, GiB and GPU devices; times are from `Recording.begin`.
     - If older events were deleted (``serve --keep``), the trace begins with the jobs that waited or
-      ran at that time.
+      ran at the snapshot from which replays start.
 
     Raises InputError for a journal without a job or a server.
     """
@@ -134,7 +135,7 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     with reading(path) as journal:
         total = journal.seq
         recorded_starts = journal.recorded_starts() if journal.is_earlier else None
-        recording.last_deleted, last_time, state = journal.replay_start()
+        recording.replays_after, last_time, state = journal.replay_start()
     if state is not None:
         history.note_first_state(state, last_time)
     for seq, now, kind, body in recording.events():
@@ -305,7 +306,7 @@ def _list_tasks(history: _History, resources: tuple[str, ...]) -> _TaskTable:
             by_demand.setdefault(tuple(demand.get(r, 0.0) for r in resources), []).append(index)
         if job.id in history.modified:
             recording.final_requests[job.id] = {
-                # A resource that a later server introduces is not known yet.
+                # Without 0 of a resource that the service may not know when the job is submitted.
                 "demand": {
                     r: largest
                     for k, r in enumerate(resources)

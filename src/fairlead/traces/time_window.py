@@ -22,8 +22,12 @@ def why_no_starts(workload: Workload) -> str:
     return "the trace does not record when its tasks started"
 
 
-def end_of_run(workload: Workload) -> float:
-    """Return the last time of a trace, in seconds: of its events and recorded ends. O(tasks)."""
+def last_time(workload: Workload) -> float:
+    """Return the last time of a trace, in seconds. O(tasks).
+
+    It is the time at which the trace was cut, or else that of the last submission, server event,
+    recorded end or withdrawal.
+    """
     if workload.recorded_until is not None:
         return workload.recorded_until
     end = np.where(
@@ -34,7 +38,7 @@ def end_of_run(workload: Workload) -> float:
     return max(workload.span, float(end[np.isfinite(end)].max(initial=0.0)))
 
 
-def runs_over(workload: Workload, begin: float) -> bool:
+def has_unfinished_jobs_at(workload: Workload, begin: float) -> bool:
     """Return whether jobs submitted before a time may have waited or run at that time."""
     job = _job_of_task(workload)
     never_started = workload.task_start == inf
@@ -68,7 +72,8 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
       then, all recorded starts are left out, too: without these jobs the servers would be less full
       than they were.
     - Servers start in their state at `begin`: a server that is absent at `begin` leaves at time 0.
-    - Servers that first join at `end` or later are removed.
+    - Servers that first join at `end` or later are removed, but for the first one of a group
+      without other servers.
 
     O(jobs + sets + tasks + servers + their events).
 
@@ -115,7 +120,7 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
         (f"jobs left out, as they were submitted before {since} (--from)", earlier),
         (f"jobs left out, as they were submitted from {until} on (--to)", later),
     ]
-    if part.has_starts and runs_over(workload, begin):
+    if part.has_starts and has_unfinished_jobs_at(workload, begin):
         known = ~np.isnan(part.task_start[jobs[np.repeat(part.set_job, part.set_tasks)]])
         notes.append((NO_STARTS, int(known.sum())))
         part = replace(

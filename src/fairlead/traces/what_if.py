@@ -13,7 +13,7 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.formats.file_faults import did_you_mean
 from fairlead.formats.queue_file import read_weights
 from fairlead.model.problem_changes import group_named
-from fairlead.model.quantity import typed_number
+from fairlead.model.quantity import number_from_text
 from fairlead.model.queues import TASKS, read_limits
 from fairlead.model.quotas import WHERE, check_quotas, read_quotas
 from fairlead.model.quotas import check_cluster as check_quota_servers
@@ -211,7 +211,7 @@ def _owners(workload: Workload) -> tuple[str, ...]:
 
 def _parse_number(text: str) -> float:
     try:
-        return typed_number(text)
+        return number_from_text(text)
     except ValueError:
         raise InputError(f"{text!r} is not a number") from None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli import options, streams
 from fairlead.cli.parameters import Option
 from fairlead.errors import InputError
-from fairlead.model.quantity import typed_number
+from fairlead.model.quantity import number_from_text
 
 if TYPE_CHECKING:
     from fairlead.model.problem import Problem
@@ -165,7 +165,7 @@ def _parse_delay(text: str) -> Delay:
 
     shortest, _, longest = text.partition("..")
     try:
-        return Delay(typed_number(shortest), typed_number(longest or shortest))
+        return Delay(number_from_text(shortest), number_from_text(longest or shortest))
     except ValueError:
         raise InputError(
             f"must be a number of seconds, or two such as 0.1..0.5, not {text!r}", "--delay"
@@ -184,7 +184,7 @@ def _parse_changes(
         for pair in pairs or ():
             name, _, when = pair.rpartition(":")
             try:
-                time = typed_number(when)
+                time = number_from_text(when)
             except ValueError:
                 name = ""
             if not name:

@@ -8,7 +8,7 @@ from typing import Annotated
 from fairlead.cli import options, streams
 from fairlead.cli.parameters import Option
 from fairlead.errors import CertificateError, InputError
-from fairlead.model.quantity import typed_number
+from fairlead.model.quantity import number_from_text
 
 
 def trade_off(
@@ -56,6 +56,6 @@ def _parse_alphas(text: str) -> list[float]:
     from fairlead.mechanisms.utility import check_alpha
 
     try:
-        return [check_alpha(typed_number(part.strip())) for part in text.split(",")]
+        return [check_alpha(number_from_text(part.strip())) for part in text.split(",")]
     except ValueError:
         raise InputError(f"must be numbers separated by commas, not {text!r}", "--alphas") from None

@@ -22,7 +22,7 @@ from fairlead.cli.options import parse_pairs
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import complain, log_on_standard_error
 from fairlead.errors import InputError
-from fairlead.model.quantity import typed_number
+from fairlead.model.quantity import number_from_text
 from fairlead.service.client.plain_client import PlainClient, other_version
 
 Row = dict[str, Any]
@@ -78,7 +78,7 @@ def parse_where(texts: list[str] | None) -> dict[str, str] | list[str] | None:
 def parse_amount(text: str) -> float | str:
     """Parse an amount; return an amount with a unit as text."""
     try:
-        return typed_number(text)
+        return number_from_text(text)
     except ValueError:
         return text
 

@@ -60,7 +60,7 @@ DEPENDENCIES = "jobs that depend on other jobs; dependencies are ignored"
 _BYTES_FOR_DETECTION = 2**16
 _KEY = re.compile(r'"(?:nb_res|jobs|profiles)"\s*:')
 
-# A whole number is read as its digits.
+# A whole number is accepted, too: 7 is read as "7".
 _Text = Annotated[
     str,
     Field(min_length=1),

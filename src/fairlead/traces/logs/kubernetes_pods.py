@@ -31,16 +31,18 @@ def read_pods(
     Users are namespaces; with `user_from` ``label:KEY``, they are the values of this label of pods.
     """
     found = read_pod_runs(path, user_from or "namespace")
-    cluster, group_of, server_of = _group_nodes(found.cluster, [run.allowed for run in found.runs])
+    cluster, nodes_of_group, server_of = _group_nodes(
+        found.cluster, [run.allowed for run in found.runs]
+    )
     collected = JobCollector()
     collected.notes.update(found.notes)
     for run, amounts in zip(found.runs, found.amounts.tolist(), strict=True):
         with error_source(str(path), run.place):
             collected.add_job(run.name, run.user, run.submitted)
-            place = tuple(bool(run.allowed[nodes].any()) for nodes in group_of)
+            allowed = tuple(bool(run.allowed[nodes].any()) for nodes in nodes_of_group)
             collected.add_tasks(
                 tuple(amounts),
-                place,
+                allowed,
                 (run.ended - run.started or HALF_SECOND,),
                 start=run.started,
                 servers=[server_of[run.node] if run.node >= 0 else -1],

@@ -21,7 +21,7 @@ from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces._stored_files import read_lines
 
 MACHINE_COLUMNS = ("cluster id", "name", "nodes", "CPUs per node", "speed", "RAM per node in KiB")
-LARGEST_COUNT = 2**53
+LARGEST_EXACT = 2**53
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
 _QUALIFIED_HOST = re.compile(r"[A-Za-z][\w-]*\.[\w.-]+", re.ASCII)
 
@@ -116,7 +116,7 @@ class Machines:
 
     @cached_property
     def _by_property(self) -> dict[str, frozenset[str]]:
-        """The groups by each property that names groups, by name or by number of cores."""
+        """The groups for which a property stands: by their name, or by their number of cores."""
         found: dict[str, frozenset[str]] = {}
         for group in self.groups:
             for alias in (group.name, f"cl_{group.name}"):
@@ -183,7 +183,7 @@ class Machines:
 def read_machines(path: Path) -> Machines:
     """Read a machine file: one cluster per row, six columns separated by tabs or blanks.
 
-    The columns are `MACHINE_COLUMNS`; the speed and a seventh column are not used. Raises
+    The columns are `MACHINE_COLUMNS`; the id, the speed and a seventh column are not used. Raises
     InputError with file and row for a malformed row, a repeated name, or more than `MOST_SERVERS`
     nodes in total.
     """
@@ -219,13 +219,13 @@ def read_machines(path: Path) -> Machines:
 def _parse_positive(fields: list[str], column: int, place: str, source: str) -> int:
     """Return the positive number in a column.
 
-    Raises InputError for other text, and for a number so large that as KiB it may be inexact in
-    bytes.
+    Raises InputError for other text, and for a number above 2**43: as KiB it might not be exact as
+    a float of bytes.
     """
     text = fields[column]
     usable = len(text) <= 16 and text.isascii() and text.isdigit()
-    if not usable or not 0 < int(text) <= LARGEST_COUNT // 1024:
-        fault = f"{text[:40]!r} is not a whole number from 1 to {LARGEST_COUNT // 1024:,}"
+    if not usable or not 0 < int(text) <= LARGEST_EXACT // 1024:
+        fault = f"{text[:40]!r} is not a whole number from 1 to {LARGEST_EXACT // 1024:,}"
         what = f"column {column + 1} ({MACHINE_COLUMNS[column]})"
         raise InputError(f"{what}: {fault}", place, source)
     return int(text)

@@ -59,7 +59,7 @@ RESOURCES = ("cpu", "memory", "gpu")
 UNITS = ("cores", "GiB", "GPUs")
 
 NEVER_SCHEDULED = "pods left out, as they were never scheduled"
-NO_LIFE = "pods left out, as they end before they start"
+ENDED_BEFORE_START = "pods left out, as they end before they start"
 NO_DEMAND = "pods left out, as they ask for nothing"
 UNKNOWN_MODEL = "pods left out, as no node has a GPU model that they accept"
 NO_START = "pods scheduled before they were created, whose start is taken as unknown"
@@ -192,7 +192,7 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
     block.refuse(parts, "is not 1000, and num_gpu is more than 1", "gpu_milli")
     usable = {
         NEVER_SCHEDULED: pl.col("scheduled_time").is_not_null(),
-        NO_LIFE: pl.col("deletion_time") > pl.col("scheduled_time"),
+        ENDED_BEFORE_START: pl.col("deletion_time") > pl.col("scheduled_time"),
         NO_DEMAND: pl.sum_horizontal("cpu_milli", "memory_mib", "num_gpu") > 0,
     }
     frame = keep_usable(frame.with_columns(part=shared), notes, usable)
@@ -278,7 +278,7 @@ def _collect_instances(
     notes = collected.notes
     usable = {
         NEVER_SCHEDULED: pl.col("start").is_not_null(),
-        NO_LIFE: pl.col("end") >= pl.col("start"),
+        ENDED_BEFORE_START: pl.col("end") >= pl.col("start"),
         NO_DEMAND: pl.sum_horizontal("cpu_request", "memory_request", "gpu_request") > 0,
     }
     frame = keep_usable(frame, notes, usable)

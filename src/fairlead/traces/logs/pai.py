@@ -14,7 +14,8 @@ Wild", NSDI 2022. The folder has four tables without headings: jobs, their tasks
 4. The servers are the machines of ``pai_machine_spec.csv``, present for the whole time.
 
 A job is submitted at its ``start_time``, which the publishers define as its submission; its
-instances start later. An unknown time is empty or 0.
+instances should start later; where one started before, that start is the submission. An unknown
+time is empty or 0.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ NO_GPU = "CPU"  # the type of machines without GPUs
 
 NEVER_RAN = "instances left out, as they never started"
 NOT_ENDED = "instances left out, as they had not ended"
-NO_LIFE = "instances left out, as they end before they start"
+ENDED_BEFORE_START = "instances left out, as they end before they start"
 NO_TASK = "instances left out, as no row describes their task"
 NO_JOB = "instances left out, as no row describes their job"
 NO_INSTANCE = "jobs left out, as none of their instances is usable"
@@ -194,6 +195,8 @@ def _read_tasks(
 def _find_places(tasks: pl.DataFrame, types: list[str]) -> tuple[list[list[bool]], pl.DataFrame]:
     """Return the distinct places, and the tasks with the number of their place, `place`.
 
+    A place says for each group whether tasks may run there.
+
     The first place has all groups. `types` has the GPU type of each group.
     """
     places = [[True] * len(types)]
@@ -226,7 +229,7 @@ def _read_instances(
     usable = {
         NEVER_RAN: pl.col("start_time") > 0,
         NOT_ENDED: pl.col("end_time") > 0,
-        NO_LIFE: pl.col("end_time") >= pl.col("start_time"),
+        ENDED_BEFORE_START: pl.col("end_time") >= pl.col("start_time"),
         NO_TASK: pl.col("task").is_not_null(),
         NO_JOB: pl.col("job").is_not_null(),
         NO_DEMAND: pl.col("cpu") + pl.col("memory") + pl.col("gpu") > 0,

@@ -53,12 +53,12 @@ ENDED_BEFORE_START = "jobs left out, as they ended before they started"
 ENDED_BEFORE_SUBMISSION = "jobs left out, as they ended before they were submitted"
 STILL_RAN = "jobs left out, as they had not ended"
 EARLIER_RUNS = "earlier runs of requeued jobs, left out"
-NO_LIMIT_NAMED = "jobs with the time limit of their partition; this limit is not known"
+PARTITION_LIMIT = "jobs with the time limit of their partition; this limit is not known"
 NOT_ELIGIBLE = "jobs left out, as they were held, or waited for other jobs or a time, until the end"
 NO_REQUEST = "jobs left out, as the table lacks their requests; ask sacct for ReqTRES"
 NO_PARTITION = "jobs that may run on all nodes, as the table has no column Partition"
 NO_NODE_PARTITION = (
-    "jobs of several partitions that may run on all nodes, as the machines have no partitions"
+    "jobs with a partition that may run on all nodes, as the machines have no partitions"
 )
 UNKNOWN_PARTITION = "jobs of a partition that no node has; they may run everywhere"
 GPUS_IGNORED = "jobs that ask for GPUs, which no node has; read without them"
@@ -77,7 +77,7 @@ OUT_AT_END = (
 )
 NODES_NAMED = 5
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,7}(?:\.\d+)?)")
-_STEPS = re.compile(r"([0-9]+_)\[([0-9]{1,6})-([0-9]{1,6}):([1-9][0-9]{0,6})\]")
+_ARRAY_WITH_STEP = re.compile(r"([0-9]+_)\[([0-9]{1,6})-([0-9]{1,6}):([1-9][0-9]{0,6})\]")
 _DAYS_AND_HOURS = re.compile(r"(\d{1,7})-(\d{1,7})")
 
 
@@ -283,7 +283,7 @@ def _parse_row(
     notes[NO_PARTITION] += "partition" not in values
     limit = values.get("timelimit", "")
     notes[CUT_ARRAY] += "[" in job and _jobs_of_array(job) == [job]
-    notes[NO_LIMIT_NAMED] += limit.lower() == "partition_limit"
+    notes[PARTITION_LIMIT] += limit.lower() == "partition_limit"
     return SlurmRow(
         row=number,
         job=job,
@@ -327,7 +327,7 @@ def _run_of(
 def _submission_of(values: Mapping[str, str], submit: float | None, run: _JobRun) -> float:
     """Return when a job was submitted, or became eligible: until then it requests nothing.
 
-    Raises `_LeftOutError` for a job that was cancelled before.
+    Raises `_LeftOutError` for a job that never became eligible, or was cancelled before it was.
     """
     if submit is None:
         raise InputError("column submit: is not known")
@@ -355,7 +355,7 @@ def _jobs_of_array(job: str) -> list[str]:
     """Return the jobs of a pending array, ``9_[1-3%2]`` or ``9_[0-9:3]``; else the job itself."""
     whole = re.sub(r"%[0-9]+", "", job)
     with suppress(InputError):  # such as ``9_[1-100...]``, which sacct cut off
-        if (steps := _STEPS.fullmatch(whole)) is not None:
+        if (steps := _ARRAY_WITH_STEP.fullmatch(whole)) is not None:
             first, last, step = (int(steps[k]) for k in (2, 3, 4))
             return [f"{steps[1]}{k}" for k in range(first, last + 1, step)] or [job]
         return host_names(whole) or [job]
@@ -371,7 +371,7 @@ def _last_time(rows: list[SlurmRow]) -> float:
 
 
 def _end_unended(rows: list[SlurmRow], last: float) -> list[SlurmRow]:
-    """Give every row an end, and every job of a pending array a row of its own.
+    """Give every row a finite run time, and every job of a pending array a row of its own.
 
     Running jobs end a second after the time `last`, so that they still run at `last`. If a row
     without an end has times before the first submission of the other rows, these times are moved to
@@ -481,7 +481,10 @@ def _parse_time(text: str, column: str) -> float | None:
 
 
 def _parse_limit(text: str) -> float:
-    """Return the seconds of a limit: ``D-HH:MM:SS``, ``HH:MM:SS``, ``MM:SS``, ``D-HH``, minutes."""
+    """Return the seconds of a limit.
+
+    Its form is ``D-HH:MM:SS``, ``D-HH:MM``, ``D-HH``, ``HH:MM:SS``, ``MM:SS``, or minutes.
+    """
     if (parts := _DURATION.fullmatch(text)) is not None:
         days, hours, minutes, seconds = (float(part or 0) for part in parts.groups())
         if parts[1] and not parts[2]:  # D-HH:MM

@@ -111,7 +111,7 @@ def _read_scontrol(content: list[tuple[int, str]], source: str, out: list[str]) 
             # Either may be absent. CfgTRES takes precedence, but CPUTot is always checked.
             total = pairs.get("CPUTot", "0" if configured.get("cpu") else "")
             cpus = _parse_number(total, "CPUTot")
-            # A truncated block lacks RealMemory or what follows it.
+            # RealMemory is required, so that most truncated blocks are refused.
             mib = _parse_number(pairs.get("RealMemory", ""), "RealMemory")
             gpus = configured.get("gpu") or _parse_gpus(pairs.get("Gres", ""))
             if OUT & {*re.findall("[A-Z_]+", pairs.get("State", "").upper())}:

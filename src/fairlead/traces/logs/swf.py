@@ -1,7 +1,7 @@
 """Read logs in Standard Workload Format: a row for each job, 18 numbers, -1 for unknown.
 
 Version 2.2 of the format of D. Feitelson and others, for the Parallel Workloads Archive. Some logs
-append columns of their own, which are kept as text.
+append columns, which `read_swf` keeps as text if their number is known.
 
 The format has processors, not nodes. The usual simulators (those of the archive, Alea, Batsim)
 give a job its p processors at once, from one pool. So does this reader: a job is one task of p
@@ -66,7 +66,7 @@ NEVER_RAN = "jobs left out, as they never ran"
 NO_SUBMISSION = "jobs left out, as their submission is not known"
 PARTS = "rows left out, as they are parts of a job that another row sums up"
 NO_PROCESSORS = "jobs left out, as their processors are not known"
-ROUNDED_UP = "jobs of less than half a second, taken as half a second"
+ROUNDED_UP = "completed jobs with run time 0, taken as half a second"
 USED_MEMORY = "jobs whose requested memory is not known; the memory that they used is taken instead"
 NO_MEMORY = "jobs whose memory is not known, taken as none"
 NO_START = "jobs whose start is not in the log"
@@ -211,7 +211,8 @@ def read_swf(
 ) -> Iterator[SwfRow]:
     """Yield the jobs of a log; rows that are empty or start with ``;`` are skipped.
 
-    Raises InputError with file and row, also for submissions that descend. Memory does not grow
+    A row has `extra_columns` after the 18 of the format. Raises InputError with file and row, also
+    for another number of columns and for submissions that descend. Memory does not grow
     with the log.
     """
     source = str(path)
