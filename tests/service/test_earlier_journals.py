@@ -129,6 +129,13 @@ def test_without_digests_it_is_to_be_started_once(tmp_path: Path) -> None:
         read_journal(path)
 
 
+def test_without_events_it_is_to_be_started_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "old.db")
+    change(path, "DROP TABLE events")
+    with pytest.raises(InputError, match="start that version once"):
+        read_journal(path)
+
+
 def test_a_snapshot_without_a_scheduler_is_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "old.db", saved=(6,))
     with reading(path) as journal:

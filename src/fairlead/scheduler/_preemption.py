@@ -283,7 +283,7 @@ class PreemptionRound:
             return None
         if not taker.chosen and all(task.server.name not in self.stopping for task in plan):
             return None  # it fits without preemption, so `place` starts it
-        return self.book(group, plan, taker.chosen)
+        return self.book(group, plan, list(taker.chosen.values()))
 
     def book(self, group: TaskGroup, plan: Plan, chosen: list[Victim]) -> Preempted:
         """Mark the victims as stopping, and start the taker as planned."""
@@ -390,7 +390,8 @@ class Taker:
         self.indices = largest_first(group, round.state.criterion.total)
         self.asked = group.demand_together()  # (W,) the demand of all of these tasks
         self.plan: Plan = []  # of the tasks that have a server so far
-        self.chosen: list[Victim] = []
+        # By the id of the first task, because a gang is a different `Victim` on each server.
+        self.chosen: dict[int, Victim] = {}
         self.losses = HeldAmounts()  # amounts that queues and quotas lose by the chosen victims
         # Free amounts of the servers of the plan and of victims, after both.
         self.free: dict[str, vec[i64]] = {}
@@ -405,7 +406,7 @@ class Taker:
             if not self.find_server(index):
                 return None
         self.prune()
-        for victim in self.chosen:  # again, now that all tasks of a gang have servers
+        for victim in self.chosen.values():  # again, now that all tasks of a gang have servers
             if not self.is_allowed(victim, victim.tasks[0].server):
                 return None
         return self.plan
@@ -528,7 +529,7 @@ class Taker:
 
     def add_victim(self, victim: Victim) -> None:
         """Choose a victim, and free its amounts in the plan."""
-        self.chosen.append(victim)
+        self.chosen[victim.tasks[0].id] = victim
         self.losses.add_victim(victim, 1)
         for task in victim.tasks:
             take_from(self.changeable_free(task.server), task.shape, task.devices, -1)
@@ -557,7 +558,7 @@ class Taker:
         free = self.free_on(server)[:]
         found: list[Victim] = []
         for victim in victims:
-            if self.is_chosen(victim) or not helps(victim, server, shape, free):
+            if victim.tasks[0].id in self.chosen or not helps(victim, server, shape, free):
                 continue
             self.losses.add_victim(victim, 1)
             if not self.is_allowed(victim, server):
@@ -578,10 +579,6 @@ class Taker:
             else:
                 count_victim(free, victim, server, 1)
         return found
-
-    def is_chosen(self, victim: Victim) -> bool:
-        """Return whether a task or gang is a victim already; a gang is listed on each server."""
-        return any(chosen.tasks[0] is victim.tasks[0] for chosen in self.chosen)
 
     def freed_fraction(self, victim: Victim, server: Server, shape: Shape) -> int:
         """Return the fraction, times 2**64, of a task's lacking amounts that a victim frees.
@@ -683,7 +680,7 @@ class Taker:
 
     def prune(self) -> None:
         """Drop victims without which all planned tasks have room, the largest loss first."""
-        for victim in sorted(self.chosen, key=loss_of, reverse=True):
+        for victim in sorted(self.chosen.values(), key=loss_of, reverse=True):
             found: list[Packing] = []
             servers = {task.server.name: task.server for task in victim.tasks}
             for server in servers.values():
@@ -691,7 +688,7 @@ class Taker:
                 if packing is not None:
                     found.append(packing)
             if len(found) == len(servers):
-                self.chosen.remove(victim)
+                del self.chosen[victim.tasks[0].id]
                 self.losses.add_victim(victim, -1)
                 for packing in found:
                     self.free[packing.server.name] = packing.free

@@ -227,10 +227,10 @@ class Journal:
         inspector = sql.inspect(connection)
         if read_only or inspector.has_table("meta"):
             found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == "format"))
+        columns = inspector.get_columns("events") if inspector.has_table("events") else []
         # Of the earlier versions, only the last one wrote digests.
-        if found == EARLIER_FORMAT and not (
-            read_only and any(c["name"] == "digest" for c in inspector.get_columns("events"))
-        ):
+        has_digests = any(column["name"] == "digest" for column in columns)
+        if found == EARLIER_FORMAT and not (read_only and has_digests):
             raise InputError(EARLIER, "", str(self.path))
         if found is None and not read_only:
             TABLES.create_all(connection)
