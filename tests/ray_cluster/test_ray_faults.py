@@ -25,11 +25,15 @@ from conftest import STORE, Connect, running, state, until, wait_for
 from fairlead.errors import InputError
 from fairlead.ray import Fair, _agent
 from fairlead.ray._agent import Agent
+from fairlead.ray._dispatcher import Dispatcher
 from fairlead.ray._ray_calls import AGENT, CallOptions, LostError
 from fairlead.ray._ray_engine import RayEngine, RayNode
 from fairlead.ray.connection import NoDispatcherError, stop
 from fairlead.service.bounds import PREEMPTED
+from fairlead.service.client.calls import act_on_job
+from fairlead.service.client.exchange import Reply
 from fairlead.service.engines.protocol import Ending, EngineNode, JobSpec, Start
+from fairlead.service.engines.worker_loop import Link
 
 pytestmark = pytest.mark.timeout(200)
 NODE = {"cpu": 2}  # all of a node
@@ -72,6 +76,21 @@ async def begun(node: str = "n0") -> RayEngine:
     job = JobSpec(user="ana", command=[AGENT, "driver"], environment={})
     await engine.start([Start((1, 0, 1), node, {"cpu": 1.0}, None, job)])
     return engine
+
+
+def test_cancellations_leave_no_answers_in_the_journal() -> None:
+    """Keys make a journal keep answers; a dispatcher repeats no cancellation."""
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    async def ask(_: str, target: str, headers: dict[str, str], _body: bytes) -> Reply:
+        asked.append((target, headers))
+        return Reply(200, {}, b"{}")
+
+    dispatcher = Dispatcher.__new__(Dispatcher)
+    exchange: Any = SimpleNamespace(url="", ask=ask)
+    dispatcher._link = Link(exchange)
+    asyncio.run(dispatcher._try_all(act_on_job("7", "cancel")))
+    assert asked == [("/v1/jobs/7/cancel", {})]
 
 
 def test_a_start_on_a_node_that_is_gone_is_lost() -> None:

@@ -223,9 +223,9 @@ class Dispatcher:
     async def _try_all(self, *changes: Call) -> None:
         """Send requests together, so that one disk sync serves all; ignore failures.
 
-        The jobs may have ended meanwhile.
+        The jobs may have ended meanwhile. No request is repeated, so the journal keeps no answers.
         """
-        answers = map(self._link.ask, changes)
+        answers = (self._link.ask(change._replace(key="")) for change in changes)
         for outcome in await asyncio.gather(*answers, return_exceptions=True):
             if isinstance(outcome, BaseException) and not isinstance(outcome, FairleadError):
                 raise outcome
