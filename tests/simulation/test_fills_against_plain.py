@@ -34,6 +34,16 @@ def test_a_filling_is_what_the_definition_places(
     assert fill_by(problem, policy, seed).certificate.holds
 
 
+@by_policy
+def test_an_idle_user_with_rates_is_given_nothing(policy: Policy) -> None:
+    idle = Problem.from_arrays(
+        [[4.0], [2.0]], [[1.0], [0.0]], task_limit=[9, 0], rates=[[np.nan, np.nan], [3, 0]]
+    )
+    filled = fill_by(idle, policy, 0, lambda _done, _total: None)
+    assert filled.user_tasks.tolist() == [6, 0]
+    assert filled.certificate.holds
+
+
 @pytest.mark.parametrize("number", range(len(POLICIES)), ids=lambda n: POLICIES[n].name)
 def test_so_it_is_with_amounts_of_sixteen_digits(number: int) -> None:
     random = np.random.default_rng(number)

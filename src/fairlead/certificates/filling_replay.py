@@ -262,6 +262,8 @@ def _scores_by_capacity(replay: Replay, criterion: str) -> Score:
 def _share_of_task(replay: Replay, criterion: str, user: int) -> Fraction:
     """Return the share of one task in the capacities of all servers."""
     taken = replay.demanded[user]
+    if not taken:  # an idle user that states rates instead of a demand
+        return Fraction(0)
     if criterion == "drf":
         shares = [Fraction(d, replay.total[r]) for r, d in taken if replay.total[r]]
         return max(shares, default=Fraction(0))
@@ -310,7 +312,7 @@ class ResidualTaskShares:
 
 def _count_parts(amounts: list[int], factors: list[tuple[int, int]]) -> int:
     """Return how many parts of a task fit into amounts; `factors` are parts per quantum."""
-    return min([amounts[r] * factor for r, factor in factors])
+    return min([amounts[r] * factor for r, factor in factors], default=0)
 
 
 # Choice of servers
@@ -341,7 +343,7 @@ class BestFit:
         self.replay = replay
         demand, total = replay.demand, np.array(replay.total, dtype=np.float64)
         self.lead = (demand > 0).argmax(axis=1)  # (N,) the first demanded resource
-        self.wanted = demand.T / demand[np.arange(len(demand)), self.lead]  # (R, N)
+        self.wanted = demand.T / np.maximum(demand[np.arange(len(demand)), self.lead], 1)  # (R, N)
         # (R, N): the total of the first resource over that of each; 0 where there is none.
         self.scale = total[self.lead] / np.where(total > 0, total, np.inf)[:, None]
 

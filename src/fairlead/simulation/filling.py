@@ -144,8 +144,9 @@ def fill(
     InputError
         When the criterion or the selection is not known.
     RefusalError
-        When criterion and selection cannot be combined, when the problem has rates, queues or
-        weights per resource, or when more than fifty million tasks would be placed.
+        When criterion and selection cannot be combined, when a user with tasks has rates, when the
+        problem has queues or weights per resource, or when more than fifty million tasks would be
+        placed.
 
     Notes
     -----
@@ -224,7 +225,8 @@ def _placements(
 
 def _refuse_undefined(problem: Problem, policy: Policy) -> None:
     """Raise `RefusalError` for a policy or problem for which filling is not defined."""
-    if problem.users.rates is not None:
+    rates = problem.users.rates
+    if rates is not None and not np.isnan(rates[problem.task_limit >= 1]).all():
         raise RefusalError(policy.name, "given rates divide a server's time; tasks take amounts")
     if problem.users.resource_weight is not None:
         raise RefusalError(policy.name, "weights per resource are defined on one pool only")
@@ -265,7 +267,8 @@ def _expected_tasks(problem: Problem) -> float:
     total = np.where(problem.total_capacity > 0, problem.total_capacity, 1.0)
     use = problem.demand / total
     weight = np.where(problem.weight > 0, problem.weight, LATE)
-    rate = weight / use.max(axis=1)
+    largest = use.max(axis=1)  # 0 for an idle user with rates
+    rate = weight / np.where(largest > 0, largest, 1.0)
     width = _tasks_alone(problem) / rate
     start = np.zeros(problem.n_users)
     filling = WaterFilling(rate.tolist(), use.T.tolist())
