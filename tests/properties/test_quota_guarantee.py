@@ -60,6 +60,30 @@ def test_a_task_beyond_one_amount_of_a_quota_is_beyond_it() -> None:
     assert (found.verdict, found.witness["resource"]) == ("fails", "g")
 
 
+def test_a_queue_at_a_limit_is_not_short_of_its_quota() -> None:
+    """The limit may be of tasks, of another resource, of one user, or of the queue above."""
+    tree = [{"name": "lab"}, {"name": "team", "parent": "lab"}]
+    problem = lab().with_queues(tree, ["team", "lab", None])
+    quotas = {"team": [{"g": 3}]}
+
+    def found(whole: bool, **limits: dict[str, float]) -> str:
+        held = Holdings(problem, np.array([[1.0, 1], [3, 1], [0, 0]]), whole_tasks=whole)
+        verdicts = audit(problem, held, properties=[NAME], quotas=quotas, limits=limits)
+        return verdicts[NAME].verdict
+
+    for whole in (False, True):
+        for at_limit in (
+            {"team": {"tasks": 2}},
+            {"ana": {"c": 2}},
+            {"lab": {"tasks": 6}},
+            {"lab": {"g": 6, "c": 6}},
+        ):
+            assert found(whole, **at_limit) != "fails"
+        assert found(whole, lab={"tasks": 7}, team={"c": 3, "x": 1}, bo={"tasks": 4}) == "fails"
+    assert found(True, ana={"c": 2.5}) != "fails"
+    assert found(False, ana={"c": 2.5}) == "fails"
+
+
 def test_a_queue_without_tasks_of_a_resource_is_owed_nothing() -> None:
     assert not verdict([[2, 1], [2, 1], [0, 0]], {"cy": [{"g": 3}]}).applies
 

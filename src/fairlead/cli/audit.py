@@ -15,7 +15,9 @@ from fairlead.errors import InputError
 if TYPE_CHECKING:
     from polars import DataFrame
 
+    from fairlead.formats.queue_file import QueueFile
     from fairlead.model.problem import Problem
+    from fairlead.model.queues import Limits
     from fairlead.model.quotas import Quotas
     from fairlead.properties.audit import Audit
 
@@ -190,8 +192,10 @@ def audit(
     for note in () if is_mechanism else subject.not_modelled:
         streams.complain(f"not modelled: {note}")
     quotas: Quotas = {}
+    limits: Limits = {}
     if queues is not None:
-        problem, subject, quotas = _in_queues(problem, subject, queues)
+        problem, subject, file_of_queues = _in_queues(problem, subject, queues)
+        quotas, limits = file_of_queues.quotas, file_of_queues.limits
     if weights is not None:
         # Only now: the holdings, read above, repeat the weights of the problem file.
         problem = options.with_weights_of(problem, weights)
@@ -209,6 +213,7 @@ def audit(
             fair=None if is_mechanism else (names[0] if names else DEFAULT_MECHANISM),
             properties=properties,
             quotas=quotas,
+            limits=limits,
             lies=LIES if lies is None else lies,
             seed=seed,
             name=None if is_mechanism else options.title_of(allocation) if allocation else title,
@@ -249,8 +254,8 @@ def _refuse_options_of_dumps(
             raise InputError("is for --kubernetes", option)
 
 
-def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any, Quotas]:
-    """Return problem and subject with their users in a file's tree of queues, and its quotas."""
+def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any, QueueFile]:
+    """Return problem and subject with their users in a file's tree of queues, and the file."""
     from fairlead.errors import ProblemError
     from fairlead.formats.queue_file import load_queues
     from fairlead.model.quotas import check_cluster
@@ -265,7 +270,7 @@ def _in_queues(problem: Problem, subject: Any, path: Path) -> tuple[Problem, Any
         raise error.within(str(path)) from None
     if not isinstance(subject, str):
         subject = replace(subject, problem=problem)
-    return problem, subject, file.quotas
+    return problem, subject, file
 
 
 def _save_witnesses(found: Audit, folder: Path) -> None:

@@ -18,6 +18,7 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.holdings import Holdings, IdleUser
 from fairlead.model.notebooks import Plottable
 from fairlead.model.problem import Problem, check_problem
+from fairlead.model.queues import Limits, read_limits
 from fairlead.model.quotas import Quotas, check_cluster, check_quotas, read_quotas
 from fairlead.model.reductions import active_part
 from fairlead.model.verdict import Verdict
@@ -216,6 +217,7 @@ def audit(
     fair: str | None = None,
     properties: Collection[str] | None = None,
     quotas: Quotas | None = None,
+    limits: Limits | None = None,
     lies: int = LIES,
     departures: int = population.DEPARTURES,
     seed: int = 0,
@@ -238,6 +240,9 @@ def audit(
         Names of the properties to check, by default all.
     quotas : mapping, optional
         Guaranteed amounts of queues or users: ``{"ana": [{"gpu": 4}]}``, as `load_queues` reads.
+    limits : mapping, optional
+        Largest amounts of queues or users, ``{"ana": {"gpu": 4, "tasks": 2}}``. A queue at its
+        limit is not short of its quota.
     lies : int
         Number of lies to try in the search for one that pays.
     departures : int
@@ -286,7 +291,8 @@ def audit(
     wanted = check_properties(properties)
     guaranteed = read_quotas(quotas or {})
     parents = problem.users.parents()
-    check_quotas(guaranteed, parents, {})
+    bounded = read_limits(limits or {})
+    check_quotas(guaranteed, parents, bounded)
     check_cluster(guaranteed, parents, problem.cluster)
     for what, number in (("lies", lies), ("departures", departures), ("seed", seed)):
         whole_number(number, what)
@@ -295,7 +301,7 @@ def audit(
     for_fair = fair is not None and not isinstance(subject, str)
     of_subject, of_fair = ({}, options) if for_fair else (options, {})
     audited = subject_of(problem, subject, **of_subject)
-    audited = replace(audited, quotas=guaranteed)
+    audited = replace(audited, quotas=guaranteed, limits=bounded)
     if name is not None:
         audited = replace(audited, name=name)
     return audit_subject(

@@ -5,7 +5,8 @@
 - Quota guarantee: every queue with tasks left holds its quotas. A queue may hold less than its
   quota of a resource only if no user below it has a task left that takes that resource on the
   servers of the quota; or if more of the task, with whole tasks the next one, would exceed the
-  quota, of this resource or of another one that the task takes.
+  quota, of this resource or of another one that the task takes; or a limit of the user or of a
+  queue above it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray
 from fairlead.model.problem import Problem
+from fairlead.model.queues import amounts_and_tasks
 from fairlead.model.quotas import groups_of, in_words, quotas_of
 from fairlead.model.ties import first_smallest
 from fairlead.model.verdict import Verdict
@@ -80,6 +82,7 @@ def check_queue_quotas(subject: Subject) -> Verdict:
     left = holdings.user_tasks < problem.task_limit * (1 - NEGLIGIBLE)
     if holdings.whole_tasks:
         left = holdings.user_tasks <= problem.task_limit - 1 + NEGLIGIBLE
+    left &= _is_below_limits(subject)
     checked = 0
     worst, witness, sentence = NEGLIGIBLE, {}, ""
     for name, rows in subject.quotas.items():
@@ -122,6 +125,28 @@ def check_queue_quotas(subject: Subject) -> Verdict:
     if witness:
         return Verdict(QUOTAS, "fails", witness, checked, sentence=sentence, severity=worst)
     return Verdict(QUOTAS, "holds", {}, checked, sentence="every queue holds its quota")
+
+
+def _is_below_limits(subject: Subject) -> BoolArray:
+    """Return (N,) bool: whether more of a user's task stays within all limits; O(limits N R)."""
+    problem, holdings = subject.problem, subject.holdings
+    resources = problem.cluster.resources
+    below_limits = np.ones(problem.n_users, dtype=bool)
+    for name, row in subject.limits.items():
+        users = _users_of(problem, name)
+        amounts, most_tasks = amounts_and_tasks(row, resources)
+        columns = [resources.index(resource) for resource in amounts]
+        limit = np.array([*amounts.values(), np.inf if most_tasks is None else most_tasks])
+        has = np.append(
+            holdings.user_amounts[users].sum(axis=0)[columns], holdings.user_tasks[users].sum()
+        )
+        takes = np.column_stack((problem.demand[:, columns], np.ones(problem.n_users)))
+        if holdings.whole_tasks:
+            stays = has + takes <= limit * (1 + NEGLIGIBLE)
+        else:
+            stays = np.broadcast_to(has < limit * (1 - NEGLIGIBLE), takes.shape)
+        below_limits &= ~users | (stays | (takes == 0)).all(axis=1)
+    return below_limits
 
 
 def _users_of(problem: Problem, name: str) -> BoolArray:

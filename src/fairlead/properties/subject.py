@@ -21,6 +21,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.frames import read_numbers, read_table
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
+from fairlead.model.queues import Limits
 from fairlead.model.quotas import Quotas
 from fairlead.model.reductions import active_part, restrict
 from fairlead.properties.verdict_text import counted
@@ -45,6 +46,7 @@ class Subject:
     certified: bool = False  # whether every answer of the rule has a certificate
     zero_weights_hold: bool = False  # whether users of weight 0 hold something, counted as free
     quotas: Quotas = field(default_factory=dict)  # amounts that queues are guaranteed
+    limits: Limits = field(default_factory=dict)  # largest amounts that queues may hold
 
     @property
     def problem(self) -> Problem:
