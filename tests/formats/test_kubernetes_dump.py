@@ -460,3 +460,6 @@ def test_nothing_usable(tmp_path: Path) -> None:
     assert fault_of(write(tmp_path, *NODES, pod("a", {"cpu": 64}))).startswith(
         "items[2] (pod shop/a): no pod runs, and no waiting pod fits any node: one task needs 64"
     )
+    # No node lists places for pods, and no pod requests anything else.
+    idle = write(tmp_path, node("n0", {"cpu": 4}), pod("a"), pod("b", {"cpu": 0}, on="n0"))
+    assert fault_of(idle) == "no pod requests a resource that counts"

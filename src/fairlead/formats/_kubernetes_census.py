@@ -79,6 +79,8 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
     not_modelled: dict[str, list[str]] = {}
     requests, first_not_modelled = _split_requests(dump, listed, not_modelled)
     columns = _columns(requests)
+    if not columns:
+        raise InputError("no pod requests a resource that counts")
     n_cells = max(len(dump.users) * len(nodes), len(nodes), len(dump.pods)) * len(columns)
     if n_cells > MOST_CELLS:
         raise InputError(
