@@ -10,8 +10,9 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.formats.kubernetes import read_kubernetes
 from fairlead.properties.audit import Audit, audit
+from fairlead.properties.queue_guarantees import QUOTAS
 from fairlead.report.audit_document import share_limit_of
-from kubernetes_dumps import container, node, pod, write
+from kubernetes_dumps import container, node, pod, read, write
 
 GPU, AMD = "nvidia.com/gpu", "amd.com/gpu"
 WASTE, SLICES = "non-wastefulness", "sharing-incentive"
@@ -316,3 +317,21 @@ def test_a_part_of_a_list_is_refused(tmp_path: Path, left: dict[str, Any]) -> No
         look(tmp_path, N1, page)
     found = look(tmp_path, N1, page, lenient=True)
     assert set(verdicts(found).values()) == {"unknown"}
+
+
+def test_a_quota_is_owed_to_the_pods_that_wait(tmp_path: Path) -> None:
+    """The mean pod of web is as large as one that runs, and the pod that waits is small."""
+
+    def found(*items: Any, cores: float = 4) -> str:
+        held = read(tmp_path, *items)
+        quotas = {"web": [{"cpu": cores}]}
+        return audit(held.problem, held, properties=[QUOTAS], quotas=quotas)[QUOTAS].verdict
+
+    runs, small = web(0, 3, on="n"), pod("s", {"cpu": "100m"}, namespace="web")
+    claim = pod("s", {"cpu": "100m"}, namespace="web", **CLAIM)
+    assert found(node("n"), runs, small) == "fails"
+    assert found(node("n"), runs, small, cores=3) == "holds"
+    assert found(node("n"), runs, web(1, 2)) == "holds"
+    assert found(node("n"), runs, claim) == "unknown"
+    assert found(node("n"), runs, claim, small | {"metadata": web(9)["metadata"]}) == "fails"
+    assert found(node("n"), runs, pod("s", {"cpu": "100m"}, on="n", namespace="web")) == "holds"

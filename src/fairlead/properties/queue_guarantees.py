@@ -6,20 +6,23 @@
   quota of a resource only if no user below it has a task left that takes that resource on the
   servers of the quota; or if more of the task, with whole tasks the next one, would exceed the
   quota, of this resource or of another one that the task takes; or a limit of the user or of a
-  queue above it.
+  queue above it. Where waiting tasks are known, as in Kubernetes, only these are left.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from fairlead.model.cluster import BoolArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.queues import amounts_and_tasks
 from fairlead.model.quotas import groups_of, in_words, quotas_of
 from fairlead.model.ties import first_smallest
 from fairlead.model.verdict import Verdict
-from fairlead.properties.subject import Subject
+from fairlead.properties.subject import Subject, why_undecided
 from fairlead.properties.verdict_text import NEGLIGIBLE, format_change
 
 SHARES = "hierarchical-share-guarantee"
@@ -79,35 +82,34 @@ def check_queue_quotas(subject: Subject) -> Verdict:
     problem, holdings = subject.problem, subject.holdings
     if not subject.quotas:
         return Verdict.not_applicable(QUOTAS, "there are no quotas")
-    left = holdings.user_tasks < problem.task_limit * (1 - NEGLIGIBLE)
-    if holdings.whole_tasks:
-        left = holdings.user_tasks <= problem.task_limit - 1 + NEGLIGIBLE
-    left &= _is_below_limits(subject)
+    tasks = _next_tasks(holdings)
+    may_start = _is_below_limits(subject, tasks)
     checked = 0
-    worst, witness, sentence = NEGLIGIBLE, {}, ""
+    worst, witness, sentence, doubt = NEGLIGIBLE, {}, "", ""
     for name, rows in subject.quotas.items():
         below = _users_of(problem, name)
         for quota in quotas_of(rows):
             groups = groups_of(quota, problem.cluster)
             if quota.where is not None and problem is not subject.given:
                 continue
-            wants = below & left & problem.users.eligible[:, groups].any(axis=1)
+            wants = may_start & below[tasks.user] & tasks.allowed[:, groups].any(axis=1)
             held = holdings.held[below][:, groups].sum(axis=(0, 1))
             columns = [problem.cluster.resources.index(name) for name in quota.amounts]
-            takes, amounts = problem.demand[:, columns], np.array(list(quota.amounts.values()))
+            takes, amounts = tasks.takes[:, columns], np.array(list(quota.amounts.values()))
             has = held[columns]
-            if holdings.whole_tasks:
-                stays = has + takes <= amounts * (1 + NEGLIGIBLE)
-            else:
-                stays = np.broadcast_to(has < amounts * (1 - NEGLIGIBLE), takes.shape)
-            stays_within = wants & (stays | (takes == 0)).all(axis=1)
+            stays_within = wants & _stays_within(has, takes, amounts, holdings.whole_tasks)
             for k, (resource, amount) in enumerate(quota.amounts.items()):
                 asks = takes[:, k] > 0
                 if not (wants & asks).any() or amount <= 0:
                     continue
                 checked += 1
                 short = 1.0 - float(has[k]) / amount
-                if short > worst and (stays_within & asks).any():
+                if short <= NEGLIGIBLE or not (stays_within & asks).any():
+                    continue
+                if not (stays_within & asks & tasks.certain).any():
+                    why = why_undecided(subject, int(tasks.user[(stays_within & asks).argmax()]))
+                    doubt = doubt or f"{name} may be short of {resource}, but {why}"
+                elif short > worst:
                     worst = short
                     less, more = format_change(float(has[k]), amount)
                     sentence = (
@@ -124,29 +126,70 @@ def check_queue_quotas(subject: Subject) -> Verdict:
         return Verdict.not_applicable(QUOTAS, "no queue with a quota has tasks left")
     if witness:
         return Verdict(QUOTAS, "fails", witness, checked, sentence=sentence, severity=worst)
+    if doubt:
+        return Verdict.undecided(QUOTAS, doubt, checked)
     return Verdict(QUOTAS, "holds", {}, checked, sentence="every queue holds its quota")
 
 
-def _is_below_limits(subject: Subject) -> BoolArray:
-    """Return (N,) bool: whether more of a user's task stays within all limits; O(limits N R)."""
+@dataclass(frozen=True, eq=False)
+class _NextTasks:
+    """K tasks that could start next: one of each user with tasks left, or all that wait."""
+
+    user: IntArray  # (K,)
+    takes: FloatArray  # (K, R)
+    allowed: BoolArray  # (K, G): whether the task may run on a group
+    certain: BoolArray  # (K,): whether all its constraints are modelled
+
+
+def _next_tasks(holdings: Holdings) -> _NextTasks:
+    problem, waiting = holdings.problem, holdings.waiting
+    if holdings.amounts is not None or waiting:  # only the waiting tasks are left
+        return _NextTasks(
+            np.array([task.user for task in waiting], dtype=np.int64),
+            np.array([task.request for task in waiting]).reshape(-1, problem.n_resources),
+            np.array([task.allowed for task in waiting], dtype=bool).reshape(-1, problem.n_groups),
+            np.array([not task.undecided for task in waiting], dtype=bool),
+        )
+    left = holdings.user_tasks < problem.task_limit * (1 - NEGLIGIBLE)
+    if holdings.whole_tasks:
+        left = holdings.user_tasks <= problem.task_limit - 1 + NEGLIGIBLE
+    users = np.flatnonzero(left)
+    certain = np.ones(len(users), dtype=bool)
+    return _NextTasks(users, problem.demand[users], problem.users.eligible[users], certain)
+
+
+def _is_below_limits(subject: Subject, tasks: _NextTasks) -> BoolArray:
+    """Return (K,) bool: whether a next task stays within all limits; O(limits (N + K) R)."""
     problem, holdings = subject.problem, subject.holdings
     resources = problem.cluster.resources
-    below_limits = np.ones(problem.n_users, dtype=bool)
+    below_limits = np.ones(len(tasks.user), dtype=bool)
     for name, row in subject.limits.items():
-        users = _users_of(problem, name)
+        below = _users_of(problem, name)
         amounts, most_tasks = amounts_and_tasks(row, resources)
         columns = [resources.index(resource) for resource in amounts]
         limit = np.array([*amounts.values(), np.inf if most_tasks is None else most_tasks])
         has = np.append(
-            holdings.user_amounts[users].sum(axis=0)[columns], holdings.user_tasks[users].sum()
+            holdings.user_amounts[below].sum(axis=0)[columns], holdings.user_tasks[below].sum()
         )
-        takes = np.column_stack((problem.demand[:, columns], np.ones(problem.n_users)))
-        if holdings.whole_tasks:
-            stays = has + takes <= limit * (1 + NEGLIGIBLE)
-        else:
-            stays = np.broadcast_to(has < limit * (1 - NEGLIGIBLE), takes.shape)
-        below_limits &= ~users | (stays | (takes == 0)).all(axis=1)
+        takes = np.column_stack((tasks.takes[:, columns], np.ones(len(tasks.user))))
+        stays = _stays_within(has, takes, limit, holdings.whole_tasks)
+        below_limits &= ~below[tasks.user] | stays
     return below_limits
+
+
+def _stays_within(
+    has: FloatArray, takes: FloatArray, most: FloatArray, whole_tasks: bool
+) -> BoolArray:
+    """Return (K,) bool: whether more of a task (K, R), if whole all of it, keeps `has` in `most`.
+
+    Resources that the task does not take do not matter.
+    """
+    if whole_tasks:
+        stays = has + takes <= most * (1 + NEGLIGIBLE)
+    else:
+        stays = np.broadcast_to(has < most * (1 - NEGLIGIBLE), takes.shape)
+    within: BoolArray = (stays | (takes == 0)).all(axis=1)
+    return within
 
 
 def _users_of(problem: Problem, name: str) -> BoolArray:
