@@ -119,14 +119,17 @@ def test_a_dump_without_ended_pods_says_so(tmp_path: Path) -> None:
 
 
 NO_TIME = [{"state": {"terminated": {"finishedAt": "x"}}}]
+NO_ZONE = [{"state": {"terminated": {"finishedAt": "2025-01-01T10:01:00"}}}]
 
 
-@pytest.mark.parametrize("statuses", [5, {"a": 1}, NO_TIME])
+@pytest.mark.parametrize("statuses", [5, {"a": 1}, NO_TIME, NO_ZONE])
 def test_malformed_statuses_name_their_place(tmp_path: Path, statuses: object) -> None:
     made = ended("a", {"cpu": "1"}, "00:00", "00:10", ["01:00"], on="n1")
     made["status"]["containerStatuses"] = statuses
     path = write(tmp_path / "dump.json", node("n1"), made)
-    fault = "is not a time" if statuses is NO_TIME else "containerStatuses: must be a list"
+    fault = (
+        "is not a time" if statuses in (NO_TIME, NO_ZONE) else "containerStatuses: must be a list"
+    )
     assert fault in fault_of(read_workload, path)
 
 

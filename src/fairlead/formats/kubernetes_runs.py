@@ -173,6 +173,9 @@ def _parse_time(text: object, place: str) -> float | None:
     try:
         if not isinstance(text, str):
             raise ValueError
-        return datetime.fromisoformat(text).timestamp()
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:  # it would depend on this machine's time zone
+            raise ValueError
+        return moment.timestamp()
     except ValueError:
-        raise InputError(f"{show(text)} is not a time", place) from None
+        raise InputError(f"{show(text)} is not a time with a time zone", place) from None
