@@ -47,6 +47,10 @@ def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
         ("bo: {cpu: 0.5, tasks: 10}", "bo: 2", "limits.bo: must be a mapping of resources, not 2"),
         ("cpu: 0.5", "cpu: -1", "limits.bo.cpu: must be a number from 0, not -1"),
         ("tasks: 10", "tasks: 1.5", "limits.bo.tasks: must be a whole number from 0, not 1.5"),
+        ("bo: {cpu", '7: {cpu: 1}, "7": {cpu', "limits: the key '7' appears twice"),
+        ("tasks: 10", '1: 2, "1": 3', "limits.bo.1: appears twice"),
+        ("{gpu: 3}", '{1: 2, "1": 3}', "quotas.physics.1: appears twice"),
+        ("{physics: {gpu: 3}", '{7: {gpu: 1}, "7": {gpu: 3}', "quotas: the key '7' appears twice"),
         ("{gpu: 3}", "{gpu: 5}", "quotas.physics.gpu: 5 is more than the limit of physics, 4"),
     ],
 )

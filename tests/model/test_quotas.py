@@ -40,6 +40,10 @@ def fault_of(quotas: Any, limits: Any = None) -> str:
         ({"c": [{"gpu": 1}, {"gpu": 2}]}, "quotas.c[1]: is on the same servers as an earlier"),
         ({"c": {"gpu": 6}, "d": {"gpu": 3}, "p": {"gpu": 8}}, "quotas.p.gpu: 8 is less than the 9"),
         ({"c": {"gpu": 6}, "u": {"gpu": 7}}, "quotas.c.gpu: 6 is less than the 7"),
+        (
+            {"c": [{"gpu": 6, **A100}, {"gpu": 4}]},
+            "quotas.c.gpu: 4 is less than the 6 that are guaranteed on servers with type=a100",
+        ),
         ({"c": {"gpu": 6}, "d": {"gpu": 5}}, "11 gpu are guaranteed to c, d; the servers have"),
         (
             {"a": {"gpu": 6, **A100}, "b": {"gpu": 4, **A100}, "c": {"gpu": 1}},

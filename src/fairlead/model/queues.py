@@ -177,11 +177,15 @@ def read_limits(given: object) -> Limits:
     found: Limits = {}
     for key, row in given.items():
         name = name_text(key, "limits")
+        if name in found:
+            raise ProblemError(f"the key {name!r} appears twice in one mapping", "limits")
         if not isinstance(row, Mapping):
             raise ProblemError(f"must be a mapping of resources, not {show(row)}", f"limits.{name}")
         limit: dict[str, float] = {}
         for resource, value in row.items():
             place = f"limits.{name}.{name_text(resource, f'limits.{name}')}"
+            if str(resource) in limit:
+                raise ProblemError("appears twice in one mapping", place)
             limit[str(resource)] = number_at(value, place)
             if resource in (TASKS, JOBS) and value % 1:
                 raise ProblemError(f"must be a whole number from 0, not {show(value)}", place)

@@ -72,6 +72,8 @@ def read_quotas(given: object) -> Quotas:
     found: Quotas = {}
     for key, value in given.items():
         name = name_text(key, "quotas")
+        if name in found:
+            raise ProblemError(f"the key {name!r} appears twice in one mapping", "quotas")
         rows = value if isinstance(value, list) else [value]
         places = [f"quotas.{name}" + (f"[{k}]" if len(rows) > 1 else "") for k in range(len(rows))]
         found[name] = [_read_row(*each) for each in zip(rows, places, strict=True)]
@@ -88,6 +90,8 @@ def _read_row(row: object, place: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in row.items():
         name = name_text(key, place)
+        if name in found:
+            raise ProblemError("appears twice in one mapping", f"{place}.{name}")
         if name == WHERE:
             found[WHERE] = _read_where(value, f"{place}.{WHERE}")
             continue
@@ -232,9 +236,8 @@ def _needs_of(
     rest = found.pop("", None)  # of the children, on any servers
     spare = 0.0  # amounts on some servers, beyond those of the children there
     everywhere = None
-    for quota in quotas_of(quotas.get(name, ())):
-        if resource not in quota.amounts:
-            continue
+    own = [quota for quota in quotas_of(quotas.get(name, ())) if resource in quota.amounts]
+    for quota in own:
         amount, place = quota.amounts[resource], in_words(quota.where)
         if quota.where is None:
             everywhere = amount
@@ -246,6 +249,12 @@ def _needs_of(
         if below.amount > amount * (1 + 1e-12):
             fault = f"{amount:.6g} is less than the {below.amount:.6g} that are guaranteed to "
             raise ProblemError(fault + ", ".join(below.names), f"quotas.{name}.{resource}")
+    for quota in own:
+        amount = quota.amounts[resource]
+        if everywhere is not None and amount > everywhere * (1 + 1e-12):
+            # A task starts early only within all quotas of its queue, so it would not on these.
+            fault = f"{everywhere:.6g} is less than the {amount:.6g} that are guaranteed on servers"
+            raise ProblemError(f"{fault}{in_words(quota.where)}", f"quotas.{name}.{resource}")
     if everywhere is not None:
         elsewhere = sum(need.amount for need in found.values())
         found[""] = _Need((name,), None, max(everywhere - elsewhere, 0.0))
