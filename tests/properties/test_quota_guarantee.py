@@ -41,6 +41,14 @@ def test_servers_of_a_quota_are_told_apart() -> None:
     assert verdict([[2, 1], [2, 1], [0, 0]], there).verdict == "holds"
 
 
+def test_a_task_must_stay_within_all_quotas_of_its_queue() -> None:
+    """As in the scheduler: with two GPUs of the one kind, none of the other is owed."""
+    two = {"bo": [{"g": 2}, {"g": 1, "where": [lab().cluster.groups[0]]}]}
+    for whole in (False, True):
+        assert verdict([[0, 0], [0, 2], [0, 0]], two, whole_tasks=whole).verdict == "holds"
+        assert verdict([[0, 0], [0, 1], [0, 0]], two, whole_tasks=whole).verdict == "fails"
+
+
 def test_whole_tasks_need_not_fill_a_quota() -> None:
     half = {"team": [{"g": 1.5}]}
     assert verdict([[1, 0], [3, 2], [0, 0]], half, whole_tasks=True).verdict == "holds"

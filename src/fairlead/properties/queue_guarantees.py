@@ -5,8 +5,9 @@
 - Quota guarantee: every queue with tasks left holds its quotas. A queue may hold less than its
   quota of a resource only if no user below it has a task left that takes that resource on the
   servers of the quota; or if more of the task, with whole tasks the next one, would exceed the
-  quota, of this resource or of another one that the task takes; or a limit of the user or of a
-  queue above it. Where waiting tasks are known, as in Kubernetes, only these are left.
+  quota, of this resource or of another one that the task takes, or another quota of the queue on
+  the same server; or a limit of the user or of a queue above it. Where waiting tasks are known, as
+  in Kubernetes, only these are left.
 """
 
 from __future__ import annotations
@@ -88,19 +89,26 @@ def check_queue_quotas(subject: Subject) -> Verdict:
     worst, witness, sentence, doubt = NEGLIGIBLE, {}, "", ""
     for name, rows in subject.quotas.items():
         below = _users_of(problem, name)
+        wants = (may_start & below[tasks.user])[:, None] & tasks.allowed  # (K, G)
+        fits = wants.copy()  # on servers where the queue would stay within all of its quotas
+        uses = []  # for each quota: its groups, columns of its resources, and their held amounts
         for quota in quotas_of(rows):
-            groups = groups_of(quota, problem.cluster)
             if quota.where is not None and problem is not subject.given:
                 continue
-            wants = may_start & below[tasks.user] & tasks.allowed[:, groups].any(axis=1)
-            held = holdings.held[below][:, groups].sum(axis=(0, 1))
+            groups = groups_of(quota, problem.cluster)
             columns = [problem.cluster.resources.index(name) for name in quota.amounts]
-            takes, amounts = tasks.takes[:, columns], np.array(list(quota.amounts.values()))
-            has = held[columns]
-            stays_within = wants & _stays_within(has, takes, amounts, holdings.whole_tasks)
+            has = holdings.held[below][:, groups].sum(axis=(0, 1))[columns]
+            uses.append((quota, groups, columns, has))
+            most = np.array(list(quota.amounts.values()))
+            stays = _stays_within(has, tasks.takes[:, columns], most, holdings.whole_tasks)
+            fits[:, groups] &= stays[:, None]
+        for quota, groups, columns, has in uses:
+            takes = tasks.takes[:, columns]
+            may_run = wants[:, groups].any(axis=1)
+            stays_within = fits[:, groups].any(axis=1)
             for k, (resource, amount) in enumerate(quota.amounts.items()):
                 asks = takes[:, k] > 0
-                if not (wants & asks).any() or amount <= 0:
+                if not (may_run & asks).any() or amount <= 0:
                     continue
                 checked += 1
                 short = 1.0 - float(has[k]) / amount
