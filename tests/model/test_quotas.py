@@ -79,6 +79,8 @@ def test_quotas_that_can_be_met_are_taken() -> None:
     assert fault_of(both, {"p": {"gpu": 6}}) == ""
     assert "quotas.u.gpu: 6 for u, d is more than" in fault_of(both, {"p": {"gpu": 5}})
     assert "4 is more than the limit of a, 3" in fault_of({"a": {"gpu": 4}}, {"a": {"gpu": 3}})
+    tenths = {"u": {"gpu": 0.1}, "d": {"gpu": 0.2}}  # in floats their sum is above 0.3
+    assert fault_of(tenths, {"p": {"gpu": 0.3}}) == ""
 
 
 def test_unmet_quotas_are_those_of_hall() -> None:

@@ -6,7 +6,7 @@ them together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from fairlead.model.arguments import name_text
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
 from fairlead.model.quantity import number_at, show
 from fairlead.model.queues import Limits, Parents
+
+_ROUNDING = 1e-12  # relative excess of a sum of amounts that is a rounding error
 
 WHERE = "where"  # the key of a row that is not a resource: labels, or names of servers or groups
 
@@ -124,13 +126,15 @@ class _Need:
 def check_quotas(quotas: Quotas, parents: Parents, limits: Limits) -> None:
     """Raise ProblemError for quotas above a limit, or below the sum of the quotas of children."""
     children = _children_of(quotas, parents)
+    least = {name: _least_needs(name, quotas, children) for name in _resources_of(quotas)}
     for name, row in limits.items():
         for resource, limit in row.items():
-            least = _least_need(name, resource, quotas, children)
-            if least.amount > limit:
-                whose = "" if least.names == (name,) else f" for {', '.join(least.names)}"
-                fault = f"{least.amount:.6g}{whose} is more than the limit of {name}, {limit:.6g}"
-                raise ProblemError(fault, f"quotas.{least.names[0]}.{resource}")
+            need = least.get(resource, {}).get(name)
+            # A sum of quotas may exceed an equal limit by a rounding error.
+            if need is not None and need.amount > limit * (1 + _ROUNDING):
+                whose = "" if need.names == (name,) else f" for {', '.join(need.names)}"
+                fault = f"{need.amount:.6g}{whose} is more than the limit of {name}, {limit:.6g}"
+                raise ProblemError(fault, f"quotas.{need.names[0]}.{resource}")
     for _ in _needs(quotas, parents):
         pass
 
@@ -194,19 +198,23 @@ def _needs(quotas: Quotas, parents: Parents) -> Iterator[tuple[str, list[_Need]]
     A queue without a quota needs the sum of its children's needs. Raises ProblemError if this sum
     exceeds the queue's quota.
     """
-    resources = {
-        name: None for rows in quotas.values() for q in quotas_of(rows) for name in q.amounts
-    }
     children = _children_of(quotas, parents)
-    for resource in resources:
+    for resource in _resources_of(quotas):
+        least = _least_needs(resource, quotas, children)
         yield (
             resource,
             [
                 need
                 for name in children[None]
-                for need in _needs_of(name, resource, quotas, children).values()
+                for need in _needs_of(name, resource, quotas, children, least).values()
             ],
         )
+
+
+def _resources_of(quotas: Quotas) -> list[str]:
+    """Return the resources of which amounts are guaranteed, each once."""
+    amounts = (quota.amounts for rows in quotas.values() for quota in quotas_of(rows))
+    return list(dict.fromkeys(resource for row in amounts for resource in row))
 
 
 def _children_of(quotas: Quotas, parents: Parents) -> dict[str | None, list[str]]:
@@ -218,15 +226,20 @@ def _children_of(quotas: Quotas, parents: Parents) -> dict[str | None, list[str]
 
 
 def _needs_of(
-    name: str, resource: str, quotas: Quotas, children: Mapping[str | None, list[str]]
+    name: str,
+    resource: str,
+    quotas: Quotas,
+    children: Mapping[str | None, list[str]],
+    least: Mapping[str, _Need],
 ) -> dict[str, _Need]:
     """Return the needs of a queue for a resource; keys describe the servers, as `in_words`.
 
-    Amounts add up: the one on all servers is in addition to those on some servers.
+    Amounts add up: the one on all servers is in addition to those on some servers. `least` are the
+    `_least_needs` of the resource.
     """
     found: dict[str, _Need] = {}
     for child in children.get(name, ()):
-        for place, need in _needs_of(child, resource, quotas, children).items():
+        for place, need in _needs_of(child, resource, quotas, children, least).items():
             siblings = found.get(place)
             if siblings is not None:
                 amount = siblings.amount + need.amount
@@ -241,12 +254,12 @@ def _needs_of(
         amount, place = quota.amounts[resource], in_words(quota.where)
         if quota.where is None:
             everywhere = amount
-            below = _least_below(name, resource, quotas, children)
+            below = _sum_of(least[child] for child in children.get(name, ()))
         else:
             below = found.get(place, _Need((), quota.where, 0.0))
             spare += amount - below.amount
             found[place] = _Need((name,), quota.where, amount)
-        if below.amount > amount * (1 + 1e-12):
+        if below.amount > amount * (1 + _ROUNDING):
             fault = f"{amount:.6g} is less than the {below.amount:.6g} that are guaranteed to "
             raise ProblemError(fault + ", ".join(below.names), f"quotas.{name}.{resource}")
     for quota in own:
@@ -263,26 +276,30 @@ def _needs_of(
     return found
 
 
-def _least_need(
-    name: str, resource: str, quotas: Quotas, children: Mapping[str | None, list[str]]
-) -> _Need:
-    """Return a lower bound of all amounts that a queue needs: its largest quota, or those below."""
-    below = _least_below(name, resource, quotas, children)
-    own = max(
-        (q.amounts[resource] for q in quotas_of(quotas.get(name, ())) if resource in q.amounts),
-        default=0.0,
-    )
-    return below if below.amount > own else _Need((name,), None, own)
+def _least_needs(
+    resource: str, quotas: Quotas, children: Mapping[str | None, list[str]]
+) -> dict[str, _Need]:
+    """Return a lower bound of each queue's needs on all servers; O(queues and users).
+
+    It is the queue's largest quota, or the sum of the bounds of its children if that is more.
+    """
+    parents_first = list(children[None])
+    for name in parents_first:  # the list grows meanwhile
+        parents_first += children.get(name, ())
+    least: dict[str, _Need] = {}
+    for name in reversed(parents_first):
+        below = _sum_of(least[child] for child in children.get(name, ()))
+        rows = (quota.amounts for quota in quotas_of(quotas.get(name, ())))
+        own = max((row[resource] for row in rows if resource in row), default=0.0)
+        least[name] = below if below.amount > own else _Need((name,), None, own)
+    return least
 
 
-def _least_below(
-    name: str, resource: str, quotas: Quotas, children: Mapping[str | None, list[str]]
-) -> _Need:
-    """Return the sum of the `_least_need` of a queue's children."""
-    needs = [_least_need(child, resource, quotas, children) for child in children.get(name, ())]
-    needs = [need for need in needs if need.amount > 0]
-    names = tuple(name for need in needs for name in need.names)
-    return _Need(names, None, sum(need.amount for need in needs))
+def _sum_of(needs: Iterable[_Need]) -> _Need:
+    """Return the sum of needs on all servers."""
+    some = [need for need in needs if need.amount > 0]
+    names = tuple(name for need in some for name in need.names)
+    return _Need(names, None, sum(need.amount for need in some))
 
 
 def _find_shortage(may_use: BoolArray, amounts: FloatArray, capacity: FloatArray) -> BoolArray:
