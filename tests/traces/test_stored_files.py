@@ -16,6 +16,7 @@ import pytest
 from hand_written_logs import EXAMPLES, log_row, write_log
 from random_workloads import assert_equal
 
+from fairlead.errors import InputError
 from fairlead.traces import _stored_files
 from fairlead.traces._stored_files import open_stored, read_json, uncompressed_name
 from fairlead.traces.readers import read_workload
@@ -111,3 +112,14 @@ def test_unusable_documents(tmp_path: Path, content: bytes, fault: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)
     assert fault_within(path, read_json, path) == fault
+
+
+def test_line_ends_converted_twice_are_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_bytes(LOG)
+    expected, _ = read_workload(path)
+    path.write_bytes(LOG.replace(b"\n", b"\r\r\n"))
+    assert_equal(read_workload(path)[0], expected)
+    path.write_bytes(LOG.replace(b"100", b"10\r0"))
+    with pytest.raises(InputError, match="row 2: holds a carriage return"):
+        read_workload(path)

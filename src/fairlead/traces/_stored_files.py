@@ -46,6 +46,8 @@ _REFUSED = {
 }
 _LONGEST_MAGIC = max(map(len, (*_COMPRESSIONS, *_REFUSED)))
 _TAR_MARK = slice(257, 262)  # where a tar archive has the bytes ustar
+# At the end of a row. A file converted twice has several.
+_CARRIAGE_RETURNS = re.compile(rb"(?<!\r)\r++(?=\n|\Z)")
 _NOT_IN_TEXT = {
     b"\0": "not text: it holds a zero byte",
     b"\r": "holds a carriage return; rows end with a line feed",
@@ -89,7 +91,7 @@ def read_texts(
 
 def _decode(content: bytes, row: int, source: str, comment: str) -> str:
     """Return some rows as text; `row` is the number of the first."""
-    content = content.replace(b"\r\n", NEWLINE).removesuffix(b"\r")
+    content = _CARRIAGE_RETURNS.sub(b"", content)
     for byte, fault in _NOT_IN_TEXT.items():
         found = content.find(byte)
         if found >= 0:
