@@ -88,10 +88,10 @@ def test_fillings_round_trip(
 def test_yaml_and_whole_numbers_as_names(tmp_path: Path) -> None:
     problem = Problem.from_arrays([[4.0]], [[1.0], [1.0]], groups=["1"], users=["7", "8"])
     path = tmp_path / "a.yaml"
-    path.write_text("mechanism: by hand\nusers:\n  - {name: 8, servers: {1: 2}}\n")
+    path.write_text("mechanism: 7\nusers:\n  - {name: 8, servers: {1: 2}}\n")
     held = read_allocation(path, problem)
     assert held.tasks.tolist() == [[0], [2]]
-    assert held.source == "by hand"
+    assert held.source == "7"
 
 
 def test_the_file_says_whether_tasks_are_whole(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def _check_layout(document: object) -> dict[str, Any]:
     if not document["users"]:
         raise InputError("must list at least one", "users")
     if "mechanism" in document:
-        name_text(document["mechanism"], "mechanism")
+        document["mechanism"] = name_text(document["mechanism"], "mechanism")
     return document
 
 
