@@ -51,6 +51,12 @@ def test_users_are_refused_exactly_when_gamma_is_zero_everywhere(
         assert caught.value.place == f"users[{placeable.argmin()}]"
 
 
+def test_a_large_task_is_no_reason_that_a_user_fits_no_server() -> None:
+    assert Problem.from_arrays([[4]], [[9]]).gamma.tolist() == [[4 / 9]]
+    fault = fault_of(Problem.from_arrays, [[4, 0]], [[9, 1]])
+    assert fault == "users[0]: user 'u1' fits no server: no server has r2"
+
+
 @pytest.mark.parametrize("count", [-1, 1.5, np.nan, np.inf])
 def test_counts_that_are_none(count: float) -> None:
     fault = fault_of(Problem.from_arrays, [[1]], [[1]], count=[count])

@@ -532,6 +532,11 @@ def _check_placeable(problem: Problem) -> None:
     for n in np.flatnonzero(~runnable.any(axis=1) & (problem.task_limit > 0)):
         rates = None if problem.users.rates is None else problem.users.rates[[n]]
         eligible = problem.users.eligible[[n]]
-        why = find_unplaceable(problem.cluster, problem.demand[[n]], eligible, rates)[0]
+        # Tasks are divisible: a task fits unless a resource is missing, however large it is.
+        largest = problem.cluster.capacity[open_to[n]].max(axis=0, initial=0.0)
+        demand = np.where(
+            largest > 0, np.minimum(problem.demand[[n]], largest), problem.demand[[n]]
+        )
+        why = find_unplaceable(problem.cluster, demand, eligible, rates)[0]
         fault = f"user {problem.users.names[n]!r} fits no server: {why}"
         raise ProblemError(fault, f"users[{n}]")
