@@ -125,6 +125,8 @@ def test_the_last_hours_end_at_the_last_event(hog: list[str], capsys: Capture) -
         (["--to", "99h"], "--to: is after the last event"),
         (["--from", f"{DAY}12:00"], "--from: is not before the end"),
         (["--max-owed", "-1"], "'--max-owed': must be at least 0"),
+        (["--max-owed", "inf", "--json"], "--max-owed: must be a finite number"),
+        (["--min-due", "inf", "--max-under", "5%"], "--min-due: must be a finite number"),
         (["--max-under", "130%"], "--max-under: must be a fraction"),
         (["--max-wait", "12"], "--max-wait: must be a time above 0 with a unit"),
         (["--last", "0d"], "--last: must be a time above 0 with a unit"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -164,6 +165,9 @@ def _parse_limits(
 
     if min_due and max_under is None:
         raise InputError("needs --max-under", "--min-due")
+    for option, hours in (("--min-due", min_due), ("--max-owed", max_owed)):
+        if hours == inf:  # the answer repeats the limits, and JSON has no infinity
+            raise InputError("must be a finite number of hours, not inf", option)
     return AuditLimits(
         None if max_under is None else options.parse_fraction(max_under, "--max-under"),
         min_due,
