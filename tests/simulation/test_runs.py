@@ -357,6 +357,8 @@ def test_runs_without_meaning_are_refused() -> None:
         plan_runs(["drf/best-fit", "dfr/best-fit"])
     with pytest.raises(RefusalError, match="drf/joint"):
         plan_runs(["drf/joint"])
+    with pytest.raises(InputError, match="must name a change"):
+        plan_runs(["drf/best-fit"], what_if=[""])
 
 
 ARRAYS = [

@@ -165,6 +165,8 @@ def plan_runs(
 def _changed_run(run: PlannedRun, change: str) -> PlannedRun:
     """Return the run of a policy with a change; ``preempt:MODE`` is another policy."""
     kind, colon, mode = change.partition(":")
+    if not change:  # an empty text stands for no change in `PlannedRun`
+        raise InputError("must name a change, such as weight:ana=3", "what-if")
     if kind != "preempt" or not colon:
         return replace(run, what_if=change)
     if run.rule is not None:
