@@ -128,3 +128,10 @@ def test_servers_that_have_not_settled_are_exit_1(
     assert answer["phases"][0]["seconds_to_1e-3"] is None
     assert run(["converge", str(roamer), "--until", "1.5"]) == 1
     assert "it may only need more time (--until)." in capsys.readouterr().out
+
+
+def test_a_delay_without_its_end_is_refused(
+    roamer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["converge", str(roamer), "--delay", "1.."]) == 2
+    assert "--delay: must be a number of seconds" in capsys.readouterr().err

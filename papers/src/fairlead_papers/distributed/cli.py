@@ -163,9 +163,9 @@ def _parse_delay(text: str) -> Delay:
     """Parse ``S`` or ``A..B``, seconds; raise InputError for other texts."""
     from fairlead_papers.distributed.network_setting import Delay
 
-    shortest, _, longest = text.partition("..")
+    shortest, dots, longest = text.partition("..")
     try:
-        return Delay(number_from_text(shortest), number_from_text(longest or shortest))
+        return Delay(number_from_text(shortest), number_from_text(longest if dots else shortest))
     except ValueError:
         raise InputError(
             f"must be a number of seconds, or two such as 0.1..0.5, not {text!r}", "--delay"
