@@ -361,3 +361,21 @@ def test_an_explanation_names_the_victims_queue() -> None:
     assert s.snapshot() == before
     late = s.submit("bo", {"gpu": 3})
     assert s.explain(late).held_by == "room"
+
+
+def test_a_stopping_task_of_a_gang_is_no_victim_again() -> None:
+    """Of ana's gang one task is stopping already, so the end of the gang frees one more GPU."""
+    s = lab(gpus=4)
+    gang = s.submit("ana", {"gpu": 1}, 2, gang=True)
+    first = s.assume(gang, "s0", stopping=True)
+    second = s.assume(gang, "s0")
+    s.submit("ana", {"gpu": 1}, 2)
+    s.place()
+    s.set_quota("bo", {"gpu": 4})
+    s.submit("bo", {"gpu": 1}, 9, now=1.0)
+    found = s.preempt(1.0)
+    victims = [task for each in found for task in each.victims]
+    assert second in victims
+    assert first not in victims
+    assert len(victims) == len(set(victims)) == 3
+    assert sum(len(each.starts) for each in found) == 4

@@ -335,7 +335,8 @@ class PreemptionRound:
             tasks = [task]
             if isinstance(group, Gang):
                 seen.add(group.id)
-                tasks = list((group.tasks or {}).values())
+                # Tasks that are stopping already free their amounts only once.
+                tasks = [each for each in (group.tasks or {}).values() if not each.is_stopping]
             victim = Victim(tasks, sum([self.lost_work(each) for each in tasks]))
             rows.append((group.priority, victim.loss, task.id, victim))
         found = [victim for _, _, _, victim in sorted(rows)]
