@@ -336,3 +336,18 @@ def test_a_failure_on_trial_is_undone() -> None:
     with s.what_if():
         s.fail(second.task)
     assert s.snapshot() == before
+
+
+@pytest.mark.parametrize("policy", [*ROWS, "slots:3", "drf/first-fit/reserve"])
+def test_a_gang_beyond_all_servers_costs_little(policy: str) -> None:
+    """A plan would list all tasks of the gang, which no memory holds."""
+    s = Scheduler(["cpu"], policy)
+    s.add_server("a", {"cpu": 2})
+    for name in ("ana", "bo"):
+        s.add_queue(name)
+    s.submit("ana", {"cpu": 1}, 2**45, gang=True, time_limit=9)
+    s.submit_gang("ana", [({"cpu": 1}, 2**45), ({"cpu": 2}, 1)], time_limit=9)
+    s.submit("bo", {"cpu": 1}, time_limit=9)
+    (first,) = s.place()
+    s.finish(first.task)
+    assert s.place(1.0) == []

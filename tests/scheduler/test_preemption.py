@@ -379,3 +379,17 @@ def test_a_stopping_task_of_a_gang_is_no_victim_again() -> None:
     assert first not in victims
     assert len(victims) == len(set(victims)) == 3
     assert sum(len(each.starts) for each in found) == 4
+
+
+def test_a_gang_beyond_the_cluster_costs_a_round_little() -> None:
+    """A plan would list all tasks of the gang, which no memory holds."""
+    s = lab(servers=2)
+    s.submit("ana", {"gpu": 1}, 8)
+    s.place()
+    s.set_quota("bo", {"gpu": 10**6})
+    s.submit("bo", {"gpu": 10**-9}, 2**45, gang=True)
+    s.submit_gang("bo", [({"gpu": 10**-9}, 2**45), ({"gpu": 2}, 1)])
+    assert s.place(1.0) == []
+    assert s.preempt(1.0) == []
+    s.submit("bo", {"gpu": 1}, now=2.0)
+    assert len(s.preempt(2.0)) == 1

@@ -12,6 +12,7 @@ tasks. In `selection.round_robin` a round gives the server first.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from fractions import Fraction
 from typing import Final
 
@@ -34,6 +35,7 @@ from fairlead.scheduler._entities import (
     limit_reached,
     placement_of,
 )
+from fairlead.scheduler._shortage import FittingTogether
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import first_to_try, first_waiting, is_behind, park
 from fairlead.scheduler.explanation import Reservation, WaitReason, tasks_in_words
@@ -111,6 +113,8 @@ class Cycle:
 
         While it plans, each planned task is taken from its server.
         """
+        if is_too_large(gang, self.state.servers.values()):
+            return []
         plan: Plan = []
         indices = largest_first(gang, self.state.criterion.total)
         for index in indices:
@@ -399,6 +403,16 @@ def largest_first(group: TaskGroup, total: vec[i64]) -> list[int]:
     return [index for _, index in ordered]
 
 
+def is_too_large(group: TaskGroup, servers: Collection[Server]) -> bool:
+    """Return whether a gang has more tasks than servers, and too many for their free amounts.
+
+    A plan would list all its tasks, so a gang of a million would cost all other users much time.
+    """
+    if not isinstance(group, Gang) or group.waiting <= len(servers):
+        return False
+    return not FittingTogether(group, servers).is_enough()
+
+
 def plan_together(
     group: TaskGroup, servers: list[Server], selection: Selection, total: vec[i64]
 ) -> Plan:
@@ -406,6 +420,8 @@ def plan_together(
 
     Empty if no server is found for a task. Unlike `Cycle.plan_gang`, it changes no index.
     """
+    if is_too_large(group, servers):
+        return []
     plan: Plan = []
     indices = largest_first(group, total)
     for index in indices:

@@ -459,9 +459,15 @@ class Gang(TaskGroup):
 
     def tasks_together(self) -> dict[Shape, int]:
         found: dict[Shape, int] = {}
-        for index in self.indices():
+        for index in self.returned or []:
             shape = self.shape_of(index)
             found[shape] = found.get(shape, 0) + 1
+        first = int(self.fresh)
+        for shape, shape_end in zip(self.parts, self.ends, strict=True):
+            end = min(shape_end, int(self.end))
+            if end > first:
+                found[shape] = found.get(shape, 0) + end - first
+                first = end
         return found
 
 

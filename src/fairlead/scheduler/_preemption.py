@@ -47,6 +47,7 @@ from fairlead.scheduler._entities import (
     path_of,
     take_from,
 )
+from fairlead.scheduler._shortage import fit_together
 from fairlead.scheduler._waiting import first_groups
 from fairlead.scheduler.criteria.criterion import ONE, ONE_BITS, weighted
 
@@ -120,6 +121,7 @@ class PreemptionRound:
         self.total = [int(amount) for amount in state.criterion.total]  # (W,) of all servers
         self.shared = state.criterion.shared  # how many of these, from the first, count in shares
         self.servers = sorted(state.servers.values())
+        self.open_servers = state.open_servers()
         # The amounts that queues and quotas hold, without victims that have not stopped yet.
         self.holdings = HeldAmounts()
         self.held = self.holdings.of_queue
@@ -388,7 +390,7 @@ class Taker:
         self.queue = group.waiting_list.queue
         self.path = path_of(self.queue)
         self.width = round.width
-        self.indices = largest_first(group, round.state.criterion.total)
+        self.indices: list[int] = []  # of these tasks; see `find`
         self.asked = group.demand_together()  # (W,) the demand of all of these tasks
         self.plan: Plan = []  # of the tasks that have a server so far
         # By the id of the first task, because a gang is a different `Victim` on each server.
@@ -403,6 +405,10 @@ class Taker:
         """Find servers for all tasks, and choose victims; None if the group may not start."""
         if not self.may_take():
             return None
+        for shape, tasks in self.group.tasks_together().items():
+            if not fit_together(self.round.open_servers, shape, tasks):
+                return None
+        self.indices = largest_first(self.group, self.round.state.criterion.total)
         for index in self.indices:
             if not self.find_server(index):
                 return None
@@ -541,7 +547,9 @@ class Taker:
         They are tried by descending score of their queues; if that makes no room, by the fraction
         of the lacking amounts that each frees.
         """
-        victims = self.round.victims_on(server)
+        victims = [
+            each for each in self.round.victims_on(server) if each.tasks[0].id not in self.chosen
+        ]
         ordered = [(-self.victim_score(victim.queue), k) for k, victim in enumerate(victims)]
         found = self.try_victims([victims[k] for _, k in sorted(ordered)], server, shape)
         if not found and len(victims) > 1:
@@ -559,7 +567,7 @@ class Taker:
         free = self.free_on(server)[:]
         found: list[Victim] = []
         for victim in victims:
-            if victim.tasks[0].id in self.chosen or not helps(victim, server, shape, free):
+            if not helps(victim, server, shape, free):
                 continue
             self.losses.add_victim(victim, 1)
             if not self.is_allowed(victim, server):
