@@ -163,6 +163,7 @@ class PlainRound:
             assert [tuple(p) for p in started] == [
                 (p.task, p.group, p.queue, p.server, p.attempt, p.index) for p in starts
             ]
+            s.parked.discard(group.id)
             s.fresh |= {p.task for p in started}
             s.stopping |= set(victims)
         if is_complete and not found:
