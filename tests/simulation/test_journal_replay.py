@@ -201,16 +201,23 @@ def test_under_another_policy_tasks_last_as_long(policy: str, seed: int, write: 
     assert summarise(workload, log).to_dict()["tasks"] == workload.n_tasks
 
 
-def test_another_policy_preempts_recorded_tasks_at_once(tmp_path: Path) -> None:
-    """Both tasks of ana ran from 1 s to 9 s; with preemption, one stops for bo at 3 s."""
-    journal, state = Journal(tmp_path / "journal.db"), ServiceState(LIVE)
+def recorder(path: Path) -> tuple[Journal, ServiceState, Callable[..., None]]:
+    """Return a journal, its state, and a function that applies and records an event."""
+    journal, state = Journal(path), ServiceState(LIVE)
 
     def tell(now: float, kind: str, **body: Any) -> None:
         outcome, batch = state.apply(kind, body, now), Batch()
-        placed = {"placed": digest_of_placements(outcome)} if kind == "place" else {}
+        is_placing = kind in ("place", "preempt")
+        placed = {"placed": digest_of_placements(outcome)} if is_placing else {}
         batch.add(now, kind, to_json(body | placed))
         journal.commit(batch, state.take_effects())
 
+    return journal, state, tell
+
+
+def test_another_policy_preempts_recorded_tasks_at_once(tmp_path: Path) -> None:
+    """Both tasks of ana ran from 1 s to 9 s; with preemption, one stops for bo at 3 s."""
+    journal, state, tell = recorder(tmp_path / "journal.db")
     capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
     tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
     tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
@@ -224,6 +231,71 @@ def test_another_policy_preempts_recorded_tasks_at_once(tmp_path: Path) -> None:
     log = replay_journal(read_journal(tmp_path / "journal.db"), f"{LIVE}/over-share")
     runs = sorted(zip(log.start.tolist(), log.end.tolist(), log.lost.tolist(), strict=True))
     assert runs == [(1.0, 3.0, True), (1.0, 9.0, False), (3.0, 5.0, False), (5.0, 13.0, False)]
+
+
+def test_a_lost_server_returns_at_once_under_any_policy(tmp_path: Path) -> None:
+    """The recorded gang ran on b alone; under first-fit it is on a and b when b is lost."""
+    journal, _, tell = recorder(tmp_path / "journal.db")
+    server = {"labels": {}, "identity": "1"}
+    small, large = ({"cpu": cpu, "memory": 8.0, "gpu": 0.0} for cpu in (1.0, 4.0))
+    tell(0.0, "server", name="a", capacity=small, **server)
+    tell(0.0, "server", name="b", capacity=large, **server)
+    tell(0.0, "submit", jobs=[a_job(tasks=2, gang=True)])
+    tell(1.0, "place", limit=9)
+    tell(2.0, "lost", name="b")
+    tell(2.0, "server", name="b", capacity=large, **server)
+    tell(2.0, "place", limit=9)
+    tell(5.0, "end", tasks=[[1, 0, 2, 0, ""], [1, 1, 2, 0, ""]])
+    journal.close()
+    workload = read_journal(tmp_path / "journal.db")
+    log = replay_journal(workload, "fifo/first-fit")
+    runs = zip(log.server.tolist(), log.start.tolist(), log.end.tolist(), strict=True)
+    assert sorted(runs) == [(0, 1.0, 2.0), (0, 2.0, 5.0), (1, 1.0, 2.0), (2, 2.0, 5.0)]
+
+
+def test_a_task_that_awaits_victims_starts_once(tmp_path: Path) -> None:
+    """Events are deleted up to 3 s, when bo's task waits for one of ana's to stop."""
+    policy = f"{LIVE}/over-share"
+    journal, state, tell = recorder(tmp_path / "journal.db")
+    tell(0.0, "policy", policy=policy, seed=0)
+    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
+    tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
+    tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
+    tell(1.0, "place", limit=9)
+    tell(2.0, "submit", jobs=[a_job("bo")])
+    tell(2.0, "place", limit=9)
+    tell(3.0, "preempt", limit=9)
+    journal.save(journal.seq, [state.snapshot()])
+    (victim,) = [key for run in state.jobs[2].running.values() for key in run.awaits]
+    tell(5.0, "end", tasks=[[*victim, 143, ""]])
+    tell(9.0, "end", tasks=[[2, 0, 1, 0, ""]])
+    journal.save(journal.seq, [state.snapshot()])
+    journal.delete_old(4.0)
+    journal.close()
+    workload = read_journal(tmp_path / "journal.db")
+    for other in (policy, LIVE):
+        log = replay_journal(workload, other)
+        (bo,) = np.flatnonzero(log.task == 2)
+        assert (log.start[bo], log.end[bo]) == (5.0, 9.0)
+        check_room(workload, log)
+
+
+def test_a_task_that_never_started_has_no_run_time(tmp_path: Path) -> None:
+    """Bo's task waits 100 s for a victim until the server is lost; so its run time is a guess."""
+    journal, _, tell = recorder(tmp_path / "journal.db")
+    tell(0.0, "policy", policy=f"{LIVE}/over-share", seed=0)
+    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
+    tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
+    tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
+    tell(1.0, "place", limit=9)
+    tell(2.0, "submit", jobs=[a_job("bo")])
+    tell(2.0, "place", limit=9)
+    tell(3.0, "preempt", limit=9)
+    tell(103.0, "user", name="bo", weight=1.0)
+    assert read_journal(tmp_path / "journal.db").task_duration[2] == 1.0
+    tell(103.0, "lost", name="a")
+    assert read_journal(tmp_path / "journal.db").task_duration[2] == 1.0
+    journal.close()
 
 
 def check_room(workload: JournalWorkload, log: fairlead.RunLog) -> None:

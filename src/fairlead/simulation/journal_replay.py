@@ -83,7 +83,8 @@ class _JournalReplay:
         self.planned: list[tuple[float, int, TaskKey, int]] = []
         self.n_planned = 0  # ends planned so far
         runs = (run for job in self.state.jobs.values() for run in job.running.values())
-        self.starts: list[Running] = sorted(runs, key=lambda run: (run.since, run.key))
+        sent = (run for run in runs if not run.awaits)  # the others start once their victims end
+        self.starts: list[Running] = sorted(sent, key=lambda run: (run.since, run.key))
         self.ends: dict[TaskKey, tuple[float, bool]] = {}  # time, and whether the task was lost
         self.failed: set[int] = set()  # jobs that did not end well
         scheduler = self.state.scheduler
@@ -154,6 +155,13 @@ class _JournalReplay:
         """Run a round of preemption, if the policy has it."""
         if self.state.scheduler.policy.preempts and not self.state.unplaced:
             self.state.apply("preempt", {"limit": AT_ONCE}, now)
+
+    def _on_server(self, now: float, kind: str, body: dict[str, Any]) -> None:
+        """End the tasks that are due, as a lost server stays until its gangs stop; then add it."""
+        while self.planned and self.planned[0][0] <= now:
+            self._end_due(now)
+            self._take_effects(now)  # an end may stop further tasks
+        self._on_other(now, kind, body)
 
     def _on_submit(self, now: float, _kind: str, body: dict[str, Any]) -> None:
         """Submit jobs; cancel those that wait for a job which has failed in the replay."""

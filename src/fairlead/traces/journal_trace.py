@@ -189,8 +189,9 @@ class _History:
             ended = (n for n, status in enumerate(job.status) if status in (DONE, FAILED))
             recording.ended_before |= {(job.id, index) for index in ended}
             for run in job.running.values():
-                self._note_start(run)
-                begin = min(begin, run.since)
+                if not run.awaits:  # a task that waits for its victims has not started
+                    self._note_start(run)
+                    begin = min(begin, run.since)
             begin = min(begin, job.submitted)
         recording.begin = begin
         for name, server in state.servers.items():
@@ -223,6 +224,8 @@ class _History:
         for run in effects.starts:
             self._note_start(run)
         for past in effects.attempts:
+            if past.key not in self.recording.starts:
+                continue  # it was stopped before its victims had ended, so it never ran
             task, seconds = past.key[:2], past.ended - past.started
             if past.status is None or self.jobs[past.key.job].cancelled:
                 self._note_cut_run(task, seconds)
@@ -258,7 +261,8 @@ class _History:
         """Note the runs that are unfinished at the end of the recording."""
         for job in state.jobs.values():
             for run in job.running.values():
-                self._note_cut_run(run.key[:2], self.recording.end - run.since)
+                if not run.awaits:
+                    self._note_cut_run(run.key[:2], self.recording.end - run.since)
 
     def _note_start(self, run: Running) -> None:
         self.recording.starts[run.key] = run.server, run.since
