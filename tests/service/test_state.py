@@ -159,6 +159,15 @@ def test_of_a_wrong_batch_nothing_is_taken(wrong: dict[str, object], says: str) 
     assert state.snapshot() == before
 
 
+def test_a_new_user_named_like_a_queue_adds_no_job() -> None:
+    state = with_servers(a=1)
+    state.apply("queues", {"rows": [{"name": "team"}], "users": {}, "limits": {}}, 0.0)
+    before = state.snapshot()
+    with pytest.raises(InputError, match="there is a queue 'team' already"):
+        state.apply("submit", {"jobs": [a_job("ana"), a_job("team")]}, 1.0)
+    assert state.snapshot() == before
+
+
 def drive(
     policy: str,
     seed: int,

@@ -497,9 +497,12 @@ class ServiceState:
         where: Where,
         after: Sequence[int] = (),
         members: Sequence[tuple[Mapping[str, float], int]] | None = None,
+        user: str = "",
         **_: Any,
     ) -> None:
         """Refuse a request that the scheduler would refuse, before anything has changed."""
+        if user not in self.users and any(row["name"] == user for row in self.queue_rows):
+            raise InputError(f"there is a queue {user!r:.60} already", "user")
         for amounts, _n in members or [(demand, 1)]:
             for name in amounts:
                 if name not in self.resources:
