@@ -217,7 +217,7 @@ def recorder(path: Path) -> tuple[Journal, ServiceState, Callable[..., None]]:
 
 def test_another_policy_preempts_recorded_tasks_at_once(tmp_path: Path) -> None:
     """Both tasks of ana ran from 1 s to 9 s; with preemption, one stops for bo at 3 s."""
-    journal, state, tell = recorder(tmp_path / "journal.db")
+    journal, _, tell = recorder(tmp_path / "journal.db")
     capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
     tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
     tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
@@ -296,6 +296,53 @@ def test_a_task_that_never_started_has_no_run_time(tmp_path: Path) -> None:
     tell(103.0, "lost", name="a")
     assert read_journal(tmp_path / "journal.db").task_duration[2] == 1.0
     journal.close()
+
+
+def test_a_server_that_lost_its_capacity_is_in_the_trace(tmp_path: Path) -> None:
+    """Events are deleted up to 2 s, when a task runs on a server that has no capacity left."""
+    journal, state, tell = recorder(tmp_path / "journal.db")
+    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 1.0}
+    server = {"name": "a", "labels": {}, "identity": "1"}
+    tell(0.0, "server", capacity=capacity, **server)
+    tell(0.0, "server", **server | {"name": "b"}, capacity=capacity)
+    tell(0.0, "submit", jobs=[a_job(where=["a"], demand={"cpu": 1.0, "gpu": 0.5})])
+    tell(1.0, "place", limit=9)
+    tell(2.0, "server", capacity=dict.fromkeys(capacity, 0.0), **server)
+    journal.save(journal.seq, [state.snapshot()])
+    tell(3.0, "server", capacity=capacity, **server)
+    tell(4.0, "end", tasks=[[1, 0, 1, 0, ""]])
+    journal.save(journal.seq, [state.snapshot()])
+    journal.delete_old(2.5)
+    journal.close()
+    workload = read_journal(tmp_path / "journal.db")
+    for policy in (LIVE, "fifo/first-fit"):
+        log = replay_journal(workload, policy)
+        assert [workload.cluster.groups[number] for number in log.server] == ["a"]
+        assert (log.start.tolist(), log.end.tolist()) == ([1.0], [4.0])
+        check_room(workload, log)
+
+
+def test_a_modified_job_of_the_first_state_has_its_last_request(tmp_path: Path) -> None:
+    """Events are deleted up to 1 s; then the waiting job's tasks ask for both cores."""
+    journal, state, tell = recorder(tmp_path / "journal.db")
+    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
+    tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
+    tell(0.0, "submit", jobs=[a_job(demand={"cpu": 2.0}), a_job(tasks=2)])
+    tell(1.0, "place", limit=9)
+    journal.save(journal.seq, [state.snapshot()])
+    tell(2.0, "modify", job=2, changes={"demand": {"cpu": 2.0}})
+    tell(3.0, "end", tasks=[[1, 0, 1, 0, ""]])
+    tell(3.0, "place", limit=9)
+    tell(5.0, "end", tasks=[[2, 0, 1, 0, ""]])
+    tell(5.0, "place", limit=9)
+    tell(7.0, "end", tasks=[[2, 1, 1, 0, ""]])
+    journal.save(journal.seq, [state.snapshot()])
+    journal.delete_old(1.5)
+    journal.close()
+    workload = read_journal(tmp_path / "journal.db")
+    log = replay_journal(workload, "fifo/first-fit")
+    assert log.start.tolist() == [1.0, 3.0, 5.0]
+    check_room(workload, log)
 
 
 def check_room(workload: JournalWorkload, log: fairlead.RunLog) -> None:

@@ -91,6 +91,8 @@ class _JournalReplay:
         self.is_own_policy = set(self.recording.policies) == {
             (scheduler.policy.name, scheduler.seed)
         }
+        if not self.is_own_policy:
+            self._settle_first_jobs()
 
     def _first_state(self, policy: str, seed: int) -> ServiceState:
         """Return the state before the first event, under a policy."""
@@ -101,6 +103,15 @@ class _JournalReplay:
             asked = {"policy": policy, "seed": seed}
             state.apply("policy", asked, self.recording.begin)
         return state
+
+    def _settle_first_jobs(self) -> None:
+        """Give the modified jobs of the first state their final requests."""
+        for job, settled in self.recording.final_requests.items():
+            if job in self.state.jobs:
+                fixed = {"demand"} if self.state.jobs[job].members else set()
+                changes = {name: settled[name] for name in settled.keys() - fixed}
+                body = {"job": job, "changes": changes}
+                self._on_other(self.recording.begin, "modify", body)
 
     def run(self, on_progress: Callable[[int, float], None] | None) -> RunLog:
         """Replay all events, then the ends of the tasks that still run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -196,6 +196,11 @@ class _History:
         recording.begin = begin
         for name, server in state.servers.items():
             self.note_server(state, name, begin)
+            if server.running and name not in self.present:
+                # Its capacity became 0; it had at least what its tasks take, in whole devices.
+                demands = [run.demand for run in server.running.values()]
+                used = {r: float(ceil(sum(d.get(r, 0.0) for d in demands))) for r in RESOURCES}
+                self.spans.append(_ServerSpan(name, used, server.labels, begin, time))
             if server.lost:
                 self.leaving.add(name)
 
