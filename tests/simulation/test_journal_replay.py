@@ -345,6 +345,26 @@ def test_a_modified_job_of_the_first_state_has_its_last_request(tmp_path: Path) 
     check_room(workload, log)
 
 
+def test_a_task_that_starts_after_the_last_event_ends(tmp_path: Path) -> None:
+    """Bo's task starts at the journal's last time: by preemption, and in the replay by a place."""
+    journal, state, tell = recorder(tmp_path / "journal.db")
+    tell(0.0, "policy", policy=f"{LIVE}/over-share", seed=0)
+    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
+    tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
+    tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
+    tell(1.0, "place", limit=9)
+    tell(2.0, "submit", jobs=[a_job("bo")])
+    tell(2.0, "place", limit=9)
+    tell(3.0, "preempt", limit=9)
+    (victim,) = [key for run in state.jobs[2].running.values() for key in run.awaits]
+    tell(5.0, "end", tasks=[[*victim, 143, ""]])
+    journal.close()
+    workload = read_journal(tmp_path / "journal.db")
+    log = replay_journal(workload, "fifo/first-fit")
+    (bo,) = np.flatnonzero(log.task == 2)
+    assert (log.start[bo], log.end[bo]) == (5.0, 5.0 + workload.task_duration[2])
+
+
 def check_room(workload: JournalWorkload, log: fairlead.RunLog) -> None:
     """Assert that no server holds more than it has, at any start."""
     sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)

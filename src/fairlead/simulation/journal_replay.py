@@ -82,6 +82,7 @@ class _JournalReplay:
         # Planned ends, a heap: time, serial number (for equal times), task, exit status.
         self.planned: list[tuple[float, int, TaskKey, int]] = []
         self.n_planned = 0  # ends planned so far
+        self.has_recorded_ends = True  # until the last event
         runs = (run for job in self.state.jobs.values() for run in job.running.values())
         sent = (run for run in runs if not run.awaits)  # the others start once their victims end
         self.starts: list[Running] = sorted(sent, key=lambda run: (run.since, run.key))
@@ -122,7 +123,8 @@ class _JournalReplay:
             self._take_effects(now)
             if on_progress is not None and seq % SHOWN_EVERY == 0:
                 on_progress(len(self.starts), now - begin)
-        # The journal lacks the ends of tasks that ran when it ended.
+        # The journal lacks the ends of tasks that ran when it ended, or that start from now on.
+        self.has_recorded_ends = False
         end = self.recording.end
         for job in self.state.jobs.values():
             for run in job.running.values():
@@ -240,7 +242,7 @@ class _JournalReplay:
         effects = self.state.take_effects()
         for run in effects.starts:
             self.starts.append(run)
-            if not self._is_as_recorded(run):
+            if not (self.has_recorded_ends and self._is_as_recorded(run)):
                 status = self.recording.completed_runs.get(run.key[:2], (0.0, 0))[1]
                 self._plan_end(now + self._duration(run), run, status)
         for run in effects.stops:
