@@ -365,6 +365,29 @@ def test_a_task_that_starts_after_the_last_event_ends(tmp_path: Path) -> None:
     assert (log.start[bo], log.end[bo]) == (5.0, 5.0 + workload.task_duration[2])
 
 
+def test_a_policy_without_preemption_stops_no_task(tmp_path: Path) -> None:
+    """The service preempted one of ana's tasks from 1 s, at 4 s; later it ran for 6 s."""
+    journal, state, tell = recorder(tmp_path / "journal.db")
+    tell(0.0, "policy", policy=f"{LIVE}/over-share", seed=0)
+    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
+    tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
+    tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
+    tell(1.0, "place", limit=9)
+    tell(2.0, "submit", jobs=[a_job("bo")])
+    tell(2.0, "place", limit=9)
+    tell(3.0, "preempt", limit=9)
+    (victim,) = [key for run in state.jobs[2].running.values() for key in run.awaits]
+    tell(4.0, "end", tasks=[[*victim, 143, ""]])
+    tell(5.0, "end", tasks=[[2, 0, 1, 0, ""]])
+    tell(5.0, "place", limit=9)
+    other = [1, 1 - victim.index, 1, 0, ""]
+    tell(11.0, "end", tasks=[[1, victim.index, 2, 0, ""], other])
+    journal.close()
+    log = replay_journal(read_journal(tmp_path / "journal.db"), "fifo/first-fit")
+    runs = zip(log.start.tolist(), log.end.tolist(), log.lost.tolist(), strict=True)
+    assert sorted(runs) == [(1.0, 7.0, False), (1.0, 11.0, False), (7.0, 8.0, False)]
+
+
 def check_room(workload: JournalWorkload, log: fairlead.RunLog) -> None:
     """Assert that no server holds more than it has, at any start."""
     sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)

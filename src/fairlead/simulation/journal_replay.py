@@ -49,9 +49,9 @@ def replay_journal(
 
     Requests about a job that has already ended in the replay are left out. A task that starts as in
     the journal ends as recorded; any other task runs for its ``task_duration``. Under another
-    policy, preempted tasks and those of a cancelled job end at once; stopped tasks count as lost.
-    Under another policy, a modified job has
-    its final request from the start. Seed 0 means the service's seed. Times count from the first
+    policy, so does a task that the service stopped to run it again later; preempted tasks and those
+    of a cancelled job end at once; stopped tasks count as lost; a modified job has its final
+    request from the start. Seed 0 means the service's seed. Times count from the first
     event.
 
     Raises InputError when the journal cannot be read, or a service cannot have the policy. Each
@@ -94,6 +94,9 @@ class _JournalReplay:
         }
         if not self.is_own_policy:
             self._settle_first_jobs()
+            for run in self.starts:
+                if run.key in self.recording.stopped:
+                    self._plan_end(run.since + self._duration(run), run, self._status(run))
 
     def _first_state(self, policy: str, seed: int) -> ServiceState:
         """Return the state before the first event, under a policy."""
@@ -243,8 +246,7 @@ class _JournalReplay:
         for run in effects.starts:
             self.starts.append(run)
             if not (self.has_recorded_ends and self._is_as_recorded(run)):
-                status = self.recording.completed_runs.get(run.key[:2], (0.0, 0))[1]
-                self._plan_end(now + self._duration(run), run, status)
+                self._plan_end(now + self._duration(run), run, self._status(run))
         for run in effects.stops:
             # A task that waits for its victims' end has not started, and the state ends it then.
             # The recorded end of a task is that of its stop only under the service's own policy.
@@ -260,11 +262,19 @@ class _JournalReplay:
         self.failed |= {job.id for job in effects.ended if job.state != "finished"}
 
     def _is_as_recorded(self, run: Running) -> bool:
-        """Return whether the journal has this attempt with the same server and start."""
+        """Return whether the recorded end of an attempt holds: it has the same server and start.
+
+        Another policy need not stop it as the service's own did.
+        """
+        if run.key in self.recording.stopped and not self.is_own_policy:
+            return False
         return self.recording.starts.get(run.key) == (run.server, run.since)
 
     def _duration(self, run: Running) -> float:
         return self.recording.durations[self.recording.numbers[run.key[:2]]]
+
+    def _status(self, run: Running) -> int:
+        return self.recording.completed_runs.get(run.key[:2], (0.0, 0))[1]
 
     def _log(self) -> RunLog:
         recording, begin = self.recording, self.recording.begin

@@ -49,6 +49,8 @@ class Recording:
     end: float = inf  # time of the last event
     # Server and time of each start, by the key of the attempt.
     starts: dict[TaskKey, tuple[str, float]] = field(default_factory=dict)
+    # Attempts that were asked to stop, for preemption or with their gang, and then ran again.
+    stopped: set[TaskKey] = field(default_factory=set)
     # Seconds and exit status of each task that ended by itself.
     completed_runs: dict[Task, tuple[float, int]] = field(default_factory=dict)
     numbers: dict[Task, int] = field(default_factory=dict)  # number of each task in the workload
@@ -177,6 +179,7 @@ class _History:
     modified: set[int] = field(default_factory=set)  # jobs that their users modified
     spans: list[_ServerSpan] = field(default_factory=list)
     present: dict[str, _ServerSpan] = field(default_factory=dict)  # by name of a server
+    stopping: set[TaskKey] = field(default_factory=set)  # attempts that were asked to stop
     leaving: set[str] = field(default_factory=set)  # lost servers that the state still has
 
     def note_first_state(self, state: ServiceState, time: float) -> None:
@@ -228,10 +231,13 @@ class _History:
         """Note the starts and ends of tasks, and the cancelled jobs, of one event."""
         for run in effects.starts:
             self._note_start(run)
+        self.stopping |= {run.key for run in effects.stops}
         for past in effects.attempts:
             if past.key not in self.recording.starts:
                 continue  # it was stopped before its victims had ended, so it never ran
             task, seconds = past.key[:2], past.ended - past.started
+            if past.status is None and past.key in self.stopping:
+                self.recording.stopped.add(past.key)
             if past.status is None or self.jobs[past.key.job].cancelled:
                 self._note_cut_run(task, seconds)
             else:
