@@ -74,13 +74,13 @@ def test_quotas_on_named_servers_stay_in_a_trial() -> None:
     state = with_servers("drf/best-fit/over-quota", a=4)
     for user in ("ana", "bo"):
         submit(state, user=user)
-    quotas = {"ana": [{"cpu": 1}, {"cpu": 4, "where": ["a"]}]}
+    quotas = {"ana": [{"cpu": 4}, {"cpu": 4, "where": ["a"]}]}
     state.apply("queues", {"rows": [], "users": {}, "limits": {}, "quotas": quotas}, 1.0)
-    both = {"ana": {"cpu": 2}, "bo": {"cpu": 2}}
+    both = {"ana": {"cpu": 4}, "bo": {"cpu": 2}}
     found = tried(state, quotas=both)["unmet_quotas"]
     assert "6 cpu are guaranteed to ana, bo; the servers have 4" in found
     assert tried(state, quotas=both, like={"a": 1})["unmet_quotas"] == ""
-    quotas["ana"][1]["cpu"] = 8
+    quotas["ana"][0]["cpu"] = quotas["ana"][1]["cpu"] = 8
     state.apply("queues", {"rows": [], "users": {}, "limits": {}, "quotas": quotas}, 1.0)
     assert "8 cpu" in tried(state, like={"a": 1})["unmet_quotas"]  # the new one is not named a
 
