@@ -1,4 +1,4 @@
-"""Compiled loop of `turn_order`: compare whole tasks with those that serving by turns gives."""
+"""Compiled loop of `turn_order`: compare whole tasks with the tasks that serving by turns gives."""
 
 from __future__ import annotations
 

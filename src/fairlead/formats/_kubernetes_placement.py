@@ -46,7 +46,7 @@ class Node:
 
     name: str
     labels: Mapping[str, str]
-    taints: frozenset[TaintKey]  # those that keep pods away
+    taints: frozenset[TaintKey]  # the taints that keep pods away
     allocatable: Amounts
 
 

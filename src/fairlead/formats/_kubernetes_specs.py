@@ -397,7 +397,7 @@ def split_request(
     """Split a request into counted amounts, and uncounted resources with the reason for each.
 
     Resources of HAMi that no node lists are not counted, nor resources allocated by claims.
-    `listed` are the resources that nodes list, `claimed` those that are allocated by claims.
+    `listed` has the resources that nodes list, `claimed` the resources that claims allocate.
     """
     by_claim = claimed | {name for name in request if name.startswith(_DEVICE_CLASS)}
     uncounted = {

@@ -501,7 +501,7 @@ def _solve_merged(row: Mechanism, problem: Problem, options: dict[str, Any]) -> 
 def _solve_certified(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
     """Run the implementation; raise CertificateError unless the certificate holds."""
     implementation = row.load()
-    # At most so many levels or prices are unknown; few unknowns are faster on one thread.
+    # The largest number of unknown levels or prices; few unknowns are faster on one thread.
     with threads_for(problem.n_groups * problem.n_resources):
         allocation = implementation(problem, **options)
     certificate = allocation.certificate

@@ -22,7 +22,7 @@ class Verdict:
     sentence: str = ""  # the finding in a sentence; empty if the report words it
     applies: bool = True  # False if the property's premise is not met; it then holds
     # The relative size of the violation, by the property's own measure: tasks lacked or gained,
-    # relative to those that the user has or should have; or amounts, relative to a capacity or
+    # relative to the tasks that the user has or should have; or amounts, relative to a capacity or
     # quota. Infinite for impossible tasks, and if the divisor is 0.
     severity: float = 0.0
     vacuous: tuple[str, ...] = ()  # names of users for which the property could not fail

@@ -49,7 +49,7 @@ def plot(answer: object) -> Plot:
 
 
 def drawn(title: str, figure: Figure | None, why_empty: str = "nothing to draw") -> Plot:
-    """Return a picture as a page of its own, with a title."""
+    """Return a picture as a separate page, with a title."""
     block: Block = Prose(f"{title}: {why_empty}.")
     height = 0
     if figure is not None:

@@ -564,7 +564,7 @@ class WaitingList:
 
     Under easy and ``/reserve`` all groups of a list have one time limit. A list is active if its
     first group may fit on some server. It is parked if that group fits on no server, except perhaps
-    on those that were freed since.
+    on servers that were freed since.
     """
 
     active_order: Order | None = None  # the order of its valid entry in `queue.active`, if active

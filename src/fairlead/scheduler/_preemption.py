@@ -560,7 +560,7 @@ class Taker:
         return found
 
     def try_victims(self, victims: list[Victim], server: Server, shape: Shape) -> list[Victim]:
-        """Try victims in order; return those that make room for a task, without needless ones.
+        """Try victims in order; return the victims that make room for a task, and no needless ones.
 
         Empty if they make no room. `chosen` does not change, and `losses` is restored.
         """

@@ -1,4 +1,4 @@
-"""Placement constraints, and the kinds of servers: those that the same constraints admit.
+"""Placement constraints, and kinds: servers that the same constraints admit.
 
 A constraint is compared once with each kind, instead of with each server.
 """

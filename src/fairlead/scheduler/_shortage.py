@@ -71,7 +71,7 @@ class Shortage:
         """Return the resources of which no allowed server has enough, with the largest capacities.
 
         Empty if a server is large enough. If each resource suffices on some server, but not all on
-        one server, return those that are too small on the server that has the fewest such ones.
+        one server, return the resources that are too small on the server with the fewest of these.
         """
         need = self.shape.need
         capacities = [server.capacity for server in sorted(self.allowed_servers)]
@@ -118,7 +118,7 @@ def lacks(shape: Shape, amounts: vec[i64]) -> list[int]:
 def fit_together(
     servers: Iterable[Server], shape: Shape, tasks: int, free: dict[str, vec[i64]] | None = None
 ) -> bool:
-    """Return whether so many tasks of a shape fit on the servers if all are empty and open.
+    """Return whether `tasks` tasks of a shape fit on the servers if all are empty and open.
 
     With `free`, the servers have these free amounts, by name, instead of their capacity.
     """

@@ -685,8 +685,8 @@ class Scheduler:
         now : float, optional
             In seconds; by default the time last given to `place`, `preempt` or `advance`.
         most : int
-            Other tasks that may start in a trial. If so many start before a task of the group, that
-            is the explanation, and no change is tried.
+            The largest number of other tasks that start in a trial. If it is reached before a task
+            of the group starts, that is the explanation, and no change is tried.
 
         Notes
         -----

@@ -27,8 +27,8 @@ KINDS = (JOURNAL, LOST, FAILING, OWED, NEVER_RUNS)  # in the order of lists
 MOST_WITHOUT_USER, MOST_OF_A_USER = 100, 10  # most present alerts of a kind
 OWED_HOURS, OWED_SECONDS = 24.0, 3600.0  # GPU-hours, or core-hours in a cluster without GPUs
 LAST_TASKS = 20  # ended tasks that are kept for each server
-# A server is reported if at least so many of its last tasks failed, in at least so many jobs, and
-# they are more than this fraction of its last tasks.
+# A server is reported if at least FEWEST_FAILURES of its last tasks failed, in at least FEWEST_JOBS
+# jobs, and they are more than FAILED_FRACTION of its last tasks.
 FEWEST_FAILURES, FEWEST_JOBS, FAILED_FRACTION = 5, 2, 0.5
 FAILED_ELSEWHERE = 0.25  # largest fraction elsewhere; above it, the server is not the cause
 TASKS_SECONDS = 3600.0  # age from which an ended task is ignored

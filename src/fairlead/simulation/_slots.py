@@ -24,9 +24,10 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
     """Return the problem in which tasks take whole slots.
 
     `kinds` has a user for each kind of tasks. A slot is one of `slots` equal parts of an imagined
-    server that has, of each resource, the largest capacity of any server. A server has as many
-    whole slots as fit in it; a task takes as many as its demand needs. The first resource of the
-    result is the slots. The others are those that some servers lack, which are not cut into slots.
+    server that has, of each resource, the largest capacity of any server. A server has
+    the whole slots that fit in it; a task takes the slots that its demand needs. The first resource
+    of the result is the slots. The others are the resources that some servers lack, which are not
+    cut into slots.
 
     Raises RefusalError when no resource is on every server. O((N + G) R). Source: Wang, Liang and
     Li 2014, Section VI and Table II.

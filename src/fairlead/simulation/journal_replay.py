@@ -109,7 +109,7 @@ class _JournalReplay:
         return state
 
     def _settle_first_jobs(self) -> None:
-        """Give the modified jobs of the first state their final requests."""
+        """Set the final requests of the modified jobs in the first state."""
         for job, settled in self.recording.final_requests.items():
             if job in self.state.jobs:
                 fixed = {"demand"} if self.state.jobs[job].members else set()
@@ -180,7 +180,7 @@ class _JournalReplay:
         self._on_other(now, kind, body)
 
     def _on_submit(self, now: float, _kind: str, body: dict[str, Any]) -> None:
-        """Submit jobs; cancel those that wait for a job which has failed in the replay."""
+        """Submit jobs; cancel jobs that wait for a job which has failed in the replay."""
         after_failed, asked, first = [], [], self.state.next_job
         for number, job in enumerate(body["jobs"]):
             ended = [other for other in job["after"] if other not in self.state.jobs]

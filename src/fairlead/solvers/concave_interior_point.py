@@ -25,7 +25,7 @@ GAP_ACCEPTED = 1e-4  # largest residual of an answer
 # If the residual is below GAP_SMALL, `PATIENCE` steps that do not halve it end the search.
 GAP_SMALL = 1e-8
 PATIENCE = 4
-PATIENCE_FAR = 25  # so many steps without a new smallest residual end the search at any residual
+PATIENCE_FAR = 25  # steps without a new smallest residual, after which the search ends
 
 
 @dataclass(frozen=True)

@@ -371,7 +371,7 @@ def _last_time(rows: list[SlurmRow]) -> float:
 
 
 def _end_unended(rows: list[SlurmRow], last: float) -> list[SlurmRow]:
-    """Give every row a finite run time, and every job of a pending array a row of its own.
+    """Set a finite run time in every row; split pending arrays into a row for each job.
 
     Running jobs end a second after the time `last`, so that they still run at `last`. If a row
     without an end has times before the first submission of the other rows, these times are moved to
