@@ -264,7 +264,7 @@ def _needs_of(
             raise ProblemError(fault + ", ".join(below.names), f"quotas.{name}.{resource}")
     for quota in own:
         amount = quota.amounts[resource]
-        if everywhere is not None and amount > everywhere * (1 + 1e-12):
+        if everywhere is not None and amount > everywhere * (1 + _ROUNDING):
             # A task starts early only within all quotas of its queue, so it would not on these.
             fault = f"{everywhere:.6g} is less than the {amount:.6g} that are guaranteed on servers"
             raise ProblemError(f"{fault}{in_words(quota.where)}", f"quotas.{name}.{resource}")
