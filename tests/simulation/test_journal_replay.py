@@ -215,6 +215,18 @@ def recorder(path: Path) -> tuple[Journal, ServiceState, Callable[..., None]]:
     return journal, state, tell
 
 
+def tell_preemption(tell: Callable[..., None]) -> None:
+    """Record that both tasks of ana fill a server from 1 s, and bo's task stops one at 3 s."""
+    tell(0.0, "policy", policy=f"{LIVE}/over-share", seed=0)
+    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
+    tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
+    tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
+    tell(1.0, "place", limit=9)
+    tell(2.0, "submit", jobs=[a_job("bo")])
+    tell(2.0, "place", limit=9)
+    tell(3.0, "preempt", limit=9)
+
+
 def test_another_policy_preempts_recorded_tasks_at_once(tmp_path: Path) -> None:
     """Both tasks of ana ran from 1 s to 9 s; with preemption, one stops for bo at 3 s."""
     journal, _, tell = recorder(tmp_path / "journal.db")
@@ -283,14 +295,7 @@ def test_a_task_that_awaits_victims_starts_once(tmp_path: Path) -> None:
 def test_a_task_that_never_started_has_no_run_time(tmp_path: Path) -> None:
     """Bo's task waits 100 s for a victim until the server is lost; so its run time is a guess."""
     journal, _, tell = recorder(tmp_path / "journal.db")
-    tell(0.0, "policy", policy=f"{LIVE}/over-share", seed=0)
-    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
-    tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
-    tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
-    tell(1.0, "place", limit=9)
-    tell(2.0, "submit", jobs=[a_job("bo")])
-    tell(2.0, "place", limit=9)
-    tell(3.0, "preempt", limit=9)
+    tell_preemption(tell)
     tell(103.0, "user", name="bo", weight=1.0)
     assert read_journal(tmp_path / "journal.db").task_duration[2] == 1.0
     tell(103.0, "lost", name="a")
@@ -348,14 +353,7 @@ def test_a_modified_job_of_the_first_state_has_its_last_request(tmp_path: Path) 
 def test_a_task_that_starts_after_the_last_event_ends(tmp_path: Path) -> None:
     """Bo's task starts at the journal's last time: by preemption, and in the replay by a place."""
     journal, state, tell = recorder(tmp_path / "journal.db")
-    tell(0.0, "policy", policy=f"{LIVE}/over-share", seed=0)
-    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
-    tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
-    tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
-    tell(1.0, "place", limit=9)
-    tell(2.0, "submit", jobs=[a_job("bo")])
-    tell(2.0, "place", limit=9)
-    tell(3.0, "preempt", limit=9)
+    tell_preemption(tell)
     (victim,) = [key for run in state.jobs[2].running.values() for key in run.awaits]
     tell(5.0, "end", tasks=[[*victim, 143, ""]])
     journal.close()
@@ -368,14 +366,7 @@ def test_a_task_that_starts_after_the_last_event_ends(tmp_path: Path) -> None:
 def test_a_policy_without_preemption_stops_no_task(tmp_path: Path) -> None:
     """The service preempted one of ana's tasks from 1 s, at 4 s; later it ran for 6 s."""
     journal, state, tell = recorder(tmp_path / "journal.db")
-    tell(0.0, "policy", policy=f"{LIVE}/over-share", seed=0)
-    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
-    tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
-    tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
-    tell(1.0, "place", limit=9)
-    tell(2.0, "submit", jobs=[a_job("bo")])
-    tell(2.0, "place", limit=9)
-    tell(3.0, "preempt", limit=9)
+    tell_preemption(tell)
     (victim,) = [key for run in state.jobs[2].running.values() for key in run.awaits]
     tell(4.0, "end", tasks=[[*victim, 143, ""]])
     tell(5.0, "end", tasks=[[2, 0, 1, 0, ""]])

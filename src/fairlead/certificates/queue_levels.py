@@ -93,7 +93,7 @@ class _Server:
         change = (after - before) / np.maximum(total, 1e-300)
         grown = change > REACHED
         wrong = np.where(able, np.maximum(-change, 0.0), np.abs(change))
-        tasks = np.where(able, total, after)  # those that count in levels
+        tasks = np.where(able, total, after)  # the tasks that count in levels
         excess = _measure_excess(
             self.queues, self.weight, tasks[:, None] * self.use, able, grown, used_up
         )

@@ -64,8 +64,8 @@ class Holdings(ReadOnlyArrays):
     outside: FloatArray | None = None
     # Requests and constraints of tasks that are not modelled, one line each.
     not_modelled: tuple[str, ...] = ()
-    # (N,): whether tasks of the user fit where its mean task does not. What the user could run on
-    # given amounts is then underestimated. None without such users.
+    # (N,): whether tasks of the user fit where its mean task does not. The number of tasks
+    # that would fit on given amounts is then underestimated. None without such users.
     partial: BoolArray | None = None
     # Which parts of the source are missing, so that any verdict may be wrong; empty if none is.
     incomplete: str = ""

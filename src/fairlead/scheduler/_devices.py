@@ -42,7 +42,7 @@ class DeviceColumns:
         return demand < self.unit
 
     def are_enough(self, demand: int, numbers: list[int]) -> bool:
-        """Return whether `numbers` are distinct, and as many as the devices that a task takes."""
+        """Return whether `numbers` name each device that a task takes, without repetition."""
         wanted = max(demand // int(self.unit), 1)
         return len(numbers) == wanted == len(set(numbers))
 
