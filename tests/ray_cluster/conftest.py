@@ -99,6 +99,7 @@ def running(fair: fairlead.ray.Fair) -> int:
 
 
 def wait_for(file: Path) -> None:
-    """Last until a file is there."""
+    """Last until a file is there, and never so short that calls would share a start."""
+    time.sleep(0.05)
     while not file.exists():
         time.sleep(0.05)

@@ -126,7 +126,7 @@ def test_a_new_user_has_the_fair_share_a_task_later(connect: Connect, tmp_path: 
     refs = [ana.submit(wait_for, tmp_path / ("first" if k < 4 else "later")) for k in range(8)]
     until(lambda: running(ana) == 4)
     refs += [bo.submit(wait_for, tmp_path / "later") for _ in range(6)]
-    until(lambda: len(bo.jobs()) > 0)
+    until(lambda: sum(job["tasks"] for job in bo.jobs()) == 6)
     (tmp_path / "first").touch()
     until(lambda: (running(ana), running(bo)) == (1, 3))
     view = ana.shares()

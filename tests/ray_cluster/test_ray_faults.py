@@ -212,7 +212,7 @@ def test_calls_go_on_with_the_next_dispatcher(
     refs = [fair.submit(wait_for, tmp_path / "end", demand=NODE) for _ in range(2)]
     until(lambda: running(fair) == 2)
     refs.append(fair.submit(abs, -7))
-    until(lambda: len(fair.jobs()) >= 2)
+    until(lambda: sum(job["tasks"] for job in fair.jobs()) == 3)
     restart()
     (tmp_path / "end").touch()
     assert ray.get(refs, timeout=60) == [None, None, 7]
