@@ -128,7 +128,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["token", "add", "ana", "--db", TOO_LONG],
         ["serve", "--port", "0", "--socket", "s", "--db", TOO_LONG],
         ["submit", "--file", TOO_LONG],
-        ["worker", "--cpu", "1", "--memory", "1", "--gpu", "0", "--state", TOO_LONG],
+        pytest.param(
+            ["worker", "--cpu", "1", "--memory", "1", "--gpu", "0", "--state", TOO_LONG],
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="workers need Linux"),
+        ),
     ],
     ids=" ".join,
 )
