@@ -16,7 +16,7 @@ import httpx
 from fairlead.service.client.exchange import Reply
 from fairlead.service.http.api import application
 from fairlead.service.journal.event_journal import Journal
-from fairlead.service.journal.tokens import Token
+from fairlead.service.journal.tokens import Caller
 from fairlead.service.rate_limits import Limits
 from fairlead.service.service import Service, Settings
 
@@ -144,7 +144,7 @@ def served(
         if tokens:
             with closing(Journal(tmp_path / "j.db")) as journal:
                 for name, (role, subject) in ROLES.items():
-                    journal.tokens.add(Token(name, role, subject), f"secret-{name}")
+                    journal.tokens.add(Caller(name, role, subject), f"secret-{name}")
         if "tmp_path" in signature(test).parameters:
             fixtures["tmp_path"] = tmp_path
         run(tmp_path, partial(test, **fixtures), settings, limits)

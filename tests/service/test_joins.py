@@ -11,14 +11,14 @@ from asked_service import Asked, served
 from fairlead.errors import InputError
 from fairlead.service import _workers as workers
 from fairlead.service._state_thread import StateThread
-from fairlead.service.journal.tokens import Token
+from fairlead.service.journal.tokens import Caller
 from fairlead.service.messages import FullError, JoinRequest
 from fairlead.service.service_state import MOST_DRAINED
 from fairlead.service.sessions import Session
 from service.test_state import end, place, submit, with_servers
 
 NAMES = [f"n{i}" for i in range(30)]
-OWNER = Token("w", "worker", "")
+OWNER = Caller("w", "worker", "")
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ async def test_names_of_two_joins_at_once_are_bounded(ask: Asked) -> None:
 async def test_servers_of_a_token_are_bounded(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "MOST_SERVERS", 10)
 
-    async def join(names: list[str], identity: str, who: Token = OWNER) -> None:
+    async def join(names: list[str], identity: str, who: Caller = OWNER) -> None:
         servers = [{"name": name, "cpu": 1, "memory": 1} for name in names]
         asked = JoinRequest.model_validate({"identity": identity, "servers": servers})
         await ask.service.workers.join(asked, who)
@@ -133,8 +133,8 @@ async def test_servers_of_a_token_are_bounded(ask: Asked, monkeypatch: pytest.Mo
     await join([*NAMES[6:10], "x"], "2")
     with pytest.raises(FullError):
         await join(["y"], "3")
-    await join(["y"], "3", Token("v", "worker", ""))
-    await join(NAMES[11:], "4", Token("boss", "admin", ""))
+    await join(["y"], "3", Caller("v", "worker", ""))
+    await join(NAMES[11:], "4", Caller("boss", "admin", ""))
 
 
 def test_a_drained_server_of_a_lost_gang_stays_drained() -> None:

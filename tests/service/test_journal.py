@@ -21,7 +21,7 @@ from fairlead.service.jobs import Effects
 from fairlead.service.journal import _journal_file as journal_file
 from fairlead.service.journal.event_journal import Batch, Journal, JournalError, reading
 from fairlead.service.journal.job_records import DAMAGED
-from fairlead.service.journal.tokens import Token
+from fairlead.service.journal.tokens import Caller
 from fairlead.service.service_state import ServiceState
 from live_cluster import until
 from service.test_state_thread import Writer, end, join, submit
@@ -44,7 +44,7 @@ def test_a_commit_is_synced(tmp_path: Path) -> None:
 
 def test_only_its_owner_reads_it(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.db")
-    journal.tokens.add(Token("ana", "user", "ana"), "secret")
+    journal.tokens.add(Caller("ana", "user", "ana"), "secret")
     for path in tmp_path.iterdir():
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
     journal.close()
@@ -234,16 +234,16 @@ def test_usage_adds_up_by_month_and_user(writer: Writer) -> None:
 
 def test_a_token_can_be_taken_back_but_the_last_of_an_admin(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.db")
-    journal.tokens.add(Token("boss", "admin", ""), "secret-boss")
-    journal.tokens.add(Token("ana", "user", "ana"), "secret")
+    journal.tokens.add(Caller("boss", "admin", ""), "secret-boss")
+    journal.tokens.add(Caller("ana", "user", "ana"), "secret")
     with pytest.raises(InputError, match="last token of an admin"):
         journal.tokens.remove("boss")
-    journal.tokens.add(Token("other", "admin", ""), "secret-other")
+    journal.tokens.add(Caller("other", "admin", ""), "secret-other")
     journal.tokens.remove("boss")
     with pytest.raises(InputError, match="there is a token 'ana'"):
-        journal.tokens.add(Token("ana", "admin", ""), "other")
+        journal.tokens.add(Caller("ana", "admin", ""), "other")
     with pytest.raises(InputError, match="names callers by account"):
-        journal.tokens.add(Token("uid 0", "user", "ana"), "other")
+        journal.tokens.add(Caller("uid 0", "user", "ana"), "other")
     assert [token.name for token in journal.tokens.all().values()] == ["ana", "other"]
     journal.tokens.remove("ana")
     assert [token.name for token in journal.tokens.all().values()] == ["other"]

@@ -253,7 +253,7 @@ def token(
     from fairlead.service.bounds import LONGEST_NAME, NAME
     from fairlead.service.client.addresses import PREFIX
     from fairlead.service.journal.event_journal import Journal
-    from fairlead.service.journal.tokens import Token, check_name
+    from fairlead.service.journal.tokens import Caller, check_name
 
     if action not in ("add", "list", "remove"):
         raise InputError(f"must be add, list or remove, not {action!r:.40}", "action")
@@ -291,7 +291,7 @@ def token(
         )
         secret = f"{PREFIX}{secrets.token_urlsafe(32)}.{pin}"
         answer = {"name": name, "role": role, "subject": subject, "token": secret}
-        with journal.tokens.adding(Token(name, role, subject), secret):  # undone if not printed
+        with journal.tokens.adding(Caller(name, role, subject), secret):  # undone if not printed
             if as_json:
                 emit_json(answer)
             else:

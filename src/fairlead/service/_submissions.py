@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from fairlead.errors import InputError
 from fairlead.service.jobs import Job
-from fairlead.service.journal.tokens import Token
+from fairlead.service.journal.tokens import Caller
 from fairlead.service.messages import DeniedError, JobChange, JobRequest
 from fairlead.service.run_times import command_name
 from fairlead.service.service_state import RESOURCES
@@ -18,7 +18,7 @@ SPEC_FIELDS = {"command", "name", "directory", "environment", "tasks", "checkpoi
 EVENT_FIELDS = {"name", "checkpoint_signal", "at_most", "notify"}
 
 
-def event_and_spec(request: JobRequest, caller: Token) -> tuple[dict[str, Any], dict[str, Any]]:
+def event_and_spec(request: JobRequest, caller: Caller) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the event that submits a job, without `after`, and the spec for the journal."""
     user = request.user or (caller.subject if caller.role == "user" else None)
     if user is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead.service._state_thread import Transaction
 from fairlead.service.jobs import Server
-from fairlead.service.journal.tokens import Token
+from fairlead.service.journal.tokens import Caller
 from fairlead.service.service_state import ServiceState
 
 TASKS_OF_SERVER = 100  # listed tasks of a server
@@ -50,7 +50,7 @@ def server_view(server: Server) -> dict[str, Any]:
     return view | {"used": used, "labels": server.labels, "tasks": len(started)}
 
 
-def server_with_tasks(server: Server, caller: Token) -> dict[str, Any]:
+def server_with_tasks(server: Server, caller: Caller) -> dict[str, Any]:
     """Describe a server and its first tasks, as far as the caller may see them."""
     view, rows = server_view(server), []
     for run in islice(server.running.values(), TASKS_OF_SERVER):

@@ -18,7 +18,7 @@ from fairlead.service._state_thread import StateThread, Transaction
 from fairlead.service.jobs import Running, TaskKey
 from fairlead.service.journal.event_journal import Journal
 from fairlead.service.journal.job_records import DAMAGED
-from fairlead.service.journal.tokens import Token
+from fairlead.service.journal.tokens import Caller
 from fairlead.service.messages import (
     DeniedError,
     FullError,
@@ -60,7 +60,7 @@ class Workers:
         self._new_names_lock = asyncio.Lock()
         self._new_names: dict[str, float] = {}  # by name of a token: when it last added a resource
 
-    async def join(self, request: JoinRequest, caller: Token) -> dict[str, Any]:
+    async def join(self, request: JoinRequest, caller: Caller) -> dict[str, Any]:
         """Add or reconnect a worker's servers; return its session and their running tasks."""
         names = {server.name for server in request.servers}
         if len(names) < len(request.servers):
@@ -104,7 +104,7 @@ class Workers:
         tasks = [(run.server, run.key) for run in runs]
         return {"session": session.id, "wait": self._poll, "tasks": tasks}
 
-    def _check_number_of_servers(self, session: Session, caller: Token) -> None:
+    def _check_number_of_servers(self, session: Session, caller: Caller) -> None:
         """Limit the servers of one worker's token, over all of its workers."""
         if caller.role != "worker":
             return
@@ -126,7 +126,7 @@ class Workers:
             )
 
     def _check_new_names(
-        self, state: ServiceState, resources: Set[str], joining: Set[str], caller: Token
+        self, state: ServiceState, resources: Set[str], joining: Set[str], caller: Caller
     ) -> None:
         """Limit new names of resources, because each rebuilds the scheduler.
 
@@ -149,7 +149,7 @@ class Workers:
                 )
             self._new_names[caller.name] = now
 
-    async def sync(self, request: SyncRequest, caller: Token) -> dict[str, Any]:
+    async def sync(self, request: SyncRequest, caller: Caller) -> dict[str, Any]:
         """Record ended tasks; return the worker's next orders, after at most `request.wait` s."""
         session = self.sessions.by_id.get(request.session)
         if session is None or session.owner != caller.name:
@@ -223,7 +223,7 @@ class Workers:
         finally:
             self._log_requests.pop(request, None)
 
-    def take_logs(self, piece: LogsPiece, caller: Token) -> bool:
+    def take_logs(self, piece: LogsPiece, caller: Caller) -> bool:
         """Pass a piece of output to the request that waits for it; return whether there is one."""
         session = self.sessions.by_id.get(piece.session)
         if session is None or session.owner != caller.name:

@@ -37,7 +37,7 @@ from fairlead.service.journal.job_records import (
     find_live,
     job_view,
 )
-from fairlead.service.journal.tokens import Token
+from fairlead.service.journal.tokens import Caller
 from fairlead.service.messages import (
     FullError,
     JobChange,
@@ -144,7 +144,7 @@ class Service:
     # Jobs
 
     async def submit(
-        self, jobs: Sequence[JobRequest], caller: Token, key: str = "", digest: str = ""
+        self, jobs: Sequence[JobRequest], caller: Caller, key: str = "", digest: str = ""
     ) -> list[str]:
         """Accept jobs; return their ids when they are on disk."""
         if self.settings.receiver is None and any(request.notify for request in jobs):
@@ -199,7 +199,7 @@ class Service:
             )
 
     async def change(
-        self, job: int, caller: Token, kind: str, key: str = "", digest: str = "", **body: Any
+        self, job: int, caller: Caller, kind: str, key: str = "", digest: str = "", **body: Any
     ) -> dict[str, Any]:
         """Apply ``cancel``, ``hold``, ``release``, ``modify`` or ``skip``; return the job."""
 
@@ -224,7 +224,7 @@ class Service:
             raise InputError("all of its tasks have started", f"job {job.id}")
         return {"changes": changes, "size": size}
 
-    async def job(self, job: int, caller: Token) -> dict[str, Any]:
+    async def job(self, job: int, caller: Caller) -> dict[str, Any]:
         """Return a live or ended job with its command."""
         view = await self._view(job, caller)
         specs = await asyncio.to_thread(self.journal.jobs.specs, [job])
@@ -232,7 +232,7 @@ class Service:
             return view | {"command": None, "reason": view["reason"] or DAMAGED}
         return view | {"command": specs[job]["command"]}
 
-    async def _view(self, job: int, caller: Token) -> dict[str, Any]:
+    async def _view(self, job: int, caller: Caller) -> dict[str, Any]:
         def read(tx: Transaction) -> dict[str, Any] | None:
             found = _own_job(tx.state, job, caller)
             return None if found is None else job_view(found)
@@ -244,7 +244,7 @@ class Service:
 
     async def jobs(
         self,
-        caller: Token,
+        caller: Caller,
         user: str | None,
         is_all: bool,
         beyond: int = 0,
@@ -270,7 +270,7 @@ class Service:
             page["jobs"] = live_jobs + ended
         return page
 
-    async def search(self, caller: Token, wanted: JobQuery) -> dict[str, Any]:
+    async def search(self, caller: Caller, wanted: JobQuery) -> dict[str, Any]:
         """Return a page of the wanted jobs in order, and the number of all wanted jobs."""
         if caller.role == "user":
             wanted = wanted.model_copy(update={"user": caller.subject})
@@ -288,7 +288,7 @@ class Service:
 
         return {"jobs": await self.state_thread.ask(read), "found": len(ids)}
 
-    async def wait(self, job: int, caller: Token, seconds: float) -> dict[str, Any]:
+    async def wait(self, job: int, caller: Caller, seconds: float) -> dict[str, Any]:
         """Return a job when it ends, or its state after `seconds`."""
         ended = self._waiting.setdefault(job, asyncio.Event())
         view = await self._view(job, caller)
@@ -300,7 +300,7 @@ class Service:
                 await ended.wait()
         return await self._view(job, caller)
 
-    async def explain(self, job: int, caller: Token) -> dict[str, Any]:
+    async def explain(self, job: int, caller: Caller) -> dict[str, Any]:
         """Return why a job waits, and which changes would let its first task start."""
 
         def explain(tx: Transaction) -> dict[str, Any]:
@@ -346,7 +346,7 @@ class Service:
                     answer["text"] = f"{share}\n{answer['text']}"
         return answer
 
-    async def when(self, job: int, caller: Token) -> dict[str, Any]:
+    async def when(self, job: int, caller: Caller) -> dict[str, Any]:
         """Return a `WhenView`: the forecast of the start of a job's first waiting task."""
 
         def forecast(tx: Transaction) -> dict[str, Any] | Future[StartOutlook]:
@@ -387,7 +387,7 @@ class Service:
                     await self.state_thread.run(note)
 
     async def logs(
-        self, job: int, caller: Token, index: int, attempt: int | None, stream: str, offset: int
+        self, job: int, caller: Caller, index: int, attempt: int | None, stream: str, offset: int
     ) -> dict[str, Any]:
         """Return a piece of a task's output, which its worker sends."""
 
@@ -416,7 +416,7 @@ class Service:
         first = offset if piece.offset is None else piece.offset
         return {"data": piece.data, "offset": first, "size": piece.size, "is_over": piece.is_over}
 
-    async def attempts(self, job: int, caller: Token) -> dict[str, Any]:
+    async def attempts(self, job: int, caller: Caller) -> dict[str, Any]:
         """Return the running attempts of a job, and the latest ended ones; at most 100 of each."""
 
         def read(tx: Transaction) -> list[dict[str, Any]]:
@@ -437,7 +437,7 @@ class Service:
             ended = await asyncio.to_thread(read_ended, job, ATTEMPTS_LISTED)
         return {"attempts": runs + ended}
 
-    def _ended_job(self, job: int, caller: Token, must_be_live: bool = False) -> dict[str, Any]:
+    def _ended_job(self, job: int, caller: Caller, must_be_live: bool = False) -> dict[str, Any]:
         """Return the view of an ended job; raise `InputError` for it if `must_be_live`."""
         ended = self.journal.jobs.ended_jobs(ids=[job])
         if not ended or (caller.role == "user" and ended[0]["user"] != caller.subject):
@@ -492,7 +492,7 @@ class Service:
         return found | {name: shares[name] for name in ("held", "fair", "is_short")}
 
     async def find_servers(
-        self, caller: Token, text: str, state: str | None, offset: int, limit: int
+        self, caller: Caller, text: str, state: str | None, offset: int, limit: int
     ) -> dict[str, Any]:
         """Return a page of the servers with a text in their name, and the tasks on them.
 
@@ -510,7 +510,7 @@ class Service:
 
         return await self.state_thread.ask(read)
 
-    def alerts_for(self, caller: Token) -> list[dict[str, Any]]:
+    def alerts_for(self, caller: Caller) -> list[dict[str, Any]]:
         """Return the present alerts: all for an admin, else only those that concern the caller."""
         return [
             alert._asdict()
@@ -583,7 +583,7 @@ def _check_live_jobs(state: ServiceState, more: Mapping[str, int]) -> None:
 
 
 def _has_succeeded(
-    state: ServiceState, outcomes: Mapping[int, tuple[str, str]], job: int, caller: Token
+    state: ServiceState, outcomes: Mapping[int, tuple[str, str]], job: int, caller: Caller
 ) -> bool:
     """Return whether a job succeeded; raise `InputError` if it failed, or is not the caller's."""
     live = state.jobs.get(job)
@@ -608,7 +608,7 @@ def _page(jobs: Iterable[Job], limit: int) -> dict[str, Any]:
     return {"jobs": views, "next": None}
 
 
-def _own_job(state: ServiceState, job: int, caller: Token) -> Job | None:
+def _own_job(state: ServiceState, job: int, caller: Caller) -> Job | None:
     """Return a live job, or None; raise `MissingError` if it is another user's."""
     found = state.jobs.get(job)
     if found is not None and caller.role == "user" and found.user != caller.subject:

@@ -35,7 +35,7 @@ from fairlead.service.client.exchange import Channel, NotReachedError
 from fairlead.service.engines.worker_loop import WorkerLoop
 from fairlead.service.http.access import Access, Peer, account_name
 from fairlead.service.journal.event_journal import reading
-from fairlead.service.journal.tokens import Token
+from fairlead.service.journal.tokens import Caller
 from fairlead.service.rate_limits import Limits
 from fairlead.service.worker import machine, worker, worker_token
 from fairlead.service.worker.worker_token import read_token
@@ -188,7 +188,7 @@ def test_an_impostor_is_shown_no_token() -> None:
 async def test_the_rights_of_local_accounts(ask: Asked) -> None:
     """Root and the service's account are admins; others are users, only on the Unix socket."""
 
-    def caller(uid: int | None, *, is_unix: bool) -> Token | int:
+    def caller(uid: int | None, *, is_unix: bool) -> Caller | int:
         peer = SimpleNamespace(is_unix=is_unix, uid=uid)
         scope = {"headers": [(b"host", b"localhost")], "state": {"peer": peer}}
         try:
@@ -197,13 +197,13 @@ async def test_the_rights_of_local_accounts(ask: Asked) -> None:
             return refusal.status_code
 
     for uid in (0, os.geteuid()):
-        admin = Token(f"uid {uid}", "admin", "")
+        admin = Caller(f"uid {uid}", "admin", "")
         assert caller(uid, is_unix=True) == caller(uid, is_unix=False) == admin
-    user = Token(f"uid {NOBODY}", "user", account_name(NOBODY))
+    user = Caller(f"uid {NOBODY}", "user", account_name(NOBODY))
     assert caller(NOBODY, is_unix=True) == user
     assert caller(NOBODY, is_unix=False) == 401
     assert caller(None, is_unix=True) == 401
-    ask.service.journal.tokens.add(Token("boss", "admin", ""), "secret")
+    ask.service.journal.tokens.add(Caller("boss", "admin", ""), "secret")
     assert caller(0, is_unix=False) == 401, "once there is a token, TCP needs one"
     assert caller(NOBODY, is_unix=True) == user
 
@@ -367,7 +367,7 @@ def test_a_token_that_cannot_be_printed_is_taken_back(
         assert run(words) == 2
     with reading(path) as journal:
         assert journal.tokens.all() == {}
-        assert not journal.tokens.is_closed()
+        assert not journal.tokens.is_required()
     assert run(words) == 0
 
 

@@ -18,7 +18,7 @@ from fairlead.errors import InputError
 from fairlead.service.engines import worker_loop
 from fairlead.service.engines.protocol import Ending, EngineNode, Key, Orders, Start
 from fairlead.service.engines.worker_loop import Link, WorkerLoop, do_all
-from fairlead.service.journal.tokens import Token
+from fairlead.service.journal.tokens import Caller
 from fairlead.service.messages import (
     JoinAnswer,
     JoinRequest,
@@ -249,7 +249,7 @@ async def test_a_request_ends_though_it_is_woken_as_well(ask: Asked) -> None:
     session = workers.sessions.by_id[await ask.join("a")]
     request = SyncRequest(session=session.id, seen=0, wait=9.0)
     for steps in range(5):
-        waiting = asyncio.create_task(workers.sync(request, Token(session.owner, "admin", "")))
+        waiting = asyncio.create_task(workers.sync(request, Caller(session.owner, "admin", "")))
         await asyncio.sleep(0.05)
         assert not waiting.done()
         session.wake_up.set()

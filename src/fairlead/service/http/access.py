@@ -23,7 +23,7 @@ from typing import Any
 from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 
-from fairlead.service.journal.tokens import ACCOUNT, Token, digest_of
+from fairlead.service.journal.tokens import ACCOUNT, Caller, digest_of
 from fairlead.service.rate_limits import CALLER, Allowance, Limits
 from fairlead.service.service import Service
 
@@ -40,7 +40,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-ADMIN = Token("local", "admin", "")  # the caller of requests from this process
+ADMIN = Caller("local", "admin", "")  # the caller of requests from this process
 TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
 ESTABLISHED = "01"  # a state of connections; in other states a row may have root as its account
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
@@ -110,12 +110,12 @@ class Access:
 
     service: Service
     limits: Limits
-    _tokens: dict[str, Token] = field(default_factory=dict)
-    _is_closed: bool = True  # whether a token was ever added
+    _tokens: dict[str, Caller] = field(default_factory=dict)
+    _is_token_required: bool = True  # on TCP, as a token was added once
     _read_at: float = float("-inf")  # when the tokens were read, by the monotonic clock
     _allowances: OrderedDict[tuple[str, str], Allowance] = field(default_factory=OrderedDict)
 
-    def identify(self, scope: Scope) -> Token:
+    def identify(self, scope: Scope) -> Caller:
         """Return the caller of a request; raise `HTTPException` if it is not admitted.
 
         A token is valid from any address. Without a token, the Unix account is the caller:
@@ -126,7 +126,7 @@ class Access:
         headers = dict(scope["headers"])
         if monotonic() - self._read_at > TOKENS_AGE:
             tokens = self.service.journal.tokens
-            self._tokens, self._is_closed = tokens.all(), tokens.is_closed()
+            self._tokens, self._is_token_required = tokens.all(), tokens.is_required()
             self._read_at = monotonic()
         if b"authorization" in headers:
             kind, _, secret = headers[b"authorization"].decode("latin-1").partition(" ")
@@ -139,7 +139,7 @@ class Access:
             found = self._local(scope["state"].get("peer"), headers)
         return found
 
-    def allowance(self, caller: Token) -> Allowance:
+    def allowance(self, caller: Caller) -> Allowance:
         """Return the allowance of a caller; drop the least recently used beyond `MOST_CALLERS`."""
         key = caller.role, caller.name
         found = self._allowances.pop(key, None) or Allowance(caller.role, self.limits)
@@ -148,10 +148,10 @@ class Access:
             self._allowances.popitem(last=False)
         return found
 
-    def _local(self, peer: Peer | None, headers: dict[bytes, bytes]) -> Token:
+    def _local(self, peer: Peer | None, headers: dict[bytes, bytes]) -> Caller:
         """Identify a caller without a token by its Unix account."""
         is_forwarded = any(name in headers for name in FORWARDED)
-        if peer is None or is_forwarded or (self._is_closed and not peer.is_unix):
+        if peer is None or is_forwarded or (self._is_token_required and not peer.is_unix):
             raise _unauthorized("a token is needed; clients read FAIRLEAD_TOKEN")
         # DNS rebinding: a web page must not reach the service by a name for this machine's address.
         host = headers.get(b"host", b"").decode("latin-1")
@@ -161,10 +161,10 @@ class Access:
         if uid is None:
             raise _unauthorized("a token is needed: the calling account is not known")
         if uid in (0, os.geteuid()):
-            return Token(f"{ACCOUNT}{uid}", "admin", "")
+            return Caller(f"{ACCOUNT}{uid}", "admin", "")
         if not peer.is_unix:
             raise _unauthorized("a token is needed on TCP: this service belongs to another account")
-        return Token(f"{ACCOUNT}{uid}", "user", account_name(uid))
+        return Caller(f"{ACCOUNT}{uid}", "user", account_name(uid))
 
 
 class Admission:
@@ -217,7 +217,7 @@ class Admission:
             if allowance is not None and not scope["state"].get("is_charged_elsewhere"):
                 allowance.charge(len(body), sent)
 
-    def _admit(self, scope: Scope) -> Token | None:
+    def _admit(self, scope: Scope) -> Caller | None:
         """Return the caller, or None if the path is open to all."""
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         origin = headers.get(b"origin")

@@ -34,7 +34,7 @@ from fairlead.service.bounds import INTERRUPTED
 from fairlead.service.http._pages import PAGE_FILES, pages
 from fairlead.service.http.access import Access, Admission, Receive, Scope, Send
 from fairlead.service.journal.samples import KEPT_SECONDS
-from fairlead.service.journal.tokens import Token
+from fairlead.service.journal.tokens import Caller
 from fairlead.service.messages import MOST_INTEGER, Name
 from fairlead.service.rate_limits import Limits
 from fairlead.service.service import VIEWS_AT_ONCE, Service
@@ -111,11 +111,11 @@ def _description(version: str) -> dict[str, Any]:
 # Parameters of requests
 
 
-def _caller_of(*roles: str) -> Callable[[Request], Token]:
+def _caller_of(*roles: str) -> Callable[[Request], Caller]:
     """Return a FastAPI dependency that returns the caller, or answers 403 to other roles."""
 
-    async def caller(request: Request) -> Token:
-        found: Token = request.state.caller
+    async def caller(request: Request) -> Caller:
+        found: Caller = request.state.caller
         if found.role not in roles:
             raise HTTPException(403, f"a token of role {found.role} may not do this")
         return found
@@ -143,9 +143,9 @@ async def _idempotency(
 
 JobNumber = Annotated[int, Path(ge=1, lt=10**18)]
 Served = Annotated[Service, Depends(_service)]
-User = Annotated[Token, Depends(_caller_of("admin", "user"))]
-Admin = Annotated[Token, Depends(_caller_of("admin"))]
-Worker = Annotated[Token, Depends(_caller_of("admin", "worker"))]
+User = Annotated[Caller, Depends(_caller_of("admin", "user"))]
+Admin = Annotated[Caller, Depends(_caller_of("admin"))]
+Worker = Annotated[Caller, Depends(_caller_of("admin", "worker"))]
 KeyDigest = Annotated[tuple[str, str], Depends(_idempotency)]
 MOST_SECONDS = 1e10  # longest period in the past
 RecentSeconds = Annotated[float, Query(gt=0, le=KEPT_SECONDS)]
@@ -306,7 +306,7 @@ async def show_user(service: Served, name: Name, _: User) -> Response:
 
 @router.get("/v1/whoami", response_model=dict[str, Any], tags=["users"])
 async def whoami(
-    caller: Annotated[Token, Depends(_caller_of("admin", "user", "worker"))],
+    caller: Annotated[Caller, Depends(_caller_of("admin", "user", "worker"))],
 ) -> Response:
     """Show the caller's role, and the user or server of its token."""
     return _json({"role": caller.role, "subject": caller.subject})

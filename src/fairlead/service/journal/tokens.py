@@ -1,4 +1,4 @@
-"""Tokens, which admit callers. The journal has only digests of their secrets."""
+"""Tokens, which admit callers. The journal has only digests of the tokens' secrets."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fairlead.errors import InputError
 from fairlead.service.journal._journal_file import meta, tokens
 
 ACCOUNT = "uid "  # prefix of the names of callers identified by a Unix account
-CLOSED = "closed"  # key in `meta`: TCP requires a token, even if there is none any more
+TOKEN_REQUIRED = "closed"  # key in `meta`: TCP requires a token, even if there is none any more
 
 
-class Token(NamedTuple):
-    """A caller of the API and its role: the holder of a token, or of a Unix account without one."""
+class Caller(NamedTuple):
+    """A caller of the API and its role: the holder of a token, or else a Unix account."""
 
-    name: str  # of the token, or of the Unix account of a caller without one
+    name: str  # of the token, or of the Unix account
     role: str  # admin, user or worker
     subject: str  # the user, or the server; empty for an admin, or a worker of any server
 
@@ -32,23 +32,23 @@ class Tokens:
     def __init__(self, engine: sql.Engine, path: Path) -> None:
         self._engine, self._path = engine, path
 
-    def add(self, token: Token, secret: str) -> None:
-        """Admit callers with a secret; raise `InputError` if the name is taken or reserved."""
-        with self.adding(token, secret):
+    def add(self, caller: Caller, secret: str) -> None:
+        """Admit a caller by a secret; raise `InputError` if its name is taken or reserved."""
+        with self.adding(caller, secret):
             pass
 
     @contextmanager
-    def adding(self, token: Token, secret: str) -> Iterator[None]:
+    def adding(self, caller: Caller, secret: str) -> Iterator[None]:
         """Add a token, unless the block that prints its secret fails."""
-        check_name(token.name)
-        row = dict(token._asdict(), digest=digest_of(secret), created=time.time())
+        check_name(caller.name)
+        row = dict(caller._asdict(), digest=digest_of(secret), created=time.time())
         try:
             with self._engine.begin() as connection:
                 connection.execute(sql.insert(tokens).values(**row))
-                _set_closed(connection)
+                _require_tokens(connection)
                 yield
         except sql.exc.IntegrityError:
-            raise InputError(f"there is a token {token.name!r:.60}", "name") from None
+            raise InputError(f"there is a token {caller.name!r:.60}", "name") from None
         except sql.exc.DBAPIError as fault:
             raise InputError(str(fault.orig), "", str(self._path)) from None
 
@@ -64,19 +64,19 @@ class Tokens:
                 why = f"{name!r:.60} is the last token of an admin; add another one first"
                 raise InputError(why, "name")
             connection.execute(sql.delete(tokens).where(tokens.c.name == name))
-            _set_closed(connection)
+            _require_tokens(connection)
 
-    def all(self) -> dict[str, Token]:
+    def all(self) -> dict[str, Caller]:
         """Return the callers by the digests of their secrets."""
         with self._engine.connect() as connection:
             rows = connection.execute(sql.select(tokens).order_by(tokens.c.created))
-            return {row.digest: Token(row.name, row.role, row.subject) for row in rows}
+            return {row.digest: Caller(row.name, row.role, row.subject) for row in rows}
 
-    def is_closed(self) -> bool:
+    def is_required(self) -> bool:
         """Return whether a token was ever added: from then on TCP requires one."""
         with self._engine.connect() as connection:
             return bool(
-                _meta_value(connection, CLOSED)
+                _meta_value(connection, TOKEN_REQUIRED)
                 or connection.scalar(sql.select(tokens.c.name).limit(1))
             )
 
@@ -91,7 +91,7 @@ class Tokens:
 
 
 def check_name(name: str) -> None:
-    """Raise `InputError` for a token's name that would name a caller without a token."""
+    """Raise `InputError` for a token's name that reads as a Unix account's."""
     if name.startswith(ACCOUNT):
         raise InputError(f"must not begin with {ACCOUNT!r}, which names callers by account", "NAME")
 
@@ -105,7 +105,7 @@ def _meta_value(connection: sql.Connection, key: str) -> str | None:
     return connection.scalar(sql.select(meta.c.value).where(meta.c.key == key))
 
 
-def _set_closed(connection: sql.Connection) -> None:
+def _require_tokens(connection: sql.Connection) -> None:
     """Require tokens over TCP from now on."""
-    if _meta_value(connection, CLOSED) is None:
-        connection.execute(sql.insert(meta).values(key=CLOSED, value="1"))
+    if _meta_value(connection, TOKEN_REQUIRED) is None:
+        connection.execute(sql.insert(meta).values(key=TOKEN_REQUIRED, value="1"))
