@@ -170,7 +170,7 @@ def _add_job(
         return
     notes[STOPPED] += duration > limit
     notes[DEPENDENCIES] += bool(job.get("dependencies"))
-    collected.refuse_beyond(hosts, f"{place}.res")
+    collected.check_task_count(hosts, f"{place}.res")
     notes[NO_USER] += user is None
     with error_source("", f"{place}.id"):  # a job that occurs twice
         collected.add_job(job["id"], user or "unknown", job["subtime"], gang=hosts > 1, limit=limit)

@@ -160,7 +160,7 @@ def _add_job(values: dict[str, str], name: str, throughput: float, collected: Jo
     if not 0 < duration < LARGEST_NUMBER:
         raise InputError(f"{steps} steps at {throughput:g} steps/s are not a usable duration")
     collected.notes[DEADLINE] += deadline >= 0
-    collected.refuse_beyond(gpus, "column scale_factor")
+    collected.check_task_count(gpus, "column scale_factor")
     collected.add_job(name, name, arrival, gang=gpus > 1)
     collected.add_tasks(ONE_GPU, None, repeat(duration, gpus))
     return True

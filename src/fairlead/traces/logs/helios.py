@@ -112,7 +112,7 @@ def _collect(block: Block, user_column: str, collected: JobCollector) -> float:
             if submit is None:
                 raise InputError("submit_time: is not known")
             tasks = _count_tasks(row["cpu_num"], row["gpu_num"], row["node_num"], collected.notes)
-            collected.refuse_beyond(tasks, "node_num")
+            collected.check_task_count(tasks, "node_num")
             check_name(row["job_id"], "job_id")
             check_name(user or "", user_column)
             collected.notes[NO_USER] += user is None

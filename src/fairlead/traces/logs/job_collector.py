@@ -90,14 +90,14 @@ class JobCollector:
         self._job_cancel.append(cancel)
         self._sets_of_job.append(0)
 
-    def refuse_beyond(self, tasks: int, what: str) -> None:
+    def check_task_count(self, tasks: int, column: str) -> None:
         """Raise InputError if the workload would get more than `MOST_TASKS` tasks.
 
-        `tasks` is the number to be added; `what` names its column in the error. Call this before
-        the tasks are listed: a number with a digit too many would fill memory.
+        `tasks` is the number to be added, from `column`. Call this before the tasks are listed: a
+        number with a digit too many would fill memory.
         """
         if len(self._duration) + tasks > MOST_TASKS:
-            raise InputError(f"{what}: {tasks:,} make more than {MOST_TASKS:,} tasks in all")
+            raise InputError(f"{column}: {tasks:,} make more than {MOST_TASKS:,} tasks in all")
 
     def add_tasks(
         self,
@@ -131,7 +131,7 @@ class JobCollector:
         self,
         path: Path,
         cluster: Cluster,
-        what: str,
+        origin: str,
         *,
         user_order: Callable[[str], Any] | None = None,
         first: float | None = None,
@@ -139,7 +139,7 @@ class JobCollector:
     ) -> Workload:
         """Return the workload, with jobs in order of submission and then of the log.
 
-        - `what` is the kind of log, for the origin;
+        - `origin` is the kind of log, to which the name of the path is added;
         - `user_order` is the sort key of users; by default they are in order of their first job;
         - `first` is the time of the log's clock that becomes second 0, by default the first
           submission of the jobs. From `EARLIEST_DATE` on it is in seconds since 1970;
@@ -155,7 +155,7 @@ class JobCollector:
         if first >= EARLIEST_DATE:
             start_date = first
         self.notes[OUT_OF_ORDER] += int((submit < np.maximum.accumulate(submit)).sum())
-        origin = f"{what} {path.name}"
+        origin = f"{origin} {path.name}"
         if first and start_date is None:
             origin = f"{origin}, time from second {first:.15g} of its clock"
         order = np.argsort(submit, kind="stable")

@@ -163,7 +163,7 @@ def cluster_of(machines: Machines) -> Cluster:
 def _add_job(job: LoggedJob, tasks: _TasksOfSpec, collected: JobCollector) -> None:
     """Add a job that ran, one set of tasks for each chunk of its node specification."""
     notes, row, chunks = collected.notes, job.row, job.spec.chunks
-    collected.refuse_beyond(job.spec.nodes, f"node specification '{job.spec.text}': nodes")
+    collected.check_task_count(job.spec.nodes, f"node specification '{job.spec.text}': nodes")
     notes.update(tasks.notes)
     notes[NO_START] += row.wait < 0
     start = row.submit + row.wait if row.wait >= 0 else nan

@@ -137,8 +137,8 @@ def read_slurm(
     Eligible, Timelimit, NNodes, NodeList and Partition are optional; others are ignored. Raises
     InputError with file and row.
 
-    - `machines`: output of ``scontrol show node`` or ``sinfo -N -o "%N|%c|%m|%G|%P"``; jobs run on
-      nodes of their partition;
+    - `machines`: output of ``scontrol show node`` or ``sinfo -N -o "%N|%c|%m|%G|%P|%f"``; jobs run
+      on nodes of their partition;
     - `servers`, `cores`, `memory`: instead of `machines`, the number of equal servers, and the
       cores and GiB of each. Each has as many GPUs as the largest task;
     - `user_from`: the column that names users, one of `USERS`; by default ``user``;
@@ -413,7 +413,7 @@ def _collect(
         for row, place in zip(components, places, strict=True)
     ]
     tasks = sum(row.nodes for row in rows)
-    collected.refuse_beyond(tasks, "column nnodes")
+    collected.check_task_count(tasks, "column nnodes")
     limit = min(row.limit for row in rows)
     name = first.job.partition("+")[0]
     cancel = max(row.cancel for row in rows)

@@ -152,7 +152,7 @@ def _collect(row: SwfRow, collected: JobCollector, on_servers: bool, with_memory
     notes[ROUNDED_UP] += rounded
     tasks, cores_of_task = (processors, 1) if on_servers else (1, processors)
     column = "8 (cores requested)" if row.cores_requested > 0 else "5 (cores allocated)"
-    collected.refuse_beyond(tasks, f"column {column}")
+    collected.check_task_count(tasks, f"column {column}")
     shape: tuple[float, ...] = (float(cores_of_task),)
     if with_memory:
         notes[USED_MEMORY] += row.memory_requested < 0 <= row.memory_used
