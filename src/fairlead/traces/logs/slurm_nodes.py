@@ -1,7 +1,7 @@
 """Read Slurm's lists of nodes, amounts of resources, and lists of hosts.
 
 Nodes are read from the output of ``scontrol show node`` (blocks, or with ``-o`` lines), or of
-``sinfo -N -o "%N|%c|%m|%G|%P"`` with its heading.
+``sinfo -N -o "%N|%c|%m|%G|%P|%f"`` with its heading.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fairlead.traces.logs.job_collector import group_equal
 MIB_PER_GIB = 1024.0
 # GiB by suffix. Slurm's units of memory are binary; without a suffix it is MiB.
 _MEMORY = {"": 2**-10, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2**10, "P": 2**20}
+_COUNTS = {"": 1.0, "K": 1000.0}  # factors by suffix, of other resources
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)(?:i?B|[nc])?", re.IGNORECASE)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 MOST_HOSTS = 1_000_000
@@ -65,13 +66,12 @@ def read_nodes(path: Path) -> NodeTable:
     content = [(row, line) for row, line in read_lines(path) if line]
     if not content:
         raise InputError("is empty", "", str(path))
-    out: list[str] = []
     if content[0][1].startswith("NodeName="):
-        nodes = _read_scontrol(content, str(path), out)
+        nodes, out = _read_scontrol(content, str(path))
     elif "|" in content[0][1]:
-        nodes = _read_sinfo(content, str(path))
+        nodes, out = _read_sinfo(content, str(path)), ()  # a table without states
     else:
-        fault = "is not the output of scontrol show node or of sinfo -N -o '%N|%c|%m|%G|%P'"
+        fault = "is not the output of scontrol show node or of sinfo -N -o '%N|%c|%m|%G|%P|%f'"
         raise InputError(fault, f"row {content[0][0]}", str(path))
     if not nodes:
         raise InputError("lists no node", "", str(path))
@@ -88,14 +88,16 @@ def read_nodes(path: Path) -> NodeTable:
         tuple(node.partitions for node in kinds),
         tuple(labels),
         numbers,
-        tuple(dict.fromkeys(out)),
+        out,
     )
 
 
-def _read_scontrol(content: list[tuple[int, str]], source: str, out: list[str]) -> dict[str, _Node]:
-    """Read blocks of ``Key=value`` as nodes by name; a value is cut at its first blank.
+def _read_scontrol(
+    content: list[tuple[int, str]], source: str
+) -> tuple[dict[str, _Node], tuple[str, ...]]:
+    """Read blocks of ``Key=value``; a value is cut at its first blank.
 
-    Appends the names of nodes in a state of `OUT` to `out`.
+    Returns the nodes by name, and the names of those in a state of `OUT`.
     """
     blocks: list[tuple[int, dict[str, str]]] = []
     for row, line in content:
@@ -104,7 +106,8 @@ def _read_scontrol(content: list[tuple[int, str]], source: str, out: list[str]) 
             blocks.append((row, pairs))
         else:
             blocks[-1][1].update(pairs)
-    nodes = {}
+    nodes: dict[str, _Node] = {}
+    out: list[str] = []
     for row, pairs in blocks:
         with error_source(source, f"row {row}"):
             configured = amounts_of(pairs.get("CfgTRES", ""))
@@ -125,7 +128,7 @@ def _read_scontrol(content: list[tuple[int, str]], source: str, out: list[str]) 
                 _parse_names(pairs.get("Partitions", "")),
                 pairs.get("AvailableFeatures", "").replace("(null)", ""),
             )
-    return nodes
+    return nodes, tuple(dict.fromkeys(out))
 
 
 def _read_sinfo(content: list[tuple[int, str]], source: str) -> dict[str, _Node]:
@@ -167,13 +170,10 @@ def amounts_of(tres: str) -> dict[str, float]:
         name = "gpu" if is_typed else {"mem": "memory", "gres/gpu": "gpu"}.get(name, name)
         if equals and name in ("cpu", "memory", "gpu", "node"):
             parts = _AMOUNT.fullmatch(text)
-            if parts is None:
+            scales = _MEMORY if name == "memory" else _COUNTS
+            if parts is None or parts[2].upper() not in scales:
                 raise InputError(f"{quoted(pair)} is not an amount")
-            suffix = parts[2].upper()
-            scale = _MEMORY[suffix] if name == "memory" else {"": 1.0, "K": 1000.0}.get(suffix, 0.0)
-            if not scale:
-                raise InputError(f"{quoted(pair)} is not an amount")
-            amount = float(parts[1]) * scale
+            amount = float(parts[1]) * scales[parts[2].upper()]
             if is_typed:
                 gpus_by_type += amount
             else:
