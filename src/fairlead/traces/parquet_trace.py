@@ -49,7 +49,7 @@ def write_parquet(workload: Workload, path: Path) -> None:
 
 
 def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
-    """Read a workload that `write_parquet` wrote, with equal arrays, in O(sets + tasks).
+    """Read the workload that `write_parquet` wrote; all arrays are equal. O(sets + tasks).
 
     Raises InputError with the file and the row or entry, for a file that is damaged, is not a
     trace, is of another version, has other columns or has meaningless values.
@@ -227,14 +227,13 @@ def _task_values(frame: pl.DataFrame, column: str, unknown: float) -> Any:
 
 def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
     """Raise InputError for wrong columns, for no rows, and for an unknown duration."""
-    kinds: dict[str, Any] = {"job": pl.String, "user": pl.String, "submit": pl.Float64}
-    kinds |= {"gang": pl.Boolean, "cancel": pl.Float64}
-    kinds |= {LIMIT: pl.Float64} if LIMIT in frame.columns else {}
-    kinds |= {f"{DEMAND}{resource}": pl.Float64 for resource in resources}
-    kinds |= {"place": pl.Int32, "durations": pl.List(pl.Float64)}
-    recorded = {STARTS: pl.List(pl.Float64), SERVERS: pl.List(pl.Int32)}
-    kinds |= {name: kind for name, kind in recorded.items() if name in frame.columns}
-    check_columns(frame, kinds, dict.fromkeys(("cancel", LIMIT), pl.lit(True)))
+    types: dict[str, Any] = {"job": pl.String, "user": pl.String, "submit": pl.Float64}
+    types |= {"gang": pl.Boolean, "cancel": pl.Float64}
+    types |= {f"{DEMAND}{resource}": pl.Float64 for resource in resources}
+    types |= {"place": pl.Int32, "durations": pl.List(pl.Float64)}
+    optional = {LIMIT: pl.Float64, STARTS: pl.List(pl.Float64), SERVERS: pl.List(pl.Int32)}
+    types |= {name: kind for name, kind in optional.items() if name in frame.columns}
+    check_columns(frame, types, dict.fromkeys(("cancel", LIMIT), pl.lit(True)))
     if not len(frame):
         raise InputError("holds no job")
     has_null = frame["durations"].list.eval(pl.element().is_null()).list.any()
@@ -247,7 +246,8 @@ def _is_first_of_job(frame: pl.DataFrame) -> pl.Series:
     Raises InputError if the rows of a job differ in a column that describes the job.
     """
     is_first = (frame["job"] != frame["job"].shift(1)).fill_null(True)
-    for column in ("user", "submit", "gang", "cancel", *((LIMIT,) * (LIMIT in frame.columns))):
+    of_job = ("user", "submit", "gang", "cancel", LIMIT)
+    for column in [name for name in of_job if name in frame.columns]:
         same = frame[column].eq_missing(frame[column].shift(1))
         refuse_rows(~is_first & ~same, f"{column}: differs within a job")
     return is_first
