@@ -76,9 +76,9 @@ def _why_too_short(
     audit: LogAudit, limits: AuditLimits, since: float, complete_since: float
 ) -> str:
     """Return why a sacct table does not cover the audited period; empty if it does."""
-    if audit.is_after_log:
+    if audit.begins_after_log:
         return "the period begins after the last event of the table; is the table an old copy?"
-    if audit.ends_in_silence:
+    if audit.ends_after_log:
         fault = "no job runs or waits at the end of the period or later"
         return f"{fault}; is the table an old copy, or does it have only jobs of some states?"
     if since < complete_since:

@@ -139,7 +139,7 @@ def audit(
         if length is not None:
             since = max(until - length, since)
     found = audit_log(workload, since, until, mechanism=fair, complete_from=default_since)
-    if limits.is_any:
+    if limits.has_limit:
         requested_since = since if length is None else max(until - length, 0.0)
         fault = why_limits_uncheckable(
             found,

@@ -82,8 +82,8 @@ def _verdict(audit: LogAudit, limits: AuditLimits, breaches: list[Breach]) -> St
         users = list(dict.fromkeys(breach.user for breach in breaches))
         text = f"{counted(len(users), 'user')} beyond the limits: {named(users, USERS_NAMED)}. "
     else:
-        text = "No user is beyond the limits. " if limits.is_any else ""
-    kind = FAILS if breaches else HOLDS if limits.is_any else MUTED
+        text = "No user is beyond the limits. " if limits.has_limit else ""
+    kind = FAILS if breaches else HOLDS if limits.has_limit else MUTED
     waits = dict(zip(audit.workload.users, audit.longest_wait.tolist(), strict=True))
     extremes = extremes_text(audit.fairness, waits, audit.workload)
     return Statement(kind, f"{text}{extremes[0].upper()}{extremes[1:]}.")

@@ -24,9 +24,9 @@ from fairlead.simulation.runs import recorded_run
 from fairlead.traces.time_window import last_time
 
 INSTANTS = 500
-OWED_FRACTION = 0.8  # fraction of the largest amount owed to a user that `worst_time` locates
+OWED_FRACTION = 0.8  # of a user's largest loss, which the time of `worst_time` contains
 NEGLIGIBLE = 1e-9  # a value beyond a limit by less is a rounding error
-ROUNDED = 12  # digits of shares; further ones are rounding errors
+DIGITS = 12  # of shares; further ones are rounding errors
 
 
 class Breach(NamedTuple):
@@ -48,8 +48,8 @@ class AuditLimits:
     wait: float | None = None  # longest time in which tasks of a user wait and none runs, seconds
 
     @property
-    def is_any(self) -> bool:
-        """Whether there is a limit."""
+    def has_limit(self) -> bool:
+        """Whether there is a limit; `min_due` alone is none."""
         return (self.under, self.owed, self.wait) != (None, None, None)
 
 
@@ -84,12 +84,12 @@ class LogAudit:
         return bool((self.fairness.held * self.fairness.weight > 1 + 1e-6).any())
 
     @property
-    def is_after_log(self) -> bool:
+    def begins_after_log(self) -> bool:
         """Whether `since` is after the last event of the log."""
         return self.last_event < self.since and not self._has_later_jobs
 
     @property
-    def ends_in_silence(self) -> bool:
+    def ends_after_log(self) -> bool:
         """Whether the log's last event is before `until`, and no task runs or waits then."""
         active = bool((self.running + self.waiting).any())
         return self.last_event < self.until and not active and not self._has_later_jobs
@@ -211,8 +211,8 @@ def audit_log(
     # Tasks that fit no server are left out, as they do not wait because of other users.
     started = np.zeros(workload.n_tasks, dtype=bool)
     started[log.task] = True
-    never = ~np.logical_or.reduceat(started, workload.first_task[:-1])
-    log = replace(log, set_unplaceable=never & unplaceable_sets(workload))
+    never_started = ~np.logical_or.reduceat(started, workload.first_task[:-1])
+    log = replace(log, set_unplaceable=never_started & unplaceable_sets(workload))
     workload = _without_unused(workload, log, since)
     outcomes = follow_tasks(workload, log)
     fairness = measure_fairness(
@@ -231,33 +231,33 @@ def audit_log(
     runs = np.zeros(workload.n_tasks, dtype=bool)
     runs[log.task[(log.start <= until) & (until < log.end)]] = True
     times = np.concatenate([workload.job_submit, log.start, log.end])
-
     in_time = (workload.job_submit < until) & (workload.job_cancel > since)
 
     def by_user(tasks: BoolArray) -> IntArray:
         return np.bincount(outcomes.user[tasks], minlength=workload.n_users)
 
+    waits = _longest_waits(workload, log, outcomes, since, until, complete_from)
     return LogAudit(
         workload,
         fairness,
-        *_longest_waits(workload, log, outcomes, since, until, complete_from),
-        by_user(active & runs),
-        by_user(active & ~runs),
-        since,
-        until,
-        np.flatnonzero(log.set_unplaceable & in_time[workload.set_job]),
-        float(times[times <= until].max(initial=0.0)),
+        *waits,
+        running=by_user(active & runs),
+        waiting=by_user(active & ~runs),
+        since=since,
+        until=until,
+        unplaceable_sets=np.flatnonzero(log.set_unplaceable & in_time[workload.set_job]),
+        last_event=float(times[times <= until].max(initial=0.0)),
     )
 
 
 def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None:
-    """Return start and end, in seconds, of the time in which a user lost most of its hours.
+    """Return start and end, in seconds, of the time in which most of a user's loss arose.
 
-    The loss in an interval is the hours due minus those held. Of the intervals with at least
-    `OWED_FRACTION` of the largest loss, the shortest one counts. None without a loss. O(I^2).
+    The loss in a time is its due less its held hours. The shortest time with `OWED_FRACTION` of
+    the largest loss is returned; None without a loss. O(I^2) for I instants.
     """
-    short = np.nan_to_num(fairness.fair[:, user] - fairness.held[:, user]).round(ROUNDED)
-    owed = np.concatenate([[0.0], short.cumsum()]) * (fairness.weight[user] > 0)
+    missing = np.nan_to_num(fairness.fair[:, user] - fairness.held[:, user]).round(DIGITS)
+    owed = np.concatenate([[0.0], missing.cumsum()]) * (fairness.weight[user] > 0)
     lost = owed - owed[:, None]  # [i, j]: between the instants i and j
     largest = np.triu(lost).max()
     if not largest > 0:
