@@ -98,17 +98,17 @@ def load_policies(texts: Sequence[str]) -> list[str | NamedRule]:
             found[text] = text
             continue
         file, name = _split_reference(text)
-        unused = f"{file.stem}.{name}" if name in names else name
-        names.add(unused)
-        found[text] = NamedRule(unused, _UserFunction(_load(file, name)))
+        label = f"{file.stem}.{name}" if name in names else name
+        names.add(label)
+        found[text] = NamedRule(label, _UserFunction(_load(file, name)))
     return [found[text] for text in texts]
 
 
-def refuse_on_ray(policies: Sequence[str | NamedRule], ray: str | None) -> None:
+def refuse_rules_on_ray(policies: Sequence[str | NamedRule], ray: str | None) -> None:
     """Raise InputError for rules in files, which other machines do not have."""
     for policy in policies if ray is not None else ():
         if not isinstance(policy, str) and isinstance(policy.rule, _UserFunction):
-            raise _only_here(policy.name, "rule")
+            raise _local_only(policy.name, "rule")
 
 
 def refuse_mechanisms_on_ray(names: Sequence[str], ray: str | None) -> None:
@@ -117,12 +117,12 @@ def refuse_mechanisms_on_ray(names: Sequence[str], ray: str | None) -> None:
 
     for name in names if ray is not None else ():
         if name in ADDED and isinstance(ADDED[name].implementation, _UserFunction):
-            raise _only_here(name, "mechanism")
+            raise _local_only(name, "mechanism")
 
 
-def _only_here(name: str, what: str) -> InputError:
+def _local_only(name: str, what: str) -> InputError:
     fault = f"{name} is a {what} in a file, which runs on this machine only"
-    return InputError(f"{fault}; a {what} of an installed package runs there", "--ray")
+    return InputError(f"{fault}; put it into a package that all machines have", "--ray")
 
 
 def _names_file(text: str) -> bool:
@@ -153,7 +153,7 @@ def _load(file: Path, name: str, is_known: Callable[[], bool] = lambda: False) -
     if spec is None or spec.loader is None:
         raise InputError("is not a Python file", "", str(file))
     module = module_from_spec(spec)
-    sys.modules.setdefault(file.stem, module)
+    sys.modules.setdefault(file.stem, module)  # dataclasses look it up; a library's module stays
     try:
         with _stdout_to_stderr():
             spec.loader.exec_module(module)
@@ -161,13 +161,13 @@ def _load(file: Path, name: str, is_known: Callable[[], bool] = lambda: False) -
         why = f"cannot be loaded: {type(fault).__name__}: {fault}".replace("\n", " ")
         raise InputError(why, "", str(file)) from None
     function = getattr(module, name, None)
-    if not callable(function) and is_known():
+    if callable(function):
+        return function
+    if is_known():
         return None
-    if not callable(function):
-        public = [key for key, value in vars(module).items() if _is_public(module, key, value)]
-        known = f"; it has {', '.join(public)}" if public else ""
-        raise InputError(f"has no function named {name!r:.60}{known}", "", str(file))
-    return function
+    public = [key for key, value in vars(module).items() if _is_public(module, key, value)]
+    known = f"; it has {', '.join(public)}" if public else ""
+    raise InputError(f"has no function named {name!r:.60}{known}", "", str(file))
 
 
 def _is_public(module: ModuleType, key: str, value: object) -> bool:

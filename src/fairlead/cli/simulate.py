@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from fairlead.cli import options, streams
 from fairlead.cli.clients.service_connection import Service
 from fairlead.cli.log_options import LogOptions, WindowOptions, in_queues, instant_in
-from fairlead.cli.own_code import load_mechanism, load_policies, refuse_on_ray
+from fairlead.cli.own_code import load_mechanism, load_policies, refuse_rules_on_ray
 from fairlead.cli.parameters import Argument, Option
 from fairlead.errors import InputError, RefusalError
 
@@ -139,7 +139,7 @@ def simulate(
     policies = [
         suffixes.added_to(each) if isinstance(each, str) else each for each in load_policies(policy)
     ]
-    refuse_on_ray(policies, ray)
+    refuse_rules_on_ray(policies, ray)
     planned = plan_runs(policies, what_if or (), dedicated)
     fair = load_mechanism(fair)
     check_fair(fair)
