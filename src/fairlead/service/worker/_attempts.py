@@ -40,7 +40,7 @@ from fairlead.service.worker._discarded_folders import discard
 from fairlead.service.worker._files import (
     append,
     create,
-    forget_front,
+    free_front,
     open_plain,
     read_plain,
     set_owner,
@@ -139,7 +139,7 @@ def trim_output(folder: Path, stream: str, kept: int) -> None:
     file = open_plain(folder / "task", stream, os.O_RDWR)
     if file is not None:
         with file:
-            forget_front(file, kept)
+            free_front(file, kept)
 
 
 def time_of_last_change(folder: Path) -> float:

@@ -74,7 +74,7 @@ def remove_discarded(root: Path, seconds: float = TURN) -> bool:
 
 
 def _sample_names(discarded: int) -> list[str]:
-    """Return some names in a folder in random order, so that no entry blocks others for ever."""
+    """Return at most `AT_ONCE` names in a folder, in random order, so that none is always last."""
     with os.scandir(discarded) as entries:
         names = [entry.name for entry in islice(entries, AT_ONCE)]
     shuffle(names)
@@ -95,7 +95,7 @@ def _empty(discarded: int, name: str, deadline: float) -> bool:
     account = rest.partition("-")[0] if kind == OWN else kind
     owners = {int(account)} if account.isdigit() else {os.geteuid()}
     if kind == OWN:
-        owners.add(os.geteuid())
+        owners.add(os.geteuid())  # the worker made the attempt's folder
     if _try_remove(discarded, name):
         return True
     is_changed, deadline = False, min(deadline, monotonic() + SLICE)

@@ -40,15 +40,15 @@ def open_plain(folder: Path, name: str, flags: int = os.O_RDONLY) -> BinaryIO | 
     try:
         owner = os.fstat(parent).st_uid
         more = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        number = os.open(name, flags | more, dir_fd=parent)
+        descriptor = os.open(name, flags | more, dir_fd=parent)
     except OSError:
         return None
     finally:
         os.close(parent)
-    found = os.fstat(number)
+    found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == owner:
-        return os.fdopen(number, "rb" if flags == os.O_RDONLY else "r+b")
-    os.close(number)
+        return os.fdopen(descriptor, "rb" if flags == os.O_RDONLY else "r+b")
+    os.close(descriptor)
     return None
 
 
@@ -65,12 +65,12 @@ def create(
     path: Path, content: str = "", mode: int = 0o600, account: Account | None = None
 ) -> None:
     """Write a new file, owned by an account if given; leave nothing if that fails."""
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
-        with os.fdopen(number, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content.encode("utf-8", errors="replace"))
             if account is not None:
-                os.fchown(number, account.uid, account.gid)
+                os.fchown(descriptor, account.uid, account.gid)
     except OSError:
         path.unlink()
         raise
@@ -78,17 +78,17 @@ def create(
 
 def append(path: Path, content: str) -> None:
     """Append to a file that only the worker's account can write."""
-    number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(number, "ab") as file:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "ab") as file:
         file.write(content.encode("utf-8", errors="replace"))
 
 
 def set_owner(folder: Path, account: Account) -> None:
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        os.fchown(number, account.uid, account.gid)
+        os.fchown(descriptor, account.uid, account.gid)
     finally:
-        os.close(number)
+        os.close(descriptor)
 
 
 def replace(path: Path, content: str) -> None:
@@ -107,46 +107,46 @@ def first_kept_byte(file: BinaryIO, size: int) -> int:
         return 0
 
 
-def forget_front(file: BinaryIO, kept: int) -> None:
+def free_front(file: BinaryIO, kept: int) -> None:
     """Free the disk space of a file's start by a hole; the last `kept` bytes stay."""
-    number = file.fileno()
-    found = os.fstat(number)
+    descriptor = file.fileno()
+    found = os.fstat(descriptor)
     if found.st_blocks * 512 <= kept + SPARE or found.st_size <= kept:
         return
-    # Only whole blocks: a part of a block would become zeros, and `first_kept_byte` would not know.
+    # Only whole blocks: a part of one would become zeros, which `first_kept_byte` takes for data.
     length = str((found.st_size - kept) // found.st_blksize * found.st_blksize)
     punch = ["fallocate", "--punch-hole", "--offset", "0", "--length", length]
     with suppress(OSError, subprocess.SubprocessError):  # some file systems make no holes
-        output_of([*punch, f"/proc/self/fd/{number}"], pass_fds=[number])
+        output_of([*punch, f"/proc/self/fd/{descriptor}"], pass_fds=[descriptor])
 
 
 def sync(path: Path) -> None:
     """Wait until a file's content, or a folder's names, are on disk."""
-    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)
 
 
 def make_folder(path: Path, *, is_root: bool) -> None:
     """Make a folder and those above it, or use an existing one, closed to other accounts.
 
     Other accounts may only pass through it. Raises `InputError` if another account owns it, if
-    everybody can write to it, or if another account could replace a folder above root's one.
+    everybody can write to it, or, for root, if another account could replace a folder above it.
     """
     above = os.open("/", os.O_PATH | FOLDER)
     try:
         for k, name in enumerate(path.parts[1:], 1):
             if is_root and _is_open_to_others(os.fstat(above)):
                 writable = Path(*path.parts[:k])
-                fault = f"another account can replace it, as it can write {writable}"
+                fault = f"another account can replace it by its rights to {writable}"
                 raise InputError(f"{fault}; give another folder with --state", "", str(path))
             with suppress(FileNotFoundError):
-                above = _step(above, os.open(name, os.O_PATH | FOLDER, dir_fd=above))
+                above = _descend(above, os.open(name, os.O_PATH | FOLDER, dir_fd=above))
                 continue
             os.mkdir(name, 0o755, dir_fd=above)
-            above = _step(above, os.open(name, os.O_RDONLY | FOLDER, dir_fd=above))
+            above = _descend(above, os.open(name, os.O_RDONLY | FOLDER, dir_fd=above))
             os.fchmod(above, 0o711 if k == len(path.parts) - 1 else 0o755)  # whatever the umask is
         _close_to_others(above, path)
     finally:
@@ -155,16 +155,17 @@ def make_folder(path: Path, *, is_root: bool) -> None:
 
 def lock_folder(state: Path) -> int:
     """Lock a folder against other workers; return the descriptor that holds the lock."""
-    number = os.open(state / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(state / "lock", flags, 0o600)
     try:
-        os.fchmod(number, 0o600)
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.fchmod(descriptor, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as fault:
-        os.close(number)
+        os.close(descriptor)
         if isinstance(fault, BlockingIOError):
             raise InputError("another worker uses this folder", "", str(state)) from None
         raise
-    return number
+    return descriptor
 
 
 def read_identity(state: Path) -> str:
@@ -183,7 +184,7 @@ def read_identity(state: Path) -> str:
         return file.read(100).decode("ascii", errors="replace").strip()
 
 
-def _step(above: int, inner: int) -> int:
+def _descend(above: int, inner: int) -> int:
     """Close the descriptor of a folder; return that of a folder in it."""
     os.close(above)
     return inner
