@@ -48,11 +48,12 @@ def replay_journal(
     """Repeat the requests to a service under a policy, until no task runs.
 
     Requests about a job that has already ended in the replay are left out. A task that starts as in
-    the journal ends as recorded; any other task runs for its ``task_duration``. Under another
-    policy, so does a task that the service stopped to run it again later; preempted tasks and those
-    of a cancelled job end at once; stopped tasks count as lost; a modified job has its final
-    request from the start. Seed 0 means the service's seed. Times count from the first
-    event.
+    the journal ends as recorded; any other task runs for its ``task_duration``. Stopped tasks count
+    as lost. Seed 0 means the service's seed. Times count from the first event. Under another policy
+
+    - a task that the service stopped, to run it again later, runs for its ``task_duration``, too;
+    - preempted tasks and the tasks of a cancelled job end at once;
+    - a modified job has its final request from the start.
 
     Raises InputError when the journal cannot be read, or a service cannot have the policy. Each
     event and each task takes about 60 us on one core.
@@ -93,7 +94,7 @@ class _JournalReplay:
             (scheduler.policy.name, scheduler.seed)
         }
         if not self.is_own_policy:
-            self._settle_first_jobs()
+            self._modify_first_jobs()
             for run in self.starts:
                 if run.key in self.recording.stopped:
                     self._plan_end(run.since + self._duration(run), run, self._status(run))
@@ -108,12 +109,12 @@ class _JournalReplay:
             state.apply("policy", asked, self.recording.begin)
         return state
 
-    def _settle_first_jobs(self) -> None:
+    def _modify_first_jobs(self) -> None:
         """Set the final requests of the modified jobs in the first state."""
-        for job, settled in self.recording.final_requests.items():
+        for job, final in self.recording.final_requests.items():
             if job in self.state.jobs:
                 fixed = {"demand"} if self.state.jobs[job].members else set()
-                changes = {name: settled[name] for name in settled.keys() - fixed}
+                changes = {name: final[name] for name in final.keys() - fixed}
                 body = {"job": job, "changes": changes}
                 self._on_other(self.recording.begin, "modify", body)
 
@@ -173,7 +174,7 @@ class _JournalReplay:
             self.state.apply("preempt", {"limit": AT_ONCE}, now)
 
     def _on_server(self, now: float, kind: str, body: dict[str, Any]) -> None:
-        """End the tasks that are due, as a lost server stays until its gangs stop; then add it."""
+        """End the due tasks, for which a lost server of this name may wait; then add the server."""
         while self.planned and self.planned[0][0] <= now:
             self._end_due(now)
             self._take_effects(now)  # an end may stop further tasks
@@ -186,11 +187,10 @@ class _JournalReplay:
             ended = [other for other in job["after"] if other not in self.state.jobs]
             if any(other in self.failed for other in ended):
                 after_failed.append(number)
-            settled = (
-                {} if self.is_own_policy else self.recording.final_requests.get(first + number, {})
-            )
+            has_final = not self.is_own_policy
+            final = self.recording.final_requests.get(first + number, {}) if has_final else {}
             after = [other for other in job["after"] if other not in ended]
-            asked.append({**job, **settled, "after": after})
+            asked.append({**job, **final, "after": after})
         ids = self.state.apply("submit", {"jobs": asked}, now)
         for number in after_failed:
             self.state.apply("cancel", {"job": ids[number], "why": "after"}, now)
@@ -240,7 +240,7 @@ class _JournalReplay:
         heappush(self.planned, (time, self.n_planned, run.key, status))
 
     def _take_effects(self, now: float) -> None:
-        """Record starts and ends since the last call; plan ends that differ from the journal."""
+        """Record the starts and ends since the last call; plan the ends that the journal lacks."""
         self.now = now
         effects = self.state.take_effects()
         for run in effects.starts:
