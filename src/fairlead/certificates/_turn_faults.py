@@ -17,39 +17,39 @@ def measure_turn_faults(
     `users` have their final tasks; `left` (R,) are the free quanta at the end, `capacity` (R,) all
     quanta. Users with tasks left are judged in the order of their turns. Free quanta only fall, so
     those at the last judged turn are an upper bound, and they are recomputed only if the task fits
-    into it. Users whose tasks were all served by one turn are skipped for later turns.
+    into it. A user whose tasks were all served before one judged turn is skipped at later ones.
     """
     fault = 0.0
-    room = capacity
+    free = capacity
     late = [user for user in users if user.taken > 0]
-    for user in sorted([user for user in users if user.taken < user.limit]):
-        if not stops and not user.fits(room):
+    for judged in sorted([user for user in users if user.taken < user.limit]):
+        if not stops and not judged.fits(free):
             continue
         later = 0
-        room = left.copy()
+        free = left.copy()
         still_late = []
-        for other in late:
-            excess = other.taken - _count_served(other, user)
+        for user in late:
+            excess = user.taken - _count_served(user, judged)
             if excess > 0:
                 later += excess
-                for r in range(len(room)):
-                    room[r] += excess * other.demand[r]
-                still_late.append(other)
+                for r in range(len(free)):
+                    free[r] += excess * user.demand[r]
+                still_late.append(user)
         late = still_late
-        if user.fits(room):
-            fault = max(fault, 1.0 / (1.0 + user.taken))
+        if judged.fits(free):
+            fault = max(fault, 1.0 / (1.0 + judged.taken))
         if stops:
-            return max(fault, later / (1.0 + later + user.taken))
+            return max(fault, later / (1.0 + later + judged.taken))
     return fault
 
 
-def _count_served(user: UserInTurn, other: UserInTurn) -> int:
-    """Return the number of a user's tasks with turns before the next task of another user."""
-    if precedes(user, user.taken - 1, other, other.taken):
+def _count_served(user: UserInTurn, judged: UserInTurn) -> int:
+    """Return the number of a user's tasks with turns before the next task of the judged user."""
+    if precedes(user, user.taken - 1, judged, judged.taken):
         return user.taken
-    count = min(int(other.taken * other.step / user.step), user.taken - 1)
-    while precedes(user, count, other, other.taken):
+    count = min(int(judged.taken * judged.step / user.step), user.taken - 1)
+    while precedes(user, count, judged, judged.taken):
         count += 1
-    while count > 0 and not precedes(user, count - 1, other, other.taken):
+    while count > 0 and not precedes(user, count - 1, judged, judged.taken):
         count -= 1
     return count
