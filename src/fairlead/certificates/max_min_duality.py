@@ -27,13 +27,14 @@ USED_UP = 1e-9
 ROUNDING = 1e-15
 
 
-def _measure_possible_gain(
+def _gain_by_levels(
     problem: Problem, tasks: FloatArray, score: FloatArray, prices: FloatArray
 ) -> FloatArray:
-    """Bound the fraction (N,) of its score that each user could gain.
+    """Bound the fraction (N,) of its score that each user could gain at the cost of higher levels.
 
-    No user at or below its level may lose by this gain. The bound is 0 for users at their task
-    limit, and infinite if no prices prove anything. `prices` (K, G, R) are K sets of prices.
+    Users at or below its level may not lose; in `possible_gain` no user may. The bound is 0 for
+    users at their task limit, and infinite if no prices prove anything. `prices` (K, G, R) are K
+    sets of prices.
     """
     per_task = score[:, None] if score.ndim == 1 else score
     held = (tasks * per_task).sum(axis=1)
@@ -110,7 +111,7 @@ def certify_max_min(
     -----
     O(K N G R).
     """
-    gain = float(_measure_possible_gain(problem, tasks, score, prices).max(initial=0.0))
+    gain = float(_gain_by_levels(problem, tasks, score, prices).max(initial=0.0))
     condition = (
         "no user below its task limit can gain without a user at or below its level losing "
         "(lexicographic max-min; proved by prices, LP duality)"
