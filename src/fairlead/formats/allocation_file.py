@@ -86,8 +86,8 @@ def read_allocation(
     try:
         document = _check_layout(read_document(path))
         rows = document["users"]
-        shared, groups = _problem_of_groups(rows, problem)
-        reading = _Reading(shared, groups, RowFaults(lenient))
+        problem, groups = _problem_of_groups(rows, problem)
+        reading = _Reading(problem, groups, RowFaults(lenient))
         for number, row in enumerate(rows):
             with reading.faults.collected():
                 reading.add_row(row, f"users[{number}]")
@@ -100,7 +100,7 @@ def read_allocation(
     except InputError as error:
         raise error.within(source_name(path)) from None
     return Holdings(
-        problem=shared,
+        problem=problem,
         tasks=reading.tasks,
         source=document.get("mechanism", "the file"),
         whole_tasks=whole,

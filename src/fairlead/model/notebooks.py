@@ -53,8 +53,8 @@ class Tabular:
         `what` is one of `frames`, by default the first. Raises InputError for another name.
         """
         if what and what not in self.frames:
-            known = f"must be one of {', '.join(self.frames)}, not {what!r:.60}"
-            raise InputError(known, "what")
+            fault = f"must be one of {', '.join(self.frames)}, not {what!r:.60}"
+            raise InputError(fault, "what")
         return frame_of(self._columns(what or self.frames[0]))
 
     def _repr_html_(self) -> str:
@@ -85,9 +85,9 @@ def frame_of(columns: Mapping[str, Any]) -> polars.DataFrame:
 def labelled(
     rows: Sequence[str], columns: Sequence[str], values: FloatArray | IntArray, first: str = "user"
 ) -> dict[str, Any]:
-    """Return the columns of a table by name; the first column has the names of the rows.
+    """Return the columns of a table by name: the names of the rows, then the columns of `values`.
 
-    It is named `first`, with underscores added while another column has that name.
+    The first one is named `first`, with underscores added while another has that name.
     """
     while first in columns:
         first += "_"

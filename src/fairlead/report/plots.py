@@ -45,11 +45,11 @@ def plot(answer: object) -> Plot:
     InputError
         For an object that has no picture.
     """
-    return drawn(*figure_of(answer))
+    return plot_figure(*figure_of(answer))
 
 
-def drawn(title: str, figure: Figure | None, why_empty: str = "nothing to draw") -> Plot:
-    """Return a picture as a separate page, with a title."""
+def plot_figure(title: str, figure: Figure | None, why_empty: str = "nothing to draw") -> Plot:
+    """Return a picture as a separate page with a title; without one, a sentence that says why."""
     block: Block = Prose(f"{title}: {why_empty}.")
     height = 0
     if figure is not None:
@@ -59,7 +59,7 @@ def drawn(title: str, figure: Figure | None, why_empty: str = "nothing to draw")
 
 
 def figure_of(answer: object) -> tuple[str, Figure | None]:
-    """Return the title and the picture of an answer; None if there is nothing to draw."""
+    """Return the title of an answer, and its picture or None if there is nothing to draw."""
     if isinstance(answer, Filling):
         answer = answer.to_allocation()
     if isinstance(answer, Allocation):

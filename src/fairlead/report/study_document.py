@@ -25,7 +25,7 @@ from fairlead.report.document import (
     words,
 )
 from fairlead.report.numbers import counted, duration, in_words, number, time_unit
-from fairlead.report.plots import drawn
+from fairlead.report.plots import plot_figure
 from fairlead.simulation.studies import DEFAULT_MEASURE, TIMES, Interval, Study
 
 GOOD, BAD, NEUTRAL = "#2a7f4f", "#b3362b", "#6b7280"
@@ -127,7 +127,7 @@ def plot(found: Study, name: str) -> Plot:
     """Draw differences of the figure `name` from the first policy."""
     title = f"Change of the {in_words(name)} from {found.policies[0]}"
     why_empty = "nothing to draw without values of two policies in two variations"
-    return drawn(title, change_figure(found, name), why_empty)
+    return plot_figure(title, change_figure(found, name), why_empty)
 
 
 def change_figure(found: Study, name: str) -> Figure | None:

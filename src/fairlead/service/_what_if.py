@@ -18,7 +18,7 @@ MOST_STARTS = 5000  # starts in a trial; they take some 0.1 s
 
 
 class Trial(NamedTuple):
-    """The effect of changes on users' shares, which `answer` computes, and on tasks."""
+    """The effect of changes on tasks, and the questions from which `answer` computes shares."""
 
     before: SharesQuestion
     after: SharesQuestion
@@ -47,10 +47,14 @@ class Trial(NamedTuple):
             }
             for name in self.users
         ]
-        starts, stops = self.starts.total(), self.stops.total()
-        counts = {"starts": starts, "stops": stops, "stays": self.stays}
-        more = {"is_cut": self.is_cut, "unmet_quotas": self.unmet_quotas}
-        return {"users": users, **counts, **more}
+        return {
+            "users": users,
+            "starts": self.starts.total(),
+            "stops": self.stops.total(),
+            "stays": self.stays,
+            "is_cut": self.is_cut,
+            "unmet_quotas": self.unmet_quotas,
+        }
 
 
 def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> AnswerFork[Trial]:

@@ -46,10 +46,10 @@ class LevelLog:
 
 def number_kinds(demand: FloatArray) -> IntArray:
     """Return (P,) the kind of each row of demands (P, R), numbered by first appearance."""
-    n_agents, n_resources = demand.shape
+    n_participants, n_resources = demand.shape
     n_bytes = -(-n_resources // 8)
     # NumPy packs one long row three times as fast as many short ones.
-    demanded = np.zeros((n_agents, 8 * n_bytes), dtype=np.bool_)
+    demanded = np.zeros((n_participants, 8 * n_bytes), dtype=np.bool_)
     demanded[:, :n_resources] = demand > 0
     # NumPy sorts single bytes by counting, and raw bytes (V) by comparisons.
     rows = np.packbits(demanded).view("u1" if n_bytes == 1 else f"V{n_bytes}")

@@ -142,7 +142,7 @@ class TypedRequests:
         return await self._ask(calls.SHARES, SharesView)
 
     async def shares_over(self, seconds: float) -> ShareHoursView:
-        """Return the share hours that users held, were due and were owed in the last `seconds`."""
+        """Return the held, due and owed share hours of each user in the last `seconds`."""
         return await self._ask(calls.shares_over(seconds), ShareHoursView)
 
     async def history(self) -> list[Usage]:
@@ -184,8 +184,8 @@ class Client(BlockingClient[TypedRequests]):
     Parameters
     ----------
     server : str, optional
-        Its address, as `addresses` lists them; ``FAIRLEAD_SERVER``, or the Unix socket of the
-        service on this machine, when absent.
+        Address of the service, in a form of `addresses`; ``FAIRLEAD_SERVER``, or the Unix socket of
+        the service on this machine, when absent.
     token : str, optional
         ``FAIRLEAD_TOKEN`` when absent.
     exchange : Exchange, optional

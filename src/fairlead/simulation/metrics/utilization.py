@@ -30,7 +30,7 @@ class Capacity(NamedTuple):
 
 
 def capacity_over_time(workload: Workload) -> Capacity:
-    """Return the capacity, with a step at each of X times at which servers come or go; O(X R G)."""
+    """Return the capacity, with a step at each of X times at which its servers change; O(X R G)."""
     groups = len(workload.cluster.groups)
     group_of = np.repeat(np.arange(groups), workload.cluster.count)
     change = _changes(workload)
@@ -46,7 +46,7 @@ def capacity_over_time(workload: Workload) -> Capacity:
 
 
 def _changes(workload: Workload) -> IntArray:
-    """Return (X,) the change in the number of servers at each event.
+    """Return the change in the number of servers at each event of a server.
 
     A draining server counts, so it adds nothing when it joins again without having left.
     """
@@ -55,7 +55,7 @@ def _changes(workload: Workload) -> IntArray:
     drained = np.zeros(len(order), dtype=bool)
     drained[1:] = (server[1:] == server[:-1]) & (event[:-1] == DRAIN)
     change = np.zeros(len(order), dtype=np.int64)
-    change[order] = np.where(event == JOIN, np.where(drained, 0, 1), -1 * (event == LEAVE))
+    change[order] = np.where(event == JOIN, ~drained, -1 * (event == LEAVE))
     return change
 
 
@@ -64,7 +64,7 @@ class Utilization:
     """Amounts in use and amounts of the servers, averaged over each of B bins."""
 
     resources: tuple[str, ...]
-    edges: FloatArray  # (B + 1,): of the bins, seconds
+    edges: FloatArray  # (B + 1,): ends of the bins, seconds
     used: FloatArray  # (B, R): amounts that running tasks take
     available: FloatArray  # (B, R): amounts of the servers
 
@@ -119,11 +119,11 @@ def check_time(time: float, name: str) -> None:
 def time_averages(
     begin: FloatArray, end: FloatArray, amount: FloatArray, edges: FloatArray
 ) -> FloatArray:
-    """Return (B, R) the sum of (E, R) amounts, present between two times, averaged over each bin.
+    """Return (B, R): the sum of E amounts, averaged over the time of each bin.
 
-    Amounts are not negative, and times outside the (B + 1,) edges do not count. An amount adds the
-    part of its time to its first and its last bin, and its full value, by a running sum, to each
-    bin between them. O(E (R + log B)).
+    Amounts (E, R) are not negative; each is present from `begin` to `end`, and counts between the
+    first and the last of the (B + 1,) edges. It adds a part to its first and its last bin, and its
+    full value, by a running sum, to each bin between them. O(E (R + log B)).
     """
     n_bins, width = len(edges) - 1, np.diff(edges)
     begin, end = (np.clip(times, edges[0], edges[-1]) for times in (begin, end))
@@ -136,9 +136,9 @@ def time_averages(
     in_last = np.where(one_bin, 0.0, end - edges[last])
     averages = np.zeros((n_bins, amount.shape[1]))
     for r, values in enumerate(amount.T):
-        apart = np.where(one_bin, 0.0, values)
-        steps = np.bincount(first + 1, apart, minlength=n_bins + 1)
-        steps -= np.bincount(last, apart, minlength=n_bins + 1)
+        spanning = np.where(one_bin, 0.0, values)
+        steps = np.bincount(first + 1, spanning, minlength=n_bins + 1)
+        steps -= np.bincount(last, spanning, minlength=n_bins + 1)
         # Values below 0 are rounding errors.
         level = np.maximum(np.cumsum(steps[:n_bins]), 0.0)
         partial = np.bincount(first, values * in_first, minlength=n_bins)
