@@ -46,9 +46,9 @@ def _blocks(figures: Mapping[str, Any]) -> Iterator[Block]:
     left = len(groups) - len(servers)
     yield table_of(
         "Servers",
-        [*words("class of servers"), *numbers("count", *labels)],
+        [*words("group of servers"), *numbers("count", *labels)],
         servers,
-        note=f"... and {left:,} more classes of fewer servers (all: --json)" if left else "",
+        note=f"... and {left:,} more groups of fewer servers (all: --json)" if left else "",
     )
     quantiles = [_QUANTILES.get(q, f"{q} %") for q in figures["duration"]]
     rows = []
