@@ -34,7 +34,7 @@ def open_plain(folder: Path, name: str, flags: int = os.O_RDONLY) -> BinaryIO | 
     owner of the folder. Returns None for any other file, or for a missing one.
     """
     try:
-        parent = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        parent = os.open(folder, os.O_PATH | FOLDER)
     except OSError:
         return None
     try:
@@ -84,7 +84,7 @@ def append(path: Path, content: str) -> None:
 
 
 def set_owner(folder: Path, account: Account) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(folder, os.O_RDONLY | FOLDER)
     try:
         os.fchown(descriptor, account.uid, account.gid)
     finally:
@@ -139,8 +139,7 @@ def make_folder(path: Path, *, is_root: bool) -> None:
     try:
         for k, name in enumerate(path.parts[1:], 1):
             if is_root and _is_open_to_others(os.fstat(above)):
-                writable = Path(*path.parts[:k])
-                fault = f"another account can replace it by its rights to {writable}"
+                fault = f"another account can replace it by its rights to {Path(*path.parts[:k])}"
                 raise InputError(f"{fault}; give another folder with --state", "", str(path))
             with suppress(FileNotFoundError):
                 above = _descend(above, os.open(name, os.O_PATH | FOLDER, dir_fd=above))
