@@ -32,9 +32,8 @@ def _gain_by_levels(
 ) -> FloatArray:
     """Bound the fraction (N,) of its score that each user could gain at the cost of higher levels.
 
-    Users at or below its level may not lose; in `possible_gain` no user may. The bound is 0 for
-    users at their task limit, and infinite if no prices prove anything. `prices` (K, G, R) are K
-    sets of prices.
+    Users at or below its level may not lose. The bound is 0 for users at their task limit, and
+    infinite if no prices prove anything. `prices` (K, G, R) are K sets of prices.
     """
     per_task = score[:, None] if score.ndim == 1 else score
     held = (tasks * per_task).sum(axis=1)

@@ -49,7 +49,7 @@ def plot(answer: object) -> Plot:
 
 
 def plot_figure(title: str, figure: Figure | None, why_empty: str = "nothing to draw") -> Plot:
-    """Return a picture as a separate page with a title; without one, a sentence that says why."""
+    """Return a page of its own with a picture, or with a sentence that says why there is none."""
     block: Block = Prose(f"{title}: {why_empty}.")
     height = 0
     if figure is not None:

@@ -47,14 +47,10 @@ class Trial(NamedTuple):
             }
             for name in self.users
         ]
-        return {
-            "users": users,
-            "starts": self.starts.total(),
-            "stops": self.stops.total(),
-            "stays": self.stays,
-            "is_cut": self.is_cut,
-            "unmet_quotas": self.unmet_quotas,
-        }
+        starts, stops = self.starts.total(), self.stops.total()
+        counts = {"starts": starts, "stops": stops, "stays": self.stays}
+        more = {"is_cut": self.is_cut, "unmet_quotas": self.unmet_quotas}
+        return {"users": users, **counts, **more}
 
 
 def trial_in_fork(state: ServiceState, request: WhatIfRequest, now: float) -> AnswerFork[Trial]:
