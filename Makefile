@@ -36,7 +36,7 @@ $(STAMP): $(ROOT)/pyproject.toml $(ROOT)/papers/pyproject.toml $(ROOT)/constrain
 
 # Whether to compile is decided by the contents of files, as git changes their times. Without a C
 # compiler, this target prints each time that the scheduler is not compiled.
-built: $(STAMP)
+built: $(STAMP)  ## Compile the scheduler again if its sources have changed.
 	@$(IN_ROOT) .venv/bin/python page_libraries.py
 	@$(IN_ROOT) .venv/bin/python -m fairlead.compiled || { echo "Compiling the scheduler: two or three minutes"; \
 		.venv/bin/python -W ignore setup.py --quiet build_ext --inplace; }

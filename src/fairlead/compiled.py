@@ -105,7 +105,7 @@ def choose_how_it_runs() -> None:
         checkout = os.path.dirname(os.path.dirname(PACKAGE))
         sys.stderr.write(
             f"fairlead: the compiled modules are older than their sources in {PACKAGE}; "
-            f"run: make -C {checkout} setup\n"
+            f"run: make -C {checkout} built\n"
         )
 
 

@@ -26,9 +26,9 @@ class LogOptions:
         Option(
             metavar="FILE",
             help=(
-                "Machine file of a log of MetaCentrum, FIT or openb; for a sacct table, the output "
-                "of scontrol show node or sinfo -N. [default: the machine file in the folder of a "
-                "log of MetaCentrum, FIT or openb]"
+                "Machine file of a log that has its machines in another file; for a sacct table, "
+                "the output of scontrol show node or sinfo -N. [default: the machine file in the "
+                "log's folder]"
             ),
         ),
     ] = None
@@ -36,8 +36,8 @@ class LogOptions:
         int | None,
         Option(
             metavar="N",
-            help="Number of servers of a plain SWF log or a sacct table. Without it an SWF log has "
-            "one pool of MaxProcs cores.",
+            help="Number of servers, for a log that names none, such as an SWF log or a sacct "
+            "table. Without it an SWF log has one pool of MaxProcs cores.",
         ),
     ] = None
     cores: Annotated[int | None, Option(metavar="K", help="Cores of each of the --servers.")] = None
@@ -52,7 +52,8 @@ class LogOptions:
         str | None,
         Option(
             metavar="COLUMN",
-            help="Column of a sacct table that names users, such as account. [default: user]",
+            help="Column or label that names users, such as account in a sacct table. [default: "
+            "user]",
         ),
     ] = None
     exclude: Annotated[

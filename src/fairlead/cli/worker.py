@@ -144,7 +144,7 @@ def worker(
     if task_accounts.is_root and not address.is_verified:
         raise InputError(
             "a worker of root runs commands under other accounts, and cannot verify this address: "
-            "use the service's Unix socket, https, or a token of fairlead token add",
+            "use the service's Unix socket (unix:PATH), https, or a token of fairlead token add",
             "--server",
         )
     if address.token and not task_accounts.is_root:

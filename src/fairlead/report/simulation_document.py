@@ -239,7 +239,8 @@ def _blocks(
     if runs.others:
         yield Section("Gains and losses", [_gains(runs, styles)])
     yield Section("Policies side by side", list(_side_by_side(runs, styles)))
-    yield Section("User by user", list(_users(runs)))
+    if users := list(_users(runs)):
+        yield Section("User by user", users)
     if runs.sharing is not None:
         yield _sharing(runs.sharing)
     yield from reasons

@@ -92,7 +92,7 @@ class Cycle:
         raise NotImplementedError
 
     def find(self, queue: Queue, shape: Shape) -> Server | None:  # noqa: ARG002 (Joint uses it)
-        """3. Where: return the server for a task of a queue by the selection."""
+        """Return the server for a task of a queue by the selection."""
         return self.state.selection.find(shape)
 
     def book(self, group: TaskGroup, server: Server, started: list[Task]) -> None:

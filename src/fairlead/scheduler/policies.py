@@ -319,8 +319,7 @@ def parse_policy(name: object) -> Policy:
             "last perhaps /spare:RESOURCE; "
             f"criteria: {', '.join(CRITERIA)}; selections: {', '.join(SELECTIONS)}"
         )
-        pairs = [f"{first}/{second}" for first in CRITERIA for second in SELECTIONS]
-        hint = did_you_mean(f"{name}/best-fit" if name in CRITERIA else name, pairs)
+        hint = did_you_mean(f"{name}/best-fit" if name in CRITERIA else name, ROWS)
         raise InputError(f"no policy is named {name!r:.60}; known: {grammar}{hint}", "policy")
     if len(variants) > 1:
         raise RefusalError(str(name), "give at most one of residual and oblivious, once")

@@ -17,6 +17,7 @@ import numpy as np
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.formats.atomic_files import writing_faults
+from fairlead.formats.file_faults import did_you_mean
 from fairlead.formats.run_log_file import read_fingerprint
 from fairlead.model.arguments import several, text
 from fairlead.model.run_log import RECORDED
@@ -101,13 +102,16 @@ def _find_policy(policy: str) -> str | NamedRule:
     """Return the canonical name of a policy, or the rule of another package with that name."""
     try:
         return policy_name(policy)
-    except InputError:
+    except InputError as error:
         for point in entry_points(group=GROUP, name=policy):
             try:
                 return NamedRule(policy, point.load())
             except Exception as fault:
                 why = f"cannot be loaded: {type(fault).__name__}: {fault}".replace("\n", " ")
                 raise InputError(why, f"{GROUP}: {point.value}") from None
+        if added := sorted(entry_points(group=GROUP).names):
+            message = f"{error.fault}; of other packages: {', '.join(added)}"
+            raise InputError(f"{message}{did_you_mean(policy, added)}", error.place) from None
         raise
 
 

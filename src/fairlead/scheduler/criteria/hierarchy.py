@@ -40,7 +40,7 @@ from fairlead.scheduler._shortage import nearest_server
 from fairlead.scheduler._state import State
 from fairlead.scheduler._waiting import first_groups, first_waiting
 from fairlead.scheduler.criteria.criterion import ServiceOrder, dominant_score, next_shape
-from fairlead.scheduler.criteria.drf import TreeScores
+from fairlead.scheduler.criteria.drf import DominantShare, TreeScores
 from fairlead.scheduler.criteria.tsf_and_ps_dsf import ServerShare
 from fairlead.scheduler.selection.round_robin import RoundRobin
 
@@ -53,6 +53,7 @@ class TreeCycle(QueueCycle):
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
+        assert isinstance(state.criterion, DominantShare)  # as scores are computed from amounts
         self.uses_tree = False  # whether there are inner queues or quotas
         # During a call of `place` that uses a tree:
         # Whether a quota is restricted to some servers: then the order of queues depends on the
