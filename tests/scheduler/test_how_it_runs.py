@@ -92,7 +92,7 @@ def test_an_edited_source_warns_in_one_line(package: Path) -> None:
     source.write_text(source.read_text() + "# edited\n")
     _, warning = imported(package)
     assert warning.count("\n") == 1
-    assert f"make -C {package.parents[1]} setup" in warning
+    assert f"make -C {package.parents[1]} built" in warning
     assert imported(package, FAIRLEAD_PLAIN="1") == ("plain Python", "")
 
 
