@@ -89,10 +89,15 @@ def test_a_refusal_is_an_end_that_is_found_again(root: Path) -> None:
     ("reason", "name"), [("cancelled", "TERM"), ("preempted", "USR1"), ("interrupted", "INT")]
 )
 def test_a_stopped_task_gets_its_signal_once(root: Path, reason: str, name: str) -> None:
-    line = f"trap 'echo asked' {name}; echo ready; for i in 1 2 3 4 5; do sleep .1; done; exit 5"
+    wait = f"until [ -e {root}/go ]; do sleep .05; done"
+    line = f"trap 'echo asked' {name}; echo ready; {wait}; exit 5"
     attempt = shell(root, line, checkpoint_signal="USR1")
     printed(attempt)
     attempt.stop(reason)
+    printed(attempt, "asked")
+    for _ in range(9):
+        assert attempt.poll() is None
+    (root / "go").touch()
     assert ended(attempt) == AttemptEnd(5, reason)
     assert text(attempt) == "ready\nasked\n"
 
