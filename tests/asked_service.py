@@ -69,8 +69,10 @@ class Asked:
         answer = await self("POST", "/v1/workers/join", json=asked, **more)
         return str(answer["session"])
 
-    async def sync(self, session: str, seen: int = 0, ended: Any = (), **more: Any) -> Any:
-        asked = {"session": session, "seen": seen, "ended": list(ended), "wait": 2.0}
+    async def sync(
+        self, session: str, seen: int = 0, ended: Any = (), wait: float = 2.0, **more: Any
+    ) -> Any:
+        asked = {"session": session, "seen": seen, "ended": list(ended), "wait": wait}
         return await self("POST", "/v1/workers/sync", json=asked, **more)
 
     async def work(self, session: str, seen: int = 0, status: int = 0) -> Any:

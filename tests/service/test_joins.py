@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -48,8 +49,12 @@ async def test_starts_come_once_with_the_report_they_follow(ask: Asked) -> None:
     session = await ask.join("a")
     (job,) = await ask.submit({"tasks": 3})
     seen = (await ask.sync(session))["seen"]
-    waiting = asyncio.create_task(ask.sync(session, seen))
-    await asyncio.sleep(0.05)
+    wake_up = ask.service.workers.sessions.by_id[session].wake_up
+    with mock.patch.object(wake_up, "wait", wraps=wake_up.wait) as wait:
+        waiting = asyncio.create_task(ask.sync(session, seen, wait=10.0))
+        while not wait.called:
+            assert not waiting.done()
+            await asyncio.sleep(0.01)
     orders = await ask.sync(session, seen, [[1, 0, 1, 0, ""]])
     assert [start[1] for start in orders["start"]] == [[1, 2, 1]]
     assert not waiting.done()
