@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
@@ -31,6 +30,7 @@ from fairlead.service.client.plain_client import PlainClient, Requests
 from fairlead.service.engines import worker_loop
 from fairlead.service.engines.worker_loop import Link
 from fairlead.service.messages import UnavailableError
+from live_cluster import until
 
 Ask = Callable[[str, str, Mapping[str, str], bytes], Reply]
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n[12]"
@@ -43,6 +43,7 @@ class Program:
     def __init__(self, answers: tuple[bytes, ...], is_kept: bool) -> None:
         self.requests: list[bytes] = []
         self.connections = 0
+        self.closed = 0  # number of connections that this program has closed
         self._left, self._is_kept = list(answers), is_kept
 
     def serve(self, listening: socket.socket) -> None:
@@ -56,6 +57,7 @@ class Program:
                     accepted.sendall(self._left.pop(0))
                     if not self._is_kept:
                         break
+            self.closed += 1
 
 
 @contextmanager
@@ -125,7 +127,7 @@ def test_a_connection_is_kept_while_it_is_whole(
     with answering(answer, answer, is_kept=is_kept) as (url, program):
         ask = connect(url)
         assert get(ask).content == b"[12]"
-        time.sleep(0.02)  # until the program has closed its end
+        until(lambda: is_kept or program.closed == 1)
         assert get(ask).content == b"[12]"
     assert (program.connections, len(program.requests)) == (opened, 2)
 
@@ -164,10 +166,10 @@ def test_an_answer_has_a_largest_size_and_time(
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:{}", "unix:/no/s", "unix:", "unix:/"])
 def test_no_service_is_no_connection(connect: Callable[[str], Ask], url: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with pytest.raises(NotReachedError):
-        get(connect(url.format(port)))
+    with socket.socket() as bound:  # to a port where nothing listens, so nothing else takes it
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(NotReachedError):
+            get(connect(url.format(bound.getsockname()[1])))
 
 
 def test_both_clients_check_answers() -> None:
