@@ -207,6 +207,10 @@ def test_while_nothing_can_start_nothing_is_written(
 def test_a_declined_offer_is_repeated_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Time stands still until the test moves it."""
+    wall, steady = [time.time()], [0.0]
+    monkeypatch.setattr(state_thread.time, "time", lambda: wall[0])
+    monkeypatch.setattr(state_thread, "monotonic", lambda: steady[0])
     monkeypatch.setattr("fairlead.service._state_thread.LEAST_WAIT", 0.01)
     core = partial(Scheduler, refuse_seconds=0.5)
     monkeypatch.setattr("fairlead.service.service_state.Scheduler", core)
@@ -216,10 +220,11 @@ def test_a_declined_offer_is_repeated_in_time(
     writer.ask(lambda tx: tx.apply("submit", jobs=[A_JOB | {"demand": {"cpu": 2.0}}]))
     writer.ask(lambda _tx: None)
     writer.ask(end)  # the other core was declined just before
-    starts = writer.starts
-    assert len(starts) == 1
-    until(lambda: len(writer.starts) == 2, 10)
-    assert 0.25 < writer.starts[1].since - starts[0].since < 5
+    writer.ask(lambda _tx: None)
+    (first,) = writer.starts
+    wall[0], steady[0] = wall[0] + 0.6, 0.6
+    until(lambda: len(writer.starts) == 2)
+    assert writer.starts[1].since - first.since == pytest.approx(0.6, abs=0.05)
     writer.close()
 
 
@@ -266,37 +271,49 @@ def test_durations_go_on_when_the_clock_is_set_back(
     writer.close()
 
 
-def rest(tx: Transaction, seconds: float = 0.03) -> float:
-    time.sleep(seconds)
-    return tx.now
-
-
-def busy_with(ask: Asked, requests: int) -> list[Future[float]]:
-    return [ask.service.state_thread.enqueue(rest) for _ in range(requests)]
-
-
 @served
 async def test_a_question_passes_waiting_requests(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state_thread, "REQUESTS_AT_ONCE", 2)
     (job,) = await ask.submit({"cpu": 5})
-    waiting = busy_with(ask, 60)
-    answer = await ask("GET", f"/v1/jobs/{job}/explain")
-    assert answer["held_by"] == "where"  # `where` names a server that does not exist yet
-    assert sum(future.done() for future in waiting) < 30
-    await asyncio.wait_for(asyncio.wrap_future(waiting[-1]), 20)
+    thread, may_go_on = ask.service.state_thread, threading.Event()
+    order: list[str] = []
+    answer_question = thread._answer
+
+    def noted(question: Any) -> None:
+        order.append("question")
+        answer_question(question)
+
+    monkeypatch.setattr(thread, "_answer", noted)
+    thread.enqueue(lambda _: may_go_on.wait(60))
+    waiting = [thread.enqueue(lambda _: order.append("request")) for _ in range(60)]
+    explaining = asyncio.create_task(ask("GET", f"/v1/jobs/{job}/explain"))
+    while thread._questions.empty():
+        await asyncio.sleep(0.001)
+    may_go_on.set()
+    assert (await explaining)["held_by"] == "where"  # that server does not exist yet
+    await asyncio.wait_for(asyncio.wrap_future(waiting[-1]), 60)
+    assert order.index("question") < 5
 
 
 @served
 async def test_many_questions_leave_time_for_requests(ask: Asked) -> None:
-    thread = ask.service.state_thread
-    asked = [asyncio.create_task(thread.ask(partial(rest, seconds=0.05))) for _ in range(40)]
+    thread, may_go_on = ask.service.state_thread, threading.Event()
+    order: list[str] = []
+
+    def question(_: Transaction) -> None:
+        sleep(0.05)
+        order.append("question")
+
+    thread.enqueue(lambda _: may_go_on.wait(60))
+    asked = [asyncio.create_task(thread.ask(question)) for _ in range(40)]
     await asyncio.sleep(0)
-    request = busy_with(ask, 1)[0]
-    await asyncio.wait_for(asyncio.wrap_future(request), 20)
-    assert sum(task.done() for task in asked) < 30
+    request = thread.enqueue(lambda _: order.append("request"))
+    may_go_on.set()
+    await asyncio.wait_for(asyncio.wrap_future(request), 60)
     assert len(await asyncio.gather(*asked)) == 40
+    assert order.index("request") < 30
 
 
 @served
