@@ -161,9 +161,20 @@ def test_the_faults_of_a_message_are_few(message: type[BaseModel], given: Any) -
 
 
 @served(tokens=True)
-async def test_questions_of_one_caller_wait_for_each_other(ask: Asked) -> None:
+async def test_questions_of_one_caller_wait_for_each_other(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs 50 ms of the state's thread, also on a slow machine."""
     done: list[str] = []
-    queue = ask.service.state_thread._queue_question
+    queue, charge = ask.service.state_thread._queue_question, Allowance.charge
+
+    def charge_evenly(
+        allowance: Allowance, body: int = 0, answer: int = 0, seconds: float = 0.0
+    ) -> None:
+        charge(allowance, body, answer, 0.05 if seconds else 0.0)
+
+    monkeypatch.setattr(Allowance, "charge", charge_evenly)
+    monkeypatch.setattr(rate_limits, "monotonic", lambda: 0.0)  # no refill
 
     def slow(question: Any) -> Any:
         def timed(tx: Any) -> Any:
