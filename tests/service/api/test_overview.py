@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import re
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,7 +33,7 @@ Samples = dict[tuple[str, ...], float]
 
 async def read(ask: Asked, *, fresh: bool = True) -> Samples:
     """Return the values on the page by name and values of labels."""
-    ask.service.metrics.most_age = 0.0 if fresh else 5.0
+    ask.service.metrics.most_age = 0.0 if fresh else 1000.0
     ask.service.shares.took = 0.0
     answer = await ask.http.get("/metrics")
     assert answer.status_code == 200, answer.text
@@ -136,32 +137,49 @@ async def test_users_with_most_tasks_have_gauges(ask: Asked) -> None:
 @served
 async def test_shares_are_kept_for_a_while(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     await ask.service.overview.latest()  # the summary computes shares, too
-    asked, answer = [], SharesQuestion.answer
+    asked, answer, may_go_on = [], SharesQuestion.answer, threading.Event()
+    readers: list[tuple[float, ...]] = []
+    recent = ask.service.shares.recent
 
     def slow(question: SharesQuestion) -> Any:
         asked.append(question)
-        time.sleep(0.3)
+        may_go_on.wait(60)
         return answer(question)
 
+    async def noted(*limits: float) -> Any:
+        readers.append(limits)
+        return await recent(*limits)
+
     monkeypatch.setattr(SharesQuestion, "answer", slow)
+    monkeypatch.setattr(ask.service.shares, "recent", noted)
+    monkeypatch.setattr("fairlead.service._metrics_page.PATIENCE", 60.0)
     await ask.join("a")
     await ask.submit({"tasks": 2})
     gone = asyncio.create_task(ask.service.shares.now())
-    await asyncio.sleep(0.1)
+    while not asked:
+        await asyncio.sleep(0.01)
     gone.cancel()  # a caller that leaves stops no computation
-    await asyncio.gather(*(read(ask) for _ in range(5)))
+    reading = [asyncio.create_task(read(ask)) for _ in range(5)]
+    while len(readers) < 5:
+        await asyncio.sleep(0.01)
+    may_go_on.set()
+    await asyncio.gather(*reading)
     await read(ask, fresh=False)
     ask.service.metrics.most_age, ask.service.shares.took = 0.0, 100.0
     await ask.http.get("/metrics")  # shares are computed for at most a tenth of the time
     assert len(asked) == 1
-    monkeypatch.setattr("fairlead.service._metrics_page.PATIENCE", 0.05)
-    reading = asyncio.create_task(read(ask))
+    may_go_on.clear()
+    monkeypatch.setattr("fairlead.service._metrics_page.PATIENCE", 0.3)
+    late = asyncio.create_task(read(ask))
+    while len(asked) < 2:
+        await asyncio.sleep(0.01)
     await ask.submit({"user": "bo"})  # accepted while shares are computed
-    found = await reading
+    found = await late
     assert found["fairlead_shares_age_seconds",] >= 0.3
     assert of(found, "share")["ana"] > 0
     earlier = asyncio.create_task(ask.service.shares.now())
     await ask.submit({"user": "cy"})  # while shares are computed of a state without cy
+    may_go_on.set()
     assert "cy" in [queue.name for queue in (await ask.service.shares.now()).shares.queues]
     await earlier
 
