@@ -27,6 +27,7 @@ from fairlead.simulation._dedicated import replay_dedicated
 from fairlead.simulation.planned_runs import PlannedRun, plan_runs, workload_digest
 from fairlead.simulation.runs import FinishedRun, RunsInterrupted, run_policies
 from fairlead.traces.what_if import change_workload
+from live_cluster import until
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 from random_runs import jobs_on_a_server
@@ -268,10 +269,7 @@ def live_or_die(workload: Workload, policy: str, **options: Any) -> RunLog:
     """Answer under drf; else die, once the file is there that is to be kept before."""
     if policy.startswith("drf"):
         return plain_replay(workload, policy, **options)
-    for _ in range(1000):
-        if Path(os.environ["KEPT_BEFORE"]).exists():
-            break
-        time.sleep(0.005)
+    until(Path(os.environ["KEPT_BEFORE"]).exists)
     return die()
 
 
@@ -316,6 +314,7 @@ def test_an_interruption_leaves_what_is_finished(
 
     def watch(name: str, *_: float) -> None:
         if name == "tsf/rrr" and not interrupted_at:
+            until(started.exists)
             interrupted_at.append(time.monotonic())
             signal.raise_signal(signal.SIGINT)
 
@@ -328,7 +327,7 @@ def test_an_interruption_leaves_what_is_finished(
             on_progress=watch,
         )
     signal.signal(signal.SIGINT, handler)
-    assert time.monotonic() - interrupted_at[0] < 10
+    assert time.monotonic() - interrupted_at[0] < 60
     error = caught.value
     assert isinstance(error, RunsInterrupted)
     assert (error.finished, error.runs) == (("drf/best-fit", "ps-dsf/joint"), 4)
