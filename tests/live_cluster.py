@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ from fairlead.service.worker._attempts import read_record
 from fairlead.service.worker.machine import state_of
 
 PATIENCE = 60.0
+PORTS = itertools.count(97 * os.getpid())  # processes of tests begin at different ports
 NOBODY = 65534  # an account that is not root's
 
 
@@ -46,9 +48,14 @@ def as_ordinary_user() -> list[str]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a free port that the kernel gives to no connection, and other tests do not choose.
+
+    A service binds its port a second later, and again after each restart.
+    """
+    while True:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", 10_000 + next(PORTS) % 20_000))
+            return int(probe.getsockname()[1])
 
 
 def end_tasks(attempts: Path) -> None:
