@@ -57,6 +57,8 @@ def typed(
             script += [f'until [ "$({found})" = {count} ]; do sleep 0.2; done; cat shown']
         else:
             script += [line.replace("fairlead serve", f"fairlead serve --port {cluster.port}")]
+        if line.startswith("fairlead serve"):  # commands wait only 10 s for a service that starts
+            script += ["until fairlead users >users 2>&1; do sleep 0.2; done"]
     script += ["kill -- $(jobs -p | sed s/^/-/)", "wait"]
     before = []
     if os.geteuid() == 0:
