@@ -330,7 +330,10 @@ def test_streams_of_a_caller_are_bounded(cluster: Cluster) -> None:
     cluster.start_service()
     made = cluster.run("token", "add", "ana", "--role", "user", "--db", str(cluster.db))
     headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
-    with ExitStack() as stack, httpx.Client(base_url=cluster.url, headers=headers) as client:
+    with (
+        ExitStack() as stack,
+        httpx.Client(base_url=cluster.url, headers=headers, timeout=60) as client,
+    ):
         until(lambda: client.get("/v1/whoami").status_code == 200)
         most = overview_module.MOST_STREAMS_OF_A_CALLER
         streams = [stack.enter_context(client.stream("GET", "/v1/live")) for _ in range(most)]
