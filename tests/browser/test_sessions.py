@@ -36,7 +36,8 @@ def add_token(cluster: Cluster, name: str, role: str) -> str:
     words = ("token", "add", name, "--role", role, "--db", str(cluster.db))
     token = cluster.run(*words).stdout.strip()
     headers = {"Authorization": f"Bearer {token}"}
-    until(lambda: httpx.get(f"{cluster.url}/v1/whoami", headers=headers).status_code == 200)
+    url = f"{cluster.url}/v1/whoami"
+    until(lambda: httpx.get(url, headers=headers, timeout=60).status_code == 200)
     return token
 
 
@@ -48,7 +49,7 @@ def sign_in(page: Page, token: str) -> None:
 def submitted(cluster: Cluster, token: str, **job: Any) -> str:
     asked = {"jobs": [{"command": ["sleep", "300"], "cpu": 1, "directory": "/tmp", **job}]}
     headers = {"Authorization": f"Bearer {token}"}
-    answer = httpx.post(f"{cluster.url}/v1/jobs", json=asked, headers=headers)
+    answer = httpx.post(f"{cluster.url}/v1/jobs", json=asked, headers=headers, timeout=60)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["ids"][0])
 
