@@ -99,6 +99,11 @@ def running(fair: fairlead.ray.Fair) -> int:
     return sum(job["running"] for job in fair.jobs())
 
 
+def submitted(fair: fairlead.ray.Fair) -> int:
+    """Return the number of tasks of a user's jobs that have not ended; calls arrive in parts."""
+    return sum(job["tasks"] for job in fair.jobs())
+
+
 def wait_for(file: Path) -> None:
     """Last until a file is there, and never so short that calls would share a start."""
     time.sleep(0.05)

@@ -15,7 +15,7 @@ from ray.exceptions import RayTaskError
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 import fairlead.ray
-from conftest import ENDED, Connect, running, state, until, wait_for
+from conftest import ENDED, Connect, running, state, submitted, until, wait_for
 from fairlead.errors import InputError
 from fairlead.ray import Fair
 from fairlead.ray._ray_calls import LostError
@@ -123,10 +123,11 @@ def test_no_node_runs_more_than_it_has(connect: Connect) -> None:
 
 def test_a_new_user_has_the_fair_share_a_task_later(connect: Connect, tmp_path: Path) -> None:
     ana, bo = connect("ana"), connect("bo", weight=3.0)
-    refs = [ana.submit(wait_for, tmp_path / ("first" if k < 4 else "later")) for k in range(8)]
+    refs = [ana.submit(wait_for, tmp_path / "first") for _ in range(4)]
     until(lambda: running(ana) == 4)
+    refs += [ana.submit(wait_for, tmp_path / "later") for _ in range(4)]
     refs += [bo.submit(wait_for, tmp_path / "later") for _ in range(6)]
-    until(lambda: sum(job["tasks"] for job in bo.jobs()) == 6)
+    until(lambda: (submitted(ana), submitted(bo)) == (8, 6))
     (tmp_path / "first").touch()
     until(lambda: (running(ana), running(bo)) == (1, 3))
     view = ana.shares()

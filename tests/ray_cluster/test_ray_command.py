@@ -17,7 +17,7 @@ from ray._private import services
 from ray.cluster_utils import Cluster
 
 import fairlead.ray
-from conftest import ENDED, Connect, running, state, until
+from conftest import ENDED, Connect, running, state, submitted, until
 from fairlead.cli import main
 from fairlead.cli._application import RAY
 from fairlead.errors import InputError
@@ -48,7 +48,7 @@ def here(capsys: pytest.CaptureFixture[str]) -> Run:
 def test_the_verbs_show_and_cancel(connect: Connect, here: Run) -> None:
     fair = connect("ana")
     held = [fair.submit(time.sleep, 600, demand={"cpu": 2}) for _ in range(3)]
-    until(lambda: running(fair) == 2)
+    until(lambda: (submitted(fair), running(fair)) == (3, 2))
     view = json.loads(here("status", "--json").stdout)
     assert view["policy"] == "drf/best-fit"
     assert {"head", "n0", "n1"} <= view["nodes"].keys()
@@ -62,7 +62,8 @@ def test_the_verbs_show_and_cancel(connect: Connect, here: Run) -> None:
     assert why["servers"]
     assert "there is no job 123456" in here("explain", "123456", status=2).stderr
     here("users", "ana", "--weight", "2")
-    assert json.loads(here("users", "--json").stdout)["users"][0]["weight"] == 2.0
+    users = json.loads(here("users", "--json").stdout)["users"]
+    assert {user["name"]: user["weight"] for user in users}["ana"] == 2.0
     here("users", "ana", "--weight", "1")
     here("cancel", *(job["id"] for job in listed))
     for ref in held:

@@ -21,7 +21,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 import fairlead.ray
-from conftest import STORE, Connect, running, state, until, wait_for
+from conftest import STORE, Connect, running, state, submitted, until, wait_for
 from fairlead.errors import InputError
 from fairlead.ray import Fair, _agent
 from fairlead.ray._agent import Agent
@@ -212,7 +212,7 @@ def test_calls_go_on_with_the_next_dispatcher(
     refs = [fair.submit(wait_for, tmp_path / "end", demand=NODE) for _ in range(2)]
     until(lambda: running(fair) == 2)
     refs.append(fair.submit(abs, -7))
-    until(lambda: sum(job["tasks"] for job in fair.jobs()) == 3)
+    until(lambda: submitted(fair) == 3)
     restart()
     (tmp_path / "end").touch()
     assert ray.get(refs, timeout=60) == [None, None, 7]
