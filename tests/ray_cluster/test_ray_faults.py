@@ -121,6 +121,24 @@ def test_an_agent_hears_of_a_stop_when_it_joins_again() -> None:
     assert [message.kind for message in messages] == ["start", "stop"]
 
 
+def test_stop_returns_when_the_name_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray may find a killed dispatcher for a while; then `start` would return it."""
+    old = SimpleNamespace(_actor_id="1")
+    killed: list[object] = []
+    found = [old] * 4
+
+    def get_actor(*_: object, **__: object) -> object:
+        if not found:
+            raise ValueError("no actor")
+        return found.pop()
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(ray, "get_actor", get_actor)
+    monkeypatch.setattr(ray, "kill", lambda actor, **_: killed.append(actor))
+    stop()
+    assert (killed, found) == ([old], [])
+
+
 def test_an_agent_fails_where_no_other_dispatcher_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_there(*_: object, **__: object) -> None:
         raise ValueError("no actor")

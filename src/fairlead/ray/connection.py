@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from re import fullmatch
 from typing import Any
@@ -128,8 +130,20 @@ def check_user(name: object, weight: object = None) -> None:
 
 
 def stop(address: str | None = None) -> None:
-    """Stop the dispatcher; running tasks continue, and waiting ones never start."""
-    ray.kill(running_dispatcher(address), no_restart=True)
+    """Stop the dispatcher; running tasks continue, and waiting ones never start.
+
+    Return when Ray no longer finds it by its name, so that `start` does not take it for a running
+    one.
+    """
+    stopped = running_dispatcher(address)
+    ray.kill(stopped, no_restart=True)
+    deadline = time.monotonic() + BEGIN_SECONDS
+    with suppress(ValueError):
+        while ray.get_actor(NAME, namespace=NAMESPACE)._actor_id == stopped._actor_id:
+            if time.monotonic() > deadline:
+                seconds = f"{BEGIN_SECONDS:.0f} s"
+                raise NoDispatcherError(f"the dispatcher did not end in {seconds}; stop it again")
+            time.sleep(0.02)
 
 
 def running_dispatcher(address: str | None = None) -> Any:
