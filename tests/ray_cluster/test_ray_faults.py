@@ -263,7 +263,7 @@ def test_preempted_calls_are_interrupted_or_killed_and_made_again(
 ) -> None:
     """Ana holds both nodes, of which one is due to bo; her later call lost less work."""
     ana, bo = connect("ana"), connect("bo")
-    options = {"policy": "drf/best-fit/over-share", "seed": 5, "grace": 1.0}
+    options = {"policy": "drf/best-fit/over-share", "seed": 5, "grace": 5.0}
     restart(**options, journal=f"{tmp_path}/./of-another.db")
     there = options | {"journal": f"{tmp_path}/of-another.db"}
     assert {what: state()[what] for what in there} == there
