@@ -124,6 +124,16 @@ def test_queues_limits_and_quotas_count_in_a_replay(
     assert unlike
 
 
+def test_quotas_on_the_same_servers_all_count() -> None:
+    """Four tasks of bo are within its quota on all servers and within the two on their only one."""
+    workload = jobs_on_a_server(9.0, [(0, 0.0, 1.0, 5.0)] * 9 + [(1, 0.0, 1.0, 5.0)] * 9)
+    rows = [{"cpu": 4.0}, {"cpu": 6.0, "where": ["all"]}, {"cpu": 8.0, "where": ["all", "b"]}]
+    for quotas in (rows, rows[::-1]):
+        log = replay(replace(workload, quotas={"bo": quotas}), "drf/first-fit")
+        assert (log.task[:4] >= 9).all()
+        assert (log.task[:9] >= 9).sum() == 4
+
+
 def test_limits_are_the_decimals_that_they_are_written_as() -> None:
     """Three tasks of 1.1 are within 3.3, though the float of 3.3 is a little smaller."""
     workload = jobs_on_a_server(9.9, [(0, 0.0, 1.1, 5.0)] * 4)

@@ -800,12 +800,15 @@ class State:
         at = 0
         while at < len(quotas) and quotas[at].constraint.key != key:
             at += 1
-        added = (
-            []
-            if amounts is None
-            else [Quota(self.server_kinds.find_constraint((key, ())), amounts)]
-        )
+        added = [] if amounts is None else [self.make_quota(key, amounts)]
         self.set_quotas(queue, quotas[:at] + added + quotas[at + 1 :])
+
+    def add_quota(self, queue: Queue, key: ConstraintKey, amounts: list[int]) -> None:
+        """Add a quota, also if the queue has one on the servers of the same constraint."""
+        self.set_quotas(queue, [*queue.quotas, self.make_quota(key, amounts)])
+
+    def make_quota(self, key: ConstraintKey, amounts: list[int]) -> Quota:
+        return Quota(self.server_kinds.find_constraint((key, ())), amounts)
 
     def set_quotas(self, queue: Queue, quotas: list[Quota]) -> None:
         """Replace all quotas of a queue."""

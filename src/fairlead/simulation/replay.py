@@ -135,7 +135,7 @@ class StartedReplay:
             chosen.require_quotas()
             for quota in quotas_of(rows) if name in state.queues else ():
                 amounts = _amounts_in_quanta(quota.amounts, workload, quanta)
-                state.guarantee(state.queues[name], _servers_of(quota, workload), amounts)
+                state.add_quota(state.queues[name], _servers_of(quota, workload), amounts)
         jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
         events, cancels = _server_events_of(workload, quanta), _cancels_of(workload)
         self.loop = Replay(cycle, events, jobs, cancels)
