@@ -231,6 +231,23 @@ def test_a_limit_of_starts_holds_for_reserved_ones(policy: str) -> None:
     assert due > 5 * lives(4)
 
 
+def test_reserved_starts_of_one_time_keep_a_limit() -> None:
+    """Both groups have reservations for time 10, but ana may run one task at a time."""
+    s = Scheduler(["cpu"], "drf/first-fit/reserve:2")
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.set_limit("ana", tasks=1)
+    s.submit("bo", {"cpu": 4}, time_limit=10)
+    (first,) = s.place(0)
+    groups = [s.submit("ana", {"cpu": cpus}, time_limit=5) for cpus in (2, 1)]
+    assert s.place(1) == []
+    assert list(SnapshotState(s.snapshot()).reserved) == groups
+    s.finish(first.task)
+    assert [start.group for start in s.place(10)] == groups[:1]
+    check(s)
+
+
 def test_past_run_times_replace_missing_time_limits() -> None:
     s = Scheduler(["cpu"], "drf/first-fit/reserve", {"cpu": 1})
     s.add_server("u", {"cpu": 4})

@@ -185,6 +185,9 @@ class ReservingCycle(Cycle):
         while at < len(state.reserved) and len(started) < limit:
             planned = state.reserved[at]
             others = state.reserved[:at] + state.reserved[at + 1 :]
+            if limit_reached(planned.group) is not None:  # by a start of this call
+                state.reserved = others
+                continue
             others = [other for other in others if self.has_servers(other)]
             start = self.plan_now(planned.group, others) or self.plan_due(planned)
             replanned: list[PlannedStart] = []
