@@ -363,6 +363,19 @@ def test_an_explanation_names_the_victims_queue() -> None:
     assert s.explain(late).held_by == "room"
 
 
+def test_an_explanation_places_before_it_preempts() -> None:
+    """Once `first` runs on b, bo has as much as ana would have after a victim."""
+    s = lab(gpus=2)
+    s.submit("ana", {"gpu": 1}, 2)
+    s.place()
+    s.add_server("b", {"gpu": 1})
+    first = s.submit("bo", {"gpu": 1})
+    second = s.submit("bo", {"gpu": 1}, where=["s0"])
+    assert s.explain(second).held_by == "room"
+    assert [start.group for start in s.place()] == [first]
+    assert s.preempt() == []
+
+
 def test_a_stopping_task_of_a_gang_is_no_victim_again() -> None:
     """Of ana's gang one task is stopping already, so the end of the gang frees one more GPU."""
     s = lab(gpus=4)

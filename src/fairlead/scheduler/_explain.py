@@ -286,11 +286,11 @@ class Explainer:
         return WaitReason("limit", f"Queue {queue.name} is limited: {'; '.join(clauses)}.")
 
     def why_preempting(self) -> WaitReason | None:
-        """Return the reason if a round of preemption would start the group now."""
+        """Return the reason if a round of preemption, after a placement, would start the group."""
         if not self.cycle.preempts:
             return None
         with WhatIf(self.state):
-            self.state.set_time(self.now)
+            self.starts(self.group)  # places all other tasks
             for each in PreemptionRound(self.cycle, self.resources).run(PORTION):
                 if each.starts[0].group is self.group:
                     queues = {task.group.waiting_list.queue.name: True for task in each.victims}
