@@ -153,6 +153,18 @@ def test_tasks_that_fit_nowhere_are_due_nothing() -> None:
     assert [queue.fair_share > 0 for queue in s.shares().queues] == [True, True, False]
 
 
+def test_a_task_of_more_slots_than_any_server_is_due_nothing() -> None:
+    """A slot is of 4 cpu: the task needs two, and b has one. It has enough cpu for the task."""
+    s = Scheduler(["cpu"], "slots:2")
+    s.add_server("a", {"cpu": 8})
+    s.add_server("b", {"cpu": 6})
+    s.add_queue("ana")
+    group = s.submit("ana", {"cpu": 5}, where=["b"])
+    assert s.explain(group).held_by == "size"
+    assert s.unplaceable_groups(1) == {group: "size"}
+    assert s.shares().queues[0].fair_share == 0
+
+
 def test_unsuitable_mechanisms_are_refused() -> None:
     s = Scheduler(["cpu"], "drf/first-fit")
     s.add_server("a", {"cpu": 4})

@@ -5,7 +5,10 @@ Usable are the capacity of open servers, and the amounts that tasks still hold o
 
 from __future__ import annotations
 
-from fairlead.scheduler._entities import Constraint, Gang, Queue, Server, Shape
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from fairlead.scheduler._entities import Constraint, Gang, Queue, Server, Shape, fits
 from fairlead.scheduler._state import State
 
 Pattern = tuple[bool, ...]  # (R,) whether a task takes a resource
@@ -33,6 +36,8 @@ class UsableServers:
         self.kind = kind  # the number of the kind
         self.amounts = amounts  # (R,) of each server, in quanta
         self.servers = 0  # number of servers
+        # The amounts as the policy counts them, in slots for instance; None until they are needed.
+        self.capacity: vec[i64] | None = None
 
 
 class Fits:
@@ -98,20 +103,30 @@ class Demands:
 
     def count_waiting(self, queue: Queue, shape: Shape, tasks: int) -> None:
         """Count waiting tasks if they fit on an open server, or else if they are too large."""
-        fits = self.fits_of(shape)
-        if fits.on_open:
+        found = self.fits_of(shape)
+        if found.on_open:
             self.count(queue, shape, tasks, False)
-        elif not fits.on_draining:
+        elif not found.on_draining:
             self.too_large += tasks
 
     def fits_of(self, shape: Shape) -> Fits:
         """Return whether tasks of a shape fit; computed once for each shape."""
         found = self.fits.get(shape)
         if found is None:
-            on_open = fits_on_some(self.open, shape)
-            found = Fits(on_open, not on_open and fits_on_some(self.draining, shape))
+            on_open = self.fits_on_some(self.open, shape)
+            found = Fits(on_open, not on_open and self.fits_on_some(self.draining, shape))
             self.fits[shape] = found
         return found
+
+    def fits_on_some(self, table: dict[ServersKey, UsableServers], shape: Shape) -> bool:
+        """Return whether a task fits, as the policy counts, on one of the servers if empty."""
+        for servers in table.values():
+            if shape.constraint.admits[servers.kind]:
+                if servers.capacity is None:
+                    servers.capacity = self.state.counting.of_server(servers.amounts)
+                if fits(shape.need, servers.capacity):
+                    return True
+        return False
 
     def count(self, queue: Queue, shape: Shape, tasks: int, is_running: bool) -> None:
         """Count tasks in their kind."""
@@ -140,8 +155,8 @@ def unplaceable_groups(state: State, most: int) -> dict[int, str]:
             continue
         queue = group.waiting_list.queue
         for shape in group.tasks_together():
-            fits = demands.fits_of(shape)
-            if not (fits.on_open or fits.on_draining) and of_queue.get(queue, 0) < most:
+            fitting = demands.fits_of(shape)
+            if not (fitting.on_open or fitting.on_draining) and of_queue.get(queue, 0) < most:
                 of_queue[queue] = of_queue.get(queue, 0) + 1
                 found[id] = "size" if is_allowed(demands.all_servers, shape) else "where"
                 break
@@ -162,13 +177,3 @@ def count_server(
         found = UsableServers(int(server.kind), amounts)
         table[key] = found
     found.servers += 1
-
-
-def fits_on_some(table: dict[ServersKey, UsableServers], shape: Shape) -> bool:
-    """Return whether a task fits on one of the servers if it is empty."""
-    for servers in table.values():
-        if shape.constraint.admits[servers.kind]:
-            rows = zip(shape.given, servers.amounts, strict=True)
-            if all(int(asked) <= amount for asked, amount in rows):
-                return True
-    return False
