@@ -654,6 +654,8 @@ class Scheduler:
         Valid after a call of `place` that did not reach its limit: no task starts before that time.
         If demands are unknown, a declined server is offered again then. Under ``easy`` it is the
         next expected end of a task after the reserved time; until then the reservation is valid.
+        Not valid under ``/reserve`` while tasks run longer than expected: reserved starts then
+        become later with time, and other tasks may have room before them.
         """
         return self._cycle.next_moment()
 
