@@ -227,8 +227,11 @@ def tell_preemption(tell: Callable[..., None]) -> None:
     tell(3.0, "preempt", limit=9)
 
 
-def test_another_policy_preempts_recorded_tasks_at_once(tmp_path: Path) -> None:
-    """Both tasks of ana ran from 1 s to 9 s; with preemption, one stops for bo at 3 s."""
+@pytest.mark.parametrize(("min_run", "at"), [("", 3.0), (":4", 5.0)])
+def test_another_policy_preempts_recorded_tasks_at_once(
+    min_run: str, at: float, tmp_path: Path
+) -> None:
+    """Both tasks of ana ran from 1 s to 9 s; with preemption, one stops for bo once it may."""
     journal, _, tell = recorder(tmp_path / "journal.db")
     capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
     tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
@@ -240,9 +243,14 @@ def test_another_policy_preempts_recorded_tasks_at_once(tmp_path: Path) -> None:
     tell(9.0, "place", limit=9)
     tell(11.0, "end", tasks=[[2, 0, 1, 0, ""]])
     journal.close()
-    log = replay_journal(read_journal(tmp_path / "journal.db"), f"{LIVE}/over-share")
+    log = replay_journal(read_journal(tmp_path / "journal.db"), f"{LIVE}/over-share{min_run}")
     runs = sorted(zip(log.start.tolist(), log.end.tolist(), log.lost.tolist(), strict=True))
-    assert runs == [(1.0, 3.0, True), (1.0, 9.0, False), (3.0, 5.0, False), (5.0, 13.0, False)]
+    assert runs == [
+        (1.0, at, True),
+        (1.0, 9.0, False),
+        (at, at + 2, False),
+        (at + 2, at + 10, False),
+    ]
 
 
 def test_a_lost_server_returns_at_once_under_any_policy(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from math import inf
 from numbers import Integral
 from typing import NamedTuple, Self, SupportsFloat, TypeVar
 
@@ -127,6 +128,7 @@ class Scheduler:
             self._amounts.set_devices(devices),
         )
         self._state = self._cycle.state
+        self._next_round = inf  # see `next_round`
 
     @property
     def counts_devices(self) -> bool:
@@ -608,7 +610,9 @@ class Scheduler:
             raise RefusalError(self.policy.name, message)
         self._state.set_time(time)
         with garbage_collection_paused():
-            preempted = PreemptionRound(self._cycle, self.resources).run(most)
+            preempting = PreemptionRound(self._cycle, self.resources)
+            preempted = preempting.run(most)
+        self._next_round = preempting.next_time
         return [
             Preemption([placement_of(task) for task in each.starts], [t.id for t in each.victims])
             for each in preempted
@@ -658,6 +662,14 @@ class Scheduler:
         become later with time, and other tasks may have room before them.
         """
         return self._cycle.next_moment()
+
+    def next_round(self) -> float:
+        """Return the time at which to preempt again if no event comes before; inf for never.
+
+        Valid after a call of `preempt`: more tasks have then run for the minimum of the policy, as
+        in ``/over-share:600``.
+        """
+        return self._next_round
 
     def what_if(self) -> WhatIf:
         """Undo all events of a ``with`` block at its end, also when it raises.

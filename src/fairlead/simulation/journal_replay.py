@@ -80,6 +80,7 @@ class _JournalReplay:
         self.state = self._first_state(policy, seed or self.recording.policies[0][1])
         self.now = -inf  # time of the last event
         self.placed = -inf  # time of the last call to place
+        self.next_round = inf  # when more tasks may become victims of preemption
         # Planned ends, a heap: time, serial number (for equal times), task, exit status.
         self.planned: list[tuple[float, int, TaskKey, int]] = []
         self.n_planned = 0  # ends planned so far
@@ -172,6 +173,7 @@ class _JournalReplay:
         """Run a round of preemption, if the policy has it."""
         if self.state.scheduler.policy.preempts and not self.state.unplaced:
             self.state.apply("preempt", {"limit": AT_ONCE}, now)
+            self.next_round = self.state.scheduler.next_round()
 
     def _on_server(self, now: float, kind: str, body: dict[str, Any]) -> None:
         """End the due tasks, for which a lost server of this name may wait; then add the server."""
@@ -220,12 +222,13 @@ class _JournalReplay:
             self._take_effects(now)
 
     def _next_time(self, time: float) -> float:
-        """Return the time at which a task ends, or may start without any event."""
+        """Return the time at which a task ends, or may start or be preempted without an event."""
         end = self.planned[0][0] if self.planned else inf
         if self.is_own_policy and time < inf:
             return end  # calls to place are recorded
         start = self.state.scheduler.next_moment()
-        return min(end, max(start, self.now)) if start > self.placed else end
+        start = start if start > self.placed else inf
+        return min(end, max(min(start, self.next_round), self.now))
 
     def _end_due(self, now: float) -> None:
         """End the tasks whose planned end has come."""
