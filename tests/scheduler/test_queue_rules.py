@@ -130,7 +130,9 @@ def test_past_use_is_kept_and_undone() -> None:
     check(s)
     for held in (s, again):
         held.advance(100.0)
+        before = held.snapshot()
         assert held.past_use()["ana"]["gpu"] == pytest.approx(4.0)
+        assert held.snapshot() == before
     other = lab()
     other.set_past_use("ana", s.past_use()["ana"])
     assert other.past_use()["ana"]["gpu"] == pytest.approx(4.0)

@@ -635,11 +635,12 @@ class Scheduler:
         if not state.criterion.half_life:
             return {}
         found: dict[str, dict[str, float]] = {}
-        for queue in state.queues.values():
-            state.criterion.score(queue)  # updates its past use to the present time
-            used = queue.past_use or [0.0] * len(self.resources)
-            rows = zip(self.resources, used, self._amounts.quanta, strict=True)
-            found[queue.name] = {name: amount * float(quantum) for name, amount, quantum in rows}
+        with WhatIf(state):  # so that later past uses are not rounded at the time of the question
+            for queue in state.queues.values():
+                state.criterion.score(queue)  # updates its past use to the present time
+                used = queue.past_use or [0.0] * len(self.resources)
+                rows = zip(self.resources, used, self._amounts.quanta, strict=True)
+                found[queue.name] = {name: amount * float(unit) for name, amount, unit in rows}
         return found
 
     def set_past_use(self, name: str, amounts: Mapping[str, float]) -> None:
