@@ -67,6 +67,7 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")
         (["cancel", "x"], "'x' is not a job's id"),
         (["worker", "--name", "b", "--label", "gpu="], "'gpu='"),
         (["token", "list", "--db", "/no/such/journal.db"], "no such file"),
+        (["token", "list", "--db", ""], "--db: must be a file or sqlite:///FILE, not ''"),
         (["token", "add", "ana", "--for-server", "a"], "--role worker"),
         (["wait", "999"], "999"),
         (["jobs", "--state", "asleep"], "state"),

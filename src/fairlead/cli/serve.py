@@ -321,11 +321,12 @@ def format_log(as_json: bool) -> None:
 
 def journal_path(db: str | None) -> Path:
     """Return the file that ``--db`` names: a path, or ``sqlite:///PATH``."""
-    if not db:
+    if db is None:
         return state_folder() / "journal.db"
-    if "://" in db and not db.startswith(SQLITE):
+    path = db.removeprefix(SQLITE)
+    if not path or "://" in path:
         raise InputError(f"must be a file or sqlite:///FILE, not {db!r:.80}", "--db")
-    return Path(db.removeprefix(SQLITE))
+    return Path(path)
 
 
 def state_folder() -> Path:
