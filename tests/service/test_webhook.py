@@ -182,7 +182,20 @@ def test_a_secret_is_made_once(tmp_path: Path) -> None:
         read_secret(tmp_path / "missing" / "secret")
 
 
-@pytest.mark.parametrize("wrong", ["host", "ftp://a/b", "http://", "http://a:99999/"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("host", "ftp://a/b", "http://", "http://a:99999/"),
+        *(
+            "http://[",
+            "http://a b/",
+            "http://a..b/",
+            "http://./",
+            "http://xn--/",
+            "http://a/\udcff",
+        ),
+    ],
+)
 def test_a_url_is_one_of_http(wrong: str) -> None:
     with pytest.raises(InputError):
         check_url(wrong)

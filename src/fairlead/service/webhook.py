@@ -56,9 +56,11 @@ def check_url(text: str) -> None:
     """Raise `InputError` unless a text is an http or https URL."""
     try:
         url = httpx.URL(text)
-    except httpx.InvalidURL as fault:
+        url.host.encode("idna")  # as `getaddrinfo` does, which refuses empty and long labels
+    except (httpx.InvalidURL, UnicodeError) as fault:
         raise InputError(f"is no URL: {fault}", "--notify") from None
-    if url.scheme not in ("http", "https") or not url.host or not 0 < (url.port or 443) < 65536:
+    has_host = url.host.strip(".") and "%" not in url.host  # httpx quotes invalid characters
+    if url.scheme not in ("http", "https") or not has_host or not 0 < (url.port or 443) < 65536:
         raise InputError(f"must be an http or https URL, not {text!r:.80}", "--notify")
 
 
