@@ -207,6 +207,7 @@ def test_options_take_dates(sacct: Path, capsys: Capture) -> None:
     ("words", "fault"),
     [
         ("--to 2024-12-31", "--to: is before the trace begins, 2025-01-01 10:00:00"),
+        ("--to 0", "--to: must be after the trace begins, not 2025-01-01 10:00:00"),
         ("--to 2025-02-30", "--to: 2025-02-30 is not a date"),
         ("--to 2025-01-01T01:00Z", "--to: must be seconds, a number with"),
         ("--from 2h --to 1h", "--from: must be before --to (2025-01-01 11:00:00), not 2025"),

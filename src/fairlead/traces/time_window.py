@@ -86,7 +86,8 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
     Raises
     ------
     InputError
-        When `begin` is not before `end`, or no job is submitted between them.
+        When `begin` is not before `end`, `end` is not positive, or no job is submitted between
+        them.
 
     Examples
     --------
@@ -98,12 +99,15 @@ def time_window(workload: Workload, begin: float = 0.0, end: float = inf) -> Wor
     """
     since = workload.time_text(begin)
     until = workload.time_text(end) if end < inf else ""
+    if end <= 0:
+        raise InputError(f"must be after the trace begins, not {until}", "--to")
     if begin >= end:
         raise InputError(f"must be before --to ({until}), not {since}", "--from")
     if not ((workload.job_submit >= begin) & (workload.job_submit < end)).any():
         first, last = map(workload.time_text, workload.job_submit[[0, -1]].tolist())
         fault = f"no job is submitted from {since} on{f' and before {until}' if until else ''}"
-        raise InputError(f"{fault}; the trace has jobs from {first} to {last}", "--from")
+        place = "--from" if begin else "--to"
+        raise InputError(f"{fault}; the trace has jobs from {first} to {last}", place)
     part = workload if end == inf else first_seconds(workload, end)
     earlier = int((workload.job_submit < begin).sum())
     later = workload.n_jobs - part.n_jobs
