@@ -147,5 +147,5 @@ def test_a_score_as_a_labelled_frame() -> None:
 
 
 def test_a_count_that_is_too_large_says_so() -> None:
-    with pytest.raises(InputError, match="count: must be at most 9,007,199,254,740,992, not 1e"):
+    with pytest.raises(InputError, match="count: must be at most 9,007,199,254,740,991, not 1e"):
         Problem.from_arrays([[1]], [[1]], count=[10**23])

@@ -328,6 +328,7 @@ OF_SERVERS = {
     ),
     "name: a, count: 0, capacity: {cpu: 1}": "servers: there is no server: every group has a count",
     "name: a, count: 1.5, capacity: {cpu: 1}": "servers[0].count: must be a whole number from 0,",
+    "name: a, count: 9007199254740993, capacity: {cpu: 1}": "servers[0].count: must be at most 9,0",
     "name: a, count: 1e30, capacity: {cpu: 1}": "servers[0].count: must be at most 9,007,199,254,",
     "name: a, capacity: {cpu: 8000m}": (
         "users[0].demand.cpu: a plain number where servers[0].capacity.cpu is an absolute "

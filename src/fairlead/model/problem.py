@@ -35,8 +35,8 @@ from fairlead.model.workload_checks import (
     usable_amounts,
 )
 
-# The largest count up to which floats represent every whole number.
-LARGEST_COUNT = 2**53
+# The largest count that is the float of no other whole number: 2**53 is also that of 2**53 + 1.
+LARGEST_COUNT = 2**53 - 1
 
 _Array = TypeVar("_Array", FloatArray, BoolArray)
 
