@@ -144,7 +144,8 @@ def audit(
     """
     _check_sources(file, allocation, kubernetes)
     sources = kubernetes or [file or "-"]
-    output.check(*sources, what="dump" if kubernetes else "problem file")
+    what = "dump" if kubernetes else "problem file"
+    output.check(*sources, what=what, others=[allocation, queues, weights])
     if save_witness is not None:
         from fairlead.properties.witness_files import check_folder
 

@@ -61,7 +61,7 @@ def allocate(
     from fairlead.mechanisms.catalogue import solve
     from fairlead.model.problem_changes import change_problem
 
-    output.check(file)
+    output.check(file, others=[weights])
     given = mechanism_options.given
     mechanism = load_mechanism(mechanism)
     problem, left_out = options.read_problem(file, skip_unplaceable)
@@ -128,7 +128,7 @@ def compare(
     from fairlead.mechanisms.catalogue import COMPARED, find_mechanism
     from fairlead.mechanisms.comparison import compare as compare_mechanisms
 
-    output.check(*files)
+    output.check(*files, others=[weights])
     asked = list(dict.fromkeys(map(load_mechanism, mechanism or ())))
     rows = [find_mechanism(name) for name in asked or COMPARED]
     given = mechanism_options.given

@@ -18,7 +18,7 @@ from fairlead.errors import InputError
 from fairlead.model.quantity import number_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from polars import DataFrame
 
@@ -227,8 +227,16 @@ class OutputOptions:
     ] = None
     report: ReportPath = None
 
-    def check(self, *sources: str | Path, what: str = "problem file") -> None:
-        """Raise InputError for an unusable --format, or a page that would replace an input."""
+    def check(
+        self,
+        *sources: str | Path,
+        what: str = "problem file",
+        others: Iterable[str | Path | None] = (),
+    ) -> None:
+        """Raise InputError for an unusable --format, or a page that would replace an input.
+
+        `what` names the `sources` in errors; `others` are files of options, None if not given.
+        """
         if self.table_format is not None and self.table_format not in FORMATS:
             fault = f"must be {' or '.join(FORMATS)}, not {self.table_format!r:.60}"
             raise InputError(fault, "--format")
@@ -236,6 +244,9 @@ class OutputOptions:
             raise InputError("cannot be given with --json", "--format")
         for source in sources:
             check_report(self.report, str(source), what)
+        for other in others:
+            if other is not None:
+                check_report(self.report, str(other), "input")
 
     def show(
         self,

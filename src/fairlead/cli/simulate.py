@@ -130,9 +130,8 @@ def simulate(
     from fairlead.simulation.simulate import check_fair
 
     # All that can be checked is checked before a long trace is read.
-    output.check(*traces, what="trace")
-    if log_options.machines is not None:
-        output.check(log_options.machines, what="file of machines")
+    others = [log_options.machines, log_options.weights, queues]
+    output.check(*traces, what="trace", others=others)
     if suffixes.is_any and any(".py:" in name for name in policy):
         fault = "a user-defined rule takes no --preempt, --half-life, --reserve or --spare"
         raise InputError(f"{fault}; put these into the names of the other policies", "--policy")

@@ -105,8 +105,9 @@ def audit(
     from fairlead.traces.time_window import last_time, why_no_starts
 
     streams.check_report(report, str(trace), "trace")
-    if log_options.machines is not None:
-        streams.check_report(report, str(log_options.machines), "file of machines")
+    for file in (log_options.machines, log_options.weights, queues):
+        if file is not None:
+            streams.check_report(report, str(file), "input")
     if begin is not None and last is not None:
         raise InputError("cannot be given with --from", "--last")
     limits = _parse_limits(max_under, min_due, max_owed, max_wait)
