@@ -26,7 +26,7 @@ def parse_number(value: object, what: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"must be a number, not {value!r:.60}", what)
     if isinstance(value, (Integral, Fraction)):
-        return Fraction(value)
+        return Fraction(int(value.numerator), int(value.denominator))  # without NumPy's integers
     if not isfinite(value):
         raise InputError(f"must be finite, not {value!r}", what)
     return exact(float(value))
