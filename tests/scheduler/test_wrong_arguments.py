@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import inf, nan
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fairlead.errors import InputError
@@ -110,3 +111,18 @@ def test_wrong_options_change_nothing(option: str) -> None:
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         Scheduler(**{"resources": ["cpu"], "policy": "drf/first-fit", **wrong})
+
+
+@pytest.mark.parametrize("amount", [2**62, 1e298, 1e308, 10**400])
+def test_past_use_beyond_any_holding_is_refused(amount: float) -> None:
+    with pytest.raises(InputError):
+        refusing("drf/first-fit/half-life:60").set_past_use("n", {"cpu": amount})
+
+
+def test_numbers_of_numpy_are_plain_numbers() -> None:
+    s = refusing()
+    s.add_queue("z", np.int64(2))
+    s.set_limit("z", {"cpu": np.uint8(3)}, np.int32(9))
+    s.submit("z", {"cpu": np.int8(1)}, np.int64(5), now=np.float32(1))
+    s.add_server("b", {"cpu": np.int64(2**30)})
+    assert [start.queue for start in s.place(2.0)] == ["z", "z", "n", "z"]

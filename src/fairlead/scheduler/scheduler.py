@@ -650,8 +650,10 @@ class Scheduler:
         if not self._state.criterion.half_life:
             raise RefusalError(self.policy.name, "past use does not count")
         quanta = self._amounts.quanta
-        used = [float(given.get(r, Fraction(0)) / quanta[r]) for r in range(len(quanta))]
-        self._state.set_past_use(queue, used, self._state.now)
+        used = [given.get(r, Fraction(0)) / quanta[r] for r in range(len(quanta))]
+        if max(used) > LARGEST:  # held amounts, which past use approaches, are at most this
+            raise InputError("is more than can be counted", "amounts")
+        self._state.set_past_use(queue, [float(amount) for amount in used], self._state.now)
 
     def next_moment(self) -> float:
         """Return the time at which to place again if no event comes before; inf for never.
