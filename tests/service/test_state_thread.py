@@ -185,6 +185,8 @@ def test_another_seed_from_now_on(tmp_path: Path) -> None:
         engine.journal.close()
     first, second = ("drf/rrr", 2**62), ("drf/rrr", 7)
     assert found == [first, 1, first, 1, second, 2, second, 2, ("tsf/rrr", 7), 3]
+    with pytest.raises(InputError, match="seed"):
+        Writer(tmp_path / "new.db", "drf/rrr", 2**62 + 1)
 
 
 @pytest.mark.parametrize("policy", ["drf/rrr/oblivious", "drf/best-fit"])

@@ -216,12 +216,14 @@ class StateThread:
     ) -> list[tuple[str, dict[str, Any]]]:
         """Return kind and body of the events that carry out the options, before any request.
 
-        Raises `InputError` if the policy does not serve the tree of queues, its limits or quotas.
+        Raises `InputError` for an unusable policy or seed, or if the policy does not serve the tree
+        of queues, its limits or quotas.
         """
         events: list[tuple[str, dict[str, Any]]] = []
         scheduler = self.state.scheduler
         wanted_policy = policy or scheduler.policy.name
         wanted_seed = scheduler.seed if seed is None else seed
+        ServiceState(wanted_policy, wanted_seed)  # the event would fail after the start, unnoticed
         is_current = (wanted_policy, wanted_seed) == (scheduler.policy.name, scheduler.seed)
         # A new journal also records the default, so that it always names its policy. The event also
         # replaces the scheduler of an earlier journal, which does not count GPUs by device.
