@@ -65,6 +65,23 @@ def test_a_closed_journal_is_read_where_nothing_can_be_written(
         assert {path.name for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.parametrize("name", [":memory:", "\udcff.db"])
+def test_any_name_of_a_file_names_a_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    writer = Writer(Path(name))
+    writer.ask(submit)
+    writer.close()
+    with reading(Path(name)) as journal:
+        assert [kind for _, _, kind, _ in journal.events()] == [
+            "policy",
+            "place",
+            "submit",
+            "place",
+        ]
+
+
 def test_another_format_is_refused(tmp_path: Path) -> None:
     Journal(tmp_path / "j.db").close()
     change(tmp_path / "j.db", "UPDATE meta SET value = '99'")

@@ -158,7 +158,7 @@ def journal_errors() -> Iterator[None]:
 def open_engine(path: Path, read_only: bool, survives_power_failure: bool) -> sql.Engine:
     """Return an SQLAlchemy engine for a journal; sync commits if `survives_power_failure`."""
     if read_only:
-        name = f"file:{quote(str(path.absolute()))}?mode=ro"
+        name = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
         # A closed journal or a backup is a single file, and its folder may be read-only.
         is_whole = not path.with_name(f"{path.name}-wal").exists()
         if is_whole and not os.access(path.parent, os.W_OK):
@@ -166,7 +166,8 @@ def open_engine(path: Path, read_only: bool, survives_power_failure: bool) -> sq
         return sql.create_engine(
             "sqlite://", creator=lambda: sqlite3.connect(name, uri=True, check_same_thread=False)
         )
-    url = sql.URL.create("sqlite", database=str(path))
+    # An absolute path is never one of SQLite's special names, such as `:memory:`.
+    url = sql.URL.create("sqlite", database=str(path.absolute()))
     engine = sql.create_engine(url, connect_args={"check_same_thread": False})
 
     @sql.event.listens_for(engine, "connect")
