@@ -362,6 +362,7 @@ async def test_rights_of_roles(ask: Asked) -> None:
     await ask("POST", "/v1/workers/join", json=asked, status=403, **as_("w"))
     headers = {**as_("ana")["headers"], "Idempotency-Key": "k"}
     await ask("POST", f"/v1/jobs/{mine}/cancel", headers=headers)
+    await ask("POST", f"/v1/jobs/{mine}/cancel?interrupt=true", headers=headers, status=422)
     headers = {**as_("bo")["headers"], "Idempotency-Key": "k"}
     await ask("POST", f"/v1/jobs/{mine}/cancel", headers=headers, status=404)
 

@@ -137,7 +137,9 @@ async def _idempotency(
         return "", ""
     if not key:
         raise HTTPException(422, "Idempotency-Key: must not be empty")
-    content = f"{request.method} {request.url.path}\n".encode() + await request.body()
+    query = f"?{request.url.query}" if request.url.query else ""
+    asked = f"{request.method} {request.url.path}{query}\n".encode()
+    content = asked + await request.body()
     return f"{request.state.caller.name}/{key}", sha256(content).hexdigest()
 
 
