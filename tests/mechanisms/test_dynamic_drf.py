@@ -126,6 +126,12 @@ def test_a_resource_of_capacity_0_cannot_be_demanded() -> None:
         ({"announced": 0}, "announced: must be a positive whole number, not 0"),
         ({"announced": 2.5}, "announced: must be a positive whole number, not 2.5"),
         ({"resources": 0}, "resources: must be a positive whole number, not 0"),
+        ({"resources": 10**9}, "resources: must be at most 1,000,000, not 1000000000"),
+        (
+            {"announced": 10**400},
+            "announced: must be at most 9,007,199,254,740,992, not a whole number of more than 40 "
+            "digits",
+        ),
         ({"resources": []}, "resources: names no resource"),
         ({"resources": ["cpu", "cpu"]}, "resources: names a resource twice"),
         ({"resources": "cpu"}, "resources: must be a number or several names, not 'cpu'"),

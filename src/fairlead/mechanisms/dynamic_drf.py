@@ -28,6 +28,8 @@ from fairlead.solvers.stair_stack import StairStacks, State
 
 # The sum of weights may exceed the announced weight by this fraction, for rounding errors.
 ROUNDING = 1e-9
+MOST_AGENTS = 2**53  # floats represent no larger number of agents exactly
+MOST_RESOURCES = 1_000_000
 
 
 class DynamicDRF:
@@ -81,7 +83,7 @@ class DynamicDRF:
         solver: str = "stack",
         capacity: ArrayLike | None = None,
     ) -> None:
-        self.announced = whole_number(announced, "announced", 1)
+        self.announced = whole_number(announced, "announced", 1, MOST_AGENTS)
         self.resources = _read_names(resources)
         self.total_weight = (
             float(self.announced) if total_weight is None else number(total_weight, "total_weight")
@@ -403,4 +405,5 @@ def _read_names(resources: int | Sequence[str]) -> tuple[str, ...]:
         if len(set(resources)) < len(resources):
             raise InputError("names a resource twice", "resources")
         return texts(resources, "resources")
-    return tuple(f"r{r + 1}" for r in range(whole_number(resources, "resources", 1)))
+    count = whole_number(resources, "resources", 1, MOST_RESOURCES)
+    return tuple(f"r{r + 1}" for r in range(count))

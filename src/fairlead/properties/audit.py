@@ -37,6 +37,7 @@ from fairlead.properties.lies import Lie
 from fairlead.properties.subject import Answer, Rule, Subject, active_subject, subject_of
 
 LIES = 200
+MOST_TRIALS = 10**9  # of lies or departures
 NOTHING_DUE = {"slice": 0.0, "margin": None}
 ZERO_WEIGHTS = "the holdings of users of weight 0 count as free"
 
@@ -294,8 +295,9 @@ def audit(
     bounded = read_limits(limits or {})
     check_quotas(guaranteed, parents, bounded)
     check_cluster(guaranteed, parents, problem.cluster)
-    for what, number in (("lies", lies), ("departures", departures), ("seed", seed)):
-        whole_number(number, what)
+    for what, number in (("lies", lies), ("departures", departures)):
+        whole_number(number, what, most=MOST_TRIALS)
+    whole_number(seed, "seed")
     if name is not None:
         name = text(name, "name")
     for_fair = fair is not None and not isinstance(subject, str)
