@@ -15,7 +15,7 @@ from oracles.random_workloads import random_workload
 
 PROBLEM = Problem.from_arrays([[9.0, 18.0], [4.0, 2.0]], [[1.0, 4.0], [3.0, 1.0]])
 TRACE = random_workload(1)
-NO_WHOLE_NUMBERS = (2.5, 2.0, -1, "3", None, True, np.True_, [1], np.nan)
+NO_WHOLE_NUMBERS = (2.5, 2.0, -1, "3", None, True, np.True_, [1], np.nan, pl.Series([1, 2]))
 NO_SWITCHES = ("yes", 1, None)
 NO_FILES = (None, {}, 3, b"x", ["x"], True, pl.DataFrame({"job": range(20)}))
 NO_NAMES = (3, None, "drf/best", b"drf", {"drf/best-fit"}, (x for x in "ab"))
@@ -34,6 +34,8 @@ def test_whole_numbers(wrong: Any) -> None:
         refused(name, audit, PROBLEM, "drf", **{name: wrong})
     refused("seed", fill, PROBLEM, seed=wrong)
     refused("seed", simulate, TRACE, "drf/best-fit", seed=wrong, processes=1)
+    for name in ("lies", "departures"):
+        refused(name, audit, PROBLEM, "drf", **{name: 10**400})
     if wrong is not None:
         refused("processes", simulate, TRACE, "drf/best-fit", processes=wrong)
 

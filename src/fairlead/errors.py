@@ -44,6 +44,7 @@ class InputError(FairleadError):
     """
 
     def __init__(self, fault: str, place: str = "", source: str = "") -> None:
+        fault = fault.replace("\n", " ")  # an array or a table in it has several lines
         self.fault = fault
         self.place = place
         self.source = source
