@@ -43,6 +43,8 @@ def fault_of(tmp_path: Path, content: str | bytes, name: str = "p.yaml") -> str:
         ("a:\n  " + "- " * 100_000 + "# b", "line 2: is nested too deeply"),
         ("".join(" " * k + "a:\n" for k in range(500)), "line 201: is nested too deeply"),
         ("[" * 100_000, "line 1, column 256: is nested too deeply"),
+        ("a:\n  " + "9" * 5000 + ": 1", "line 2: has a whole number with thousands of digits"),
+        ("a: -0x" + "f" * 4000, "line 1: has a whole number with thousands of digits"),
     ],
 )  # fmt: skip
 def test_malformed_yaml(tmp_path: Path, content: str | bytes, fault: str) -> None:

@@ -47,6 +47,10 @@ _NEXT_DOCUMENT = re.compile(
 _MAX_REPEATED_CHARACTERS = 2**28
 _MAX_REPEATED_NODES = 100_000
 
+# Python refuses to print integers of more than 4300 decimal digits, so errors could not show them.
+_LONG_NUMBER = re.compile(r"\b(?:[0-9]{4301,}+|0[xob][0-9a-fA-F]{3000,}+)\b(?![.\"'])")
+
+LONG_NUMBER = "has a whole number with thousands of digits"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -165,7 +169,7 @@ def json_fault(error: Exception, remedy: str = "") -> InputError:
         return _NotJsonError(fault, f"line {error.lineno}, column {error.colno}")
     if isinstance(error, RecursionError):
         return InputError("is nested too deeply")
-    return InputError("has a whole number with thousands of digits")
+    return InputError(LONG_NUMBER)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -233,6 +237,10 @@ def parse_yaml_documents(text: str) -> list[Any]:
     if deep:
         line = text.count("\n", 0, deep.start()) + 1
         raise InputError("is nested too deeply", f"line {line}")
+    long = _LONG_NUMBER.search(text)
+    if long:
+        line = text.count("\n", 0, long.start()) + 1
+        raise InputError(LONG_NUMBER, f"line {line}")
     try:
         document = _load_yaml(text)
     except yaml_rs.YAMLDecodeError as error:
@@ -240,7 +248,7 @@ def parse_yaml_documents(text: str) -> list[Any]:
     except TypeError:
         raise InputError("has a mapping or a list as the key of a mapping") from None
     except ValueError:
-        raise InputError("has a whole number with thousands of digits") from None
+        raise InputError(LONG_NUMBER) from None
     # The parser returns several documents as a list too.
     return document if isinstance(document, list) and _holds_several(text) else [document]
 
