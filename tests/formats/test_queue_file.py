@@ -32,6 +32,17 @@ def test_users_that_are_not_listed_are_at_the_top(tmp_path: Path) -> None:
     assert found.user_queue() == [None, "physics", "theory"]
 
 
+def test_a_name_like_that_of_a_queue_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert read(tmp_path).limits.keys() == {"physics", "bo"}
+    assert not caplog.messages
+    read(tmp_path, CONTENT.replace("limits: {physics", "limits: {physcis"))
+    (message,) = caplog.messages
+    assert "limits.physcis: " in message
+    assert "'physics'" in message
+
+
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [

@@ -18,6 +18,7 @@ A file of weights is a mapping of users to numbers: ``{ana: 2, bo: 0.5}``.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,8 @@ from fairlead.model.quantity import number_at, show
 from fairlead.model.queues import Limits, Parents, Queues, parents_of, read_limits, read_queues
 from fairlead.model.quotas import Quotas, check_quotas, read_quotas
 
+LOG = logging.getLogger("fairlead.queues")
+MOST_COMPARED = 100  # unlisted names, as each is compared with all queues
 KEYS = ("fairlead", "queues", "users", "limits", "quotas")
 
 
@@ -67,7 +70,10 @@ class QueueFile:
 
 
 def load_queues(path: str | Path) -> QueueFile:
-    """Read a file of queues; raise InputError with file, key path and fault."""
+    """Read a file of queues; raise InputError with file, key path and fault.
+
+    Logs a warning for limits and quotas of an unlisted name that is similar to a queue's.
+    """
     file_name(path, "path")
     try:
         document = read_document(path)
@@ -91,9 +97,29 @@ def load_queues(path: str | Path) -> QueueFile:
         check_quotas(quotas, queues.parents(list(named)), limits)
     except InputError as error:
         raise error.within(source_name(path)) from None
+    _warn_of_misspelled({"limits": limits, "quotas": quotas}, queues.names, named, str(path))
     queue_of = zip(named, queues.user_queue(), strict=True)
     users_in_queues = {user: name for user, name in queue_of if name is not None}
     return QueueFile(queues.rows(), users_in_queues, limits, quotas)
+
+
+def _warn_of_misspelled(
+    sections: Mapping[str, Mapping[str, object]],
+    queues: Sequence[str],
+    users: Mapping[str, object],
+    source: str,
+) -> None:
+    """Log a warning for a name that is not listed, but similar to the name of a queue.
+
+    Users need not be listed, so this is no error.
+    """
+    listed = {*queues, *users}
+    for section, rows in sections.items():
+        for name in [name for name in rows if name not in listed][:MOST_COMPARED]:
+            hint = did_you_mean(name, queues)
+            if hint:
+                fault = f"the file lists no such queue or user{hint}"
+                LOG.warning("%s: %s.%s: %s", source, section, short(name), fault)
 
 
 def read_weights(path: Path) -> dict[str, float]:
