@@ -529,7 +529,9 @@ class State:
     # Amounts
 
     def held_on(self, server: Server) -> list[int]:
-        """Return (R,) the held amounts of a server, in quanta. O(running tasks)."""
+        """Return (R,) the held amounts of a server, in quanta. Under slots O(running tasks)."""
+        if self.width == self.counting.resources:  # the policy counts quanta
+            return [int(server.capacity[r] - server.free[r]) for r in range(self.width)]
         held = [0] * int(self.counting.resources)
         for task in self.running_on(server):
             for r in range(self.counting.resources):
