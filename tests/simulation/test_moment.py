@@ -11,7 +11,7 @@ import pytest
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.scheduler._state import WhatIf
+from fairlead.scheduler._state import what_if
 from fairlead.simulation.replay import StartedReplay, replay
 from fairlead.simulation.runs import recorded_run
 from fairlead.simulation.waiting_job import explain_job, longest_wait, middle_of_wait
@@ -42,7 +42,7 @@ def test_the_moment_is_that_of_the_replay(policy: str) -> None:
             assert len(state.running) == running.sum()
             for server in state.servers.values():
                 assert server.running == counts[server.order]
-            with WhatIf(state):
+            with what_if(state):
                 assert stopped.loop.cycle.start_tasks(1) == []  # all was decided
             waited += any(queue.waiting for queue in state.queues.values())
             stopped.run()

@@ -492,10 +492,6 @@ class Task:
         self.is_stopping = False  # whether it is a victim of preemption that has not stopped yet
         self.devices = NO_DEVICES  # the columns of its devices on its server
 
-    def set_device_numbers(self, numbers: dict[int, list[int]]) -> None:
-        """Set the devices by their numbers on its server, by resource."""
-        self.devices = devices_of(self.shape, numbers)
-
     def device_numbers(self) -> dict[int, list[int]]:
         """Return the numbers of its devices on its server, by resource."""
         return device_numbers(self.shape, self.devices)

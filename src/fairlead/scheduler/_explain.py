@@ -2,7 +2,7 @@
 
 1. Count the amounts that servers lack, in one scan.
 2. Compare the group's queue with the others.
-3. Place tasks on the live state, inside `WhatIf`: does a task of the group start?
+3. Place tasks on the live state, inside `what_if`: does a task of the group start?
 4. Try each change on the live state in the same way, and undo it.
 
 The criterion gives the order of queues (`service_order`), the cycle the reason (`why_waits`).
@@ -36,7 +36,7 @@ from fairlead.scheduler._entities import (
 from fairlead.scheduler._preemption import PreemptionRound
 from fairlead.scheduler._reserving import seconds_until
 from fairlead.scheduler._shortage import Shortage, fit_together, lacks
-from fairlead.scheduler._state import State, WhatIf
+from fairlead.scheduler._state import State, what_if
 from fairlead.scheduler._waiting import lists_of
 from fairlead.scheduler.argument_checks import LARGEST
 from fairlead.scheduler.criteria.criterion import next_shape
@@ -90,7 +90,7 @@ class Explainer:
     def explain(self) -> Explanation:
         """Return the explanation; of several reasons, never precedes preemption, then a limit."""
         state, group, shortage = self.state, self.group, self.shortage
-        with WhatIf(state):  # because `prepare` may set the time of offers
+        with what_if(state):  # because `prepare` may set the time of offers
             self.cycle.prepare()
             queue = group.waiting_list.queue
             order = state.criterion.service_order(state.root, group)
@@ -233,7 +233,7 @@ class Explainer:
         shortage, group, cycle = self.shortage, self.group, self.cycle
         had_room = shortage.fitting > 0 and cycle.has_room_now(group)
         reason: WaitReason | None = None
-        with WhatIf(self.state):
+        with what_if(self.state):
             # Placing frees no amounts, so a task that fits nowhere now is not tried. But the trial
             # also makes reservations.
             is_tried = shortage.fitting > 0 or cycle.makes_reservations
@@ -289,7 +289,7 @@ class Explainer:
         """Return the reason if a round of preemption, after a placement, would start the group."""
         if not self.cycle.preempts:
             return None
-        with WhatIf(self.state):
+        with what_if(self.state):
             self.starts(self.group)  # places all other tasks
             for each in PreemptionRound(self.cycle, self.resources).run(PORTION):
                 if each.starts[0].group is self.group:
@@ -320,7 +320,7 @@ class Explainer:
         """Return whether a task of the group starts after a change; undo the change."""
         if self.has_no_room:
             return False
-        with WhatIf(self.state):
+        with what_if(self.state):
             change()
             return self.starts(self.group)
 
@@ -400,7 +400,7 @@ class Explainer:
                 members.append(Member(given, tasks, shape.constraint.key))
         limit = group.time_limit if limit is None else limit
         terms = Terms(group.time, group.priority, time_limit=limit)
-        with WhatIf(state):
+        with what_if(state):
             state.withdraw(group)
             queue = group.waiting_list.queue
             return self.starts(state.submit(queue, members, is_gang, terms, group.order))
@@ -435,7 +435,7 @@ class Explainer:
         with_room = [s for s in servers if s.is_draining and fits(need, s.free)]
         if with_room:
             server = min(with_room)
-            with WhatIf(self.state):
+            with what_if(self.state):
                 self.state.open(server)
                 starts = self.starts(self.group)
             self.note(starts, f"{server.name} were not drained", "drain", server.name)
@@ -446,7 +446,7 @@ class Explainer:
             name = self.unused_name(like)
             starts = False
             if not self.has_no_room or self.would_fit(like, name):
-                with WhatIf(self.state):
+                with what_if(self.state):
                     starts = self.add_server(like, name) and self.starts(self.group)
             self.note(starts, f"there were one more server like {like.name}", "server", like.name)
 

@@ -22,6 +22,8 @@ from fairlead.scheduler._entities import (
     Gang,
     Limit,
     Member,
+    Plan,
+    PlannedTask,
     Queue,
     Quota,
     Server,
@@ -29,6 +31,7 @@ from fairlead.scheduler._entities import (
     Task,
     TaskGroup,
     Terms,
+    devices_of,
     sorted_by_serial,
 )
 from fairlead.scheduler._state import PlannedStart, State
@@ -279,7 +282,7 @@ def restore_state(state: State, body: Body) -> None:
         running = Task(task["id"], of_group, task["index"], host, task["attempt"], task["since"])
         if "expected_end" in task:
             running.predicted_end = task["expected_end"]
-        running.set_device_numbers(task.get("devices", {}))
+        running.devices = devices_of(running.shape, task.get("devices", {}))
         state.book(running, 0)
         if task.get("stopping", False):
             state.mark_stopping(running)
@@ -289,11 +292,7 @@ def restore_state(state: State, body: Body) -> None:
         if "used" in queue:
             known.past_use, known.past_use_at = queue["used"]
         known.last_runs = queue.get("last_runs", [])
-    for row in body.get("reserved", []):
-        servers = [(index, state.servers[name]) for index, name in row["plan"]]
-        no_devices: list[dict[int, list[int]]] = [{} for _ in servers]
-        devices = row.get("devices", no_devices)
-        state.reserve(state.groups[row["group"]], servers, row["at"], devices)
+    state.reserved = [planned_start(state, row) for row in body.get("reserved", [])]
     state.set_time(body["now"])
     state.ids, state.joined, state.added = body["ids"], body["joined"], body["added"]
     state.first_new_id = body.get("settled", state.ids)
@@ -328,6 +327,17 @@ def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
     if row["failures"]:
         group.failures = dict(row["failures"])
     state.add_group(group)
+
+
+def planned_start(state: State, row: ReservedRow) -> PlannedStart:
+    group = state.groups[row["group"]]
+    plan: Plan = []
+    for number, (index, name) in enumerate(row["plan"]):
+        server = state.servers[name]
+        task = PlannedTask(index, group.shape_of(index), server, server.free)
+        task.devices = devices_of(task.shape, row["devices"][number] if "devices" in row else {})
+        plan.append(task)
+    return PlannedStart(group, plan, row["at"])
 
 
 def join_number(server: Server) -> int:

@@ -1,18 +1,19 @@
 """The state of a scheduler, and the changes that keep it consistent.
 
-Every change has an inverse: stopping undoes starting, leaving undoes joining. `WhatIf` collects the
-inverse of each event, and calls them in reverse order at its end. That is exact, because decisions
-depend on whole numbers and sort keys only. Inverse events update derived data (indexes, ranks,
-parked waiting lists) like any other event. Only the parking of gangs is undone explicitly, because
-it decides which gangs are tried.
+Every change has an inverse: stopping undoes starting, leaving undoes joining. `what_if` collects
+the inverses, and calls them in reverse order at its end. That is exact, because decisions depend on
+whole numbers and sort keys only. Inverse events update derived data (indexes, ranks, parked waiting
+lists) like any other event. Only the parking of gangs is undone explicitly, because it decides
+which gangs are tried.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from librt.vecs import vec
 from mypy_extensions import i64
@@ -30,7 +31,6 @@ from fairlead.scheduler._entities import (
     Member,
     Order,
     Plan,
-    PlannedTask,
     Queue,
     Quota,
     Rank,
@@ -44,7 +44,6 @@ from fairlead.scheduler._entities import (
     add_to,
     choose_devices,
     device_numbers,
-    devices_of,
     has_room,
     larger,
     path_of,
@@ -59,10 +58,6 @@ from fairlead.scheduler.argument_checks import LARGEST
 from fairlead.scheduler.criteria.criterion import Criterion
 from fairlead.scheduler.selection.first_fit import Selection
 from fairlead.scheduler.selection.rounds import Rounds
-
-if TYPE_CHECKING:
-    from fairlead.scheduler._snapshot import RoundsRow
-
 
 ExpectedEnd = tuple[float, int, Task]  # in seconds; the id of the task orders equal ends
 
@@ -83,7 +78,7 @@ class PlannedStart:
 class State:
     """The tables of a scheduler, and every change of them."""
 
-    # The inverse of each event inside `WhatIf`, in the order of the events; None outside.
+    # The inverse of each event inside `what_if`, in the order of the events; None outside.
     undo_steps: list[partial[None]] | None = None
     is_undoing: bool = False  # whether events are being undone; meanwhile parked gangs stay parked
     # Whether servers, past use or the time changed since all scores were computed.
@@ -141,30 +136,19 @@ class State:
         self.criterion.time = now
 
     def set_past_use(self, queue: Queue, past_use: list[float], at: float) -> None:
-        """Set the past use of a queue; `WhatIf` restores it."""
+        """Set the past use of a queue; `what_if` restores it."""
         queue.past_use = past_use
         queue.past_use_at = at
         self.is_stale = True
 
-    def reserve(
-        self,
-        group: TaskGroup,
-        servers: list[tuple[int, Server]],
-        at: float,
-        numbers: list[dict[int, list[int]]],
-    ) -> None:
-        """Add a reserved start: the index, server and devices (by resource) of each task."""
-        plan: Plan = []
-        for (index, server), numbers_of_task in zip(servers, numbers, strict=True):
-            task = PlannedTask(index, group.shape_of(index), server, server.free)
-            task.devices = devices_of(task.shape, numbers_of_task)
-            plan.append(task)
-        self.reserved.append(PlannedStart(group, plan, at))
-
     def note_undo(self, inverse: partial[None]) -> None:
-        """Note the inverse of an event, inside `WhatIf`."""
+        """Note the inverse of an event, inside `what_if`."""
         if self.undo_steps is not None:
             self.undo_steps.append(inverse)
+
+    def note_outside_change(self) -> None:
+        """Note a change from outside, after which all tasks that run now may be preempted."""
+        self.first_new_id = self.ids
 
     # Servers
 
@@ -314,6 +298,8 @@ class State:
             self.enter_indexes(server)
             self.free_up(server)
 
+    # Parked waiting lists and gangs
+
     def free_up(self, server: Server) -> None:
         """Mark a server as freed: more is free or admitted, so waiting tasks are tried again."""
         self.rounds.free_up(server.name)
@@ -335,6 +321,11 @@ class State:
                 unpark(waiting_list)
                 activate(waiting_list)
         self.freed.clear()
+
+    def unpark_empty(self, waiting_list: WaitingList) -> None:
+        """Unpark a list without waiting tasks, so that it is not compared with freed servers."""
+        if waiting_list.row >= 0 and waiting_list.first() is None:
+            unpark(waiting_list)
 
     def park_gang(self, gang: Gang) -> None:
         """Skip a gang until a server with room for one of its tasks is freed."""
@@ -360,30 +351,28 @@ class State:
         server: Server,
         since: float,
         devices: vec[i64] | None = None,
-        numbers: dict[int, list[int]] | None = None,
     ) -> Task:
-        """Start a waiting task of a group on a server.
-
-        Its devices are those of the given columns, or of the given numbers by resource, or else
-        the best-fitting ones.
-        """
-        was_returned = group.returned is not None and index in group.returned
+        """Start a waiting task on a server, on some devices or else on the best-fitting ones."""
         started = group.take(index)
         task = Task(self.ids, group, index, server, started + 1, since)
+        task.devices = choose_devices(task.shape, server.free) if devices is None else devices
         if self.criterion.predicts_runs and group.time_limit == UNLIMITED:
             runs = group.waiting_list.queue.last_runs
             if runs:
                 task.predicted_end = since + sum(runs) / len(runs)
         self.ids += 1
-        if numbers is not None:
-            task.set_device_numbers(numbers)
-        else:
-            free = server.free
-            task.devices = choose_devices(task.shape, free) if devices is None else devices
         self.book(task, -1)
-        if self.undo_steps is not None:
-            self.undo_steps.append(partial(self.undo_start, task, was_returned))
+        if self.undo_steps is not None:  # checked first, because making a `partial` takes time
+            self.undo_steps.append(partial(self.undo_start, task))
         return task
+
+    def undo_start(self, task: Task) -> None:
+        group = task.group
+        if task.attempt > 1:
+            group.put_back(task.index, task.attempt - 1)
+        else:
+            group.fresh -= 1
+        self.unbook(task, 1)
 
     def stop(self, task: Task, waits_again: bool) -> None:
         """End a running task; if `waits_again`, it waits again unless its group is over."""
@@ -403,6 +392,11 @@ class State:
             self.undo_steps.append(partial(self.undo_stop, task, is_waiting))
         self.remove_if_ended(group)
 
+    def undo_stop(self, task: Task, waits: bool) -> None:
+        if waits:
+            task.group.take(task.index)
+        self.book(task, -1 if waits else 0)
+
     def set_last_runs(self, queue: Queue, runs: list[float]) -> None:
         self.note_undo(partial(self.set_last_runs, queue, queue.last_runs))
         queue.last_runs = runs
@@ -416,23 +410,6 @@ class State:
     def unmark_stopping(self, task: Task) -> None:
         task.is_stopping = False
         del self.stopping[task.id]
-
-    def note_outside_change(self) -> None:
-        """Note a change from outside, after which all tasks that run now may be preempted."""
-        self.first_new_id = self.ids
-
-    def undo_start(self, task: Task, was_returned: bool) -> None:
-        group = task.group
-        if was_returned:
-            group.put_back(task.index, task.attempt - 1)
-        else:
-            group.fresh -= 1
-        self.unbook(task, 1)
-
-    def undo_stop(self, task: Task, waits: bool) -> None:
-        if waits:
-            task.group.take(task.index)
-        self.book(task, -1 if waits else 0)
 
     def book(self, task: Task, waiting: i64) -> None:
         """Enter a running task in all tables; add `waiting` (-1 or 0) to its queue's `waiting`."""
@@ -507,8 +484,15 @@ class State:
         if group.failures is None:
             group.failures = {}
         group.failures[index] = group.failures.get(index, 0) + 1
-        self.note_undo(partial(undo_failure, group, index))
+        self.note_undo(partial(self.undo_failure, group, index))
         return group.failures[index]
+
+    def undo_failure(self, group: TaskGroup, index: int) -> None:
+        failures = group.failures
+        assert failures is not None
+        failures[index] -= 1
+        if failures[index] == 0:
+            del failures[index]
 
     def with_gangs(self, tasks: list[Task]) -> list[Task]:
         """Return running tasks and the rest of their gangs, in order of start."""
@@ -598,6 +582,27 @@ class State:
         member = Member(demand, tasks, (frozenset(), groups))
         self.submit(self.queues[queue], [member], False, Terms(0.0))
 
+    def find_shapes(self, members: list[Member]) -> list[Shape]:
+        """Return the shape of each member; `add_to_tables` enters new ones."""
+        constraints: dict[TableKey, Constraint] = {}
+        shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
+        found: list[Shape] = []
+        for member in members:
+            table_key = self.server_kinds.key_of(member.where, member.demand)
+            constraint = constraints.get(table_key)
+            if constraint is None:
+                constraint = self.server_kinds.find_constraint(table_key)
+                constraints[table_key] = constraint
+            key = (tuple(member.demand), constraint)
+            shape = shapes.get(key) or self.shapes.get(key)
+            if shape is None:
+                given = vec[i64](member.demand)
+                counting = self.counting
+                shape = Shape(given, counting.of_task(given), constraint, counting.devices)
+            shapes[key] = shape
+            found.append(shape)
+        return found
+
     def make_group(
         self, id: int, queue: Queue, parts: list[tuple[Shape, int]], is_gang: bool, terms: Terms
     ) -> TaskGroup:
@@ -621,6 +626,13 @@ class State:
         self.rerank(queue)
         self.note_undo(partial(self.withdraw, group))
 
+    def activate_group(self, group: TaskGroup) -> None:
+        """Add a group to its waiting list, and activate the list unless it is parked."""
+        waiting_list = group.waiting_list
+        waiting_list.add(group)
+        if waiting_list.row < 0:
+            activate(waiting_list)
+
     def withdraw(self, group: TaskGroup) -> None:
         """Drop the waiting tasks of a group, and the group if none of its tasks runs."""
         self.drop(group)
@@ -640,6 +652,27 @@ class State:
                 self.shapes[shape.key] = shape
                 self.add_constraint(shape.constraint)
 
+    def remove_if_ended(self, group: TaskGroup) -> None:
+        """Remove a group without waiting and running tasks from the tables."""
+        if group.waiting > 0 or group.tasks is not None:
+            return
+        del self.groups[group.id]
+        if self.reserved:
+            self.reserved = [planned for planned in self.reserved if planned.group is not group]
+        waiting_list = group.waiting_list
+        waiting_list.groups -= 1
+        count_priority(waiting_list.queue, group.priority, -1)
+        if waiting_list.groups == 0:
+            waiting_list.active_order = None
+            if waiting_list.key is not None:
+                del waiting_list.queue.waiting_lists[waiting_list.key]
+        for shape in group.shapes():
+            shape.groups -= 1
+            if shape.groups == 0:
+                del self.shapes[shape.key]
+                self.server_kinds.remove_constraint(shape.constraint)
+        self.note_undo(partial(self.add_to_tables, group))
+
     def add_constraint(self, constraint: Constraint) -> None:
         """Count a use of a constraint; a new one may change the kinds of servers that it names."""
         is_new = self.server_kinds.add_constraint(constraint)
@@ -650,34 +683,6 @@ class State:
                     self.enter_indexes(server)
         if is_new and constraint.demand:
             self.update_kept_off_for(constraint)
-
-    def find_shapes(self, members: list[Member]) -> list[Shape]:
-        """Return the shape of each member; `add_to_tables` enters new ones."""
-        constraints: dict[TableKey, Constraint] = {}
-        shapes: dict[tuple[tuple[int, ...], Constraint], Shape] = {}
-        found: list[Shape] = []
-        for member in members:
-            table_key = self.server_kinds.key_of(member.where, member.demand)
-            constraint = constraints.get(table_key)
-            if constraint is None:
-                constraint = self.server_kinds.find_constraint(table_key)
-                constraints[table_key] = constraint
-            key = (tuple(member.demand), constraint)
-            shape = shapes.get(key) or self.shapes.get(key)
-            if shape is None:
-                given = vec[i64](member.demand)
-                counting = self.counting
-                shape = Shape(given, counting.of_task(given), constraint, counting.devices)
-            shapes[key] = shape
-            found.append(shape)
-        return found
-
-    def activate_group(self, group: TaskGroup) -> None:
-        """Add a group to its waiting list, and activate the list unless it is parked."""
-        waiting_list = group.waiting_list
-        waiting_list.add(group)
-        if waiting_list.row < 0:
-            activate(waiting_list)
 
     def set_priority(self, group: TaskGroup, priority: int) -> None:
         """Change the priority of a group, and so its position in its queue."""
@@ -697,8 +702,10 @@ class State:
         if isinstance(group, Gang) and group.is_parked:
             self.unpark_gang(group)
         self.note_outside_change()
-        before = (int(group.end), group.returned, group.starts, group.is_over)
-        self.note_undo(partial(self.undo_drop, group, *before))
+        end = int(group.end)
+        self.note_undo(
+            partial(self.undo_drop, group, end, group.returned, group.starts, group.is_over)
+        )
         queue = group.waiting_list.queue
         self.count_tasks(queue, -group.waiting, 0)
         group.drop()
@@ -721,32 +728,6 @@ class State:
         self.count_tasks(queue, group.waiting, 0)
         self.activate_group(group)
         self.rerank(queue)
-
-    def unpark_empty(self, waiting_list: WaitingList) -> None:
-        """Unpark a list without waiting tasks, so that it is not compared with freed servers."""
-        if waiting_list.row >= 0 and waiting_list.first() is None:
-            unpark(waiting_list)
-
-    def remove_if_ended(self, group: TaskGroup) -> None:
-        """Remove a group without waiting and running tasks from the tables."""
-        if group.waiting > 0 or group.tasks is not None:
-            return
-        del self.groups[group.id]
-        if self.reserved:
-            self.reserved = [planned for planned in self.reserved if planned.group is not group]
-        waiting_list = group.waiting_list
-        waiting_list.groups -= 1
-        count_priority(waiting_list.queue, group.priority, -1)
-        if waiting_list.groups == 0:
-            waiting_list.active_order = None
-            if waiting_list.key is not None:
-                del waiting_list.queue.waiting_lists[waiting_list.key]
-        for shape in group.shapes():
-            shape.groups -= 1
-            if shape.groups == 0:
-                del self.shapes[shape.key]
-                self.server_kinds.remove_constraint(shape.constraint)
-        self.note_undo(partial(self.add_to_tables, group))
 
     # Queues
 
@@ -780,6 +761,8 @@ class State:
         self.note_outside_change()
         self.rerank(queue)
 
+    # Limits and quotas
+
     def limit_queue(self, name: str, amounts: list[int], tasks: int) -> None:
         """Limit amounts (R,) and running tasks of a queue; a negative number means no limit."""
         rows = [NO_LIMIT if amount < 0 else min(amount, NO_LIMIT) for amount in amounts]
@@ -798,12 +781,11 @@ class State:
 
     def guarantee(self, queue: Queue, key: ConstraintKey, amounts: list[int] | None) -> None:
         """Replace the quota of a queue on the servers of a constraint; None removes it."""
+        keys = [quota.constraint.key for quota in queue.quotas]
+        at = keys.index(key) if key in keys else len(keys)
         quotas = queue.quotas[:]
-        at = 0
-        while at < len(quotas) and quotas[at].constraint.key != key:
-            at += 1
-        added = [] if amounts is None else [self.make_quota(key, amounts)]
-        self.set_quotas(queue, quotas[:at] + added + quotas[at + 1 :])
+        quotas[at : at + 1] = [] if amounts is None else [self.make_quota(key, amounts)]
+        self.set_quotas(queue, quotas)
 
     def add_quota(self, queue: Queue, key: ConstraintKey, amounts: list[int]) -> None:
         """Add a quota, also if the queue has one on the servers of the same constraint."""
@@ -844,14 +826,9 @@ class State:
 
     def refresh_limited_leaves(self, queue: Queue, *, may_start: bool) -> None:
         """Refresh the leaves below the highest queue with a limit on the path to a queue."""
-        highest: Queue | None = None
-        node = queue
-        while node.parent is not None:
-            if node.limit is not None:
-                highest = node
-            node = node.parent
-        if highest is not None:
-            self.refresh_leaves(highest, may_start=may_start)
+        limited = [node for node in path_of(queue) if node.limit is not None]
+        if limited:
+            self.refresh_leaves(limited[0], may_start=may_start)
 
     def queues_below(self, queue: Queue) -> list[Queue]:
         """Return a queue and those below it."""
@@ -870,6 +847,8 @@ class State:
                     leaf.may_resume = True
                 if self.criterion.ranks_groups:
                     self.rerank(leaf)
+
+    # Ranks
 
     def count_tasks(self, queue: Queue, waiting: i64, running: i64) -> None:
         """Add to the numbers of waiting and running tasks of a queue and its ancestors."""
@@ -933,53 +912,33 @@ def count_in_quotas(task: Task, sign: i64) -> None:
                 add_to(quota.held, task.shape.demand, sign)
 
 
-class WhatIf:
-    """A block of events that are undone at its end; blocks may be nested."""
-
-    def __init__(self, state: State) -> None:
-        self.state = state
-        self.mark = 0  # number of inverse events that were noted before this block
-        self.is_outermost = False
-        # Restored as a whole: `now`, `ids`, `joined`, `added`, `amount_sums` and `rounds`.
-        self.before: tuple[float, int, int, int, list[int], RoundsRow] | None = None
-        self.first_new_id = 0
-        self.reserved: list[PlannedStart] = []
-        # Under `/half-life`: the past use of each queue, and its time.
-        self.past_use: dict[Queue, tuple[list[float], float]] = {}
-
-    def __enter__(self) -> None:
-        state = self.state
-        self.is_outermost = state.undo_steps is None
-        if state.undo_steps is None:
-            state.undo_steps = []
-        self.mark = len(state.undo_steps)
-        rounds = state.rounds.save()
-        self.before = (state.now, state.ids, state.joined, state.added, state.amount_sums, rounds)
-        self.first_new_id = state.first_new_id
-        self.reserved = state.reserved
-        if state.criterion.half_life > 0.0:
-            for queue in state.queues.values():
-                self.past_use[queue] = queue.past_use, queue.past_use_at
-
-    def __exit__(self, *exception: object) -> None:
-        state = self.state
-        steps = state.undo_steps
+@contextmanager
+def what_if(state: State) -> Iterator[None]:
+    """Undo all events of a ``with`` block at its end; blocks may be nested."""
+    outer_steps = state.undo_steps
+    steps: list[partial[None]] = []
+    state.undo_steps = steps
+    # Restored as a whole.
+    now, ids, joined, added = state.now, state.ids, state.joined, state.added
+    first_new_id, reserved = state.first_new_id, state.reserved
+    amount_sums, rounds = state.amount_sums, state.rounds.save()
+    queues = list(state.queues.values()) if state.criterion.half_life > 0.0 else []
+    past_uses = [(queue, queue.past_use, queue.past_use_at) for queue in queues]
+    try:
+        yield
+    finally:
         state.undo_steps = None
         state.is_undoing = True
-        if steps is not None:
-            while len(steps) > self.mark:
-                steps.pop()()
+        for step in reversed(steps):
+            step()
         state.is_undoing = False
-        if self.before is not None:
-            now, state.ids, state.joined, state.added, state.amount_sums, rounds = self.before
-            for queue, (past_use, at) in self.past_use.items():
-                queue.past_use, queue.past_use_at = past_use, at
-                state.is_stale = True
-            state.set_time(now)
-            state.first_new_id = self.first_new_id
-            state.reserved = self.reserved
-            state.rounds.restore(rounds)
-        state.undo_steps = None if self.is_outermost else steps
+        for queue, past_use, at in past_uses:
+            state.set_past_use(queue, past_use, at)
+        state.set_time(now)
+        state.ids, state.joined, state.added = ids, joined, added
+        state.first_new_id, state.reserved, state.amount_sums = first_new_id, reserved, amount_sums
+        state.rounds.restore(rounds)
+        state.undo_steps = outer_steps
 
 
 def end_of(entry: ExpectedEnd) -> float:
@@ -993,13 +952,3 @@ def count_priority(queue: Queue, priority: int, sign: int) -> None:
         queue.priorities[priority] = groups
     else:
         del queue.priorities[priority]
-
-
-def undo_failure(group: TaskGroup, index: int) -> None:
-    failures = group.failures
-    assert failures is not None
-    failures[index] -= 1
-    if failures[index] == 0:
-        del failures[index]
-    if not failures:
-        group.failures = None

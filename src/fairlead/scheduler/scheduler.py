@@ -6,6 +6,7 @@ It has no clock, files or threads, so the same calls give the same placements.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from math import inf
 from numbers import Integral
@@ -27,13 +28,14 @@ from fairlead.scheduler._entities import (
     Task,
     TaskGroup,
     Terms,
+    devices_of,
     larger,
     placement_of,
 )
 from fairlead.scheduler._explain import Explainer
 from fairlead.scheduler._preemption import PreemptionRound
 from fairlead.scheduler._snapshot import Settings, read_snapshot, restore_state, write_snapshot
-from fairlead.scheduler._state import WhatIf
+from fairlead.scheduler._state import what_if
 from fairlead.scheduler.argument_checks import (
     LARGEST,
     Amounts,
@@ -507,11 +509,12 @@ class Scheduler:
         index = found.first_index()
         shape = found.shape_of(index)
         numbers = None if devices is None else self._parse_device_numbers(devices, shape)
+        columns = None if numbers is None else devices_of(shape, numbers)
         capacity = host.given
         held = state.held_on(host)
         held_after = [h + int(d) for h, d in zip(held, shape.given, strict=True)]
         state.replace_in_sums(self.resources, larger(capacity, held), larger(capacity, held_after))
-        task = state.start(found, index, host, started, None, numbers)
+        task = state.start(found, index, host, started, columns)
         state.note_outside_change()
         if is_stopping:
             state.mark_stopping(task)
@@ -635,7 +638,7 @@ class Scheduler:
         if not state.criterion.half_life:
             return {}
         found: dict[str, dict[str, float]] = {}
-        with WhatIf(state):  # so that later past uses are not rounded at the time of the question
+        with what_if(state):  # so that later past uses are not rounded at the time of the question
             for queue in state.queues.values():
                 state.criterion.score(queue)  # updates its past use to the present time
                 used = queue.past_use or [0.0] * len(self.resources)
@@ -674,7 +677,7 @@ class Scheduler:
         """
         return self._next_round
 
-    def what_if(self) -> WhatIf:
+    def what_if(self) -> AbstractContextManager[None]:
         """Undo all events of a ``with`` block at its end, also when it raises.
 
         Ids are reused afterwards. Blocks may be nested. The cost is twice that of the events.
@@ -691,7 +694,7 @@ class Scheduler:
         >>> s.place()
         []
         """
-        return WhatIf(self._state)
+        return what_if(self._state)
 
     def explain(self, group: int, now: float | None = None, most: int = LARGEST) -> Explanation:
         """Return why tasks of a group wait, and what would let the first one start.
